@@ -1,0 +1,35 @@
+-- The whole schema of a petstore database, version 1 (PRAGMA user_version).
+-- Readable as documentation: every table, column and index says what it is for.
+-- A released schema is never edited; a later one is a further step in src/store/schema.rs.
+
+-- Every animal of the inventory (Pet in the interface).
+CREATE TABLE pets (
+    -- Given by the service, ascending. AUTOINCREMENT: no id is ever used again,
+    -- not even that of the newest animal after it was deleted (sqlite.org/autoinc.html).
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- Any Unicode text, empty included, kept to the letter.
+    name        TEXT    NOT NULL,
+    -- The category the animal belongs to (categoryId); categories are kept elsewhere.
+    category_id INTEGER NOT NULL,
+    -- NULL: the animal was created without one.
+    status      TEXT    CHECK (status IN ('available', 'pending', 'sold'))
+) STRICT;
+
+-- Serves the pages of GET /v1/pets?status=…: within one status the entries of an index
+-- stand in rowid order, so `status = ? AND id > ? ORDER BY id` reads just the page.
+CREATE INDEX pets_by_status ON pets (status) WHERE status IS NOT NULL;
+
+-- The API keys. A key itself is never stored, only its digest.
+CREATE TABLE api_keys (
+    -- SHA-256 of the key's text, 32 bytes.
+    digest     BLOB    PRIMARY KEY CHECK (length(digest) = 32),
+    -- What the operator calls it. A rotated key shares its name with its successor
+    -- until the overlap ends.
+    name       TEXT    NOT NULL,
+    -- 1: the key may read only; a create gets 403.
+    read_only  INTEGER NOT NULL CHECK (read_only IN (0, 1)),
+    -- Unix time, seconds.
+    created_at INTEGER NOT NULL,
+    -- Unix time, seconds, from which the key is refused. NULL: never.
+    expires_at INTEGER
+) STRICT, WITHOUT ROWID;
