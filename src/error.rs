@@ -1,0 +1,172 @@
+//! The Error body: one table of code, status and message for everything that can fail.
+//!
+//! Knows nothing of routes, sockets or SQL. Every failure a client can see passes through
+//! [`ApiError`], so that it has the documented shape:
+//!
+//! ```json
+//! {"code":"not_found","message":"There is no animal with this id.","status":404}
+//! ```
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::message::Reply;
+
+/// Declares the codes with their statuses and usual messages, one row each.
+macro_rules! codes {
+    ($($name:ident = $status:literal $code:literal $message:literal;)*) => {
+        /// The stable, machine-readable cause of a failure.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Code { $(
+            #[doc = concat!("`", $code, "`, status ", $status, ": ", $message)]
+            $name,
+        )* }
+
+        impl Code {
+            /// Every code, in the order of the table.
+            #[cfg(test)]
+            pub const ALL: &[Code] = &[$(Code::$name),*];
+
+            /// The HTTP status.
+            pub const fn status(self) -> u16 {
+                match self { $(Code::$name => $status,)* }
+            }
+
+            /// The `code` member, stable snake_case.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Code::$name => $code,)* }
+            }
+
+            /// The `message` member where the case has no better one.
+            const fn usual_message(self) -> &'static str {
+                match self { $(Code::$name => $message,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    BadRequest = 400 "bad_request" "The request is not well-formed HTTP/1.1.";
+    InvalidParameter = 400 "invalid_parameter" "A query parameter has a value that is not allowed.";
+    DuplicateParameter = 400 "duplicate_parameter" "A query parameter is given more than once.";
+    InvalidJson = 400 "invalid_json" "The body must be one JSON object.";
+    MissingMember = 400 "missing_member" "The body lacks a required member.";
+    InvalidMember = 400 "invalid_member" "A member of the body has a value that is not allowed.";
+    DuplicateMember = 400 "duplicate_member" "A member of the body is given more than once.";
+    Unauthorized = 401 "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'.";
+    InsufficientScope = 403 "insufficient_scope" "This API key may read only; adding an animal needs a key that may write.";
+    NotFound = 404 "not_found" "There is nothing at this path.";
+    MethodNotAllowed = 405 "method_not_allowed" "This path does not take this method; the Allow header lists those it takes.";
+    RequestTimeout = 408 "request_timeout" "The request did not arrive whole in time.";
+    ContentTooLarge = 413 "content_too_large" "The body is larger than 65536 bytes.";
+    UriTooLong = 414 "uri_too_long" "The request target is longer than 8192 bytes.";
+    UnsupportedMediaType = 415 "unsupported_media_type" "The body must be application/json.";
+    UnsupportedContentEncoding = 415 "unsupported_content_encoding" "The body must come without a Content-Encoding.";
+    ExpectationFailed = 417 "expectation_failed" "The only expectation this service meets is '100-continue'.";
+    HeadersTooLarge = 431 "request_header_fields_too_large" "The request head is larger than 16384 bytes or has more than 64 header fields.";
+    Internal = 500 "internal_error" "The service failed to answer this request; the log has the cause under its X-Request-Id.";
+    NotImplemented = 501 "not_implemented" "This service does not implement the request method.";
+    TransferCoding = 501 "unsupported_transfer_coding" "The only transfer coding this service takes is 'chunked'.";
+    Overloaded = 503 "overloaded" "The service has more requests than it can take; try again in a moment.";
+    StorageUnavailable = 503 "storage_unavailable" "The database cannot be used at the moment; nothing was changed. Try again in a moment.";
+    HttpVersion = 505 "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0.";
+}
+
+/// A failure on its way to the client.
+#[derive(Debug, PartialEq)]
+pub struct ApiError {
+    code: Code,
+    message: Cow<'static, str>,
+    /// What only the log may say: the cause behind a 500 or a 503.
+    detail: Option<String>,
+    headers: Vec<(&'static str, Cow<'static, str>)>,
+}
+
+/// The Error body as it is sent.
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    code: &'a str,
+    message: &'a str,
+    status: u16,
+}
+
+impl ApiError {
+    /// A failure with the usual message of its code.
+    pub fn new(code: Code) -> Self {
+        Self::with_message(code, code.usual_message())
+    }
+
+    /// A failure that names the member or parameter, and what is expected of it.
+    pub fn with_message(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, message: message.into(), detail: None, headers: Vec::new() }
+    }
+
+    /// Adds the cause for the log. It never reaches the client.
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// Adds a response header, such as `Allow`.
+    pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// The code.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// Writes the cause to the log, where there is one: once, here, where a failure becomes a reply.
+    pub fn log(&self, request_id: &str) {
+        if let Some(detail) = &self.detail {
+            log::error!("request {request_id}: {}: {detail}", self.code.as_str());
+        }
+    }
+
+    /// The reply with the Error body.
+    pub fn into_reply(self) -> Reply {
+        let status = self.code.status();
+        let body = ErrorBody { code: self.code.as_str(), message: &self.message, status };
+        let mut reply = Reply::json(status, &body);
+        if status == 503 {
+            // RFC 9110, section 10.2.3: seconds.
+            reply.headers.push(("Retry-After", "1".into()));
+        }
+        reply.headers.extend(self.headers);
+        reply
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_distinct_snake_case() {
+        let mut seen = std::collections::HashSet::new();
+        for code in Code::ALL {
+            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{code:?}");
+            assert!(seen.insert(code.as_str()), "{code:?} shares its code");
+            assert!((400..600).contains(&code.status()), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn body_repeats_the_status_and_hides_the_detail() {
+        let reply = ApiError::new(Code::Internal).detail("SELECT secret").into_reply();
+        let body: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
+        assert_eq!(reply.status, 500);
+        assert_eq!(body["status"], 500);
+        assert_eq!(body["code"], "internal_error");
+        assert!(!body.to_string().contains("SELECT"));
+    }
+
+    #[test]
+    fn unavailable_says_when_to_try_again() {
+        let reply = ApiError::new(Code::Overloaded).into_reply();
+        assert!(reply.headers.contains(&("Retry-After", "1".into())));
+    }
+}

@@ -1,0 +1,251 @@
+//! The lanes behind the gate: each a tiny_http server on a private Unix socket, and one worker that
+//! drains its queue. The only file that names tiny_http; knows nothing of pets.
+//!
+//! A worker takes one request, then whatever else waits, has all answered between the service's `begin`
+//! and `end`, and only then sends the replies, in order. tiny_http blocks the answer to a pipelined
+//! request until those before it are answered, so a lane has one worker, and is first in, first out.
+
+use std::io::{Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use crate::error::{ApiError, Code};
+use crate::message::{Reply, Request};
+
+/// The most requests answered together.
+const BATCH_REQUESTS: usize = 512;
+/// Replies are sent on once this many bytes are ready, so that memory stays bounded.
+const SEND_BYTES: usize = 64 * 1024;
+
+/// What a worker asks of the service behind it.
+pub trait Service: Send + 'static {
+    /// A batch begins.
+    fn begin(&mut self);
+    /// Answers one request of the batch. A panic in here costs this one reply.
+    fn answer(&mut self, request: &Request) -> Reply;
+    /// The batch is answered. Its replies, one for each request, are sent when this returns.
+    fn end(&mut self, replies: &mut [Reply]);
+    /// Somebody called [`Lane::waker`]'s function.
+    fn wake(&mut self);
+    /// The last call.
+    fn stop(&mut self);
+}
+
+/// A running lane.
+pub struct Lane {
+    server: Arc<tiny_http::Server>,
+    stopping: Arc<AtomicBool>,
+    worker: JoinHandle<()>,
+}
+
+impl Lane {
+    /// Starts the server on a socket at `path`, and its worker.
+    ///
+    /// # Errors
+    /// One plain line, where the socket or the thread cannot be had.
+    pub fn start(path: &Path, name: String, service: impl Service) -> Result<Self, String> {
+        let server = tiny_http::Server::http_unix(path)
+            .map_err(|error| format!("cannot listen on {}: {error}", path.display()))?;
+        let server = Arc::new(server);
+        let stopping = Arc::new(AtomicBool::new(false));
+        let worker = {
+            let (server, stopping) = (Arc::clone(&server), Arc::clone(&stopping));
+            std::thread::Builder::new()
+                .name(name)
+                .spawn(move || work(&server, &stopping, service))
+                .map_err(|error| format!("cannot start a worker: {error}"))?
+        };
+        Ok(Self { server, stopping, worker })
+    }
+
+    /// A function that has the worker call [`Service::wake`].
+    pub fn waker(&self) -> impl Fn() + Send + Sync + 'static {
+        let server = Arc::clone(&self.server);
+        move || server.unblock()
+    }
+
+    /// Lets the worker finish what waits, and stops it.
+    pub fn stop(self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.server.unblock();
+        if self.worker.join().is_err() {
+            log::error!("a worker ended with a panic");
+        }
+    }
+}
+
+/// A request taken from tiny_http, with its body read: until then the lane's next request is not read.
+struct Taken {
+    request: tiny_http::Request,
+    body: Vec<u8>,
+}
+
+impl Taken {
+    fn new(mut request: tiny_http::Request) -> Self {
+        let mut body = Vec::new();
+        if request.body_length().is_some_and(|length| length > 0)
+            && let Err(error) = request.as_reader().read_to_end(&mut body)
+        {
+            // The gate sends whole requests, so its end of the lane is gone, and nobody waits.
+            log::error!("a lane broke off within a request: {error}");
+        }
+        Self { request, body }
+    }
+
+    fn as_request(&self) -> Request<'_> {
+        let headers = self.request.headers();
+        Request {
+            method: self.request.method().as_str(),
+            target: self.request.url(),
+            headers: headers.iter().map(|h| (h.field.as_str().as_str(), h.value.as_str())).collect(),
+            body: &self.body,
+        }
+    }
+}
+
+fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Service) {
+    let mut taken = Vec::new();
+    let mut replies = Vec::new();
+    let mut out = Vec::new();
+    loop {
+        match server.recv() {
+            Ok(request) => taken.push(Taken::new(request)),
+            // `unblock` was called, to wake the worker or to stop it.
+            Err(_) => {
+                // What waits in the queue was begun before the stop, and is answered.
+                if let Ok(Some(request)) = server.try_recv() {
+                    taken.push(Taken::new(request));
+                } else if stopping.load(Ordering::SeqCst) {
+                    break;
+                } else {
+                    guard(|| service.wake());
+                    continue;
+                }
+            }
+        }
+        while taken.len() < BATCH_REQUESTS
+            && let Ok(Some(request)) = server.try_recv()
+        {
+            taken.push(Taken::new(request));
+        }
+        answer(&mut service, &taken, &mut replies);
+        send(taken.drain(..).zip(replies.drain(..)), &mut out);
+        // Draining the queue may have swallowed the wake-up call.
+        if stopping.load(Ordering::SeqCst) {
+            server.unblock();
+        }
+    }
+    guard(|| service.stop());
+}
+
+/// Has a batch answered: one reply for each request, whatever panics.
+fn answer(service: &mut impl Service, taken: &[Taken], replies: &mut Vec<Reply>) {
+    guard(|| service.begin());
+    for taken in taken {
+        let reply = guard(|| service.answer(&taken.as_request()));
+        replies.push(reply.unwrap_or_else(|| ApiError::new(Code::Internal).into_reply()));
+    }
+    if guard(|| service.end(replies)).is_none() {
+        // Nobody knows what became of the batch, so nobody is told that it succeeded.
+        replies.fill_with(|| ApiError::new(Code::Internal).into_reply());
+    }
+}
+
+/// Runs a part of the service; `None` where it panicked. The panic itself is printed by its hook.
+fn guard<T>(part: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(part)).ok()
+}
+
+/// Sends the replies in order, as many as possible in one write: a request whose writer is dropped
+/// unused only passes the turn on to the next of the connection, and a lane has one connection.
+fn send(answered: impl ExactSizeIterator<Item = (Taken, Reply)>, out: &mut Vec<u8>) {
+    let mut left = answered.len();
+    for (taken, reply) in answered {
+        reply.write_to(out);
+        left -= 1;
+        let mut writer = taken.request.into_writer();
+        if left == 0 || out.len() >= SEND_BYTES {
+            if let Err(error) = writer.write_all(out).and_then(|()| writer.flush()) {
+                log::error!("a lane broke off within a reply: {error}");
+            }
+            out.clear();
+        }
+    }
+    out.shrink_to(SEND_BYTES);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    struct Probe {
+        answered: usize,
+    }
+
+    impl Service for Probe {
+        fn begin(&mut self) {
+            self.answered = 0;
+        }
+        fn answer(&mut self, request: &Request) -> Reply {
+            assert_ne!(request.target, "/panic", "asked to");
+            self.answered += 1;
+            let body = format!("{} {}", request.target, request.body.len());
+            Reply { status: 200, body: body.into_bytes(), ..Reply::default() }
+        }
+        fn end(&mut self, replies: &mut [Reply]) {
+            assert!(self.answered <= replies.len());
+        }
+        fn wake(&mut self) {}
+        fn stop(&mut self) {}
+    }
+
+    /// Sends `requests` and returns the replies, once `end` has come.
+    fn exchange(requests: &str, end: &str) -> String {
+        let folder = crate::store::tests::Folder::new();
+        let path = folder.0.join("lane");
+        let lane = Lane::start(&path, "test".to_owned(), Probe { answered: 0 }).unwrap();
+        let mut stream = UnixStream::connect(&path).unwrap();
+        let mut sending = stream.try_clone().unwrap();
+        let requests = requests.to_owned();
+        let sender = std::thread::spawn(move || sending.write_all(requests.as_bytes()).unwrap());
+        let mut read = Vec::new();
+        while !String::from_utf8_lossy(&read).ends_with(end) {
+            let mut piece = [0; 4096];
+            let length = stream.read(&mut piece).unwrap();
+            assert_ne!(length, 0, "{}", String::from_utf8_lossy(&read));
+            read.extend_from_slice(&piece[..length]);
+        }
+        sender.join().unwrap();
+        drop(stream);
+        lane.stop();
+        String::from_utf8(read).unwrap()
+    }
+
+    #[test]
+    fn pipelined_requests_are_answered_in_order() {
+        let mut requests = String::new();
+        for i in 0..2000 {
+            let body = "x".repeat(i % 7 * 400);
+            requests += &format!("POST /{i} HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+        let replies = exchange(&requests, &format!("/1999 {}", 1999 % 7 * 400));
+        let mut rest = replies.as_str();
+        for i in 0..2000 {
+            let body = format!("\r\n\r\n/{i} {}", i % 7 * 400);
+            let at = rest.find(&body).unwrap_or_else(|| panic!("reply {i} is missing or out of order"));
+            rest = &rest[at + body.len()..];
+        }
+    }
+
+    #[test]
+    fn panic_costs_one_reply() {
+        let replies =
+            exchange("GET /a HTTP/1.1\r\n\r\nGET /panic HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n", "/b 0");
+        assert!(replies.contains("\r\n\r\n/a 0HTTP/1.1 500 "), "{replies}");
+        assert!(replies.contains("\"code\":\"internal_error\""), "{replies}");
+    }
+}
