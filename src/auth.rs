@@ -1,0 +1,159 @@
+//! The bearer scheme (RFC 6750) and the keys. Knows nothing of pets.
+
+use sha2::Digest as _;
+
+use crate::error::{ApiError, Code};
+use crate::message::Request;
+use crate::store::{Digest, Store};
+
+/// What a request may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything.
+    Full,
+    /// Reads only.
+    ReadOnly,
+}
+
+/// Checks credentials against the store and the one further key of the environment.
+#[derive(Clone, Default)]
+pub struct Authenticator {
+    extra_key: Option<Digest>,
+}
+
+impl Authenticator {
+    /// Also takes `key` (`PETSTORE_API_KEY`), with full scope and without expiry.
+    pub fn new(extra_key: Option<&str>) -> Self {
+        Self { extra_key: extra_key.map(digest) }
+    }
+
+    /// The scope of the request's key at this Unix time.
+    ///
+    /// # Errors
+    /// 401 with `WWW-Authenticate`, the same words whether a key is unknown, expired or revoked; 503
+    /// where the database cannot be asked.
+    pub fn authenticate(&self, request: &Request, store: &Store, now: i64) -> Result<Scope, ApiError> {
+        let mut credentials = request.header_values("Authorization");
+        let Some(credential) = credentials.next() else { return Err(missing()) };
+        if credentials.next().is_some() {
+            return Err(invalid());
+        }
+        let Some(token) = bearer_token(credential) else { return Err(missing()) };
+        // Digests are compared, not keys: how far two digests agree tells nothing of a key.
+        let digest = digest(token);
+        if self.extra_key == Some(digest) {
+            return Ok(Scope::Full);
+        }
+        match store.key(&digest)? {
+            Some(key) if key.is_expired(now) => Err(invalid()),
+            Some(key) if key.read_only => Ok(Scope::ReadOnly),
+            Some(_) => Ok(Scope::Full),
+            None => Err(invalid()),
+        }
+    }
+}
+
+/// A new key: 256 random bits, in characters that need no quoting anywhere.
+///
+/// # Errors
+/// Where the operating system has no random bits.
+pub fn new_key() -> Result<String, String> {
+    let mut bits = [0u8; 32];
+    getrandom::fill(&mut bits).map_err(|error| format!("cannot get random bits: {error}"))?;
+    Ok(bits.iter().fold("petstore_".to_owned(), |key, byte| key + &format!("{byte:02x}")))
+}
+
+/// The digest under which a key is kept.
+pub fn digest(key: &str) -> Digest {
+    sha2::Sha256::digest(key.as_bytes()).into()
+}
+
+/// Whether a text can stand in an Authorization header (`b64token`, RFC 6750, section 2.1).
+pub fn is_sendable(key: &str) -> bool {
+    let text = key.trim_end_matches('=');
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b))
+}
+
+/// The token of a credential; `None` where it is of another scheme or has none.
+fn bearer_token(credential: &str) -> Option<&str> {
+    let (scheme, token) = credential.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("Bearer") && !token.is_empty()).then_some(token)
+}
+
+fn missing() -> ApiError {
+    ApiError::new(Code::Unauthorized).header("WWW-Authenticate", "Bearer realm=\"petstore\"")
+}
+
+fn invalid() -> ApiError {
+    ApiError::with_message(Code::Unauthorized, "The API key is unknown, expired or revoked.").header(
+        "WWW-Authenticate",
+        "Bearer realm=\"petstore\", error=\"invalid_token\", \
+         error_description=\"The API key is unknown, expired or revoked\"",
+    )
+}
+
+/// The answer to a read-only key that asks for a write (RFC 6750, section 3.1).
+pub fn insufficient_scope() -> ApiError {
+    ApiError::new(Code::InsufficientScope).header(
+        "WWW-Authenticate",
+        "Bearer realm=\"petstore\", error=\"insufficient_scope\", \
+         error_description=\"This API key may read only\"",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::ApiKey;
+    use crate::store::tests::Folder;
+
+    fn ask(authenticator: &Authenticator, store: &Store, credentials: &[&str]) -> Result<Scope, ApiError> {
+        let headers = credentials.iter().map(|value| ("authorization", *value)).collect();
+        let request = Request { method: "GET", target: "/v1/pets", headers, body: b"" };
+        authenticator.authenticate(&request, store, 1000)
+    }
+
+    fn key(text: &str, read_only: bool, expires_at: Option<i64>) -> ApiKey {
+        ApiKey { digest: digest(text), name: text.to_owned(), read_only, created_at: 0, expires_at }
+    }
+
+    #[test]
+    fn keys_have_their_scopes_until_they_expire() {
+        let folder = Folder::new();
+        let mut store = Store::open_writer(&folder.database()).unwrap();
+        store.insert_key(&key("full", false, None)).unwrap();
+        store.insert_key(&key("reader", true, Some(1001))).unwrap();
+        store.insert_key(&key("old", false, Some(1000))).unwrap();
+        let authenticator = Authenticator::new(Some("extra"));
+        let ask = |credentials: &[&str]| ask(&authenticator, &store, credentials);
+        assert_eq!(ask(&["Bearer full"]), Ok(Scope::Full));
+        assert_eq!(ask(&["bEARER  full "]), Ok(Scope::Full));
+        assert_eq!(ask(&["Bearer reader"]), Ok(Scope::ReadOnly));
+        assert_eq!(ask(&["Bearer extra"]), Ok(Scope::Full));
+        for credentials in
+            [&["Bearer old"][..], &["Bearer none"], &["Bearer fullx"], &["Bearer full", "Bearer full"]]
+        {
+            assert_eq!(ask(credentials), Err(invalid()), "{credentials:?}");
+        }
+        for credentials in [&[][..], &["Basic full"], &["Bearer"], &["Bearer "], &["full"], &[""]] {
+            assert_eq!(ask(credentials), Err(missing()), "{credentials:?}");
+        }
+    }
+
+    #[test]
+    fn new_keys_differ_and_can_be_sent() {
+        let key = new_key().unwrap();
+        assert_eq!(key.len(), "petstore_".len() + 64);
+        assert!(is_sendable(&key));
+        assert_ne!(key, new_key().unwrap());
+    }
+
+    #[test]
+    fn unsendable_keys_are_told_apart() {
+        for key in ["", "=", "a b", "a\n", "é", "a=b"] {
+            assert!(!is_sendable(key), "{key:?}");
+        }
+        assert!(is_sendable("a+/-._~b=="));
+    }
+}

@@ -1,0 +1,134 @@
+//! One worker's service: from a request to its reply, by way of the key, the router and a handler.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::api::Context;
+use crate::auth::{self, Authenticator, Scope};
+use crate::error::ApiError;
+use crate::message::{Reply, Request};
+use crate::pulse::Pulse;
+use crate::router::{self, Target};
+use crate::store::Store;
+use crate::workers::Service;
+
+/// Answers the requests of one lane.
+pub struct PetService {
+    context: Context,
+    authenticator: Authenticator,
+    /// Whether this is the service of the writer, who answers for the pulse.
+    is_writer: bool,
+    /// The requests of the batch whose replies must wait for the commit, by their places.
+    uncommitted: Vec<usize>,
+    answered: usize,
+}
+
+impl PetService {
+    /// The service of a worker that reads.
+    pub fn reader(store: Store, authenticator: Authenticator, pulse: Arc<Pulse>) -> Self {
+        let context = Context { store, pulse };
+        Self { context, authenticator, is_writer: false, uncommitted: Vec::new(), answered: 0 }
+    }
+
+    /// The service of the one worker that writes.
+    pub fn writer(store: Store, authenticator: Authenticator, pulse: Arc<Pulse>) -> Self {
+        Self { is_writer: true, ..Self::reader(store, authenticator, pulse) }
+    }
+
+    /// Authentication first, then the route, then the scope, then the handler.
+    fn handle(&mut self, request: &Request) -> Result<Reply, ApiError> {
+        let target = Target::parse(request.target);
+        if request.method == "OPTIONS" {
+            return router::options(&target);
+        }
+        let mut scope = None;
+        if target.is_protected() {
+            let now = unix_time();
+            scope = Some(self.authenticator.authenticate(request, &self.context.store, now)?);
+        }
+        let operation = router::route(request.method, &target)?;
+        let handled = if operation.writes && scope == Some(Scope::ReadOnly) {
+            Err(auth::insufficient_scope())
+        } else {
+            (operation.handler)(&mut self.context, request, &target)
+        };
+        let mut reply = handled.unwrap_or_else(|error| into_reply(error, request.id()));
+        if let Some(deprecation) = &operation.deprecation {
+            deprecation.announce(&mut reply);
+        }
+        Ok(reply)
+    }
+}
+
+/// Where every failure behind the gate becomes a reply, and where its cause is logged.
+fn into_reply(error: ApiError, request_id: &str) -> Reply {
+    error.log(request_id);
+    error.into_reply()
+}
+
+/// Seconds since 1970, for the expiry of keys.
+pub fn unix_time() -> i64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX)
+}
+
+impl Service for PetService {
+    fn begin(&mut self) {
+        self.uncommitted.clear();
+        self.answered = 0;
+        if let Err(error) = self.context.store.begin_batch() {
+            // The queries that follow meet the same trouble and answer for it one by one.
+            log::error!("cannot begin to read: {error:?}");
+        }
+    }
+
+    fn answer(&mut self, request: &Request) -> Reply {
+        let before = self.context.store.pending_writes();
+        let place = self.answered;
+        self.answered += 1;
+        let reply = self.handle(request).unwrap_or_else(|error| into_reply(error, request.id()));
+        if self.context.store.pending_writes() != before {
+            self.uncommitted.push(place);
+        }
+        reply
+    }
+
+    fn end(&mut self, replies: &mut [Reply]) {
+        let ended = self.context.store.end_batch();
+        if let Err(error) = ended {
+            log::error!("a batch of {} writes failed and was undone: {error:?}", self.uncommitted.len());
+            for place in &self.uncommitted {
+                replies[*place] = ApiError::from(error.clone()).into_reply();
+            }
+        }
+        self.answer_pulse();
+    }
+
+    fn wake(&mut self) {
+        self.answer_pulse();
+    }
+
+    fn stop(&mut self) {
+        if self.is_writer
+            && let Err(error) = self.context.store.checkpoint()
+        {
+            log::warn!("the write-ahead log stays beside the database: {error:?}");
+        }
+    }
+}
+
+impl PetService {
+    fn answer_pulse(&mut self) {
+        if !self.is_writer {
+            return;
+        }
+        let store = &mut self.context.store;
+        self.context.pulse.answer(|| match store.probe() {
+            Ok(()) => true,
+            Err(error) => {
+                log::error!("the store cannot be written: {error:?}");
+                false
+            }
+        });
+    }
+}

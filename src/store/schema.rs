@@ -1,0 +1,110 @@
+//! Whose file it is, and of which version.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::cannot_open;
+
+/// Says in the file's header that it is ours: the letters "PETS"
+/// (sqlite.org/pragma.html#pragma_application_id).
+const APPLICATION_ID: i64 = 0x5045_5453;
+
+/// The steps from an empty file to the newest version; `user_version` counts those done.
+/// Append only: a released step is never edited.
+const STEPS: &[&str] = &[include_str!("../../schema.sql")];
+
+/// The `user_version` of a file with every step done.
+fn newest_version() -> i64 {
+    STEPS.len() as i64
+}
+
+/// Refuses a file that is no database, another application's, or of a later version. Changes nothing.
+pub fn check(connection: &Connection, path: &Path) -> Result<(), String> {
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let read = || -> rusqlite::Result<(i64, i64, i64)> {
+        Ok((
+            number("PRAGMA application_id")?,
+            number("PRAGMA user_version")?,
+            number("SELECT count(*) FROM sqlite_schema")?,
+        ))
+    };
+    let (application_id, version, objects) = read().map_err(|error| cannot_open(path, &error))?;
+    let newest = newest_version();
+    match application_id {
+        APPLICATION_ID if version > newest => Err(format!(
+            "{} is of version {version}, and this program knows versions up to {newest}; use a later program",
+            path.display()
+        )),
+        APPLICATION_ID => Ok(()),
+        0 if objects == 0 && version == 0 => Ok(()),
+        _ => Err(format!("{} is the database of another application", path.display())),
+    }
+}
+
+/// Brings the file to the newest version, in one transaction.
+pub fn migrate(connection: &mut Connection, path: &Path) -> Result<(), String> {
+    let mut steps = || -> rusqlite::Result<()> {
+        // IMMEDIATE: of two processes that start at once, the second finds the work done.
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let done: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if done < newest_version() {
+            for step in STEPS.iter().skip(usize::try_from(done).unwrap_or(0)) {
+                transaction.execute_batch(step)?;
+            }
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", newest_version())?;
+        }
+        transaction.commit()
+    };
+    steps().map_err(|error| cannot_open(path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Store;
+    use super::super::tests::Folder;
+    use super::*;
+
+    #[test]
+    fn migrating_twice_changes_nothing() {
+        let folder = Folder::new();
+        for _ in 0..2 {
+            let store = Store::open_writer(&folder.database()).unwrap();
+            let version: i64 =
+                store.connection.pragma_query_value(None, "user_version", |r| r.get(0)).unwrap();
+            assert_eq!(version, 1);
+        }
+    }
+
+    #[test]
+    fn foreign_files_are_refused_and_left_as_they_were() {
+        let folder = Folder::new();
+        let path = folder.database();
+        let refusal = || Store::open_writer(&path).err().unwrap();
+
+        std::fs::write(&path, "no database at all, just some text that goes on for a while").unwrap();
+        let before = std::fs::read(&path).unwrap();
+        assert!(refusal().contains("is not an SQLite database"), "{}", refusal());
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+
+        std::fs::remove_file(&path).unwrap();
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+        let before = std::fs::read(&path).unwrap();
+        assert!(refusal().contains("another application"), "{}", refusal());
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+
+        std::fs::remove_file(&path).unwrap();
+        drop(Store::open_writer(&path).unwrap());
+        Connection::open(&path).unwrap().pragma_update(None, "user_version", 2).unwrap();
+        assert!(refusal().contains("version 2"), "{}", refusal());
+    }
+
+    #[test]
+    fn missing_folder_is_named() {
+        let folder = Folder::new();
+        let path = folder.0.join("nowhere").join("pets.db");
+        let error = Store::open_writer(&path).err().unwrap();
+        assert!(error.contains("nowhere"), "{error}");
+    }
+}
