@@ -3,7 +3,9 @@
 
 mod api;
 mod auth;
+mod config;
 mod error;
+mod gate;
 mod message;
 mod model;
 mod pulse;

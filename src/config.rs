@@ -1,0 +1,214 @@
+//! Every setting: its unit, its default, its environment variable and its check.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How to run the service.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The SQLite file; made where there is none.
+    pub database: PathBuf,
+    /// Clients connected at once; one more gets a 503.
+    pub max_connections: usize,
+    /// Threads that read from the database.
+    pub workers: usize,
+    /// The production address in the interface description; its path ends in `/v1`.
+    pub base_url: Option<String>,
+    /// The staging address in the interface description; its path ends in `/v1`.
+    pub staging_url: Option<String>,
+    /// One more API key beside those in the database.
+    pub api_key: Option<String>,
+    /// How long a client may take.
+    pub deadlines: Deadlines,
+}
+
+/// How long each part of a conversation may take in all, however the bytes drip.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Deadlines {
+    /// From the first byte of a request to the end of its head; 10 s.
+    pub head: Duration,
+    /// From the end of the head to the end of the body; 30 s.
+    pub body: Duration,
+    /// Until a request that waits for room is answered with 503; 10 s.
+    pub lane: Duration,
+    /// Until the client has taken the reply; 30 s.
+    pub reply: Duration,
+    /// Until the first byte of the next request; 60 s.
+    pub idle: Duration,
+    /// Until the client closes after its last reply; 2 s.
+    pub linger: Duration,
+    /// Until the service ends after it was told to, with requests unfinished; 10 s.
+    pub drain: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+            lane: Duration::from_secs(10),
+            reply: Duration::from_secs(30),
+            idle: Duration::from_secs(60),
+            linger: Duration::from_secs(2),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            database: PathBuf::from("petstore.db"),
+            max_connections: 10_000,
+            workers: 2,
+            base_url: None,
+            staging_url: None,
+            api_key: None,
+            deadlines: Deadlines::default(),
+        }
+    }
+}
+
+/// One setting of the command line and of the environment.
+pub struct Setting {
+    /// The flag without its dashes.
+    pub flag: &'static str,
+    /// What stands for the value in the help text.
+    pub value: &'static str,
+    /// What it is for, with the default, in one line.
+    pub help: &'static str,
+    /// Takes the value, or says what is expected of it.
+    pub set: fn(&mut Config, &str) -> Result<(), &'static str>,
+}
+
+/// Every setting but the API key, which is no flag: the command lines of others can be read.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        flag: "listen",
+        value: "ADDRESS",
+        help: "where to listen, HOST:PORT; port 0 takes a free one [127.0.0.1:8080]",
+        set: |config, text| {
+            let mut addresses = text.to_socket_addrs().map_err(|_| "an address such as 127.0.0.1:8080")?;
+            config.listen = addresses.next().ok_or("an address such as 127.0.0.1:8080")?;
+            Ok(())
+        },
+    },
+    Setting {
+        flag: "database",
+        value: "FILE",
+        help: "the SQLite file, made where there is none [petstore.db]",
+        set: |config, text| {
+            config.database = PathBuf::from(text);
+            if text.is_empty() { Err("a file name") } else { Ok(()) }
+        },
+    },
+    Setting {
+        flag: "max-connections",
+        value: "NUMBER",
+        help: "clients connected at once; one more gets a 503 [10000]",
+        set: |config, text| {
+            config.max_connections = number(text, 1_000_000).ok_or("a number from 1 to 1000000")?;
+            Ok(())
+        },
+    },
+    Setting {
+        flag: "workers",
+        value: "NUMBER",
+        help: "threads that read from the database [2]",
+        set: |config, text| {
+            config.workers = number(text, 64).ok_or("a number from 1 to 64")?;
+            Ok(())
+        },
+    },
+    Setting {
+        flag: "base-url",
+        value: "URL",
+        help: "production address in the interface description, ending in /v1",
+        set: |config, text| {
+            config.base_url = Some(url(text)?);
+            Ok(())
+        },
+    },
+    Setting {
+        flag: "staging-url",
+        value: "URL",
+        help: "staging address in the interface description, ending in /v1",
+        set: |config, text| {
+            config.staging_url = Some(url(text)?);
+            Ok(())
+        },
+    },
+];
+
+impl Setting {
+    /// The environment variable of the same name.
+    pub fn variable(&self) -> String {
+        format!("PETSTORE_{}", self.flag.to_uppercase().replace('-', "_"))
+    }
+}
+
+fn number(text: &str, most: usize) -> Option<usize> {
+    text.parse().ok().filter(|number| (1..=most).contains(number))
+}
+
+fn url(text: &str) -> Result<String, &'static str> {
+    let expected = "an http or https address whose path ends in /v1";
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or(expected)?;
+    let is_plain = rest.bytes().all(|b| b.is_ascii_graphic() && !b"?#\"<>\\^`{|}".contains(&b));
+    let host = rest.strip_suffix("/v1").ok_or(expected)?;
+    if is_plain && !host.is_empty() && !host.starts_with('/') { Ok(text.to_owned()) } else { Err(expected) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(flag: &str, text: &str) -> Result<Config, &'static str> {
+        let mut config = Config::default();
+        let setting = SETTINGS.iter().find(|setting| setting.flag == flag).unwrap();
+        (setting.set)(&mut config, text).map(|()| config)
+    }
+
+    #[test]
+    fn values_are_taken() {
+        assert_eq!(set("listen", "[::1]:0").unwrap().listen, "[::1]:0".parse().unwrap());
+        assert_eq!(set("database", "/a b").unwrap().database, PathBuf::from("/a b"));
+        assert_eq!(set("max-connections", "1").unwrap().max_connections, 1);
+        assert_eq!(set("workers", "64").unwrap().workers, 64);
+        assert_eq!(set("base-url", "https://h:1/x/v1").unwrap().base_url.unwrap(), "https://h:1/x/v1");
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for (flag, text) in [
+            ("listen", "8080"),
+            ("listen", "127.0.0.1"),
+            ("listen", "127.0.0.1:99999"),
+            ("listen", ""),
+            ("database", ""),
+            ("max-connections", "0"),
+            ("max-connections", "-1"),
+            ("workers", "65"),
+            ("workers", "two"),
+            ("base-url", "https://h"),
+            ("base-url", "ftp://h/v1"),
+            ("base-url", "https:///v1"),
+            ("staging-url", "https://h/\"/v1"),
+            ("staging-url", ""),
+        ] {
+            assert!(set(flag, text).is_err(), "{flag} {text}");
+        }
+    }
+
+    #[test]
+    fn variables_are_named_like_their_flags() {
+        let names: Vec<_> = SETTINGS.iter().map(Setting::variable).collect();
+        assert_eq!(names[2], "PETSTORE_MAX_CONNECTIONS");
+    }
+}

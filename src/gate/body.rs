@@ -1,0 +1,228 @@
+//! The body's framing (RFC 9112, sections 6 and 7): by Content-Length, or chunked.
+
+use crate::error::{ApiError, Code};
+use crate::gate::target::bad_request;
+
+/// The largest body, in bytes (413 beyond).
+pub const MAX_BODY: usize = 64 * 1024;
+/// The most bytes of one request's chunk extensions and trailer fields, which are dropped.
+const MAX_DROPPED: usize = 8 * 1024;
+
+/// What is left of a body.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// So many bytes; none: the body is whole, or there is none.
+    Length(usize),
+    Chunked(Chunked),
+}
+
+impl Body {
+    pub fn is_whole(&self) -> bool {
+        matches!(self, Body::Length(0) | Body::Chunked(Chunked { state: State::Whole, .. }))
+    }
+
+    /// Moves what belongs to the body from the start of `input` to `out`, and returns how many bytes
+    /// of the input are done with.
+    ///
+    /// # Errors
+    /// 400 for broken chunks, 413 for a body that turns out too large, 431 for endless trailer fields.
+    pub fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
+        match self {
+            Body::Length(left) => {
+                let taken = input.len().min(*left);
+                out.extend_from_slice(&input[..taken]);
+                *left -= taken;
+                Ok(taken)
+            }
+            Body::Chunked(chunked) => chunked.take(input, out),
+        }
+    }
+}
+
+/// The decoder of a chunked body. Nothing but CR LF ends a line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chunked {
+    state: State,
+    /// Bytes of the body so far.
+    length: usize,
+    /// Bytes of extensions and trailer fields so far.
+    dropped: usize,
+}
+
+/// Where the decoder stands.
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    /// Within a chunk's size, which has so many digits and this value so far.
+    Size { digits: usize, value: usize },
+    /// Within a chunk's extension, which is dropped.
+    Extension { size: usize },
+    /// After the CR of the line with the size.
+    SizeEnd { size: usize },
+    /// Within a chunk's data.
+    Data { left: usize },
+    /// After a chunk's data: CR is next.
+    DataEnd,
+    /// After that CR.
+    DataEndLf,
+    /// At the start of a trailer line.
+    TrailerStart,
+    /// Within a trailer field, which is dropped.
+    Trailer,
+    /// After the CR of a trailer field.
+    TrailerLf,
+    /// After the CR of the empty line at the end.
+    LastLf,
+    /// All is decoded.
+    Whole,
+}
+
+impl Chunked {
+    pub fn new() -> Self {
+        Self { state: State::Size { digits: 0, value: 0 }, length: 0, dropped: 0 }
+    }
+
+    fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
+        let mut at = 0;
+        while at < input.len() && self.state != State::Whole {
+            if let State::Data { left } = &mut self.state {
+                let taken = (input.len() - at).min(*left);
+                out.extend_from_slice(&input[at..at + taken]);
+                at += taken;
+                *left -= taken;
+                if *left == 0 {
+                    self.state = State::DataEnd;
+                }
+                continue;
+            }
+            self.state = self.next(input[at])?;
+            at += 1;
+        }
+        Ok(at)
+    }
+
+    /// The state after a byte that is not a chunk's data.
+    fn next(&mut self, byte: u8) -> Result<State, ApiError> {
+        Ok(match (&self.state, byte) {
+            (State::Size { digits, value }, _) if byte.is_ascii_hexdigit() => {
+                let digit = char::from(byte).to_digit(16).unwrap_or(0) as usize;
+                // Sixteen digits: leading zeros are allowed, and nothing overflows.
+                if *digits == 16 || value * 16 + digit > MAX_BODY {
+                    return Err(ApiError::new(Code::ContentTooLarge));
+                }
+                State::Size { digits: digits + 1, value: value * 16 + digit }
+            }
+            (State::Size { digits, value }, b'\r') if *digits > 0 => State::SizeEnd { size: *value },
+            (State::Size { digits, value }, b';' | b' ' | b'\t') if *digits > 0 => {
+                State::Extension { size: *value }
+            }
+            (State::Extension { size }, b'\r') => State::SizeEnd { size: *size },
+            (State::Extension { size }, byte) if is_text(byte) => {
+                let size = *size;
+                self.drop_byte()?;
+                State::Extension { size }
+            }
+            (State::SizeEnd { size: 0 }, b'\n') => State::TrailerStart,
+            (State::SizeEnd { size }, b'\n') => {
+                self.length += size;
+                if self.length > MAX_BODY {
+                    return Err(ApiError::new(Code::ContentTooLarge));
+                }
+                State::Data { left: *size }
+            }
+            (State::DataEnd, b'\r') => State::DataEndLf,
+            (State::DataEndLf, b'\n') => State::Size { digits: 0, value: 0 },
+            (State::TrailerStart, b'\r') => State::LastLf,
+            (State::Trailer, b'\r') => State::TrailerLf,
+            (State::TrailerStart | State::Trailer, byte) if is_text(byte) => {
+                self.drop_byte()?;
+                State::Trailer
+            }
+            (State::TrailerLf, b'\n') => State::TrailerStart,
+            (State::LastLf, b'\n') => State::Whole,
+            _ => return Err(bad_request("The chunked body is not well-formed.")),
+        })
+    }
+
+    fn drop_byte(&mut self) -> Result<(), ApiError> {
+        self.dropped += 1;
+        if self.dropped > MAX_DROPPED {
+            let message = "The chunk extensions and trailer fields are larger than 8192 bytes.";
+            return Err(ApiError::with_message(Code::HeadersTooLarge, message));
+        }
+        Ok(())
+    }
+}
+
+/// Neither a control character nor a line end.
+fn is_text(byte: u8) -> bool {
+    byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Decodes byte by byte and in one piece, which must agree; returns the body and what follows it.
+    fn decode(input: &[u8]) -> Result<(String, String), Code> {
+        let whole = decode_pieces(input, input.len().max(1));
+        assert_eq!(whole, decode_pieces(input, 1), "{:?}", String::from_utf8_lossy(input));
+        whole
+    }
+
+    fn decode_pieces(input: &[u8], size: usize) -> Result<(String, String), Code> {
+        let mut body = Body::Chunked(Chunked::new());
+        let (mut out, mut rest) = (Vec::new(), Vec::new());
+        for piece in input.chunks(size) {
+            let taken = body.take(piece, &mut out).map_err(|error| error.code())?;
+            rest.extend_from_slice(&piece[taken..]);
+        }
+        assert!(body.is_whole(), "unfinished");
+        Ok((String::from_utf8(out).unwrap(), String::from_utf8(rest).unwrap()))
+    }
+
+    #[test]
+    fn chunks_are_joined() {
+        let decoded = |body: &str, rest: &str| Ok((body.to_owned(), rest.to_owned()));
+        assert_eq!(decode(b"0\r\n\r\nGET"), decoded("", "GET"));
+        assert_eq!(decode(b"3\r\nabc\r\n0A\r\n0123456789\r\n000\r\n\r\n"), decoded("abc0123456789", ""));
+        assert_eq!(decode(b"1;a=b;c=\"d\"\r\nx\r\n0 \r\nTrailer: x\r\nMore: y\r\n\r\n"), decoded("x", ""));
+    }
+
+    #[test]
+    fn broken_chunks_are_refused() {
+        for input in [
+            "\r\n",
+            ";x\r\n",
+            "g\r\n",
+            "-1\r\n",
+            "+1\r\n",
+            "0x1\r\n",
+            "1\nx\r\n",
+            "1\rx",
+            "1\r\nxy\r\n",
+            "1\r\nx\n0\r\n\r\n",
+            "1;a\nb\r\n",
+            "1;a\0b\r\n",
+            "0\r\n\n",
+            "0\r\nTrailer: x\n\r\n",
+        ] {
+            assert_eq!(decode(input.as_bytes()), Err(Code::BadRequest), "{input:?}");
+        }
+    }
+
+    #[test]
+    fn large_bodies_are_413() {
+        let fits = format!("8000\r\n{0}\r\n8000\r\n{0}\r\n0\r\n\r\n", "x".repeat(0x8000));
+        assert_eq!(decode(fits.as_bytes()).unwrap().0.len(), MAX_BODY);
+        let beyond = format!("8000\r\n{0}\r\n8001\r\n", "x".repeat(0x8000));
+        for input in ["10001\r\n", "ffffffffffffffff1\r\n", "00000000000000001\r\n", &beyond] {
+            assert_eq!(decode(input.as_bytes()), Err(Code::ContentTooLarge), "{input:.20}");
+        }
+    }
+
+    #[test]
+    fn endless_trailers_are_431() {
+        let endless = format!("0\r\n{}", "x: y\r\n".repeat(MAX_DROPPED / 4 + 1));
+        assert_eq!(decode(endless.as_bytes()), Err(Code::HeadersTooLarge));
+    }
+}

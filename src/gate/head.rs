@@ -1,0 +1,370 @@
+//! The head of a request: what the gate itself obeys, and what it passes on to the lane.
+
+use crate::error::{ApiError, Code};
+use crate::gate::body::{Body, Chunked, MAX_BODY};
+use crate::gate::request_id::RequestId;
+use crate::gate::target::{RequestLine, bad_request, is_authority};
+
+/// The largest head, in bytes (431 beyond).
+pub const MAX_HEAD: usize = 16 * 1024;
+/// The most header fields (431 beyond).
+pub const MAX_HEADERS: usize = 64;
+
+/// Which lane a request takes: all that the gate knows of meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// GET, HEAD and OPTIONS.
+    Read,
+    /// Every other method.
+    Write,
+}
+
+/// What the gate must remember of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    pub kind: Kind,
+    /// Answered without a body, whatever the lane says.
+    pub is_head: bool,
+    /// HTTP/1.0 must be told that the connection persists, HTTP/1.1 that it does not.
+    pub is_http_1_0: bool,
+    /// Whether the client wants to go on after this request.
+    pub keep_alive: bool,
+    /// Whether it waits for a 100 Continue before it sends the body.
+    pub expects_continue: bool,
+    /// The client's own identifier, where it gave a usable one, else the one made here.
+    pub id: RequestId,
+    pub body: Body,
+    /// Where the digits of the lane's Content-Length are to be put, where only the end of the body
+    /// tells them.
+    length_at: Option<usize>,
+}
+
+/// Header fields that the service behind the lanes reads.
+const PASSED_ON: [&str; 3] = ["Authorization", "Content-Type", "Content-Encoding"];
+
+impl Head {
+    /// Reads a whole head, and writes it to `out` for the lane. `made_id` identifies the request where
+    /// the client does not. Where this fails, what was understood still counts: the reply carries the
+    /// client's identifier, and answers HEAD without a body.
+    pub fn parse(
+        line: &RequestLine,
+        head: &[u8],
+        made_id: RequestId,
+        out: &mut Vec<u8>,
+    ) -> (Self, Result<(), ApiError>) {
+        let method = &head[line.method.clone()];
+        let mut parsed = Self {
+            kind: if [&b"GET"[..], b"HEAD", b"OPTIONS"].contains(&method) { Kind::Read } else { Kind::Write },
+            is_head: method == b"HEAD",
+            is_http_1_0: line.minor_version == 0,
+            keep_alive: line.minor_version > 0,
+            expects_continue: false,
+            id: made_id,
+            body: Body::Length(0),
+            length_at: None,
+        };
+        // After the version, such as " HTTP/1.1", and the line end.
+        let start = line.target.end + 11;
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let checked = match httparse::parse_headers(&head[start..], &mut headers) {
+            Ok(httparse::Status::Complete((_, headers))) => {
+                parsed.obey(headers).map(|()| parsed.pass_on(line, head, headers, out))
+            }
+            Ok(httparse::Status::Partial) => Err(bad_request("The header fields have no end.")),
+            Err(httparse::Error::TooManyHeaders) => Err(ApiError::new(Code::HeadersTooLarge)),
+            Err(_) => Err(bad_request(
+                "A header line must be a name, a colon and a value, with no space before the colon, and not folded.",
+            )),
+        };
+        (parsed, checked)
+    }
+
+    /// Takes from the header fields what the gate itself obeys.
+    fn obey(&mut self, headers: &[httparse::Header]) -> Result<(), ApiError> {
+        let (mut hosts, mut close) = (0, false);
+        let (mut length, mut coding) = (None, None);
+        let mut failure = None;
+        // One failure does not end the search for the identifier.
+        let mut fail = |error| failure = failure.take().or(Some(error));
+        for header in headers {
+            let value = header.value.trim_ascii();
+            match header.name.len() {
+                4 if header.name.eq_ignore_ascii_case("Host") => {
+                    hosts += 1;
+                    if !is_authority(value) {
+                        fail(bad_request("The Host header must be a host, and a port where there is one."));
+                    }
+                }
+                6 if header.name.eq_ignore_ascii_case("Expect") => {
+                    if value.eq_ignore_ascii_case(b"100-continue") {
+                        // RFC 9110, section 10.1.1: HTTP/1.0 clients do not know it.
+                        self.expects_continue = !self.is_http_1_0;
+                    } else {
+                        fail(ApiError::new(Code::ExpectationFailed));
+                    }
+                }
+                10 if header.name.eq_ignore_ascii_case("Connection") => {
+                    for option in value.split(|b| *b == b',').map(<[u8]>::trim_ascii) {
+                        close |= option.eq_ignore_ascii_case(b"close");
+                        self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                    }
+                }
+                12 if header.name.eq_ignore_ascii_case("X-Request-Id") => {
+                    self.id = RequestId::from_client(value).unwrap_or(self.id);
+                }
+                14 if header.name.eq_ignore_ascii_case("Content-Length")
+                    && length.replace(value).is_some() =>
+                {
+                    fail(bad_request("Content-Length is given more than once."));
+                }
+                17 if header.name.eq_ignore_ascii_case("Transfer-Encoding")
+                    && coding.replace(value).is_some() =>
+                {
+                    fail(ApiError::new(Code::TransferCoding));
+                }
+                _ => {}
+            }
+        }
+        self.keep_alive &= !close;
+        // RFC 9112, section 3.2.
+        if hosts > 1 {
+            fail(bad_request("The Host header is given more than once."));
+        } else if hosts == 0 && !self.is_http_1_0 {
+            fail(bad_request("The Host header is missing."));
+        }
+        if let Err(error) = self.frame(length, coding) {
+            fail(error);
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// How the body is framed (RFC 9112, section 6.3).
+    fn frame(&mut self, length: Option<&[u8]>, coding: Option<&[u8]>) -> Result<(), ApiError> {
+        match (length, coding) {
+            (None, None) => {}
+            (Some(_), Some(_)) => {
+                return Err(bad_request("Content-Length and Transfer-Encoding exclude each other."));
+            }
+            (None, Some(_)) if self.is_http_1_0 => {
+                return Err(bad_request("HTTP/1.0 has no Transfer-Encoding."));
+            }
+            (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {
+                self.body = Body::Chunked(Chunked::new());
+            }
+            (None, Some(_)) => return Err(ApiError::new(Code::TransferCoding)),
+            (Some(digits), None) => {
+                if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+                    return Err(bad_request("Content-Length must be decimal digits."));
+                }
+                let length = digits.iter().fold(0usize, |length, digit| {
+                    length.saturating_mul(10).saturating_add(usize::from(digit - b'0'))
+                });
+                if length > MAX_BODY {
+                    return Err(ApiError::new(Code::ContentTooLarge));
+                }
+                self.body = Body::Length(length);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the head for the lane: ASCII, with only the header fields that the service reads.
+    fn pass_on(&mut self, line: &RequestLine, head: &[u8], headers: &[httparse::Header], out: &mut Vec<u8>) {
+        let (method, target) = (&head[line.method.clone()], &head[line.target.clone()]);
+        out.extend_from_slice(method);
+        out.push(b' ');
+        if target.is_empty() && method == b"OPTIONS" {
+            // RFC 9112, section 3.2.4: an absolute form without a path is the server as a whole.
+            out.push(b'*');
+        } else if !target.starts_with(b"/") && target != b"*" {
+            out.push(b'/');
+        }
+        out.extend_from_slice(target);
+        out.extend_from_slice(b" HTTP/1.1\r\n");
+        write_header(out, "X-Request-Id", self.id.as_str().as_bytes());
+        for header in headers {
+            if let Some(name) = PASSED_ON.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {
+                write_header(out, name, header.value);
+            }
+        }
+        match self.body {
+            Body::Length(0) => {}
+            Body::Length(length) => write_header(out, "Content-Length", &length_digits(length)),
+            Body::Chunked(_) => {
+                write_header(out, "Content-Length", &length_digits(0));
+                self.length_at = Some(out.len() - LENGTH_DIGITS - 2);
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Says how long the body is that was not announced by its length. `out` ends with it.
+    pub fn complete(&self, head_length: usize, out: &mut [u8]) {
+        if let Some(at) = self.length_at {
+            let digits = length_digits(out.len() - head_length);
+            out[at..at + LENGTH_DIGITS].copy_from_slice(&digits);
+        }
+    }
+}
+
+/// As many as [`MAX_BODY`] needs.
+const LENGTH_DIGITS: usize = 5;
+
+fn length_digits(mut length: usize) -> [u8; LENGTH_DIGITS] {
+    let mut digits = [b'0'; LENGTH_DIGITS];
+    for digit in digits.iter_mut().rev() {
+        *digit += (length % 10) as u8;
+        length /= 10;
+    }
+    digits
+}
+
+/// tiny_http wants ASCII, and no field passed on has a use for anything else.
+fn write_header(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend(value.iter().map(|b| if b.is_ascii() { *b } else { b'?' }));
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(head: &str) -> (Head, Result<String, Code>) {
+        let end = head.find("\r\n").unwrap();
+        let line = RequestLine::parse(head.as_bytes(), 0..end).unwrap();
+        let mut out = Vec::new();
+        let made_id = RequestId::from_client(b"made").unwrap();
+        let (parsed, checked) = Head::parse(&line, head.as_bytes(), made_id, &mut out);
+        (parsed, checked.map(|()| String::from_utf8(out).unwrap()).map_err(|error| error.code()))
+    }
+
+    fn checked(headers: &str) -> Result<(), Code> {
+        parse(&format!("POST / HTTP/1.1\r\n{headers}\r\n")).1.map(|_| ())
+    }
+
+    fn passed_on(head: &str) -> String {
+        parse(head).1.unwrap()
+    }
+
+    #[test]
+    fn only_what_the_service_reads_is_passed_on() {
+        assert_eq!(
+            passed_on(
+                "POST http://h/v1/pets HTTP/1.0\r\nhost: h\r\nCookie: x\r\nAUTHORIZATION: Bearer \u{e9}\r\n\
+                 te: gzip\r\ncontent-type:text/x\r\nContent-Type: a\r\nContent-Length: 0012\r\n\r\n"
+            ),
+            "POST /v1/pets HTTP/1.1\r\nX-Request-Id: made\r\nAuthorization: Bearer ??\r\nContent-Type: text/x\r\n\
+             Content-Type: a\r\nContent-Length: 00012\r\n\r\n"
+        );
+        assert_eq!(
+            passed_on("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"),
+            "GET /?x HTTP/1.1\r\nX-Request-Id: made\r\n\r\n"
+        );
+        assert_eq!(
+            passed_on("OPTIONS http://h HTTP/1.1\r\nHost: h\r\n\r\n"),
+            "OPTIONS * HTTP/1.1\r\nX-Request-Id: made\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn methods_choose_the_lane() {
+        for (method, kind) in [("GET", Kind::Read), ("HEAD", Kind::Read), ("OPTIONS", Kind::Read)] {
+            assert_eq!(parse(&format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n")).0.kind, kind);
+        }
+        for method in ["POST", "DELETE", "get", "BREW"] {
+            assert_eq!(parse(&format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n")).0.kind, Kind::Write);
+        }
+    }
+
+    #[test]
+    fn persistence_depends_on_version_and_options() {
+        for (version, connection, keep_alive) in [
+            ("1.1", "", true),
+            ("1.1", "Connection: Close\r\n", false),
+            ("1.1", "Connection: keep-alive, close\r\n", false),
+            ("1.1", "Connection: x\r\nConnection: y, close\r\n", false),
+            ("1.0", "", false),
+            ("1.0", "Connection: Keep-Alive\r\n", true),
+            ("1.0", "Connection: keep-alive\r\nConnection: close\r\n", false),
+        ] {
+            let (head, _) = parse(&format!("GET / HTTP/{version}\r\nHost: h\r\n{connection}\r\n"));
+            assert_eq!(head.keep_alive, keep_alive, "{version} {connection}");
+        }
+    }
+
+    #[test]
+    fn framing_is_strict() {
+        for (headers, expected) in [
+            ("Host: h\r\nContent-Length: 5\r\n", Ok(())),
+            ("Host: h\r\nContent-Length: 65536\r\n", Ok(())),
+            ("Host: h\r\nTransfer-Encoding: Chunked\r\n", Ok(())),
+            ("Host: h\r\nContent-Length: 65537\r\n", Err(Code::ContentTooLarge)),
+            ("Host: h\r\nContent-Length: 99999999999999999999999999\r\n", Err(Code::ContentTooLarge)),
+            ("Host: h\r\nContent-Length: 5\r\nContent-Length: 5\r\n", Err(Code::BadRequest)),
+            ("Host: h\r\nContent-Length: 5, 5\r\n", Err(Code::BadRequest)),
+            ("Host: h\r\nContent-Length: +5\r\n", Err(Code::BadRequest)),
+            ("Host: h\r\nContent-Length: -5\r\n", Err(Code::BadRequest)),
+            ("Host: h\r\nContent-Length: 0x5\r\n", Err(Code::BadRequest)),
+            ("Host: h\r\nContent-Length:\r\n", Err(Code::BadRequest)),
+            ("Host: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n", Err(Code::BadRequest)),
+            ("Host: h\r\nContent-Length: 5\r\nTransfer-Encoding: gzip\r\n", Err(Code::BadRequest)),
+            ("Host: h\r\nTransfer-Encoding: gzip\r\n", Err(Code::TransferCoding)),
+            ("Host: h\r\nTransfer-Encoding: xchunked\r\n", Err(Code::TransferCoding)),
+            ("Host: h\r\nTransfer-Encoding: gzip, chunked\r\n", Err(Code::TransferCoding)),
+            (
+                "Host: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+                Err(Code::TransferCoding),
+            ),
+            ("Host: h\r\nTransfer-Encoding: \u{b}chunked\r\n", Err(Code::BadRequest)),
+            ("", Err(Code::BadRequest)),
+            ("Host: h\r\nHost: h\r\n", Err(Code::BadRequest)),
+            ("Host: a b\r\n", Err(Code::BadRequest)),
+            ("Host: a/b\r\n", Err(Code::BadRequest)),
+            ("Host: u@h\r\n", Err(Code::BadRequest)),
+            ("Host : h\r\n", Err(Code::BadRequest)),
+            ("Host: h\r\nX: a\r\n b\r\n", Err(Code::BadRequest)),
+            ("Host: h\r\n: a\r\n", Err(Code::BadRequest)),
+            ("Host: h\r\nx\r\n", Err(Code::BadRequest)),
+            ("Host: h\r\nExpect: 100-Continue\r\n", Ok(())),
+            ("Host: h\r\nExpect: tea\r\n", Err(Code::ExpectationFailed)),
+        ] {
+            assert_eq!(checked(headers), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn length_of_a_chunked_body_is_filled_in() {
+        let (head, out) = parse("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+        let mut out = out.unwrap().into_bytes();
+        let head_length = out.len();
+        out.extend([b'x'; 1234]);
+        head.complete(head_length, &mut out);
+        assert!(String::from_utf8(out).unwrap().contains("\r\nContent-Length: 01234\r\n\r\nxxx"));
+    }
+
+    #[test]
+    fn http_1_0_needs_no_host_and_knows_no_coding() {
+        assert!(parse("GET / HTTP/1.0\r\n\r\n").1.is_ok());
+        let coded = parse("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n").1;
+        assert_eq!(coded, Err(Code::BadRequest));
+        let (head, _) = parse("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+        assert!(!head.expects_continue);
+    }
+
+    #[test]
+    fn too_many_headers_are_431() {
+        let most = format!("Host: h\r\n{}", "X: y\r\n".repeat(MAX_HEADERS - 1));
+        assert_eq!(checked(&most), Ok(()));
+        assert_eq!(checked(&(most + "X: y\r\n")), Err(Code::HeadersTooLarge));
+    }
+
+    #[test]
+    fn refused_heads_keep_the_identifier() {
+        let (head, checked) = parse("HEAD / HTTP/1.1\r\nContent-Length: x\r\nX-Request-Id: mine\r\n\r\n");
+        assert_eq!(checked, Err(Code::BadRequest));
+        assert_eq!(head.id.as_str(), "mine");
+        assert!(head.is_head);
+    }
+}

@@ -1,0 +1,262 @@
+//! Reads one request from a client's bytes, strictly and in time proportional to their number.
+//!
+//! Nothing is looked at twice, however small the pieces in which it comes.
+
+use crate::error::{ApiError, Code};
+use crate::gate::head::{Head, MAX_HEAD, MAX_HEADERS};
+use crate::gate::request_id::RequestIds;
+use crate::gate::target::{RequestLine, bad_request, is_target_too_long};
+
+/// Where the reader stands with the request.
+#[derive(Debug)]
+pub enum Reader {
+    Head(HeadScan),
+    Body {
+        head: Head,
+        /// Bytes of the lane's head, after which the body follows.
+        head_length: usize,
+    },
+}
+
+/// What is known of a head whose end has not come yet.
+#[derive(Debug, Default)]
+pub struct HeadScan {
+    /// Bytes looked at.
+    scanned: usize,
+    /// Where the line under way began.
+    line_start: usize,
+    /// Lines ended, the request line among them.
+    lines: usize,
+    /// One empty line before a request is passed over (RFC 9112, section 2.2).
+    passed_over_line: bool,
+    request_line: Option<RequestLine>,
+}
+
+/// What came of the bytes.
+#[derive(Debug)]
+pub enum Step {
+    /// The request is not whole; the bytes not consumed must be shown again, with those that follow.
+    More,
+    /// The client waits for a 100 Continue.
+    Continue,
+    /// A whole request stands in `out`.
+    Request(Head),
+    /// The request breaks a rule. What was understood of its head comes along.
+    Refuse(Option<Box<Head>>, ApiError),
+}
+
+impl Reader {
+    pub fn new() -> Self {
+        Self::Head(HeadScan::default())
+    }
+
+    /// Whether more than an empty line has come.
+    pub fn has_begun(&self) -> bool {
+        match self {
+            Reader::Head(scan) => scan.scanned > scan.line_start || scan.lines > 0,
+            Reader::Body { .. } => true,
+        }
+    }
+
+    /// Whether the head is whole and its body is awaited.
+    pub fn is_in_body(&self) -> bool {
+        matches!(self, Reader::Body { .. })
+    }
+
+    /// What is understood of the request so far.
+    pub fn head(&self) -> Option<&Head> {
+        match self {
+            Reader::Head(_) => None,
+            Reader::Body { head, .. } => Some(head),
+        }
+    }
+
+    /// Reads on. Returns how many bytes are done with; the head for the lane and then the body are
+    /// written to `out` as they come.
+    pub fn advance(&mut self, input: &[u8], ids: &mut RequestIds, out: &mut Vec<u8>) -> (usize, Step) {
+        let mut consumed = 0;
+        if let Reader::Head(scan) = self {
+            let (line, length) = match scan.advance(input) {
+                Ok(Some(whole)) => whole,
+                Ok(None) => return (0, Step::More),
+                Err(error) => return (0, Step::Refuse(None, error)),
+            };
+            consumed = length;
+            let (head, checked) = Head::parse(&line, &input[..length], ids.next(), out);
+            if let Err(error) = checked {
+                return (consumed, Step::Refuse(Some(Box::new(head)), error));
+            }
+            *self = Reader::Body { head, head_length: out.len() };
+        }
+        let Reader::Body { head, head_length } = self else { return (consumed, Step::More) };
+        match head.body.take(&input[consumed..], out) {
+            Ok(length) => consumed += length,
+            Err(error) => return (consumed, Step::Refuse(Some(Box::new(head.clone())), error)),
+        }
+        if head.body.is_whole() {
+            head.complete(*head_length, out);
+            let head = head.clone();
+            *self = Self::new();
+            return (consumed, Step::Request(head));
+        }
+        // A client that sends the body already does not wait (RFC 9110, section 10.1.1).
+        if std::mem::take(&mut head.expects_continue) && out.len() == *head_length {
+            return (consumed, Step::Continue);
+        }
+        (consumed, Step::More)
+    }
+}
+
+impl HeadScan {
+    /// Looks at what is new in `input`, which begins with the head. Returns the request line and the
+    /// head's length once its end is there.
+    fn advance(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, ApiError> {
+        let bound = input.len().min(MAX_HEAD);
+        while self.scanned < bound {
+            let at = self.scanned;
+            let after_cr = at > self.line_start && input[at - 1] == b'\r';
+            match input[at] {
+                b'\n' if after_cr => {
+                    if self.end_line(input, at - 1)? {
+                        self.scanned = at + 1;
+                        return Ok(self.request_line.take().map(|line| (line, at + 1)));
+                    }
+                    self.line_start = at + 1;
+                }
+                b'\n' => return Err(bad_request("A line must end with CR LF.")),
+                _ if after_cr => return Err(bad_request("A CR must be followed by LF.")),
+                b'\r' | b'\t' => {}
+                0..0x20 | 0x7f => return Err(bad_request("The head has a control character.")),
+                _ => {}
+            }
+            self.scanned = at + 1;
+        }
+        if self.request_line.is_none() && is_target_too_long(&input[..bound]) {
+            return Err(ApiError::new(Code::UriTooLong));
+        }
+        if bound == MAX_HEAD {
+            return Err(ApiError::new(Code::HeadersTooLarge));
+        }
+        Ok(None)
+    }
+
+    /// Takes note of the line that ends before `end`; says whether it is the empty one after the head.
+    fn end_line(&mut self, input: &[u8], end: usize) -> Result<bool, ApiError> {
+        if self.request_line.is_none() && self.line_start == end && !self.passed_over_line {
+            self.passed_over_line = true;
+            return Ok(false);
+        } else if self.request_line.is_none() {
+            self.request_line = Some(RequestLine::parse(input, self.line_start..end)?);
+        } else if self.line_start == end {
+            return Ok(true);
+        } else if self.lines > MAX_HEADERS {
+            return Err(ApiError::new(Code::HeadersTooLarge));
+        }
+        self.lines += 1;
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a client that sends `input` in pieces of a size gets, one word for each step.
+    fn steps_in_pieces(input: &[u8], size: usize) -> Vec<String> {
+        let (mut reader, mut ids) = (Reader::new(), RequestIds::new());
+        let (mut stash, mut out, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+        for piece in input.chunks(size) {
+            stash.extend_from_slice(piece);
+            loop {
+                let (consumed, step) = reader.advance(&stash, &mut ids, &mut out);
+                stash.drain(..consumed);
+                match step {
+                    Step::More => break,
+                    Step::Continue => steps.push("continue".to_owned()),
+                    Step::Request(_) => {
+                        let text = String::from_utf8(std::mem::take(&mut out)).unwrap();
+                        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+                        steps.push(format!("{} {body}", head.split(" HTTP").next().unwrap()));
+                    }
+                    Step::Refuse(_, error) => {
+                        steps.push(format!("{} {}", error.code().status(), error.code().as_str()));
+                        return steps;
+                    }
+                }
+            }
+        }
+        steps
+    }
+
+    fn steps(input: &[u8]) -> Vec<String> {
+        let whole = steps_in_pieces(input, input.len());
+        assert_eq!(whole, steps_in_pieces(input, 1), "byte by byte: {}", String::from_utf8_lossy(input));
+        whole
+    }
+
+    #[test]
+    fn pipelined_requests_come_one_by_one() {
+        let input = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n\r\nPOST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc\
+            POST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\nGET /d HTTP/1.0\r\n\r\nGET";
+        assert_eq!(steps(input), ["GET /a ", "POST /b abc", "POST /c de", "GET /d "]);
+    }
+
+    #[test]
+    fn continue_is_for_those_who_wait() {
+        let head = "POST /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n";
+        let waiting = format!("{head}Content-Length: 3\r\n\r\n");
+        assert_eq!(steps(waiting.as_bytes()), ["continue"]);
+        assert_eq!(steps_in_pieces(format!("{waiting}abc").as_bytes(), 1000), ["POST /a abc"]);
+        assert_eq!(steps(format!("{head}\r\n").as_bytes()), ["POST /a "], "without a body");
+        assert_eq!(
+            steps(format!("{head}Content-Length: 65537\r\n\r\n").as_bytes()),
+            ["413 content_too_large"]
+        );
+    }
+
+    #[test]
+    fn one_empty_line_is_passed_over() {
+        assert_eq!(steps(b"\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), ["GET / "]);
+        assert_eq!(steps(b"\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), ["400 bad_request"]);
+        assert_eq!(steps(b"\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), ["400 bad_request"]);
+    }
+
+    #[test]
+    fn line_ends_are_strict() {
+        for input in [
+            &b"GET / HTTP/1.1\nHost: h\n\n"[..],
+            b"GET / HTTP/1.1\r\nHost: h\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: h\r\n\n",
+            b"GET / HTTP/1.1\r\nHost: h\rX: y\r\n\r\n",
+            b"GET / HTTP/1.1\r\r\nHost: h\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: h\r\nX: a\0b\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: h\r\nX: a\x1bb\r\n\r\n",
+            b"GET /\0 HTTP/1.1\r\nHost: h\r\n\r\n",
+            b"GET / HTTP/1.1\r\n Host: h\r\n\r\n",
+            b"\x16\x03\x01\x02\x00\x01",
+        ] {
+            assert_eq!(steps(input), ["400 bad_request"], "{}", String::from_utf8_lossy(input));
+        }
+    }
+
+    #[test]
+    fn bad_request_lines_are_refused_before_the_head_is_whole() {
+        assert_eq!(steps(b"nonsense\r\n"), ["400 bad_request"]);
+        assert_eq!(steps(b"GET / HTTP/3.0\r\n"), ["505 http_version_not_supported"]);
+    }
+
+    #[test]
+    fn heads_are_bounded() {
+        let head = |length: usize| {
+            let start = "GET / HTTP/1.1\r\nHost: h\r\nX: ";
+            format!("{start}{}\r\n\r\n", "x".repeat(length - start.len() - 4))
+        };
+        assert_eq!(steps(head(MAX_HEAD).as_bytes()), ["GET / "]);
+        assert_eq!(steps(head(MAX_HEAD + 1).as_bytes()), ["431 request_header_fields_too_large"]);
+        let endless = "x".repeat(MAX_HEAD);
+        assert_eq!(steps(format!("GET /{endless}").as_bytes()), ["414 uri_too_long"]);
+        assert_eq!(steps(endless.as_bytes()), ["431 request_header_fields_too_large"]);
+        let many = format!("GET / HTTP/1.1\r\nHost: h\r\n{}", "X: y\r\n".repeat(MAX_HEADERS));
+        assert_eq!(steps(many.as_bytes()), ["431 request_header_fields_too_large"]);
+    }
+}

@@ -1,0 +1,173 @@
+//! The request line (RFC 9112, section 3): a method, a target in one of its four forms, a version.
+
+use std::ops::Range;
+
+use crate::error::{ApiError, Code};
+
+/// The longest target, in bytes (414 beyond).
+pub const MAX_TARGET: usize = 8 * 1024;
+
+/// A request line that keeps the rules, by the places of its parts in the head.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestLine {
+    pub method: Range<usize>,
+    /// Path and query, or `*`; of an absolute form only what follows the authority, which may be nothing.
+    pub target: Range<usize>,
+    /// Of HTTP/1.x.
+    pub minor_version: u8,
+}
+
+impl RequestLine {
+    /// Reads the line at `at` within the head, without its line end.
+    ///
+    /// # Errors
+    /// 400, 414, 501 (a tunnel is asked for) or 505.
+    pub fn parse(head: &[u8], at: Range<usize>) -> Result<Self, ApiError> {
+        let line = &head[at.clone()];
+        let bad = || {
+            bad_request("The request line must be a method, a target and a version, with one space between.")
+        };
+        let mut words = line.split(|b| *b == b' ');
+        let (Some(method), Some(target), Some(version), None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Err(if is_target_too_long(line) { ApiError::new(Code::UriTooLong) } else { bad() });
+        };
+        if method.is_empty() || !method.iter().all(|b| is_token_byte(*b)) {
+            return Err(bad_request("The request method must be a token."));
+        }
+        let minor_version = minor_version(version)?;
+        if target.len() > MAX_TARGET {
+            return Err(ApiError::new(Code::UriTooLong));
+        }
+        let path = path_start(method, target)?;
+        let method = at.start..at.start + method.len();
+        let target_start = method.end + 1;
+        Ok(Self { target: target_start + path..target_start + target.len(), method, minor_version })
+    }
+}
+
+/// Whether a line that may be unfinished has a target beyond [`MAX_TARGET`].
+pub fn is_target_too_long(line: &[u8]) -> bool {
+    line.split(|b| *b == b' ').nth(1).is_some_and(|target| target.len() > MAX_TARGET)
+}
+
+/// A 400 that says what rule was broken.
+pub fn bad_request(message: &'static str) -> ApiError {
+    ApiError::with_message(Code::BadRequest, message)
+}
+
+/// RFC 9110, section 5.6.2.
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+fn minor_version(version: &[u8]) -> Result<u8, ApiError> {
+    match version {
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            if *major == b'1' {
+                Ok(minor - b'0')
+            } else {
+                Err(ApiError::new(Code::HttpVersion))
+            }
+        }
+        _ => Err(bad_request("The request line must end with a version such as HTTP/1.1.")),
+    }
+}
+
+/// Where the path begins in a target of any form (RFC 9112, section 3.2).
+fn path_start(method: &[u8], target: &[u8]) -> Result<usize, ApiError> {
+    if target.iter().any(|b| !(0x21..=0x7e).contains(b) || *b == b'#') {
+        return Err(bad_request("The request target must be printable ASCII without spaces or '#'."));
+    }
+    if method == b"CONNECT" {
+        return Err(ApiError::new(Code::NotImplemented));
+    }
+    if target.starts_with(b"/") || (target == b"*" && method == b"OPTIONS") {
+        return Ok(0);
+    }
+    for scheme in ["http://", "https://"] {
+        let Some((start, rest)) = target.split_at_checked(scheme.len()) else { continue };
+        if !start.eq_ignore_ascii_case(scheme.as_bytes()) {
+            continue;
+        }
+        let authority = rest.iter().position(|b| *b == b'/' || *b == b'?').unwrap_or(rest.len());
+        if authority == 0 || !is_authority(&rest[..authority]) {
+            break;
+        }
+        return Ok(scheme.len() + authority);
+    }
+    Err(bad_request("The request target must begin with '/', or be an http address."))
+}
+
+/// Whether this can be a host and a port: no user, no path, no white space (RFC 3986, section 3.2).
+pub fn is_authority(text: &[u8]) -> bool {
+    text.iter().all(|b| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(line: &str) -> Result<(&str, &str, u8), Code> {
+        let parsed = RequestLine::parse(line.as_bytes(), 0..line.len()).map_err(|error| error.code())?;
+        Ok((&line[parsed.method], &line[parsed.target], parsed.minor_version))
+    }
+
+    #[test]
+    fn four_forms_of_targets_are_told_apart() {
+        assert_eq!(parts("GET /v1/pets?limit=1 HTTP/1.1"), Ok(("GET", "/v1/pets?limit=1", 1)));
+        assert_eq!(parts("OPTIONS * HTTP/1.0"), Ok(("OPTIONS", "*", 0)));
+        assert_eq!(parts("GET HTTP://a.b:80/v1 HTTP/1.1"), Ok(("GET", "/v1", 1)));
+        assert_eq!(parts("GET https://[::1] HTTP/1.1"), Ok(("GET", "", 1)));
+        assert_eq!(parts("GET http://a?x HTTP/1.9"), Ok(("GET", "?x", 9)));
+        assert_eq!(parts("CONNECT a.b:443 HTTP/1.1"), Err(Code::NotImplemented));
+    }
+
+    #[test]
+    fn broken_lines_are_refused() {
+        for line in [
+            "",
+            "GET",
+            "GET /",
+            "GET  / HTTP/1.1",
+            "GET / HTTP/1.1 ",
+            " GET / HTTP/1.1",
+            "GET\t/ HTTP/1.1",
+            "GET / HTTP/1.1 x",
+            "G(T / HTTP/1.1",
+            "GET / http/1.1",
+            "GET / HTTP/1",
+            "GET / HTTP/1.10",
+            "GET / HTTP/a.1",
+            "GET x HTTP/1.1",
+            "GET * HTTP/1.1",
+            "GET /\u{e9} HTTP/1.1",
+            "GET /#x HTTP/1.1",
+            "GET http:///x HTTP/1.1",
+            "GET http://u@h/ HTTP/1.1",
+            "GET ftp://h/ HTTP/1.1",
+        ] {
+            assert_eq!(parts(line), Err(Code::BadRequest), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn other_major_versions_are_505() {
+        for line in ["GET / HTTP/2.0", "PRI * HTTP/2.0", "GET / HTTP/0.9"] {
+            assert_eq!(parts(line), Err(Code::HttpVersion), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn long_targets_are_414() {
+        let at_bound = format!("GET /{} HTTP/1.1", "x".repeat(MAX_TARGET - 1));
+        assert!(parts(&at_bound).is_ok());
+        let beyond = format!("GET /{} HTTP/1.1", "x".repeat(MAX_TARGET));
+        assert_eq!(parts(&beyond), Err(Code::UriTooLong));
+        assert!(is_target_too_long(&beyond.as_bytes()[..MAX_TARGET + 5]));
+        assert!(!is_target_too_long(&beyond.as_bytes()[..MAX_TARGET + 4]));
+    }
+}
