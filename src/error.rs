@@ -115,14 +115,15 @@ impl ApiError {
     }
 
     /// The code.
+    #[cfg(test)]
     pub fn code(&self) -> Code {
         self.code
     }
 
     /// Writes the cause to the log, where there is one: once, here, where a failure becomes a reply.
-    pub fn log(&self, request_id: &str) {
+    pub fn log(&self, operation: &str, request_id: &str) {
         if let Some(detail) = &self.detail {
-            log::error!("request {request_id}: {}: {detail}", self.code.as_str());
+            log::error!("request {request_id}: {operation}: {}: {detail}", self.code.as_str());
         }
     }
 

@@ -1,16 +1,61 @@
-//! A pet store inventory service over HTTP, on an embedded SQLite database.
-#![allow(dead_code, reason = "the rooms that use these follow")]
+//! A pet store inventory service over HTTP, on an embedded SQLite database, without an async runtime.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), petstore::Error> {
+//! let mut config = petstore::Config::default();
+//! config.database = "pets.db".into();
+//! let server = petstore::Server::start(config)?;
+//! println!("listening on http://{}", server.address());
+//! if let Some(key) = server.first_key() {
+//!     println!("the first API key, shown once: {key}");
+//! }
+//! server.wait()
+//! # }
+//! ```
+//!
+//! A request goes one way, and each room on its way knows only the next: [`gate`] reads it from the
+//! network, a lane of [`workers`] takes it to [`service`], which asks [`auth`] and [`router`] and calls a
+//! handler of [`api`], which works with [`store`].
 
-mod api;
-mod auth;
 mod config;
 mod error;
+mod keys;
+mod server;
+
 mod gate;
+mod workers;
+
 mod message;
-mod model;
+mod service;
+
+mod auth;
 mod pulse;
 mod router;
-mod service;
-mod store;
 mod target;
-mod workers;
+
+mod api;
+mod model;
+
+mod store;
+
+pub use config::{Config, Deadlines, SETTINGS, Setting};
+pub use keys::{KeyInfo, KeyRing};
+pub use server::{Server, Stopper};
+
+/// Why the service, or the work on its keys, failed: one plain line for the operator.
+#[derive(Debug)]
+pub struct Error(String);
+
+impl From<String> for Error {
+    fn from(line: String) -> Self {
+        Self(line)
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,1 +1,24 @@
-fn main() {}
+//! The command line: parse, call the library, print, exit code.
+
+mod cli;
+
+use std::process::ExitCode;
+
+use cli::args::{self, Command};
+
+fn main() -> ExitCode {
+    let command = match args::parse(lexopt::Parser::from_env(), |variable| std::env::var_os(variable)) {
+        Ok(command) => command,
+        Err(line) => return cli::fail(2, &format!("{line} (petstore --help says what there is)")),
+    };
+    let done = match command {
+        Command::Help => cli::print(&args::help()),
+        Command::Version => cli::print(concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n")),
+        Command::Serve(config) => cli::serve::run(*config),
+        Command::Key(database, action) => cli::keys::run(&database, action),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => cli::fail(1, &error.to_string()),
+    }
+}

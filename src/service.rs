@@ -52,7 +52,7 @@ impl PetService {
         } else {
             (operation.handler)(&mut self.context, request, &target)
         };
-        let mut reply = handled.unwrap_or_else(|error| into_reply(error, request.id()));
+        let mut reply = handled.unwrap_or_else(|error| into_reply(error, operation.id, request.id()));
         if let Some(deprecation) = &operation.deprecation {
             deprecation.announce(&mut reply);
         }
@@ -61,8 +61,8 @@ impl PetService {
 }
 
 /// Where every failure behind the gate becomes a reply, and where its cause is logged.
-fn into_reply(error: ApiError, request_id: &str) -> Reply {
-    error.log(request_id);
+fn into_reply(error: ApiError, operation: &str, request_id: &str) -> Reply {
+    error.log(operation, request_id);
     error.into_reply()
 }
 
@@ -86,7 +86,7 @@ impl Service for PetService {
         let before = self.context.store.pending_writes();
         let place = self.answered;
         self.answered += 1;
-        let reply = self.handle(request).unwrap_or_else(|error| into_reply(error, request.id()));
+        let reply = self.handle(request).unwrap_or_else(|error| into_reply(error, "routing", request.id()));
         if self.context.store.pending_writes() != before {
             self.uncommitted.push(place);
         }

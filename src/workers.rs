@@ -5,7 +5,7 @@
 //! and `end`, and only then sends the replies, in order. tiny_http blocks the answer to a pipelined
 //! request until those before it are answered, so a lane has one worker, and is first in, first out.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -180,6 +180,7 @@ fn send(answered: impl ExactSizeIterator<Item = (Taken, Reply)>, out: &mut Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
     use std::os::unix::net::UnixStream;
 
     struct Probe {

@@ -63,12 +63,13 @@ impl Head {
             body: Body::Length(0),
             length_at: None,
         };
+        Self::pass_on_line(&head[line.target.clone()], method, out);
         // After the version, such as " HTTP/1.1", and the line end.
         let start = line.target.end + 11;
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let checked = match httparse::parse_headers(&head[start..], &mut headers) {
             Ok(httparse::Status::Complete((_, headers))) => {
-                parsed.obey(headers).map(|()| parsed.pass_on(line, head, headers, out))
+                parsed.obey(headers).map(|()| parsed.pass_on(headers, out))
             }
             Ok(httparse::Status::Partial) => Err(bad_request("The header fields have no end.")),
             Err(httparse::Error::TooManyHeaders) => Err(ApiError::new(Code::HeadersTooLarge)),
@@ -168,9 +169,8 @@ impl Head {
         Ok(())
     }
 
-    /// Writes the head for the lane: ASCII, with only the header fields that the service reads.
-    fn pass_on(&mut self, line: &RequestLine, head: &[u8], headers: &[httparse::Header], out: &mut Vec<u8>) {
-        let (method, target) = (&head[line.method.clone()], &head[line.target.clone()]);
+    /// Writes the request line for the lane, with its target in origin form.
+    fn pass_on_line(target: &[u8], method: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(method);
         out.push(b' ');
         if target.is_empty() && method == b"OPTIONS" {
@@ -181,6 +181,10 @@ impl Head {
         }
         out.extend_from_slice(target);
         out.extend_from_slice(b" HTTP/1.1\r\n");
+    }
+
+    /// Writes the header fields for the lane: in ASCII, and only those that the service reads.
+    fn pass_on(&mut self, headers: &[httparse::Header], out: &mut Vec<u8>) {
         write_header(out, "X-Request-Id", self.id.as_str().as_bytes());
         for header in headers {
             if let Some(name) = PASSED_ON.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {

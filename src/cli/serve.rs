@@ -1,0 +1,57 @@
+//! `petstore serve`.
+
+use petstore::{Config, Error, Server, Stopper};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::{logging, print};
+
+/// Serves until a signal says to end.
+pub fn run(config: Config) -> Result<(), Error> {
+    logging::start()?;
+    // Watched before anything is started, so that a signal never ends it half way.
+    let signals =
+        Signals::new([SIGTERM, SIGINT]).map_err(|error| format!("cannot watch signals: {error}"))?;
+    let server = Server::start(config)?;
+    let stopper = server.stopper();
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || obey(signals, &stopper))
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    announce(&server)?;
+    let ended = server.wait();
+    logging::flush();
+    ended
+}
+
+/// The first line is for scripts, which wait for it; what follows is for people.
+fn announce(server: &Server) -> Result<(), Error> {
+    let address = server.address();
+    let mut text = format!("petstore listening on http://{address}\n");
+    if let Some(key) = server.first_key() {
+        let host = match address.ip() {
+            ip if !ip.is_unspecified() => address.to_string(),
+            _ => format!("localhost:{}", address.port()),
+        };
+        text += &format!(
+            "\nThe database had no API key, so one was made. It is shown this once:\n\n    {key}\n\n\
+             To add an animal and to list all of them:\n\n\
+             \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
+             \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets\n\n"
+        );
+    }
+    print(&text)
+}
+
+/// The first signal lets what was begun be finished; the second ends at once.
+fn obey(mut signals: Signals, stopper: &Stopper) {
+    let mut is_first = true;
+    for signal in signals.forever() {
+        if std::mem::replace(&mut is_first, false) {
+            log::warn!("ending: finishing what was begun");
+            stopper.stop();
+        } else if let Err(error) = signal_hook::low_level::emulate_default_handler(signal) {
+            log::error!("cannot end at once: {error}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The gate's end of a lane: whole requests go down pipelined, whole answers come back in order.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::path::PathBuf;
+
+use mio::net::UnixStream;
+use mio::{Interest, Registry, Token};
+
+use crate::gate::head::Kind;
+use crate::gate::reply::{Answer, Malformed};
+
+/// Which client's request it is; a client's slot may be another's by the time the answer comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    pub slot: usize,
+    pub serial: u64,
+}
+
+/// One lane, as the gate is told of it.
+#[derive(Clone, Debug)]
+pub struct LaneAddress {
+    /// Where its server listens.
+    pub path: PathBuf,
+    pub kind: Kind,
+    /// The most requests in it at once.
+    pub window: usize,
+}
+
+/// One lane's connection, and what is on it.
+pub struct Lane {
+    pub address: LaneAddress,
+    token: Token,
+    stream: Option<UnixStream>,
+    /// The requests inside, in the order sent.
+    tickets: VecDeque<Ticket>,
+    /// Bytes for the server, and how many of them it has taken.
+    out: Vec<u8>,
+    sent: usize,
+    /// Bytes from the server that are no whole answer yet.
+    input: Vec<u8>,
+}
+
+/// A lane's buffers are freed above this size once they are empty.
+const KEEP_BYTES: usize = 256 * 1024;
+
+impl Lane {
+    /// Opens the lane.
+    ///
+    /// # Errors
+    /// Where its server cannot be reached.
+    pub fn open(address: LaneAddress, token: Token, registry: &Registry) -> std::io::Result<Self> {
+        let mut lane = Self {
+            address,
+            token,
+            stream: None,
+            tickets: VecDeque::new(),
+            out: Vec::new(),
+            sent: 0,
+            input: Vec::new(),
+        };
+        lane.reopen(registry)?;
+        Ok(lane)
+    }
+
+    /// Opens a failed lane anew; does nothing where it is open.
+    ///
+    /// # Errors
+    /// Where its server cannot be reached.
+    pub fn reopen(&mut self, registry: &Registry) -> std::io::Result<()> {
+        if self.stream.is_none() {
+            let mut stream = UnixStream::connect(&self.address.path)?;
+            registry.register(&mut stream, self.token, Interest::READABLE | Interest::WRITABLE)?;
+            self.stream = Some(stream);
+        }
+        Ok(())
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// How many requests are inside; the least busy lane of a kind gets the next.
+    pub fn load(&self) -> usize {
+        self.tickets.len()
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.is_open() && self.tickets.len() < self.address.window
+    }
+
+    /// Puts a whole request on its way; [`Lane::flush`] sends it.
+    pub fn push(&mut self, ticket: Ticket, request: &[u8]) {
+        self.tickets.push_back(ticket);
+        self.out.extend_from_slice(request);
+    }
+
+    /// Sends what the server takes at once.
+    ///
+    /// # Errors
+    /// Where the connection has failed.
+    pub fn flush(&mut self) -> std::io::Result<()> {
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        while self.sent < self.out.len() {
+            match stream.write(&self.out[self.sent..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.clear();
+        self.out.shrink_to(KEEP_BYTES);
+        self.sent = 0;
+        Ok(())
+    }
+
+    /// Reads some of what the server has sent, and says whether there may be more. The answers are
+    /// found with [`Lane::next_answer`].
+    ///
+    /// # Errors
+    /// Where the connection has failed or ended.
+    pub fn receive(&mut self, scratch: &mut [u8]) -> std::io::Result<bool> {
+        let Some(stream) = &mut self.stream else { return Ok(false) };
+        match stream.read(scratch) {
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                self.input.extend_from_slice(&scratch[..count]);
+                // Less than asked for: nothing is left, and what comes later is a further event.
+                Ok(count == scratch.len())
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hands out the bytes received; those that [`Lane::next_answer`] leaves are given back.
+    pub fn take_input(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.input)
+    }
+
+    /// Takes back the input, of which `consumed` bytes were answers.
+    pub fn give_back(&mut self, mut input: Vec<u8>, consumed: usize) {
+        if self.is_open() {
+            input.drain(..consumed);
+            input.shrink_to(KEEP_BYTES);
+            self.input = input;
+        }
+    }
+
+    /// The whole answer at the start of `input`, whose it is, and how long it is; `None` where none is
+    /// whole yet.
+    ///
+    /// # Errors
+    /// Where the bytes are no answer, or nobody asked.
+    pub fn next_answer<'a>(
+        &mut self,
+        input: &'a [u8],
+    ) -> Result<Option<(Ticket, Answer<'a>, usize)>, Malformed> {
+        if input.is_empty() {
+            return Ok(None);
+        }
+        let Some((answer, length)) = Answer::parse(input)? else { return Ok(None) };
+        let ticket = self.tickets.pop_front().ok_or(Malformed)?;
+        Ok(Some((ticket, answer, length)))
+    }
+
+    /// Gives the connection up, and hands out the requests that were on it.
+    pub fn fail(&mut self) -> VecDeque<Ticket> {
+        // Dropping the stream also takes it out of the registry.
+        self.stream = None;
+        self.out = Vec::new();
+        self.sent = 0;
+        self.input = Vec::new();
+        std::mem::take(&mut self.tickets)
+    }
+}

@@ -1,0 +1,80 @@
+//! The listening socket: never deaf for good, whatever the operating system runs out of.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry, Token};
+
+/// How long to wait when there are no descriptors or no memory for one more.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The socket, and whether somebody may be waiting at it.
+pub struct Listener {
+    socket: TcpListener,
+    /// Set by events; cleared when nobody waits any more.
+    pub is_ready: bool,
+    /// Until when nobody is let in, for want of resources.
+    paused_until: Option<Instant>,
+    /// Whether somebody had to wait for want of resources, which is said once.
+    is_short: bool,
+}
+
+/// Who was at the door.
+pub enum Accepted {
+    Client(TcpStream, SocketAddr),
+    Nobody,
+    /// Somebody, and no descriptor or memory to let them in with.
+    NoResources,
+}
+
+impl Listener {
+    /// Watches a bound socket.
+    ///
+    /// # Errors
+    /// Where it cannot be watched.
+    pub fn new(mut socket: TcpListener, token: Token, registry: &Registry) -> io::Result<Self> {
+        registry.register(&mut socket, token, Interest::READABLE)?;
+        Ok(Self { socket, is_ready: false, paused_until: None, is_short: false })
+    }
+
+    /// How long until it is worth trying again without a further event.
+    pub fn next_try(&self, now: Instant) -> Option<Duration> {
+        let until = if self.is_ready { self.paused_until.or(Some(now)) } else { None };
+        until.map(|until| until.saturating_duration_since(now))
+    }
+
+    /// Takes in one client.
+    pub fn accept(&mut self, now: Instant) -> Accepted {
+        if !self.is_ready || self.paused_until.is_some_and(|until| now < until) {
+            return Accepted::Nobody;
+        }
+        loop {
+            match self.socket.accept() {
+                Ok((stream, peer)) => {
+                    self.paused_until = None;
+                    return Accepted::Client(stream, peer);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.is_ready = false;
+                    self.paused_until = None;
+                    if std::mem::take(&mut self.is_short) {
+                        log::warn!("all who waited for a connection have got one");
+                    }
+                    return Accepted::Nobody;
+                }
+                // Gone before it was let in.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+                Err(error) => {
+                    if !std::mem::replace(&mut self.is_short, true) {
+                        log::error!("cannot accept connections: {error}");
+                    }
+                    self.paused_until = Some(now + PAUSE);
+                    return Accepted::NoResources;
+                }
+            }
+        }
+    }
+}
