@@ -13,9 +13,9 @@
 //! # }
 //! ```
 //!
-//! A request goes one way, and each room on its way knows only the next: [`gate`] reads it from the
-//! network, a lane of [`workers`] takes it to [`service`], which asks [`auth`] and [`router`] and calls a
-//! handler of [`api`], which works with [`store`].
+//! A request goes one way, and each room on its way knows only the next: `gate` reads it from the
+//! network, a lane of `workers` takes it to `service`, which asks `auth` and `router` and calls a
+//! handler of `api`, which works with `store`.
 
 mod config;
 mod error;

@@ -1,7 +1,9 @@
 //! `petstore serve`.
 
+use std::sync::Arc;
+
 use petstore::{Config, Error, Server, Stopper};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::{logging, print};
@@ -9,6 +11,9 @@ use super::{logging, print};
 /// Serves until a signal says to end.
 pub fn run(config: Config) -> Result<(), Error> {
     logging::start()?;
+    // A file that may not grow further (ulimit -f) is a failed write, and no reason to die.
+    signal_hook::flag::register(SIGXFSZ, Arc::default())
+        .map_err(|error| format!("cannot watch signals: {error}"))?;
     // Watched before anything is started, so that a signal never ends it half way.
     let signals =
         Signals::new([SIGTERM, SIGINT]).map_err(|error| format!("cannot watch signals: {error}"))?;
@@ -48,7 +53,7 @@ fn obey(mut signals: Signals, stopper: &Stopper) {
     let mut is_first = true;
     for signal in signals.forever() {
         if std::mem::replace(&mut is_first, false) {
-            log::warn!("ending: finishing what was begun");
+            log::info!("ending: finishing what was begun");
             stopper.stop();
         } else if let Err(error) = signal_hook::low_level::emulate_default_handler(signal) {
             log::error!("cannot end at once: {error}");

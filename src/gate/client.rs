@@ -12,19 +12,21 @@
 //! ```
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::config::Deadlines;
 use crate::error::{ApiError, Code};
+use crate::gate::exchange::Exchange;
 use crate::gate::head::{Head, Kind};
 use crate::gate::reader::{Reader, Step};
 use crate::gate::reply::{Answer, GeneralFields};
-use crate::gate::request_id::{RequestId, RequestIds};
+use crate::gate::request_id::RequestIds;
 
 /// The most bytes read and thrown away after the last reply.
 const MAX_LINGERING: usize = 1024 * 1024;
-/// Under which name the access log's lines are chosen with `RUST_LOG`.
-const ACCESS_LOG: &str = "petstore::access";
+/// How long an idle client has for one more request when the service is ending: one that is on its way
+/// already would otherwise meet a closed door.
+const LAST_CALL: Duration = Duration::from_millis(250);
 
 /// Where a client stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,18 +49,6 @@ pub enum State {
     Lingering,
     /// Nothing is left to do.
     Closed,
-}
-
-/// The request under way, as far as its reply and its log line need it.
-#[derive(Clone, Debug)]
-pub struct Exchange {
-    pub id: RequestId,
-    pub is_head: bool,
-    pub is_http_1_0: bool,
-    keep_alive: bool,
-    begun: Instant,
-    /// Method and path for the access log; the query stays out of it.
-    summary: String,
 }
 
 /// What all clients share.
@@ -93,24 +83,6 @@ pub struct Client {
     /// Whether the client has ended its side.
     ended: bool,
     lingered: usize,
-}
-
-impl Exchange {
-    /// A request of which nothing is understood.
-    pub fn new(id: RequestId, begun: Instant) -> Self {
-        Self { id, is_head: false, is_http_1_0: false, keep_alive: false, begun, summary: "-".to_owned() }
-    }
-
-    fn of(head: &Head, begun: Instant) -> Self {
-        Self {
-            id: head.id,
-            is_head: head.is_head,
-            is_http_1_0: head.is_http_1_0,
-            keep_alive: head.keep_alive,
-            begun,
-            summary: String::new(),
-        }
-    }
 }
 
 impl Client {
@@ -167,6 +139,7 @@ impl Client {
     fn enter(&mut self, state: State, shared: &Shared) {
         let deadlines = &shared.deadlines;
         let patience = match state {
+            State::Idle if shared.draining => Some(deadlines.idle.min(LAST_CALL)),
             State::Idle => Some(deadlines.idle),
             State::Head => Some(deadlines.head),
             State::Body => Some(deadlines.body),
@@ -230,14 +203,7 @@ impl Client {
     }
 
     fn take_note(&mut self, head: &Head) {
-        let mut exchange = Exchange::of(head, self.begun);
-        if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
-            let line = self.request.split(|b| *b == b'\r').next().unwrap_or_default();
-            let path = line.strip_suffix(b" HTTP/1.1").unwrap_or(line);
-            let path = path.split(|b| *b == b'?').next().unwrap_or_default();
-            exchange.summary = String::from_utf8_lossy(path).into_owned();
-        }
-        self.exchange = Some(exchange);
+        self.exchange = Some(Exchange::of(head, &self.request, self.begun));
     }
 
     /// The client ended its side. What it asked for before, it still gets.
@@ -272,16 +238,7 @@ impl Client {
         };
         self.persists = exchange.keep_alive && !shared.draining && !self.ended;
         answer.write_to(&exchange, !self.persists, &shared.general, &mut self.out);
-        log::info!(
-            target: ACCESS_LOG,
-            "{} {} {} {} {} bytes {:.3} ms",
-            self.peer,
-            exchange.id.as_str(),
-            exchange.summary,
-            answer.status,
-            answer.body.len(),
-            shared.now.saturating_duration_since(exchange.begun).as_secs_f64() * 1e3,
-        );
+        exchange.log(self.peer, answer, shared.now);
         self.request = Vec::new();
         self.enter(State::Replying, shared);
     }
@@ -342,6 +299,13 @@ impl Client {
         }
     }
 
+    /// The service is ending: an idle client has only a moment left.
+    pub fn hurry(&mut self, shared: &Shared) {
+        if self.state == State::Idle {
+            self.enter(State::Idle, shared);
+        }
+    }
+
     /// Gives up on the client.
     pub fn close(&mut self, shared: &Shared) {
         self.enter(State::Closed, shared);
@@ -349,196 +313,4 @@ impl Client {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Bench {
-        shared: Shared,
-        client: Client,
-    }
-
-    fn bench() -> Bench {
-        let shared = Shared {
-            now: Instant::now(),
-            deadlines: Deadlines::default(),
-            ids: RequestIds::new(),
-            general: GeneralFields::new(),
-            draining: false,
-        };
-        let client = Client::new(([127, 0, 0, 1], 9).into(), &shared);
-        Bench { shared, client }
-    }
-
-    impl Bench {
-        fn receive(&mut self, bytes: &str) -> State {
-            self.client.receive(bytes.as_bytes(), &mut self.shared);
-            self.client.state()
-        }
-
-        fn answer(&mut self, body: &str) -> State {
-            self.client.queue(&self.shared);
-            self.client.go_inside(&self.shared);
-            let reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-            let (answer, _) = Answer::parse(reply.as_bytes()).unwrap().unwrap();
-            self.client.answer(&answer, &mut self.shared);
-            self.client.state()
-        }
-
-        /// Takes all the output: the status line of the last reply and the state after it.
-        fn take(&mut self) -> (String, State) {
-            let out = String::from_utf8(self.client.output().to_vec()).unwrap();
-            self.client.take_output(out.len(), &mut self.shared);
-            let line = out.split("\r\n").find(|line| line.starts_with("HTTP/1.1 ")).unwrap_or("");
-            (line.to_owned(), self.client.state())
-        }
-
-        /// Moves the time to the deadline.
-        fn expire(&mut self) -> State {
-            self.shared.now = self.client.deadline().unwrap();
-            self.client.expire(&mut self.shared);
-            self.client.state()
-        }
-    }
-
-    const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-    const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\n";
-
-    #[test]
-    fn persistent_connection_goes_round() {
-        let mut bench = bench();
-        for _ in 0..2 {
-            assert_eq!(bench.receive("G"), State::Head);
-            assert_eq!(bench.receive(&GET[1..]), State::Ready(Kind::Read));
-            assert_eq!(bench.answer("x"), State::Replying);
-            assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), State::Idle));
-            assert_eq!(bench.receive(POST), State::Body);
-            assert_eq!(bench.receive("abc"), State::Ready(Kind::Write));
-            assert!(bench.client.request().ends_with(b"\r\n\r\nabc"));
-            assert_eq!(bench.answer("y"), State::Replying);
-            assert_eq!(bench.take().1, State::Idle);
-            assert_eq!(bench.client.held(), (0, 0));
-        }
-    }
-
-    #[test]
-    fn pipelined_request_waits_for_the_reply_before_it() {
-        let mut bench = bench();
-        assert_eq!(bench.receive(&format!("{GET}{POST}ab")), State::Ready(Kind::Read));
-        assert!(!bench.client.wants_input());
-        bench.answer("x");
-        assert_eq!(bench.take().1, State::Body);
-        assert_eq!(bench.receive("c"), State::Ready(Kind::Write));
-    }
-
-    #[test]
-    fn reply_is_taken_in_pieces() {
-        let mut bench = bench();
-        bench.receive(GET);
-        bench.answer("x");
-        let length = bench.client.output().len();
-        bench.client.take_output(length - 1, &mut bench.shared);
-        assert_eq!(bench.client.state(), State::Replying);
-        assert_eq!(bench.client.output(), b"x");
-        bench.client.take_output(1, &mut bench.shared);
-        assert_eq!(bench.client.state(), State::Idle);
-    }
-
-    #[test]
-    fn refusal_is_readable_before_the_close() {
-        let mut bench = bench();
-        assert_eq!(bench.receive("nonsense\r\n"), State::Replying);
-        assert!(bench.client.output().ends_with(b",\"status\":400}"));
-        assert_eq!(bench.take(), ("HTTP/1.1 400 Bad Request".to_owned(), State::Lingering));
-        assert_eq!(bench.receive("more"), State::Lingering);
-        assert_eq!(bench.receive(&"x".repeat(MAX_LINGERING)), State::Closed);
-    }
-
-    #[test]
-    fn deadlines_are_totals() {
-        let mut bench = bench();
-        bench.receive("G");
-        let head = bench.client.deadline();
-        bench.shared.now += bench.shared.deadlines.head / 2;
-        bench.receive("E");
-        assert_eq!(bench.client.deadline(), head, "a further byte gains nothing");
-        bench.receive(&format!("T{}", &POST[4..]));
-        let body = bench.client.deadline();
-        assert_eq!(body, Some(bench.shared.now + bench.shared.deadlines.body));
-        bench.shared.now += bench.shared.deadlines.body / 2;
-        bench.receive("a");
-        assert_eq!(bench.client.deadline(), body);
-    }
-
-    #[test]
-    fn late_requests_get_408_and_silence_gets_nothing() {
-        for begun in ["G", POST] {
-            let mut bench = bench();
-            bench.receive(begun);
-            assert_eq!(bench.expire(), State::Replying);
-            assert_eq!(bench.take(), ("HTTP/1.1 408 Request Timeout".to_owned(), State::Lingering));
-            assert_eq!(bench.expire(), State::Closed);
-        }
-        for silent in ["", "\r\n"] {
-            let mut bench = bench();
-            bench.receive(silent);
-            assert_eq!(bench.expire(), State::Closed);
-            assert_eq!(bench.client.output(), b"");
-        }
-    }
-
-    #[test]
-    fn slow_reader_is_given_up() {
-        let mut bench = bench();
-        bench.receive(GET);
-        bench.answer("x");
-        assert_eq!(bench.expire(), State::Closed);
-    }
-
-    #[test]
-    fn waiting_too_long_is_503() {
-        let mut bench = bench();
-        bench.receive(GET);
-        bench.client.queue(&bench.shared);
-        assert_eq!(bench.expire(), State::Replying);
-        assert!(String::from_utf8_lossy(bench.client.output()).contains("\r\nRetry-After: 1\r\n"));
-        assert_eq!(bench.take().0, "HTTP/1.1 503 Service Unavailable");
-    }
-
-    #[test]
-    fn half_closed_client_still_gets_its_reply() {
-        let mut bench = bench();
-        bench.receive(GET);
-        bench.client.end(&mut bench.shared);
-        bench.answer("x");
-        assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), State::Closed));
-    }
-
-    #[test]
-    fn end_within_a_request_is_400() {
-        for begun in ["G", POST] {
-            let mut bench = bench();
-            bench.receive(begun);
-            bench.client.end(&mut bench.shared);
-            assert_eq!(bench.take(), ("HTTP/1.1 400 Bad Request".to_owned(), State::Closed));
-        }
-    }
-
-    #[test]
-    fn draining_ends_persistence() {
-        let mut bench = bench();
-        bench.receive(GET);
-        bench.shared.draining = true;
-        bench.answer("x");
-        assert!(String::from_utf8_lossy(bench.client.output()).contains("\r\nConnection: close\r\n"));
-        assert_eq!(bench.take().1, State::Lingering);
-    }
-
-    #[test]
-    fn continue_comes_before_the_reply() {
-        let mut bench = bench();
-        let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
-        assert_eq!(bench.receive(head), State::Body);
-        assert_eq!(bench.take(), ("HTTP/1.1 100 Continue".to_owned(), State::Body));
-        assert_eq!(bench.receive("abc"), State::Ready(Kind::Write));
-    }
-}
+mod tests;

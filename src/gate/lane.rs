@@ -121,14 +121,15 @@ impl Lane {
     ///
     /// # Errors
     /// Where the connection has failed or ended.
-    pub fn receive(&mut self, scratch: &mut [u8]) -> std::io::Result<bool> {
+    pub fn receive(&mut self, scratch: &mut [u8], is_ending: bool) -> std::io::Result<bool> {
         let Some(stream) = &mut self.stream else { return Ok(false) };
         match stream.read(scratch) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
             Ok(count) => {
                 self.input.extend_from_slice(&scratch[..count]);
-                // Less than asked for: nothing is left, and what comes later is a further event.
-                Ok(count == scratch.len())
+                // Less than asked for: nothing is left, and what comes later is a further event; but an
+                // end that came along has had its event already.
+                Ok(is_ending || count == scratch.len())
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),

@@ -34,7 +34,8 @@ impl Listener {
     ///
     /// # Errors
     /// Where it cannot be watched.
-    pub fn new(mut socket: TcpListener, token: Token, registry: &Registry) -> io::Result<Self> {
+    pub fn new(listening: Listening, token: Token, registry: &Registry) -> io::Result<Self> {
+        let mut socket = listening.0;
         registry.register(&mut socket, token, Interest::READABLE)?;
         Ok(Self { socket, is_ready: false, paused_until: None, is_short: false })
     }
@@ -76,5 +77,30 @@ impl Listener {
                 }
             }
         }
+    }
+}
+
+/// An address that is bound and not yet served.
+pub struct Listening(TcpListener);
+
+impl Listening {
+    /// Binds the address, so that clients can connect; they are let in once a gate runs.
+    ///
+    /// # Errors
+    /// One plain line that names the address.
+    pub fn bind(address: SocketAddr) -> Result<Self, String> {
+        let say = |error: io::Error| match error.kind() {
+            ErrorKind::AddrInUse => format!("cannot listen on {address}: the address is in use"),
+            _ => format!("cannot listen on {address}: {error}"),
+        };
+        TcpListener::bind(address).map(Self).map_err(say)
+    }
+
+    /// The address with the port that was taken.
+    ///
+    /// # Errors
+    /// One plain line.
+    pub fn address(&self) -> Result<SocketAddr, String> {
+        self.0.local_addr().map_err(|error| format!("cannot tell the address: {error}"))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::gate::client::Exchange;
+use crate::gate::exchange::Exchange;
 use crate::message::{write_decimal, write_status_line};
 
 /// The most header fields of a lane's reply.

@@ -109,7 +109,7 @@ impl Store {
     }
 
     /// Shows that the writer could write: takes the lock, and after a failed commit also writes and
-    /// flushes something that changes nothing.
+    /// flushes what changes nothing, as many pages as the smallest animal takes.
     ///
     /// # Errors
     /// Where it could not.
@@ -119,6 +119,7 @@ impl Store {
             if after_failure {
                 let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
                 connection.pragma_update(None, "user_version", version)?;
+                connection.execute("UPDATE sqlite_sequence SET seq = seq", [])?;
             }
             Ok(())
         });

@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::cannot_open;
 
 /// Says in the file's header that it is ours: the letters "PETS"
-/// (sqlite.org/pragma.html#pragma_application_id).
+/// (`sqlite.org/pragma.html#pragma_application_id`).
 const APPLICATION_ID: i64 = 0x5045_5453;
 
 /// The steps from an empty file to the newest version; `user_version` counts those done.

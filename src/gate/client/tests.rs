@@ -1,0 +1,204 @@
+//! The state machine, fed with bytes and answers.
+
+use super::*;
+
+struct Bench {
+    shared: Shared,
+    client: Client,
+}
+
+fn bench() -> Bench {
+    let shared = Shared {
+        now: Instant::now(),
+        deadlines: Deadlines::default(),
+        ids: RequestIds::new(),
+        general: GeneralFields::new(),
+        draining: false,
+    };
+    let client = Client::new(([127, 0, 0, 1], 9).into(), &shared);
+    Bench { shared, client }
+}
+
+impl Bench {
+    fn receive(&mut self, bytes: &str) -> State {
+        self.client.receive(bytes.as_bytes(), &mut self.shared);
+        self.client.state()
+    }
+
+    fn answer(&mut self, body: &str) -> State {
+        self.client.queue(&self.shared);
+        self.client.go_inside(&self.shared);
+        let reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let (answer, _) = Answer::parse(reply.as_bytes()).unwrap().unwrap();
+        self.client.answer(&answer, &mut self.shared);
+        self.client.state()
+    }
+
+    /// Takes all the output: the status line of the last reply and the state after it.
+    fn take(&mut self) -> (String, State) {
+        let out = String::from_utf8(self.client.output().to_vec()).unwrap();
+        self.client.take_output(out.len(), &mut self.shared);
+        let line = out.split("\r\n").find(|line| line.starts_with("HTTP/1.1 ")).unwrap_or("");
+        (line.to_owned(), self.client.state())
+    }
+
+    /// Moves the time to the deadline.
+    fn expire(&mut self) -> State {
+        self.shared.now = self.client.deadline().unwrap();
+        self.client.expire(&mut self.shared);
+        self.client.state()
+    }
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\n";
+
+#[test]
+fn persistent_connection_goes_round() {
+    let mut bench = bench();
+    for _ in 0..2 {
+        assert_eq!(bench.receive("G"), State::Head);
+        assert_eq!(bench.receive(&GET[1..]), State::Ready(Kind::Read));
+        assert_eq!(bench.answer("x"), State::Replying);
+        assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), State::Idle));
+        assert_eq!(bench.receive(POST), State::Body);
+        assert_eq!(bench.receive("abc"), State::Ready(Kind::Write));
+        assert!(bench.client.request().ends_with(b"\r\n\r\nabc"));
+        assert_eq!(bench.answer("y"), State::Replying);
+        assert_eq!(bench.take().1, State::Idle);
+        assert_eq!(bench.client.held(), (0, 0));
+    }
+}
+
+#[test]
+fn pipelined_request_waits_for_the_reply_before_it() {
+    let mut bench = bench();
+    assert_eq!(bench.receive(&format!("{GET}{POST}ab")), State::Ready(Kind::Read));
+    assert!(!bench.client.wants_input());
+    bench.answer("x");
+    assert_eq!(bench.take().1, State::Body);
+    assert_eq!(bench.receive("c"), State::Ready(Kind::Write));
+}
+
+#[test]
+fn reply_is_taken_in_pieces() {
+    let mut bench = bench();
+    bench.receive(GET);
+    bench.answer("x");
+    let length = bench.client.output().len();
+    bench.client.take_output(length - 1, &mut bench.shared);
+    assert_eq!(bench.client.state(), State::Replying);
+    assert_eq!(bench.client.output(), b"x");
+    bench.client.take_output(1, &mut bench.shared);
+    assert_eq!(bench.client.state(), State::Idle);
+}
+
+#[test]
+fn refusal_is_readable_before_the_close() {
+    let mut bench = bench();
+    assert_eq!(bench.receive("nonsense\r\n"), State::Replying);
+    assert!(bench.client.output().ends_with(b",\"status\":400}"));
+    assert_eq!(bench.take(), ("HTTP/1.1 400 Bad Request".to_owned(), State::Lingering));
+    assert_eq!(bench.receive("more"), State::Lingering);
+    assert_eq!(bench.receive(&"x".repeat(MAX_LINGERING)), State::Closed);
+}
+
+#[test]
+fn deadlines_are_totals() {
+    let mut bench = bench();
+    bench.receive("G");
+    let head = bench.client.deadline();
+    bench.shared.now += bench.shared.deadlines.head / 2;
+    bench.receive("E");
+    assert_eq!(bench.client.deadline(), head, "a further byte gains nothing");
+    bench.receive(&format!("T{}", &POST[4..]));
+    let body = bench.client.deadline();
+    assert_eq!(body, Some(bench.shared.now + bench.shared.deadlines.body));
+    bench.shared.now += bench.shared.deadlines.body / 2;
+    bench.receive("a");
+    assert_eq!(bench.client.deadline(), body);
+}
+
+#[test]
+fn late_requests_get_408_and_silence_gets_nothing() {
+    for begun in ["G", POST] {
+        let mut bench = bench();
+        bench.receive(begun);
+        assert_eq!(bench.expire(), State::Replying);
+        assert_eq!(bench.take(), ("HTTP/1.1 408 Request Timeout".to_owned(), State::Lingering));
+        assert_eq!(bench.expire(), State::Closed);
+    }
+    for silent in ["", "\r\n"] {
+        let mut bench = bench();
+        bench.receive(silent);
+        assert_eq!(bench.expire(), State::Closed);
+        assert_eq!(bench.client.output(), b"");
+    }
+}
+
+#[test]
+fn slow_reader_is_given_up() {
+    let mut bench = bench();
+    bench.receive(GET);
+    bench.answer("x");
+    assert_eq!(bench.expire(), State::Closed);
+}
+
+#[test]
+fn waiting_too_long_is_503() {
+    let mut bench = bench();
+    bench.receive(GET);
+    bench.client.queue(&bench.shared);
+    assert_eq!(bench.expire(), State::Replying);
+    assert!(String::from_utf8_lossy(bench.client.output()).contains("\r\nRetry-After: 1\r\n"));
+    assert_eq!(bench.take().0, "HTTP/1.1 503 Service Unavailable");
+}
+
+#[test]
+fn half_closed_client_still_gets_its_reply() {
+    let mut bench = bench();
+    bench.receive(GET);
+    bench.client.end(&mut bench.shared);
+    bench.answer("x");
+    assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), State::Closed));
+}
+
+#[test]
+fn end_within_a_request_is_400() {
+    for begun in ["G", POST] {
+        let mut bench = bench();
+        bench.receive(begun);
+        bench.client.end(&mut bench.shared);
+        assert_eq!(bench.take(), ("HTTP/1.1 400 Bad Request".to_owned(), State::Closed));
+    }
+}
+
+#[test]
+fn draining_ends_persistence() {
+    let mut bench = bench();
+    bench.receive(GET);
+    bench.shared.draining = true;
+    bench.answer("x");
+    assert!(String::from_utf8_lossy(bench.client.output()).contains("\r\nConnection: close\r\n"));
+    assert_eq!(bench.take().1, State::Lingering);
+}
+
+#[test]
+fn idle_client_has_a_last_call() {
+    let mut bench = bench();
+    bench.shared.draining = true;
+    bench.client.hurry(&bench.shared);
+    assert_eq!(bench.client.deadline(), Some(bench.shared.now + LAST_CALL));
+    bench.receive(GET);
+    bench.answer("x");
+    assert_eq!(bench.take().1, State::Lingering);
+}
+
+#[test]
+fn continue_comes_before_the_reply() {
+    let mut bench = bench();
+    let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
+    assert_eq!(bench.receive(head), State::Body);
+    assert_eq!(bench.take(), ("HTTP/1.1 100 Continue".to_owned(), State::Body));
+    assert_eq!(bench.receive("abc"), State::Ready(Kind::Write));
+}

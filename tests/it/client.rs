@@ -1,0 +1,223 @@
+//! A client that takes nothing on trust: every reply is checked for what all replies promise.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Longer than anything here takes on the slowest machine; a test that waits so long has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A reply that keeps the promises of all replies.
+#[derive(Clone)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} {:?} {}", self.status, self.headers, String::from_utf8_lossy(&self.body))
+    }
+}
+
+impl Reply {
+    /// The value of a header field, which may be there at most once.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
+        let value = values.next().map(|(_, value)| value.as_str());
+        assert!(values.next().is_none(), "{name} is there twice: {self:?}");
+        value
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    #[track_caller]
+    pub fn expect(&self, status: u16) -> &Self {
+        assert_eq!(self.status, status, "{self:?}");
+        self
+    }
+
+    /// Expects a failure with this code and a message that contains `named`.
+    #[track_caller]
+    pub fn expect_error(&self, status: u16, code: &str, named: &str) -> &Self {
+        self.expect(status);
+        assert_eq!(self.json()["code"], code, "{self:?}");
+        let message = self.json()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(named), "{message} does not name {named}");
+        self
+    }
+}
+
+/// One connection.
+pub struct Connection {
+    stream: TcpStream,
+    received: Vec<u8>,
+}
+
+impl Connection {
+    pub fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { stream, received: Vec::new() }
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// Sends what the server may refuse before it has it all.
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.is_taken(bytes);
+    }
+
+    /// Sends, and says whether the connection still stood.
+    pub fn is_taken(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.stream.write_all(bytes.as_ref()).is_ok()
+    }
+
+    pub fn end_sending(&mut self) {
+        self.stream.shutdown(Shutdown::Write).unwrap();
+    }
+
+    fn read_more(&mut self) -> usize {
+        let mut piece = [0; 64 * 1024];
+        match self.stream.read(&mut piece) {
+            Ok(count) => {
+                self.received.extend_from_slice(&piece[..count]);
+                count
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => 0,
+            Err(error) => panic!("no reply: {error}"),
+        }
+    }
+
+    /// Reads up to and with `end`.
+    fn read_until(&mut self, end: &[u8]) -> Vec<u8> {
+        loop {
+            if let Some(at) = self.received.windows(end.len()).position(|window| window == end) {
+                return self.received.drain(..at + end.len()).collect();
+            }
+            assert_ne!(self.read_more(), 0, "closed within: {:?}", String::from_utf8_lossy(&self.received));
+        }
+    }
+
+    /// Reads one reply to a request that was no HEAD.
+    #[track_caller]
+    pub fn reply(&mut self) -> Reply {
+        self.reply_to("GET")
+    }
+
+    /// Reads one reply to a request with this method.
+    #[track_caller]
+    pub fn reply_to(&mut self, method: &str) -> Reply {
+        let head = String::from_utf8(self.read_until(b"\r\n\r\n")).unwrap();
+        let mut lines = head.trim_end_matches("\r\n").split("\r\n");
+        let status =
+            lines.next().unwrap().strip_prefix("HTTP/1.1 ").expect("a status line")[..3].parse().unwrap();
+        let headers: Vec<(String, String)> = lines
+            .map(|line| line.split_once(": ").unwrap_or_else(|| panic!("no header: {line}")))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let mut reply = Reply { status, headers, body: Vec::new() };
+        let length = reply.header("Content-Length").map(|digits| digits.parse::<usize>().unwrap());
+        if method != "HEAD" {
+            while self.received.len() < length.unwrap_or(0) {
+                assert_ne!(self.read_more(), 0, "closed within the body of {reply:?}");
+            }
+            reply.body = self.received.drain(..length.unwrap_or(0)).collect();
+        }
+        check(&reply, method, length);
+        reply
+    }
+
+    /// Reads the interim reply that asks for the body.
+    pub fn expect_continue(&mut self) {
+        assert_eq!(self.read_until(b"\r\n\r\n"), b"HTTP/1.1 100 Continue\r\n\r\n");
+    }
+
+    /// Waits for the server to close, without a further byte.
+    #[track_caller]
+    pub fn expect_end(&mut self) {
+        assert_eq!(self.read_more(), 0, "unasked: {:?}", String::from_utf8_lossy(&self.received));
+        assert!(self.received.is_empty(), "unasked: {:?}", String::from_utf8_lossy(&self.received));
+    }
+
+    /// Sends one request without a body, and reads its reply.
+    #[track_caller]
+    pub fn get(&mut self, target: &str, key: &str) -> Reply {
+        self.send(format!("GET {target} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\n\r\n"));
+        self.reply()
+    }
+
+    /// Sends one creation, and reads its reply.
+    #[track_caller]
+    pub fn post(&mut self, target: &str, key: &str, body: &str) -> Reply {
+        let length = body.len();
+        self.send(format!(
+            "POST {target} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\nContent-Length: {length}\r\n\r\n{body}"
+        ));
+        self.reply()
+    }
+}
+
+/// Header fields that a reply may have; any other would be a surprise.
+const KNOWN_HEADERS: &[&str] = &[
+    "Accept",
+    "Accept-Encoding",
+    "Allow",
+    "Cache-Control",
+    "Connection",
+    "Content-Length",
+    "Content-Type",
+    "Date",
+    "Deprecation",
+    "Link",
+    "Location",
+    "Retry-After",
+    "Server",
+    "Sunset",
+    "WWW-Authenticate",
+    "X-Content-Type-Options",
+    "X-Request-Id",
+];
+
+/// What every reply promises.
+#[track_caller]
+fn check(reply: &Reply, method: &str, length: Option<usize>) {
+    let mut seen = HashSet::new();
+    for (name, _) in &reply.headers {
+        assert!(KNOWN_HEADERS.contains(&name.as_str()), "{name} is unknown: {reply:?}");
+        assert!(seen.insert(name), "{name} is there twice: {reply:?}");
+    }
+    assert_eq!(reply.header("Server"), Some("petstore"), "{reply:?}");
+    assert_eq!(reply.header("Cache-Control"), Some("no-store"), "{reply:?}");
+    assert_eq!(reply.header("X-Content-Type-Options"), Some("nosniff"), "{reply:?}");
+    assert!(reply.header("Date").is_some_and(|date| date.len() == 29 && date.ends_with(" GMT")), "{reply:?}");
+    assert!(reply.header("X-Request-Id").is_some_and(|id| !id.is_empty()), "{reply:?}");
+    assert_eq!(length.is_none(), reply.status == 204, "{reply:?}");
+    assert_eq!(
+        reply.header("Content-Type"),
+        (reply.status != 204).then_some("application/json"),
+        "{reply:?}"
+    );
+    assert_eq!(reply.header("Retry-After").is_some(), reply.status == 503, "{reply:?}");
+    assert_eq!(reply.header("WWW-Authenticate").is_some(), [401, 403].contains(&reply.status), "{reply:?}");
+    if reply.status >= 400 && method != "HEAD" {
+        let error = reply.json();
+        let members: Vec<_> = error.as_object().unwrap().keys().collect();
+        assert_eq!(members, ["code", "message", "status"], "{reply:?}");
+        assert_eq!(error["status"], reply.status, "{reply:?}");
+        let code = error["code"].as_str().unwrap();
+        assert!(code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{reply:?}");
+        assert!(error["message"].as_str().unwrap().len() > 10, "{reply:?}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Deadlines, in the library, where they can be made short: totals, however the bytes drip.
+
+use std::time::Duration;
+
+use crate::client::Connection;
+use crate::harness::Folder;
+
+struct Service {
+    server: petstore::Server,
+    _folder: Folder,
+}
+
+fn start(change: impl FnOnce(&mut petstore::Deadlines)) -> Service {
+    let folder = Folder::new();
+    let mut config = petstore::Config::default();
+    config.listen = ([127, 0, 0, 1], 0).into();
+    config.database = folder.database();
+    config.api_key = Some("k".to_owned());
+    change(&mut config.deadlines);
+    Service { server: petstore::Server::start(config).unwrap(), _folder: folder }
+}
+
+const SHORT: Duration = Duration::from_millis(300);
+
+#[test]
+fn late_head_is_408() {
+    let service = start(|deadlines| deadlines.head = SHORT);
+    let mut connection = Connection::open(service.server.address());
+    connection.send("GET / HTTP/1.1\r\nHo");
+    connection.reply().expect_error(408, "request_timeout", "in time");
+    connection.end_sending();
+    connection.expect_end();
+}
+
+#[test]
+fn late_body_is_408() {
+    let service = start(|deadlines| deadlines.body = SHORT);
+    let mut connection = Connection::open(service.server.address());
+    connection.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
+    connection.reply().expect_error(408, "request_timeout", "in time");
+}
+
+#[test]
+fn dripping_client_gains_nothing() {
+    let service = start(|deadlines| deadlines.head = SHORT);
+    let address = service.server.address();
+    let mut dripping = Connection::open(address);
+    dripping.send("GET /");
+    // Ends when the server has closed; each byte comes well within the deadline.
+    while dripping.is_taken("x") {
+        std::thread::sleep(SHORT / 30);
+    }
+}
+
+#[test]
+fn silence_is_closed_without_a_word() {
+    let service = start(|deadlines| deadlines.idle = SHORT);
+    let mut silent = Connection::open(service.server.address());
+    silent.expect_end();
+    let mut used = Connection::open(service.server.address());
+    used.get("/v1/pets", "k").expect(200);
+    used.expect_end();
+}
+
+#[test]
+fn client_that_takes_no_reply_is_given_up_and_holds_up_nobody() {
+    let service = start(|deadlines| deadlines.reply = SHORT);
+    let mut filler = Connection::open(service.server.address());
+    let name = "x".repeat(60_000);
+    for _ in 0..20 {
+        filler.post("/v1/pets", "k", &format!(r#"{{"name":"{name}","categoryId":1}}"#)).expect(201);
+    }
+    // More than the sockets' buffers hold, and not read.
+    let mut deaf = Connection::open(service.server.address());
+    for _ in 0..20 {
+        deaf.send("GET /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\n\r\n");
+    }
+    for _ in 0..50 {
+        filler.get("/v1/pets/1", "k").expect(200);
+    }
+    // The server gives up, which its socket tells: what it has not read comes back as a reset.
+    while deaf.is_taken("x") {
+        std::thread::sleep(SHORT / 30);
+    }
+}

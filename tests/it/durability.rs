@@ -1,0 +1,139 @@
+//! What a crash can lose: nothing that was acknowledged. A killed process shows this for the death of
+//! the program; that of the machine rests on SQLite's `synchronous=FULL`, which is checked by its word.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use crate::client::Connection;
+use crate::harness::{KEY, Server};
+
+/// Creates animals until the server is gone; remembers each that was acknowledged.
+fn create_until_killed(server: &Server, thread: usize, acknowledged: &Mutex<BTreeMap<i64, String>>) {
+    let stream = std::net::TcpStream::connect(server.address).unwrap();
+    let mut reader = std::io::BufReader::new(stream.try_clone().unwrap());
+    let mut stream = stream;
+    for i in 0.. {
+        let name = format!("{thread}-{i}");
+        let body = format!(r#"{{"name":"{name}","categoryId":{i}}}"#);
+        let request = format!(
+            "POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        if std::io::Write::write_all(&mut stream, request.as_bytes()).is_err() {
+            return;
+        }
+        let Some(id) = read_created(&mut reader) else { return };
+        acknowledged.lock().unwrap().insert(id, name);
+    }
+}
+
+/// The id in a whole 201; `None` where the connection broke off.
+fn read_created(reader: &mut impl std::io::BufRead) -> Option<i64> {
+    let mut length = 0;
+    let mut location = None;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let line = line.trim_end();
+        if let Some(status) = line.strip_prefix("HTTP/1.1 ") {
+            assert_eq!(status, "201 Created");
+        } else if let Some(digits) = line.strip_prefix("Content-Length: ") {
+            length = digits.parse().unwrap();
+        } else if let Some(id) = line.strip_prefix("Location: /v1/pets/") {
+            location = Some(id.parse().unwrap());
+        } else if line.is_empty() {
+            break;
+        }
+    }
+    std::io::Read::read_exact(reader, &mut vec![0; length]).ok()?;
+    location
+}
+
+#[test]
+fn acknowledged_animals_survive_a_kill() {
+    let mut server = Server::start();
+    let acknowledged = Mutex::new(BTreeMap::new());
+    for round in 1..=3 {
+        std::thread::scope(|scope| {
+            for thread in 0..16 {
+                let (server, acknowledged) = (&server, &acknowledged);
+                scope.spawn(move || create_until_killed(server, round * 100 + thread, acknowledged));
+            }
+            while acknowledged.lock().unwrap().len() < round * 500 {
+                std::thread::yield_now();
+            }
+            server.signal("KILL");
+        });
+        server = Server::start_in(server.kill(), |command| command);
+        let database = rusqlite::Connection::open(server.folder.database()).unwrap();
+        let check: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(check, "ok");
+        let mut statement = database.prepare("SELECT name FROM pets WHERE id = ?1").unwrap();
+        for (id, name) in acknowledged.lock().unwrap().iter() {
+            let kept: String = statement.query_row([id], |row| row.get(0)).unwrap();
+            assert_eq!(kept, *name, "animal {id}");
+        }
+    }
+}
+
+#[test]
+fn full_disk_is_503_and_passes() {
+    let server = Server::start();
+    server.fill(["before"]);
+    let mut connection = server.connect();
+    let large = "x".repeat(60_000);
+    let large = format!(r#"{{"name":"{large}","categoryId":1}}"#);
+    // A limit on the size of files is the disk that everybody can fill.
+    limit_file_size(server.pid(), "200000");
+    for body in [&large, r#"{"name":"x","categoryId":1}"#] {
+        let refused = loop {
+            let reply = connection.post("/v1/pets", KEY, body);
+            if reply.status != 201 {
+                break reply;
+            }
+        };
+        refused.expect_error(503, "storage_unavailable", "database");
+    }
+    connection.get("/v1/pets/1", KEY).expect(200);
+    // As long as the least still fits, the writer is rightly called healthy.
+    while connection.get("/healthz", "").status == 200 {
+        connection.post("/v1/pets", KEY, &large).expect(503);
+    }
+    limit_file_size(server.pid(), "unlimited");
+    connection.post("/v1/pets", KEY, r#"{"name":"after","categoryId":1}"#).expect(201);
+    connection.get("/healthz", "").expect(200);
+}
+
+fn limit_file_size(pid: u32, size: &str) {
+    let words = ["--pid", &pid.to_string(), &format!("--fsize={size}:")];
+    let status = std::process::Command::new("prlimit").args(words).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn lock_of_another_process_is_waited_for() {
+    let server = Server::start();
+    let other = rusqlite::Connection::open(server.folder.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut connection = server.connect();
+    connection.send(format!(
+        "POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nContent-Length: 27\r\n\r\n{}",
+        r#"{"name":"x","categoryId":1}"#
+    ));
+    // Reads go on meanwhile.
+    Connection::open(server.address).get("/v1/pets", KEY).expect(200);
+    other.execute_batch("COMMIT").unwrap();
+    connection.reply().expect(201);
+}
+
+#[test]
+fn change_by_another_process_is_seen() {
+    let server = Server::start();
+    server.fill(["Rex"]);
+    assert!(String::from_utf8(server.get("/v1/pets").body).unwrap().contains("Rex"));
+    let other = rusqlite::Connection::open(server.folder.database()).unwrap();
+    other.execute("UPDATE pets SET name = 'Tom'", []).unwrap();
+    assert!(String::from_utf8(server.get("/v1/pets").body).unwrap().contains("Tom"));
+}

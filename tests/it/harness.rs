@@ -1,0 +1,167 @@
+//! Starts the real executable with a database of its own, and clears up after it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+
+use crate::client::{Connection, Reply};
+
+/// The key that most tests use; given by the environment.
+pub const KEY: &str = "test-key";
+
+/// A folder that is removed at the end of the test.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("petstore-test-{}-{count}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.0.join("pets.db")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The executable, with an environment that says nothing.
+pub fn petstore(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_petstore"));
+    command.args(words).env_clear().env("TMPDIR", std::env::temp_dir()).stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end.
+pub fn run(words: &[&str], database: &Path) -> Output {
+    petstore(words).env("PETSTORE_DATABASE", database).output().unwrap()
+}
+
+/// A running server.
+pub struct Server {
+    pub address: SocketAddr,
+    pub folder: Folder,
+    child: Child,
+    /// What it printed after the first line, and what it logged, once it has ended.
+    printed: Option<JoinHandle<String>>,
+    logged: Option<JoinHandle<String>>,
+}
+
+impl Server {
+    /// Starts one with a new database and [`KEY`].
+    pub fn start() -> Self {
+        Self::start_in(Folder::new(), |command| command)
+    }
+
+    /// Starts one with a new database and [`KEY`], and with something changed.
+    pub fn start_with(change: impl FnOnce(&mut Command) -> &mut Command) -> Self {
+        Self::start_in(Folder::new(), change)
+    }
+
+    /// Starts one on the database in `folder`.
+    pub fn start_in(folder: Folder, change: impl FnOnce(&mut Command) -> &mut Command) -> Self {
+        let mut command = petstore(&["serve", "--listen", "127.0.0.1:0"]);
+        command.env("PETSTORE_API_KEY", KEY).env("PETSTORE_DATABASE", folder.database());
+        change(&mut command);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let logged = keep(BufReader::new(child.stderr.take().unwrap()), "log");
+        let Some(address) = line.trim_end().strip_prefix("petstore listening on http://") else {
+            let _ = child.kill();
+            panic!("did not start: {line:?} {}", logged.join().unwrap());
+        };
+        let address = address.parse().unwrap();
+        Self { address, folder, child, printed: Some(keep(out, "out")), logged: Some(logged) }
+    }
+
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.address)
+    }
+
+    /// One GET with [`KEY`] on a connection of its own.
+    #[track_caller]
+    pub fn get(&self, target: &str) -> Reply {
+        self.connect().get(target, KEY)
+    }
+
+    /// One creation with [`KEY`] on a connection of its own.
+    #[track_caller]
+    pub fn create(&self, body: &str) -> Reply {
+        self.connect().post("/v1/pets", KEY, body)
+    }
+
+    /// Creates animals with these names and without a status.
+    pub fn fill<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
+        let mut connection = self.connect();
+        for name in names {
+            connection.post("/v1/pets", KEY, &format!(r#"{{"name":"{name}","categoryId":1}}"#)).expect(201);
+        }
+    }
+
+    /// What `ps` and `kill` call it.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
+        assert!(status.unwrap().success());
+    }
+
+    /// Waits for its end: how it ended, and what it had printed and logged.
+    pub fn ended(&mut self) -> (ExitStatus, String, String) {
+        let status = self.child.wait().unwrap();
+        let text = |thread: &mut Option<JoinHandle<String>>| thread.take().unwrap().join().unwrap();
+        (status, text(&mut self.printed), text(&mut self.logged))
+    }
+
+    /// Kills it, and hands out its folder.
+    pub fn kill(mut self) -> Folder {
+        self.child.kill().unwrap();
+        self.ended();
+        std::mem::replace(&mut self.folder, Folder::new())
+    }
+
+    /// Ends it with SIGTERM, and returns what it had logged.
+    pub fn stop(mut self) -> String {
+        self.signal("TERM");
+        let (status, _, logged) = self.ended();
+        assert!(status.success(), "{status}");
+        logged
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads a pipe to its end, and repeats it for whoever reads a failed test.
+fn keep(mut pipe: impl Read + Send + 'static, what: &'static str) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = pipe.read_to_end(&mut text);
+        let text = String::from_utf8_lossy(&text).into_owned();
+        text.lines().for_each(|line| eprintln!("[petstore {what}] {line}"));
+        text
+    })
+}

@@ -1,0 +1,136 @@
+//! `GET /v1/pets`.
+
+use serde_json::json;
+
+use crate::harness::{KEY, Server};
+
+fn ids(body: &serde_json::Value) -> Vec<i64> {
+    body.as_array().unwrap().iter().map(|pet| pet["id"].as_i64().unwrap()).collect()
+}
+
+#[test]
+fn empty_inventory_is_an_empty_array() {
+    let server = Server::start();
+    let reply = server.get("/v1/pets");
+    assert_eq!(reply.expect(200).body, b"[]");
+    assert_eq!(reply.header("Link"), None);
+}
+
+#[test]
+fn twenty_are_listed_where_no_limit_is_given() {
+    let server = Server::start();
+    server.fill(["x"; 21]);
+    let reply = server.get("/v1/pets");
+    assert_eq!(ids(&reply.expect(200).json()), (1..=20).collect::<Vec<_>>());
+    assert_eq!(reply.header("Link"), Some("</v1/pets?limit=20&after=20>; rel=\"next\""));
+    assert_eq!(ids(&server.get("/v1/pets?limit=100").json()).len(), 21);
+    assert_eq!(ids(&server.get("/v1/pets?limit=1").json()), [1]);
+    assert_eq!(server.get("/v1/pets?limit=21").header("Link"), None, "nothing follows");
+}
+
+#[test]
+fn following_the_links_visits_every_animal_once() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    for i in 0..50 {
+        let status = ["available", "sold"][i % 2];
+        let body = format!(r#"{{"name":"x","categoryId":1,"status":"{status}"}}"#);
+        connection.post("/v1/pets", KEY, &body).expect(201);
+    }
+    for (query, expected) in [
+        ("limit=7", (1..=50).collect::<Vec<i64>>()),
+        ("limit=7&status=sold", (1..=50).filter(|id| id % 2 == 0).collect()),
+        ("limit=7&status=pending", vec![]),
+    ] {
+        let mut target = format!("/v1/pets?{query}");
+        let mut seen = Vec::new();
+        loop {
+            let reply = connection.get(&target, KEY);
+            seen.extend(ids(&reply.expect(200).json()));
+            let Some(link) = reply.header("Link") else { break };
+            let (next, rest) = link.strip_prefix('<').unwrap().split_once('>').unwrap();
+            assert_eq!(rest, "; rel=\"next\"");
+            target = next.to_owned();
+        }
+        assert_eq!(seen, expected, "{query}");
+    }
+}
+
+#[test]
+fn animals_are_shown_as_created() {
+    let server = Server::start();
+    server.create(r#"{"name":"Rex","categoryId":3,"status":"pending"}"#).expect(201);
+    server.create(r#"{"name":"","categoryId":-1}"#).expect(201);
+    assert_eq!(
+        server.get("/v1/pets").json(),
+        json!([
+            {"id": 1, "name": "Rex", "categoryId": 3, "status": "pending"},
+            {"id": 2, "name": "", "categoryId": -1},
+        ])
+    );
+    assert_eq!(ids(&server.get("/v1/pets?status=pending").json()), [1]);
+    assert_eq!(ids(&server.get("/v1/pets?status=sold").json()), [0i64; 0]);
+}
+
+#[test]
+fn wrong_parameters_are_400_and_named() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    for (query, code, named) in [
+        ("limit=0", "invalid_parameter", "'limit'"),
+        ("limit=101", "invalid_parameter", "'limit'"),
+        ("limit=-5", "invalid_parameter", "'limit'"),
+        ("limit=", "invalid_parameter", "'limit'"),
+        ("limit=1.5", "invalid_parameter", "'limit'"),
+        ("limit=+5", "invalid_parameter", "'limit'"),
+        ("limit=ten", "invalid_parameter", "'limit'"),
+        ("limit=5&limit=5", "duplicate_parameter", "'limit'"),
+        ("status=", "invalid_parameter", "'status'"),
+        ("status=AVAILABLE", "invalid_parameter", "'status'"),
+        ("status=sold,pending", "invalid_parameter", "'status'"),
+        ("status=sold&status=pending", "duplicate_parameter", "'status'"),
+        ("after=x", "invalid_parameter", "'after'"),
+        ("after=9223372036854775808", "invalid_parameter", "'after'"),
+        ("after=1&after=1", "duplicate_parameter", "'after'"),
+    ] {
+        connection.get(&format!("/v1/pets?{query}"), KEY).expect_error(400, code, named);
+    }
+}
+
+#[test]
+fn unknown_parameters_are_ignored() {
+    let server = Server::start();
+    server.fill(["x"]);
+    for query in
+        ["colour=red", "limit=5&x=1&x=2", "&&", "=", "Limit=0", "%6cimit=5", "after=-9223372036854775808"]
+    {
+        assert_eq!(ids(&server.get(&format!("/v1/pets?{query}")).json()), [1], "{query}");
+    }
+}
+
+#[test]
+fn page_of_very_long_names_ends_early_and_leads_on() {
+    let server = Server::start();
+    let name = "\u{e9}".repeat(30_000);
+    let mut connection = server.connect();
+    for _ in 0..25 {
+        connection.post("/v1/pets", KEY, &format!(r#"{{"name":"{name}","categoryId":1}}"#)).expect(201);
+    }
+    let reply = connection.get("/v1/pets?limit=100", KEY);
+    let first = ids(&reply.expect(200).json());
+    assert!(first.len() < 25, "{}", first.len());
+    assert!(reply.header("Link").unwrap().contains(&format!("after={}>", first.len())));
+    assert_eq!(reply.json()[0]["name"], name);
+    let rest = connection.get(&format!("/v1/pets?limit=100&after={}", first.len()), KEY);
+    assert_eq!(first.len() + ids(&rest.json()).len(), 25);
+}
+
+#[test]
+fn list_shows_every_acknowledged_animal_at_once() {
+    let server = Server::start();
+    let (mut writer, mut reader) = (server.connect(), server.connect());
+    for count in 1..=100 {
+        writer.post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#).expect(201);
+        assert_eq!(ids(&reader.get("/v1/pets?limit=100", KEY).json()).len(), count);
+    }
+}

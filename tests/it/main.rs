@@ -1,0 +1,20 @@
+//! The service as its users meet it: the real executable on a free port, spoken to over sockets.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod client;
+mod harness;
+
+mod authentication;
+mod deadlines;
+mod durability;
+mod framing;
+mod get_pet;
+mod keys;
+mod list_pets;
+mod log;
+mod methods;
+mod new_pet;
+mod overload;
+mod shutdown;
+mod startup;
+mod tidy;

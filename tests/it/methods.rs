@@ -1,0 +1,146 @@
+//! Paths and methods: what is there, and what is told of what is not.
+
+use crate::client::Reply;
+use crate::harness::{KEY, Server};
+
+fn ask(server: &Server, method: &str, target: &str, key: bool) -> Reply {
+    let mut connection = server.connect();
+    let authorization = if key { format!("Authorization: Bearer {KEY}\r\n") } else { String::new() };
+    connection.send(format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{authorization}\r\n"));
+    connection.reply_to(method)
+}
+
+#[test]
+fn unknown_paths_are_404() {
+    let server = Server::start();
+    for target in [
+        "/",
+        "/v1",
+        "/v1/",
+        "/v1/pets/",
+        "/v1/pets/1/x",
+        "/v1/dogs",
+        "/v1%2Fpets",
+        "//v1/pets",
+        "/v2/pets",
+        "/V1/pets",
+    ] {
+        ask(&server, "GET", target, true).expect_error(404, "not_found", "path");
+        ask(&server, "POST", target, true).expect_error(404, "not_found", "path");
+        ask(&server, "OPTIONS", target, false).expect_error(404, "not_found", "path");
+    }
+}
+
+#[test]
+fn known_paths_say_which_methods_they_take() {
+    let server = Server::start();
+    for (method, target, allow) in [
+        ("DELETE", "/v1/pets", "GET, HEAD, POST, OPTIONS"),
+        ("PUT", "/v1/pets", "GET, HEAD, POST, OPTIONS"),
+        ("PATCH", "/v1/pets/1", "GET, HEAD, OPTIONS"),
+        ("POST", "/v1/pets/1", "GET, HEAD, OPTIONS"),
+        ("TRACE", "/healthz", "GET, HEAD, OPTIONS"),
+        ("POST", "/v1/store/orders", "GET, HEAD, OPTIONS"),
+    ] {
+        let reply = ask(&server, method, target, true);
+        reply.expect_error(405, "method_not_allowed", "method");
+        assert_eq!(reply.header("Allow"), Some(allow), "{method} {target}");
+    }
+}
+
+#[test]
+fn options_lists_methods_without_a_key() {
+    let server = Server::start();
+    for (target, allow) in [
+        ("/v1/pets", "GET, HEAD, POST, OPTIONS"),
+        ("/v1/pets/1", "GET, HEAD, OPTIONS"),
+        ("/healthz", "GET, HEAD, OPTIONS"),
+        ("*", "GET, HEAD, POST, OPTIONS"),
+        ("http://example.org", "GET, HEAD, POST, OPTIONS"),
+    ] {
+        let reply = ask(&server, "OPTIONS", target, false);
+        assert_eq!(reply.expect(204).header("Allow"), Some(allow), "{target}");
+    }
+}
+
+#[test]
+fn unknown_methods_are_501() {
+    let server = Server::start();
+    for (method, target) in
+        [("BREW", "/v1/pets"), ("get", "/healthz"), ("PROPFIND", "/nowhere"), ("M-SEARCH", "/")]
+    {
+        ask(&server, method, target, true).expect_error(501, "not_implemented", "method");
+    }
+    ask(&server, "CONNECT", "example.org:443", true).expect_error(501, "not_implemented", "method");
+}
+
+#[test]
+fn head_answers_like_get_without_the_body() {
+    let server = Server::start();
+    server.fill(["Rex"]);
+    for target in ["/v1/pets", "/v1/pets/1", "/v1/pets/2", "/v1/store/orders", "/healthz", "/nowhere"] {
+        let (get, head) = (ask(&server, "GET", target, true), ask(&server, "HEAD", target, true));
+        assert_eq!(get.status, head.status, "{target}");
+        for (name, value) in get.headers.iter().filter(|(name, _)| name != "X-Request-Id" && name != "Date") {
+            assert_eq!(head.header(name), Some(value.as_str()), "{target}");
+        }
+        assert!(get.headers.len() == head.headers.len(), "{target}");
+    }
+}
+
+#[test]
+fn head_leaves_the_connection_in_step() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let head = format!("HEAD /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\n\r\n");
+    connection.send(format!("{head}{head}"));
+    connection.reply_to("HEAD").expect(200);
+    connection.reply_to("HEAD").expect(200);
+    connection.get("/v1/pets", KEY).expect(200);
+}
+
+#[test]
+fn orders_are_not_implemented_yet() {
+    let server = Server::start();
+    server.get("/v1/store/orders").expect_error(501, "not_implemented", "orders");
+    ask(&server, "GET", "/v1/store/orders", false).expect(401);
+}
+
+#[test]
+fn health_needs_no_key() {
+    let server = Server::start();
+    let reply = ask(&server, "GET", "/healthz", false);
+    assert_eq!(reply.expect(200).body, br#"{"status":"ok"}"#);
+}
+
+#[test]
+fn absolute_form_and_old_versions_are_served() {
+    let server = Server::start();
+    ask(&server, "GET", "http://example.org:80/v1/pets?limit=1", true).expect(200);
+    ask(&server, "GET", "HTTPS://example.org/healthz", false).expect(200);
+    let mut connection = server.connect();
+    connection.send("GET /healthz HTTP/1.0\r\n\r\n");
+    assert_eq!(connection.reply().expect(200).header("Connection"), Some("close"));
+    connection.expect_end();
+    let mut connection = server.connect();
+    for _ in 0..2 {
+        connection.send("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+        assert_eq!(connection.reply().expect(200).header("Connection"), Some("keep-alive"));
+    }
+}
+
+#[test]
+fn request_identifiers_are_the_clients_where_usable() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    for (given, taken) in
+        [("a-B_9.x", true), (&"x".repeat(64), true), (&"x".repeat(65), false), ("a b", false), ("", false)]
+    {
+        connection.send(format!("GET /healthz HTTP/1.1\r\nHost: h\r\nX-Request-Id: {given}\r\n\r\n"));
+        let reply = connection.reply();
+        assert_eq!(reply.header("X-Request-Id") == Some(given), taken, "{given}");
+    }
+    let mut connection = server.connect();
+    connection.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\nX-Request-Id: mine\r\n\r\n");
+    assert_eq!(connection.reply().expect(400).header("X-Request-Id"), Some("mine"));
+}

@@ -1,0 +1,75 @@
+//! SIGTERM and SIGINT: what was begun is finished.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::harness::{KEY, Server};
+
+#[test]
+fn begun_requests_are_answered_under_load() {
+    for signal in ["TERM", "INT"] {
+        let mut server = Server::start();
+        let answered = AtomicUsize::new(0);
+        let ending = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for i in 0..16 {
+                let (server, answered, ending) = (&server, &answered, &ending);
+                scope.spawn(move || {
+                    let mut connection = server.connect();
+                    loop {
+                        let reply = if i % 2 == 0 {
+                            connection.post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#)
+                        } else {
+                            connection.get("/v1/pets", KEY)
+                        };
+                        answered.fetch_add(1, Ordering::SeqCst);
+                        assert!([200, 201].contains(&reply.status), "{reply:?}");
+                        if reply.header("Connection") == Some("close") {
+                            assert!(ending.load(Ordering::SeqCst), "closed before the signal");
+                            return;
+                        }
+                    }
+                });
+            }
+            while answered.load(Ordering::SeqCst) < 500 {
+                std::thread::yield_now();
+            }
+            ending.store(true, Ordering::SeqCst);
+            server.signal(signal);
+        });
+        assert!(server.ended().0.success());
+    }
+}
+
+#[test]
+fn begun_request_may_be_finished_after_the_signal() {
+    let mut server = Server::start();
+    let mut begun = server.connect();
+    begun.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\n");
+    // Answered after the bytes above have come in, so that they are known to be begun.
+    server.get("/v1/pets").expect(200);
+    let mut idle = server.connect();
+    idle.get("/v1/pets", KEY).expect(200);
+    server.signal("TERM");
+    idle.expect_end();
+    begun.send(format!("Authorization: Bearer {KEY}\r\nContent-Length: 27\r\n\r\n"));
+    begun.send(r#"{"name":"x","categoryId":1}"#);
+    assert_eq!(begun.reply().expect(201).header("Connection"), Some("close"));
+    drop(begun);
+    assert!(server.ended().0.success());
+    assert!(!server.folder.path().join("pets.db-wal").exists(), "the log was moved into the database");
+}
+
+#[test]
+fn second_signal_ends_at_once() {
+    let mut server = Server::start();
+    let mut begun = server.connect();
+    begun.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\n");
+    server.get("/v1/pets").expect(200);
+    let mut idle = server.connect();
+    idle.get("/v1/pets", KEY).expect(200);
+    server.signal("TERM");
+    idle.expect_end();
+    server.signal("TERM");
+    let status = server.ended().0;
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(15), "{status}");
+}

@@ -1,0 +1,104 @@
+//! What is refused at the start: with one plain line, and an exit code.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Output;
+
+use crate::harness::{Folder, Server, petstore, run};
+
+#[track_caller]
+fn expect_refusal(output: Output, code: i32, said: &str) {
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(error.starts_with("petstore: ") && error.contains(said), "{error}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn foreign_files_are_refused() {
+    let folder = Folder::new();
+    std::fs::write(folder.database(), "not a database, but long enough to be looked at").unwrap();
+    expect_refusal(run(&[], &folder.database()), 1, "not an SQLite database");
+
+    std::fs::remove_file(folder.database()).unwrap();
+    let foreign = rusqlite::Connection::open(folder.database()).unwrap();
+    foreign.execute_batch("CREATE TABLE theirs (x); PRAGMA application_id = 7").unwrap();
+    expect_refusal(run(&[], &folder.database()), 1, "another application");
+}
+
+#[test]
+fn later_version_is_refused() {
+    let folder = Server::start().kill();
+    let database = rusqlite::Connection::open(folder.database()).unwrap();
+    database.execute_batch("PRAGMA user_version = 99").unwrap();
+    expect_refusal(run(&[], &folder.database()), 1, "version 99");
+}
+
+#[test]
+fn missing_folder_is_refused() {
+    let folder = Folder::new();
+    expect_refusal(run(&[], &folder.path().join("nowhere/pets.db")), 1, "nowhere");
+    expect_refusal(run(&[], folder.path()), 1, "cannot open");
+}
+
+#[test]
+fn busy_port_is_refused_and_makes_no_key() {
+    let server = Server::start();
+    let folder = Folder::new();
+    let address = server.address.to_string();
+    expect_refusal(run(&["--listen", &address], &folder.database()), 1, "in use");
+    let keys = run(&["key", "list"], &folder.database());
+    assert_eq!(String::from_utf8(keys.stdout).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn wrong_words_are_refused() {
+    let folder = Folder::new();
+    for (words, said) in [
+        (&["--listen", "nonsense"][..], "--listen"),
+        (&["--listen", "1.2.3.4:99999"], "--listen"),
+        (&["--wrong"], "--wrong"),
+        (&["--workers", "0"], "--workers"),
+        (&["--max-connections", "none"], "--max-connections"),
+        (&["--base-url", "https://example.org"], "--base-url"),
+        (&["wrong"], "wrong"),
+    ] {
+        expect_refusal(run(words, &folder.database()), 2, said);
+    }
+    expect_refusal(run(&["--listen", "192.0.2.1:80"], &folder.database()), 1, "192.0.2.1:80");
+}
+
+#[test]
+fn unusable_api_key_is_refused_and_not_repeated() {
+    let folder = Folder::new();
+    for key in ["", "two words", "p\u{e4}ss"] {
+        let output =
+            petstore(&[]).env("PETSTORE_API_KEY", key).env("PETSTORE_DATABASE", folder.database()).output();
+        let output = output.unwrap();
+        assert!(key.is_empty() || !String::from_utf8_lossy(&output.stderr).contains(key));
+        expect_refusal(output, 1, "PETSTORE_API_KEY");
+    }
+}
+
+#[test]
+fn help_and_version_are_printed() {
+    let output = petstore(&["--help"]).output().unwrap();
+    assert!(
+        output.status.success() && String::from_utf8(output.stdout).unwrap().contains("--max-connections")
+    );
+    let output = petstore(&["--version"]).output().unwrap();
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+#[test]
+fn database_is_for_its_owner_only() {
+    let server = Server::start();
+    server.fill(["Rex"]);
+    for name in ["pets.db", "pets.db-wal", "pets.db-shm"] {
+        let mode = std::fs::metadata(server.folder.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+}
