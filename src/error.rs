@@ -120,11 +120,9 @@ impl ApiError {
         self.code
     }
 
-    /// Writes the cause to the log, where there is one: once, here, where a failure becomes a reply.
-    pub fn log(&self, operation: &str, request_id: &str) {
-        if let Some(detail) = &self.detail {
-            log::error!("request {request_id}: {operation}: {}: {detail}", self.code.as_str());
-        }
+    /// The cause, which only the log may say.
+    pub fn private_detail(&self) -> Option<&str> {
+        self.detail.as_deref()
     }
 
     /// The reply with the Error body.

@@ -137,11 +137,7 @@ fn check_name(name: &str) -> Result<(), Error> {
 }
 
 fn say(error: StoreError) -> Error {
-    match error {
-        StoreError::Unavailable(detail) | StoreError::Internal(detail) => {
-            Error(format!("the database failed: {detail}"))
-        }
-    }
+    Error(format!("the database failed: {error}"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One worker's service: from a request to its reply, by way of the key, the router and a handler.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::api::Context;
 use crate::auth::{self, Authenticator, Scope};
@@ -21,13 +21,42 @@ pub struct PetService {
     /// The requests of the batch whose replies must wait for the commit, by their places.
     uncommitted: Vec<usize>,
     answered: usize,
+    complaints: Complaints,
+}
+
+/// Keeps a storm of failures that have one cause, such as a full disk, to one line a second in the log.
+#[derive(Default)]
+struct Complaints {
+    last: Option<Instant>,
+    held_back: u64,
+}
+
+impl Complaints {
+    fn say(&mut self, line: &str) {
+        if self.last.is_some_and(|last| last.elapsed() < Duration::from_secs(1)) {
+            self.held_back += 1;
+            return;
+        }
+        match std::mem::take(&mut self.held_back) {
+            0 => log::error!("{line}"),
+            more => log::error!("{line} ({more} more failed before)"),
+        }
+        self.last = Some(Instant::now());
+    }
 }
 
 impl PetService {
     /// The service of a worker that reads.
     pub fn reader(store: Store, authenticator: Authenticator, pulse: Arc<Pulse>) -> Self {
         let context = Context { store, pulse };
-        Self { context, authenticator, is_writer: false, uncommitted: Vec::new(), answered: 0 }
+        Self {
+            context,
+            authenticator,
+            is_writer: false,
+            uncommitted: Vec::new(),
+            answered: 0,
+            complaints: Complaints::default(),
+        }
     }
 
     /// The service of the one worker that writes.
@@ -52,18 +81,20 @@ impl PetService {
         } else {
             (operation.handler)(&mut self.context, request, &target)
         };
-        let mut reply = handled.unwrap_or_else(|error| into_reply(error, operation.id, request.id()));
+        let mut reply = handled.unwrap_or_else(|error| self.reply_for(error, operation.id, request.id()));
         if let Some(deprecation) = &operation.deprecation {
             deprecation.announce(&mut reply);
         }
         Ok(reply)
     }
-}
 
-/// Where every failure behind the gate becomes a reply, and where its cause is logged.
-fn into_reply(error: ApiError, operation: &str, request_id: &str) -> Reply {
-    error.log(operation, request_id);
-    error.into_reply()
+    /// Where every failure behind the gate becomes a reply, and where its cause is logged.
+    fn reply_for(&mut self, error: ApiError, operation: &str, request_id: &str) -> Reply {
+        if let Some(detail) = error.private_detail() {
+            self.complaints.say(&format!("request {request_id}: {operation}: {detail}"));
+        }
+        error.into_reply()
+    }
 }
 
 /// Seconds since 1970, for the expiry of keys.
@@ -78,7 +109,7 @@ impl Service for PetService {
         self.answered = 0;
         if let Err(error) = self.context.store.begin_batch() {
             // The queries that follow meet the same trouble and answer for it one by one.
-            log::error!("cannot begin to read: {error:?}");
+            self.complaints.say(&format!("cannot begin to read: {error}"));
         }
     }
 
@@ -86,7 +117,8 @@ impl Service for PetService {
         let before = self.context.store.pending_writes();
         let place = self.answered;
         self.answered += 1;
-        let reply = self.handle(request).unwrap_or_else(|error| into_reply(error, "routing", request.id()));
+        let reply =
+            self.handle(request).unwrap_or_else(|error| self.reply_for(error, "routing", request.id()));
         if self.context.store.pending_writes() != before {
             self.uncommitted.push(place);
         }
@@ -96,7 +128,8 @@ impl Service for PetService {
     fn end(&mut self, replies: &mut [Reply]) {
         let ended = self.context.store.end_batch();
         if let Err(error) = ended {
-            log::error!("a batch of {} writes failed and was undone: {error:?}", self.uncommitted.len());
+            let count = self.uncommitted.len();
+            self.complaints.say(&format!("{count} writes failed and were undone: {error}"));
             for place in &self.uncommitted {
                 replies[*place] = ApiError::from(error.clone()).into_reply();
             }
@@ -112,7 +145,7 @@ impl Service for PetService {
         if self.is_writer
             && let Err(error) = self.context.store.checkpoint()
         {
-            log::warn!("the write-ahead log stays beside the database: {error:?}");
+            log::warn!("the write-ahead log stays beside the database: {error}");
         }
     }
 }
@@ -126,7 +159,7 @@ impl PetService {
         self.context.pulse.answer(|| match store.probe() {
             Ok(()) => true,
             Err(error) => {
-                log::error!("the store cannot be written: {error:?}");
+                log::error!("the store cannot be written: {error}");
                 false
             }
         });

@@ -108,8 +108,8 @@ impl Store {
         ended
     }
 
-    /// Shows that the writer could write: takes the lock, and after a failed commit also writes and
-    /// flushes what changes nothing, as many pages as the smallest animal takes.
+    /// Shows that the writer could write: takes the lock, and after a failed commit also writes the newest
+    /// animals as they are and flushes them, some pages that a full disk has no room for.
     ///
     /// # Errors
     /// Where it could not.
@@ -119,7 +119,11 @@ impl Store {
             if after_failure {
                 let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
                 connection.pragma_update(None, "user_version", version)?;
-                connection.execute("UPDATE sqlite_sequence SET seq = seq", [])?;
+                // Every page that a creation writes: the sequence, the animals, their index.
+                connection.execute_batch(
+                    "UPDATE sqlite_sequence SET seq = seq;
+                     UPDATE pets SET status = status WHERE id > (SELECT max(id) - 1000 FROM pets);",
+                )?;
             }
             Ok(())
         });

@@ -40,6 +40,13 @@ pub enum StoreError {
     Internal(String),
 }
 
+impl std::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let (Self::Unavailable(detail) | Self::Internal(detail)) = self;
+        f.write_str(detail)
+    }
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let detail = error.to_string();
