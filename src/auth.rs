@@ -1,10 +1,13 @@
 //! The bearer scheme (RFC 6750) and the keys. Knows nothing of pets.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use sha2::Digest as _;
 
 use crate::error::{ApiError, Code};
 use crate::message::Request;
-use crate::store::{Digest, Store};
+use crate::store::{ApiKey, Digest, Store};
 
 /// What a request may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +22,18 @@ pub enum Scope {
 #[derive(Clone, Default)]
 pub struct Authenticator {
     extra_key: Option<Digest>,
+    /// Keys found in the database, as long as its version stays the same.
+    known: HashMap<Digest, ApiKey>,
+    version: i64,
 }
+
+/// The most keys that are remembered.
+const MAX_KNOWN: usize = 1024;
 
 impl Authenticator {
     /// Also takes `key` (`PETSTORE_API_KEY`), with full scope and without expiry.
     pub fn new(extra_key: Option<&str>) -> Self {
-        Self { extra_key: extra_key.map(digest) }
+        Self { extra_key: extra_key.map(digest), ..Self::default() }
     }
 
     /// The scope of the request's key at this Unix time.
@@ -32,7 +41,7 @@ impl Authenticator {
     /// # Errors
     /// 401 with `WWW-Authenticate`, the same words whether a key is unknown, expired or revoked; 503
     /// where the database cannot be asked.
-    pub fn authenticate(&self, request: &Request, store: &Store, now: i64) -> Result<Scope, ApiError> {
+    pub fn authenticate(&mut self, request: &Request, store: &Store, now: i64) -> Result<Scope, ApiError> {
         let mut credentials = request.header_values("Authorization");
         let Some(credential) = credentials.next() else { return Err(missing()) };
         if credentials.next().is_some() {
@@ -44,11 +53,23 @@ impl Authenticator {
         if self.extra_key == Some(digest) {
             return Ok(Scope::Full);
         }
-        match store.key(&digest)? {
+        match self.find(digest, store)? {
             Some(key) if key.is_expired(now) => Err(invalid()),
             Some(key) if key.read_only => Ok(Scope::ReadOnly),
             Some(_) => Ok(Scope::Full),
             None => Err(invalid()),
+        }
+    }
+
+    /// Looks a key up. Only keys that exist are remembered, so that nobody fills the memory by guessing.
+    fn find(&mut self, digest: Digest, store: &Store) -> Result<Option<&ApiKey>, ApiError> {
+        if self.version != store.version() || self.known.len() >= MAX_KNOWN {
+            self.known.clear();
+            self.version = store.version();
+        }
+        match self.known.entry(digest) {
+            Entry::Occupied(known) => Ok(Some(known.into_mut())),
+            Entry::Vacant(place) => Ok(store.key(&digest)?.map(|key| &*place.insert(key))),
         }
     }
 }
@@ -105,10 +126,13 @@ pub fn insufficient_scope() -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::ApiKey;
     use crate::store::tests::Folder;
 
-    fn ask(authenticator: &Authenticator, store: &Store, credentials: &[&str]) -> Result<Scope, ApiError> {
+    fn ask(
+        authenticator: &mut Authenticator,
+        store: &Store,
+        credentials: &[&str],
+    ) -> Result<Scope, ApiError> {
         let headers = credentials.iter().map(|value| ("authorization", *value)).collect();
         let request = Request { method: "GET", target: "/v1/pets", headers, body: b"" };
         authenticator.authenticate(&request, store, 1000)
@@ -125,8 +149,8 @@ mod tests {
         store.insert_key(&key("full", false, None)).unwrap();
         store.insert_key(&key("reader", true, Some(1001))).unwrap();
         store.insert_key(&key("old", false, Some(1000))).unwrap();
-        let authenticator = Authenticator::new(Some("extra"));
-        let ask = |credentials: &[&str]| ask(&authenticator, &store, credentials);
+        let mut authenticator = Authenticator::new(Some("extra"));
+        let mut ask = |credentials: &[&str]| ask(&mut authenticator, &store, credentials);
         assert_eq!(ask(&["Bearer full"]), Ok(Scope::Full));
         assert_eq!(ask(&["bEARER  full "]), Ok(Scope::Full));
         assert_eq!(ask(&["Bearer reader"]), Ok(Scope::ReadOnly));
@@ -139,6 +163,25 @@ mod tests {
         for credentials in [&[][..], &["Basic full"], &["Bearer"], &["Bearer "], &["full"], &[""]] {
             assert_eq!(ask(credentials), Err(missing()), "{credentials:?}");
         }
+    }
+
+    #[test]
+    fn revoked_key_is_forgotten_with_the_next_batch() {
+        let folder = Folder::new();
+        let mut store = Store::open_writer(&folder.database()).unwrap();
+        store.insert_key(&key("mine", false, None)).unwrap();
+        let mut reader = Store::open_reader(&folder.database()).unwrap();
+        let mut authenticator = Authenticator::default();
+        let mut ask = || {
+            reader.begin_batch().unwrap();
+            let scope = ask(&mut authenticator, &reader, &["Bearer mine"]);
+            reader.end_batch().unwrap();
+            (scope, authenticator.known.len())
+        };
+        assert_eq!(ask(), (Ok(Scope::Full), 1));
+        assert_eq!(ask(), (Ok(Scope::Full), 1));
+        store.delete_keys("mine").unwrap();
+        assert_eq!(ask(), (Err(invalid()), 0));
     }
 
     #[test]

@@ -48,9 +48,8 @@ impl Complaints {
 impl PetService {
     /// The service of a worker that reads.
     pub fn reader(store: Store, authenticator: Authenticator, pulse: Arc<Pulse>) -> Self {
-        let context = Context { store, pulse };
         Self {
-            context,
+            context: Context::new(store, pulse),
             authenticator,
             is_writer: false,
             uncommitted: Vec::new(),

@@ -242,6 +242,45 @@ mod tests {
         }
     }
 
+    /// A service whose batches end only when the test lets them.
+    struct Held {
+        ending: std::sync::mpsc::Sender<usize>,
+        release: std::sync::mpsc::Receiver<()>,
+    }
+
+    impl Service for Held {
+        fn begin(&mut self) {}
+        fn answer(&mut self, _: &Request) -> Reply {
+            Reply { status: 201, body: b"x".to_vec(), ..Reply::default() }
+        }
+        fn end(&mut self, replies: &mut [Reply]) {
+            self.ending.send(replies.len()).unwrap();
+            self.release.recv().unwrap();
+        }
+        fn wake(&mut self) {}
+        fn stop(&mut self) {}
+    }
+
+    #[test]
+    fn no_reply_is_sent_before_its_batch_has_ended() {
+        let folder = crate::store::tests::Folder::new();
+        let path = folder.0.join("lane");
+        let (ending, ended) = std::sync::mpsc::channel();
+        let (let_go, release) = std::sync::mpsc::channel();
+        let lane = Lane::start(&path, "test".to_owned(), Held { ending, release }).unwrap();
+        let mut stream = UnixStream::connect(&path).unwrap();
+        stream.write_all(b"POST / HTTP/1.1\r\n\r\n").unwrap();
+        assert_eq!(ended.recv(), Ok(1));
+        stream.set_nonblocking(true).unwrap();
+        let early = stream.read(&mut [0; 1]);
+        assert_eq!(early.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+        stream.set_nonblocking(false).unwrap();
+        let_go.send(()).unwrap();
+        assert_eq!(stream.read(&mut [0; 1]).unwrap(), 1);
+        drop(stream);
+        lane.stop();
+    }
+
     #[test]
     fn panic_costs_one_reply() {
         let replies =

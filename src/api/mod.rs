@@ -2,6 +2,7 @@
 //! Knows the store's use cases, and nothing of sockets or SQL.
 
 pub mod health;
+mod lists;
 pub mod orders;
 pub mod pets;
 
@@ -17,6 +18,15 @@ pub struct Context {
     pub store: Store,
     /// Asks the writer whether it is there.
     pub pulse: Arc<Pulse>,
+    /// Lists that need not be made again.
+    lists: lists::Lists,
+}
+
+impl Context {
+    /// What a worker with this connection needs.
+    pub fn new(store: Store, pulse: Arc<Pulse>) -> Self {
+        Self { store, pulse, lists: lists::Lists::default() }
+    }
 }
 
 /// The one place where a failure of the store becomes one of the interface.

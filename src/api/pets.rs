@@ -25,12 +25,23 @@ const FULL_PAGE_BYTES: usize = 1024 * 1024;
 /// ```
 pub fn list(context: &mut Context, _: &Request, target: &Target) -> Result<Reply, ApiError> {
     let page = page(target.query)?;
+    let version = context.store.version();
+    if let Some(reply) = context.lists.get(&page, version) {
+        return Ok(reply);
+    }
+    let reply = make_list(context, &page)?;
+    context.lists.keep(page, &reply);
+    Ok(reply)
+}
+
+/// Writes the rows from the database's own memory into the body.
+fn make_list(context: &Context, page: &Page) -> Result<Reply, ApiError> {
     let mut body = Vec::with_capacity(64 * page.limit as usize);
     body.push(b'[');
     let mut shown = 0;
     let mut last = page.after;
     let mut more = false;
-    context.store.visit_pets(&page, |pet| {
+    context.store.visit_pets(page, |pet| {
         if shown == page.limit || body.len() >= FULL_PAGE_BYTES {
             more = true;
             return ControlFlow::Break(());
@@ -46,7 +57,7 @@ pub fn list(context: &mut Context, _: &Request, target: &Target) -> Result<Reply
     })?;
     body.push(b']');
     let reply = Reply::json_bytes(200, body);
-    Ok(if more { reply.header("Link", next_link(&page, last)) } else { reply })
+    Ok(if more { reply.header("Link", next_link(page, last)) } else { reply })
 }
 
 /// The way to the page after this one (RFC 8288).

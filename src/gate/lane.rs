@@ -37,6 +37,9 @@ pub struct Lane {
     /// Bytes for the server, and how many of them it has taken.
     out: Vec<u8>,
     sent: usize,
+    /// Whether the server takes no more bytes for now. Only then is its taking some an event: each would
+    /// wake the gate for nothing.
+    is_full: bool,
     /// Bytes from the server that are no whole answer yet.
     input: Vec<u8>,
 }
@@ -57,6 +60,7 @@ impl Lane {
             tickets: VecDeque::new(),
             out: Vec::new(),
             sent: 0,
+            is_full: false,
             input: Vec::new(),
         };
         lane.reopen(registry)?;
@@ -70,8 +74,9 @@ impl Lane {
     pub fn reopen(&mut self, registry: &Registry) -> std::io::Result<()> {
         if self.stream.is_none() {
             let mut stream = UnixStream::connect(&self.address.path)?;
-            registry.register(&mut stream, self.token, Interest::READABLE | Interest::WRITABLE)?;
+            registry.register(&mut stream, self.token, Interest::READABLE)?;
             self.stream = Some(stream);
+            self.is_full = false;
         }
         Ok(())
     }
@@ -99,20 +104,29 @@ impl Lane {
     ///
     /// # Errors
     /// Where the connection has failed.
-    pub fn flush(&mut self) -> std::io::Result<()> {
+    pub fn flush(&mut self, registry: &Registry) -> std::io::Result<()> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
-        while self.sent < self.out.len() {
+        let was_full = self.is_full;
+        self.is_full = false;
+        while self.sent < self.out.len() && !self.is_full {
             match stream.write(&self.out[self.sent..]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => self.sent += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_full = true,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        self.out.clear();
-        self.out.shrink_to(KEEP_BYTES);
-        self.sent = 0;
+        if self.is_full != was_full {
+            let writable = self.is_full.then_some(Interest::WRITABLE);
+            let interest = writable.map_or(Interest::READABLE, |writable| Interest::READABLE | writable);
+            registry.reregister(stream, self.token, interest)?;
+        }
+        if !self.is_full {
+            self.out.clear();
+            self.out.shrink_to(KEEP_BYTES);
+            self.sent = 0;
+        }
         Ok(())
     }
 

@@ -83,7 +83,7 @@ impl Gate {
     /// Sends the requests that this round has brought, those of a lane in one write.
     pub(super) fn flush_lanes(&mut self) {
         for index in 0..self.lanes.len() {
-            if let Err(error) = self.lanes[index].flush() {
+            if let Err(error) = self.lanes[index].flush(self.poll.registry()) {
                 self.fail_lane(index, &error);
             }
         }

@@ -173,7 +173,9 @@ impl Gate {
                         }
                     }
                     Token(token) if token < FIRST_LANE + self.lanes.len() => {
-                        self.serve_lane(token - FIRST_LANE, event.is_read_closed());
+                        if event.is_readable() || event.is_error() {
+                            self.serve_lane(token - FIRST_LANE, event.is_read_closed());
+                        }
                     }
                     Token(token) => self.note_event(token - FIRST_LANE - self.lanes.len(), event),
                 }

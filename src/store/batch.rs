@@ -13,6 +13,10 @@ pub(super) struct Batch {
     pending: usize,
     /// Whether the last commit failed, so that a probe must prove that the disk takes writes again.
     last_failed: bool,
+    /// `PRAGMA data_version` at the start of the batch.
+    version: i64,
+    /// Counts down, for versions that no other batch has.
+    failures: i64,
 }
 
 /// Where a batch stands.
@@ -27,7 +31,7 @@ enum State {
 
 impl Batch {
     pub(super) fn new_for_reading() -> Self {
-        Self { writing: false, state: State::Closed, pending: 0, last_failed: false }
+        Self { writing: false, state: State::Closed, pending: 0, last_failed: false, version: 0, failures: 0 }
     }
 
     pub(super) fn new_for_writing() -> Self {
@@ -38,16 +42,28 @@ impl Batch {
 impl Store {
     /// Starts a batch. A reader takes the snapshot here, so that all it answers before
     /// [`Store::end_batch`] is of one moment, and of a later one than every commit acknowledged before.
-    /// The writer waits for its first write ([`Store::write`]).
+    /// The writer waits for its first write with the transaction ([`Store::write`]).
     ///
     /// # Errors
     /// Where the database cannot be read.
     pub fn begin_batch(&mut self) -> Result<(), StoreError> {
+        // Should this fail, nothing is known to be unchanged; real versions are positive.
+        self.batch.failures -= 1;
+        self.batch.version = self.batch.failures;
         if !self.batch.writing {
             self.connection.prepare_cached("BEGIN")?.execute([])?;
             self.batch.state = State::Open;
         }
+        // Reading it is what takes the snapshot: BEGIN alone waits for the first read.
+        self.batch.version =
+            self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         Ok(())
+    }
+
+    /// A number that differs from that of an earlier batch where anybody else has committed since
+    /// (`sqlite.org/pragma.html#pragma_data_version`). What this connection itself writes does not count.
+    pub fn version(&self) -> i64 {
+        self.batch.version
     }
 
     /// How much has been written in this batch; what raises it must not be acknowledged before
@@ -150,6 +166,38 @@ mod tests {
         writer.end_batch().unwrap();
         assert_eq!(writer.pending_writes(), 0);
         assert_eq!(names(&mut reader), ["Rex", "Tom"]);
+    }
+
+    #[test]
+    fn version_changes_with_every_commit_of_others() {
+        let folder = Folder::new();
+        let mut writer = Store::open_writer(&folder.database()).unwrap();
+        let mut reader = Store::open_reader(&folder.database()).unwrap();
+        let mut version = || {
+            reader.begin_batch().unwrap();
+            let version = reader.version();
+            // The snapshot is of the same moment as the version, whatever is committed in between.
+            writer.insert_pet(&new_pet("Rex")).unwrap();
+            writer.end_batch().unwrap();
+            let mut seen = 0;
+            let all = super::super::Page { limit: 100, status: None, after: i64::MIN };
+            reader
+                .visit_pets(&all, |_| {
+                    seen += 1;
+                    std::ops::ControlFlow::Continue(())
+                })
+                .unwrap();
+            reader.end_batch().unwrap();
+            (version, seen)
+        };
+        let (first, second) = (version(), version());
+        assert_ne!(first.0, second.0);
+        assert_eq!((first.1, second.1), (0, 1));
+        reader.begin_batch().unwrap();
+        let unchanged = reader.version();
+        reader.end_batch().unwrap();
+        reader.begin_batch().unwrap();
+        assert_eq!(reader.version(), unchanged);
     }
 
     #[test]

@@ -127,10 +127,17 @@ fn page_of_very_long_names_ends_early_and_leads_on() {
 
 #[test]
 fn list_shows_every_acknowledged_animal_at_once() {
-    let server = Server::start();
-    let (mut writer, mut reader) = (server.connect(), server.connect());
+    let server = Server::start_with(|command| command.args(["--workers", "3"]));
+    let mut writer = server.connect();
+    // Asked at the same time, so that they are spread over all workers and their kept lists.
+    let mut readers: Vec<_> = (0..6).map(|_| server.connect()).collect();
     for count in 1..=100 {
         writer.post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#).expect(201);
-        assert_eq!(ids(&reader.get("/v1/pets?limit=100", KEY).json()).len(), count);
+        let ask =
+            format!("GET /v1/pets?limit=100 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\n\r\n");
+        readers.iter_mut().for_each(|reader| reader.send(&ask));
+        for reader in &mut readers {
+            assert_eq!(ids(&reader.reply().expect(200).json()).len(), count);
+        }
     }
 }
