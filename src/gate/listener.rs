@@ -6,7 +6,11 @@ use std::time::{Duration, Instant};
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
+use socket2::{Domain, Protocol, Socket, Type};
 
+/// Connections that wait to be let in; beyond, clients try again after a second. The operating system may
+/// allow fewer (Linux: `net.core.somaxconn`).
+const BACKLOG: i32 = 4096;
 /// How long to wait when there are no descriptors or no memory for one more.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -93,7 +97,16 @@ impl Listening {
             ErrorKind::AddrInUse => format!("cannot listen on {address}: the address is in use"),
             _ => format!("cannot listen on {address}: {error}"),
         };
-        TcpListener::bind(address).map(Self).map_err(say)
+        let bind = || -> io::Result<TcpListener> {
+            let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+            // A service that is started again takes its port at once, whatever old connections linger.
+            socket.set_reuse_address(true)?;
+            socket.bind(&address.into())?;
+            socket.listen(BACKLOG)?;
+            socket.set_nonblocking(true)?;
+            Ok(TcpListener::from_std(socket.into()))
+        };
+        bind().map(Self).map_err(say)
     }
 
     /// The address with the port that was taken.

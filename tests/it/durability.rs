@@ -85,6 +85,7 @@ fn full_disk_is_503_and_passes() {
     let mut connection = server.connect();
     let large = "x".repeat(60_000);
     let large = format!(r#"{{"name":"{large}","categoryId":1}}"#);
+    let mut acknowledged = 1;
     // A limit on the size of files is the disk that everybody can fill.
     limit_file_size(server.pid(), "200000");
     for body in [&large, r#"{"name":"x","categoryId":1}"#] {
@@ -93,6 +94,7 @@ fn full_disk_is_503_and_passes() {
             if reply.status != 201 {
                 break reply;
             }
+            acknowledged += 1;
         };
         refused.expect_error(503, "storage_unavailable", "database");
     }
@@ -104,6 +106,9 @@ fn full_disk_is_503_and_passes() {
     limit_file_size(server.pid(), "unlimited");
     connection.post("/v1/pets", KEY, r#"{"name":"after","categoryId":1}"#).expect(201);
     connection.get("/healthz", "").expect(200);
+    let database = rusqlite::Connection::open(server.folder.database()).unwrap();
+    let kept: i64 = database.query_row("SELECT count(*) FROM pets", [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, acknowledged + 1, "what was acknowledged is there, and nothing else");
 }
 
 fn limit_file_size(pid: u32, size: &str) {

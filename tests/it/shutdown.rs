@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::client::Connection;
 use crate::harness::{KEY, Server};
 
 #[test]
@@ -40,9 +41,9 @@ fn begun_requests_are_answered_under_load() {
     }
 }
 
-#[test]
-fn begun_request_may_be_finished_after_the_signal() {
-    let mut server = Server::start();
+/// A server that was told to end while a request was coming in, and has closed who was idle.
+fn end_within_a_request() -> (Server, Connection) {
+    let server = Server::start();
     let mut begun = server.connect();
     begun.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\n");
     // Answered after the bytes above have come in, so that they are known to be begun.
@@ -51,6 +52,12 @@ fn begun_request_may_be_finished_after_the_signal() {
     idle.get("/v1/pets", KEY).expect(200);
     server.signal("TERM");
     idle.expect_end();
+    (server, begun)
+}
+
+#[test]
+fn begun_request_may_be_finished_after_the_signal() {
+    let (mut server, mut begun) = end_within_a_request();
     begun.send(format!("Authorization: Bearer {KEY}\r\nContent-Length: 27\r\n\r\n"));
     begun.send(r#"{"name":"x","categoryId":1}"#);
     assert_eq!(begun.reply().expect(201).header("Connection"), Some("close"));
@@ -61,14 +68,7 @@ fn begun_request_may_be_finished_after_the_signal() {
 
 #[test]
 fn second_signal_ends_at_once() {
-    let mut server = Server::start();
-    let mut begun = server.connect();
-    begun.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\n");
-    server.get("/v1/pets").expect(200);
-    let mut idle = server.connect();
-    idle.get("/v1/pets", KEY).expect(200);
-    server.signal("TERM");
-    idle.expect_end();
+    let (mut server, _begun) = end_within_a_request();
     server.signal("TERM");
     let status = server.ended().0;
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(15), "{status}");
