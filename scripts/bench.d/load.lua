@@ -1,8 +1,10 @@
 -- What wrk sends and how it looks at the answers: load.lua KIND KEY check|count.
--- KIND is read, create or mix (nine reads to one create). One line of JSON comes out at the end.
+-- KIND is read, create, mix (nine reads to one create) or walk (a thousand pages, from the one that the
+-- path ends with). One line of JSON comes out at the end.
 
 local kind, key, check
 local read, create
+local pages = {}
 local turn, wrong = 0, 0
 local first
 
@@ -15,6 +17,12 @@ function init(words)
    kind, key, check = words[1], words[2], words[3] == "check"
    local headers = { ["Authorization"] = "Bearer " .. key }
    read = wrk.format("GET", wrk.path, headers)
+   if kind == "walk" then
+      local path, first_page = wrk.path:match("^(.*=)(%d+)$")
+      for page = 1, 1000 do
+         pages[page] = wrk.format("GET", string.format("%s%d", path, tonumber(first_page) + page), headers)
+      end
+   end
    headers = { ["Authorization"] = "Bearer " .. key, ["Content-Type"] = "application/json" }
    create = wrk.format("POST", "/v1/pets", headers, '{"name":"Rex","categoryId":3,"status":"available"}')
    if not check then
@@ -29,6 +37,9 @@ function request()
       return create
    end
    turn = turn + 1
+   if kind == "walk" then
+      return pages[turn % 1000 + 1]
+   end
    return turn % 10 == 0 and create or read
 end
 
