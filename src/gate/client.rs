@@ -306,8 +306,10 @@ impl Client {
         }
     }
 
-    /// Gives up on the client.
+    /// Gives up on the client: nothing more is to be sent or read.
     pub fn close(&mut self, shared: &Shared) {
+        self.out = Vec::new();
+        self.sent = 0;
         self.enter(State::Closed, shared);
     }
 }

@@ -122,6 +122,7 @@ impl Gate {
         loop {
             if !client.output().is_empty() && connection.writable {
                 match connection.stream.write(client.output()) {
+                    Ok(0) => client.close(shared),
                     Ok(count) => client.take_output(count, shared),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => connection.writable = false,
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}

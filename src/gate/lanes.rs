@@ -247,6 +247,27 @@ mod tests {
     }
 
     #[test]
+    fn client_who_resets_the_connection_before_the_reply_holds_up_nobody() {
+        let bench = bench(64);
+        let (mut lane, _) = bench.lane.accept().unwrap();
+        let mut client = TcpStream::connect(bench.address).unwrap();
+        let head = "GET /reset HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n";
+        client.write_all(head.as_bytes()).unwrap();
+        client.peek(&mut [0; 1]).unwrap();
+        client.write_all(b"x").unwrap();
+        assert_eq!(request(&mut lane), "/reset");
+        lane.read_exact(&mut [0; 1]).unwrap();
+        // Closed with the 100 Continue unread, which resets the connection.
+        drop(client);
+        answer(&mut lane, "reset");
+        let client = bench.ask("/here");
+        assert_eq!(request(&mut lane), "/here");
+        answer(&mut lane, "here");
+        assert!(all(client).ends_with("here"));
+        bench.stop();
+    }
+
+    #[test]
     fn answer_for_a_client_who_has_gone_is_thrown_away() {
         let bench = bench(64);
         let (mut lane, _) = bench.lane.accept().unwrap();

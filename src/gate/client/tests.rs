@@ -142,6 +142,7 @@ fn slow_reader_is_given_up() {
     bench.receive(GET);
     bench.answer("x");
     assert_eq!(bench.expire(), State::Closed);
+    assert_eq!(bench.client.output(), b"", "nothing is sent to a client who was given up");
 }
 
 #[test]
