@@ -36,6 +36,8 @@ pub struct Deadlines {
     pub body: Duration,
     /// Until a request that waits for room is answered with 503; 10 s.
     pub lane: Duration,
+    /// Until a request that is being carried out is answered with 503, for want of another answer; 60 s.
+    pub answer: Duration,
     /// Until the client has taken the reply; 30 s.
     pub reply: Duration,
     /// Until the first byte of the next request; 60 s.
@@ -52,6 +54,7 @@ impl Default for Deadlines {
             head: Duration::from_secs(10),
             body: Duration::from_secs(30),
             lane: Duration::from_secs(10),
+            answer: Duration::from_secs(60),
             reply: Duration::from_secs(30),
             idle: Duration::from_secs(60),
             linger: Duration::from_secs(2),

@@ -3,7 +3,7 @@
 //! ```text
 //!            a byte            head whole           body whole        queued        sent down a lane
 //!   Idle ───────────▶ Head ───────────────▶ Body ─────────────▶ Ready ──────▶ Waiting ─────▶ Inside
-//!    ▲                  │ broken, too large, too late │                          │ too late    │ answer
+//!    ▲                  │ broken, too large, too late │                          │ too late    │ answer, or too late
 //!    │                  ▼                             ▼                          ▼             ▼
 //!    └──────────────────────────────────────────── Replying ◀───────────────────────────────────
 //!      taken whole, and the connection persists       │ taken whole, and it does not
@@ -146,7 +146,8 @@ impl Client {
             State::Waiting => Some(deadlines.lane),
             State::Replying => Some(deadlines.reply),
             State::Lingering => Some(deadlines.linger),
-            State::Ready(_) | State::Inside | State::Closed => None,
+            State::Inside => Some(deadlines.answer),
+            State::Ready(_) | State::Closed => None,
         };
         self.state = state;
         self.deadline = patience.map(|patience| shared.now + patience);
@@ -295,6 +296,11 @@ impl Client {
         match self.state {
             State::Head | State::Body => self.refuse(ApiError::new(Code::RequestTimeout), shared),
             State::Waiting => self.refuse(ApiError::new(Code::Overloaded), shared),
+            State::Inside => {
+                let message =
+                    "The service takes too long to answer; whether the request was carried out is unknown.";
+                self.refuse(ApiError::with_message(Code::Overloaded, message), shared);
+            }
             _ => self.close(shared),
         }
     }

@@ -228,7 +228,9 @@ impl Gate {
         let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
             // What has been sent is begun, even where its event has not been seen yet.
-            self.connections[slot].readable = true;
+            if let Some(connection) = self.connections.get_mut(slot) {
+                connection.readable = true;
+            }
             self.drive(slot);
             if let Some(connection) = self.connections.get_mut(slot) {
                 connection.client.hurry(&self.shared);

@@ -156,6 +156,17 @@ fn waiting_too_long_is_503() {
 }
 
 #[test]
+fn answer_that_never_comes_is_503() {
+    let mut bench = bench();
+    bench.receive(GET);
+    bench.client.queue(&bench.shared);
+    bench.client.go_inside(&bench.shared);
+    assert_eq!(bench.expire(), State::Replying);
+    assert!(bench.client.output().ends_with(b"unknown.\",\"status\":503}"));
+    assert_eq!(bench.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), State::Lingering));
+}
+
+#[test]
 fn half_closed_client_still_gets_its_reply() {
     let mut bench = bench();
     bench.receive(GET);
