@@ -163,6 +163,18 @@ mod tests {
     }
 
     #[test]
+    fn rotating_twice_in_a_second_keeps_the_expiry() {
+        let folder = Folder::new();
+        let mut ring = KeyRing::open(&folder.database()).unwrap();
+        let expires_at = unix_time() + 1000;
+        ring.add("ci", Some(expires_at), false).unwrap();
+        for _ in 0..5 {
+            ring.rotate("ci", Duration::from_secs(10)).unwrap();
+        }
+        assert_eq!(ring.list().unwrap().iter().filter(|key| key.expires_at == Some(expires_at)).count(), 1);
+    }
+
+    #[test]
     fn rotating_without_overlap_ends_the_old_key() {
         let folder = Folder::new();
         let mut ring = KeyRing::open(&folder.database()).unwrap();

@@ -64,13 +64,13 @@ impl Store {
             .optional()?)
     }
 
-    /// Every key, by name, the newest of a name last.
+    /// Every key, by name, the newest of a name last; of one second, the one that lives longer.
     ///
     /// # Errors
     /// Where the database cannot be read.
     pub fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
         let mut statement = self.connection.prepare(&format!(
-            "SELECT {COLUMNS} FROM api_keys ORDER BY name, created_at, expires_at IS NULL"
+            "SELECT {COLUMNS} FROM api_keys ORDER BY name, created_at, expires_at IS NULL, expires_at"
         ))?;
         let keys = statement.query_map([], api_key)?.collect::<rusqlite::Result<_>>()?;
         Ok(keys)
