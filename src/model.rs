@@ -236,7 +236,11 @@ impl<'de> Deserialize<'de> for Value<'de> {
             fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
                 Ok(i64::try_from(number).map_or(Value::Other("a number beyond int64"), Value::Integer))
             }
-            fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+            fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+                // -0 is an integer of JSON that serde_json has no integer for; -0.0 comes along with it.
+                if number == 0.0 && number.is_sign_negative() {
+                    return Ok(Value::Integer(0));
+                }
                 Ok(Value::Other("a number with a fraction, an exponent or beyond int64"))
             }
             fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
@@ -275,6 +279,12 @@ mod tests {
         let pet = read(r#"{"n\u0061me":"a\u0000\n\ud83d\ude00","categoryId":9223372036854775807}"#).unwrap();
         assert_eq!(pet.name, "a\0\n😀");
         assert_eq!(pet.status, None);
+    }
+
+    #[test]
+    fn negative_zero_is_an_integer() {
+        assert_eq!(read(r#"{"name":"","categoryId":-0}"#).unwrap().category_id, 0);
+        assert!(read(r#"{"name":"","categoryId":0.0}"#).is_err());
     }
 
     #[test]

@@ -38,6 +38,7 @@ fn known_paths_say_which_methods_they_take() {
         ("DELETE", "/v1/pets", "GET, HEAD, POST, OPTIONS"),
         ("PUT", "/v1/pets", "GET, HEAD, POST, OPTIONS"),
         ("PATCH", "/v1/pets/1", "GET, HEAD, OPTIONS"),
+        ("QUERY", "/v1/pets/1", "GET, HEAD, OPTIONS"),
         ("POST", "/v1/pets/1", "GET, HEAD, OPTIONS"),
         ("TRACE", "/healthz", "GET, HEAD, OPTIONS"),
         ("POST", "/v1/store/orders", "GET, HEAD, OPTIONS"),
