@@ -96,7 +96,7 @@ pub static OPERATIONS: &[Operation] = &[
     Operation { method: "GET", path: "/healthz", id: "checkHealth", handler: api::health::check, ..STABLE },
 ];
 
-/// The methods that RFC 9110 (section 9), RFC 5789 (PATCH) and OpenAPI 3.2 (QUERY) know; any other is 501.
+/// The methods that RFC 9110 (section 9), RFC 5789 (PATCH) and `OpenAPI` 3.2 (QUERY) know; any other is 501.
 const KNOWN_METHODS: [&str; 10] =
     ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"];
 
