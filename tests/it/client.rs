@@ -116,6 +116,12 @@ impl Connection {
         self.reply_to("GET")
     }
 
+    /// Reads one reply to a request that was no HEAD; `None` where the connection ends before it begins.
+    #[track_caller]
+    pub fn reply_unless_ended(&mut self) -> Option<Reply> {
+        (!self.received.is_empty() || self.read_more() > 0).then(|| self.reply())
+    }
+
     /// Reads one reply to a request with this method.
     #[track_caller]
     pub fn reply_to(&mut self, method: &str) -> Reply {
@@ -154,19 +160,29 @@ impl Connection {
     /// Sends one request without a body, and reads its reply.
     #[track_caller]
     pub fn get(&mut self, target: &str, key: &str) -> Reply {
-        self.send(format!("GET {target} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\n\r\n"));
+        self.send(get(target, key));
         self.reply()
     }
 
     /// Sends one creation, and reads its reply.
     #[track_caller]
     pub fn post(&mut self, target: &str, key: &str, body: &str) -> Reply {
-        let length = body.len();
-        self.send(format!(
-            "POST {target} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\nContent-Length: {length}\r\n\r\n{body}"
-        ));
+        self.send(post(target, key, body));
         self.reply()
     }
+}
+
+/// A request without a body.
+pub fn get(target: &str, key: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\n\r\n")
+}
+
+/// A creation.
+pub fn post(target: &str, key: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST {target} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
 }
 
 /// Header fields that a reply may have; any other would be a surprise.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::client::Connection;
+use crate::client::{Connection, get, post};
 use crate::harness::{KEY, Server};
 
 #[test]
@@ -16,11 +16,16 @@ fn begun_requests_are_answered_under_load() {
                 let (server, answered, ending) = (&server, &answered, &ending);
                 scope.spawn(move || {
                     let mut connection = server.connect();
+                    let request = match i % 2 {
+                        0 => post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#),
+                        _ => get("/v1/pets", KEY),
+                    };
                     loop {
-                        let reply = if i % 2 == 0 {
-                            connection.post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#)
-                        } else {
-                            connection.get("/v1/pets", KEY)
+                        // One that comes later than an idle client is waited for meets a closed door.
+                        let taken = connection.is_taken(&request);
+                        let Some(reply) = taken.then(|| connection.reply_unless_ended()).flatten() else {
+                            assert!(ending.load(Ordering::SeqCst), "closed before the signal");
+                            return;
                         };
                         answered.fetch_add(1, Ordering::SeqCst);
                         assert!([200, 201].contains(&reply.status), "{reply:?}");
