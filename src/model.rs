@@ -103,9 +103,9 @@ impl<'a> NewPet<'a> {
         let text =
             std::str::from_utf8(body).map_err(|_| InvalidPet::Json("The body is not UTF-8 text.".into()))?;
         let members: Members = serde_json::from_str(text).map_err(|error| {
-            InvalidPet::Json(format!(
-                "The body must be one JSON object with 'name' and 'categoryId': {error}."
-            ))
+            // Where the text is JSON and no object, serde_json would repeat all of it.
+            let place = if error.is_data() { String::new() } else { format!(": {error}") };
+            InvalidPet::Json(format!("The body must be one JSON object with 'name' and 'categoryId'{place}."))
         })?;
         if let Some(name) = members.duplicate {
             let name: String = name.chars().take(64).collect();
@@ -348,6 +348,12 @@ mod tests {
             assert!(matches!(read(body), Err(InvalidPet::Json(_))), "{body:.20}");
         }
         assert!(matches!(NewPet::from_json(b"{\"x\":\"\xff\"}"), Err(InvalidPet::Json(_))));
+    }
+
+    #[test]
+    fn message_does_not_repeat_the_body() {
+        let long = format!("\"{}\"", "x".repeat(60_000));
+        assert!(matches!(read(&long), Err(InvalidPet::Json(message)) if message.len() < 200));
     }
 
     #[test]

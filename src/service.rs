@@ -87,7 +87,7 @@ impl PetService {
         Ok(reply)
     }
 
-    /// Where every failure behind the gate becomes a reply, and where its cause is logged.
+    /// Where the failure of one request becomes its reply, and where its cause is logged.
     fn reply_for(&mut self, error: ApiError, operation: &str, request_id: &str) -> Reply {
         if let Some(detail) = error.private_detail() {
             self.complaints.say(&format!("request {request_id}: {operation}: {detail}"));

@@ -161,39 +161,51 @@ impl Client {
                 self.close(shared);
             }
         } else if self.stash.is_empty() {
-            self.read(bytes, shared);
+            // The usual case, a whole request at once, is read where it lies.
+            let consumed = self.read(bytes, shared);
+            self.stash.extend_from_slice(&bytes[consumed..]);
         } else {
-            let mut bytes_before = std::mem::take(&mut self.stash);
-            bytes_before.extend_from_slice(bytes);
-            self.read(&bytes_before, shared);
+            self.stash.extend_from_slice(bytes);
+            self.read_stash(shared);
         }
     }
 
-    /// Reads on in the request under way.
-    fn read(&mut self, mut input: &[u8], shared: &mut Shared) {
+    /// Reads on in what has been received before; what is not consumed stays where it lies.
+    fn read_stash(&mut self, shared: &mut Shared) {
+        let mut stash = std::mem::take(&mut self.stash);
+        let consumed = self.read(&stash, shared);
+        if consumed < stash.len() {
+            stash.drain(..consumed);
+            self.stash = stash;
+        }
+    }
+
+    /// Reads on in the request under way, and returns how many bytes are done with.
+    fn read(&mut self, input: &[u8], shared: &mut Shared) -> usize {
+        let mut done = 0;
         loop {
-            if self.state == State::Idle && !input.is_empty() {
+            if self.state == State::Idle && done < input.len() {
                 self.begun = shared.now;
             }
-            let (consumed, step) = self.reader.advance(input, &mut shared.ids, &mut self.request);
-            input = &input[consumed..];
+            let (consumed, step) = self.reader.advance(&input[done..], &mut shared.ids, &mut self.request);
+            done += consumed;
             match step {
                 Step::More => break,
                 Step::Continue => self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
                 Step::Request(head) => {
                     self.take_note(&head);
-                    self.stash = input.to_vec();
-                    return self.enter(State::Ready(head.kind), shared);
+                    self.enter(State::Ready(head.kind), shared);
+                    return done;
                 }
                 Step::Refuse(head, error) => {
                     if let Some(head) = head {
                         self.take_note(&head);
                     }
-                    return self.refuse(error, shared);
+                    self.refuse(error, shared);
+                    return input.len();
                 }
             }
         }
-        self.stash = input.to_vec();
         if self.reader.is_in_body() {
             if self.state != State::Body {
                 self.enter(State::Body, shared);
@@ -201,6 +213,7 @@ impl Client {
         } else if self.reader.has_begun() && self.state != State::Head {
             self.enter(State::Head, shared);
         }
+        done
     }
 
     fn take_note(&mut self, head: &Head) {
@@ -285,9 +298,8 @@ impl Client {
         }
         self.enter(State::Idle, shared);
         // The next request may be here already.
-        let stash = std::mem::take(&mut self.stash);
-        if !stash.is_empty() {
-            self.read(&stash, shared);
+        if !self.stash.is_empty() {
+            self.read_stash(shared);
         }
     }
 

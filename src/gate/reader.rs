@@ -1,11 +1,10 @@
-//! Reads one request from a client's bytes, strictly and in time proportional to their number.
-//!
-//! Nothing is looked at twice, however small the pieces in which it comes.
+//! Reads one request from a client's bytes, strictly, and without looking at a head again and again
+//! because it comes in small pieces.
 
 use crate::error::{ApiError, Code};
 use crate::gate::head::{Head, MAX_HEAD, MAX_HEADERS};
 use crate::gate::request_id::RequestIds;
-use crate::gate::target::{RequestLine, bad_request, is_target_too_long};
+use crate::gate::target::{MAX_TARGET, RequestLine, bad_request, is_target_too_long};
 
 /// Where the reader stands with the request.
 #[derive(Debug)]
@@ -131,7 +130,7 @@ impl HeadScan {
             }
             self.scanned = at + 1;
         }
-        if self.request_line.is_none() && is_target_too_long(&input[..bound]) {
+        if self.request_line.is_none() && bound > MAX_TARGET && is_target_too_long(&input[..bound]) {
             return Err(ApiError::new(Code::UriTooLong));
         }
         if bound == MAX_HEAD {

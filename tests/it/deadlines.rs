@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::client::Connection;
+use crate::client::{Connection, get};
 use crate::harness::Folder;
 
 struct Service {
@@ -73,7 +73,7 @@ fn client_that_takes_no_reply_is_given_up_and_holds_up_nobody() {
     // More than the sockets' buffers hold, and not read.
     let mut deaf = Connection::open(service.server.address());
     for _ in 0..20 {
-        deaf.send("GET /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\n\r\n");
+        deaf.send(get("/v1/pets", "k"));
     }
     for _ in 0..50 {
         filler.get("/v1/pets/1", "k").expect(200);

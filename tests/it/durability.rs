@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use crate::client::Connection;
+use crate::client::{Connection, post};
 use crate::harness::{KEY, Server};
 
 /// Creates animals until the server is gone; remembers each that was acknowledged.
@@ -15,10 +15,7 @@ fn create_until_killed(server: &Server, thread: usize, acknowledged: &Mutex<BTre
     for i in 0.. {
         let name = format!("{thread}-{i}");
         let body = format!(r#"{{"name":"{name}","categoryId":{i}}}"#);
-        let request = format!(
-            "POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
+        let request = post("/v1/pets", KEY, &body);
         if std::io::Write::write_all(&mut stream, request.as_bytes()).is_err() {
             return;
         }
@@ -122,10 +119,7 @@ fn lock_of_another_process_is_waited_for() {
     let other = rusqlite::Connection::open(server.folder.database()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut connection = server.connect();
-    connection.send(format!(
-        "POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nContent-Length: 27\r\n\r\n{}",
-        r#"{"name":"x","categoryId":1}"#
-    ));
+    connection.send(post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#));
     // Reads go on meanwhile.
     Connection::open(server.address).get("/v1/pets", KEY).expect(200);
     other.execute_batch("COMMIT").unwrap();

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::client::get;
 use crate::harness::{KEY, Server};
 
 fn ids(body: &serde_json::Value) -> Vec<i64> {
@@ -133,8 +134,7 @@ fn list_shows_every_acknowledged_animal_at_once() {
     let mut readers: Vec<_> = (0..6).map(|_| server.connect()).collect();
     for count in 1..=100 {
         writer.post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#).expect(201);
-        let ask =
-            format!("GET /v1/pets?limit=100 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\n\r\n");
+        let ask = get("/v1/pets?limit=100", KEY);
         readers.iter_mut().for_each(|reader| reader.send(&ask));
         for reader in &mut readers {
             assert_eq!(ids(&reader.reply().expect(200).json()).len(), count);

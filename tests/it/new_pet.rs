@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::Reply;
+use crate::client::{Reply, post};
 use crate::harness::{KEY, Server};
 
 fn create_with(server: &Server, headers: &str, body: &str) -> Reply {
@@ -113,12 +113,7 @@ fn body_that_is_no_utf8_is_400() {
 fn invalid_creation_leaves_its_neighbours_alone() {
     let server = Server::start();
     let mut connection = server.connect();
-    let request = |body: &str| {
-        let length = body.len();
-        format!(
-            "POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {length}\r\n\r\n{body}"
-        )
-    };
+    let request = |body| post("/v1/pets", KEY, body);
     let good = request(r#"{"name":"x","categoryId":1}"#);
     connection.send([good.clone(), request("{}"), good].concat());
     assert_eq!(connection.reply().expect(201).json()["id"], 1);
