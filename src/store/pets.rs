@@ -155,6 +155,37 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn adding_a_row_builds_no_table_in_memory() {
+        let folder = Folder::new();
+        let store = Store::open_writer(&folder.database()).unwrap();
+        let mut program = store
+            .connection
+            .prepare("EXPLAIN INSERT INTO pets (name, category_id, status) VALUES ('a', 1, 'sold')")
+            .unwrap();
+        let steps: Vec<String> = program.query_map([], |row| row.get("opcode")).unwrap().flatten().collect();
+        assert!(steps.iter().any(|step| step == "IdxInsert"), "{steps:?}");
+        assert!(!steps.iter().any(|step| step == "OpenEphemeral"), "{steps:?}");
+    }
+
+    #[test]
+    fn other_statuses_are_refused_by_the_table_too() {
+        let folder = Folder::new();
+        let store = Store::open_writer(&folder.database()).unwrap();
+        let add = |status: &str| {
+            store.connection.execute(
+                &format!("INSERT INTO pets (name, category_id, status) VALUES ('a', 1, {status})"),
+                [],
+            )
+        };
+        for status in ["NULL", "'available'", "'pending'", "'sold'"] {
+            assert_eq!(add(status), Ok(1), "{status}");
+        }
+        for status in ["''", "'Sold'", "'lost'", "0"] {
+            assert!(add(status).unwrap_err().to_string().contains("CHECK"), "{status}");
+        }
+    }
+
+    #[test]
     fn names_are_kept_to_the_letter() {
         let folder = Folder::new();
         let mut store = Store::open_writer(&folder.database()).unwrap();
