@@ -6,6 +6,10 @@ use std::process::ExitCode;
 
 use cli::args::{self, Command};
 
+/// For the executable only: who embeds the library chooses for themselves.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let command = match args::parse(lexopt::Parser::from_env(), |variable| std::env::var_os(variable)) {
         Ok(command) => command,
