@@ -110,7 +110,13 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
     let mut taken = Vec::new();
     let mut replies = Vec::new();
     let mut out = Vec::new();
+    let mut answered = 0;
     loop {
+        // Where requests come in numbers, those woken by the last replies go first: what they bring makes
+        // one batch, while a worker asleep is woken by the first of it, and finds that one alone.
+        if answered > 1 {
+            std::thread::yield_now();
+        }
         match server.recv() {
             Ok(request) => taken.push(Taken::new(request)),
             // `unblock` was called, to wake the worker or to stop it.
@@ -131,6 +137,7 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
         {
             taken.push(Taken::new(request));
         }
+        answered = taken.len();
         answer(&mut service, &taken, &mut replies);
         send(taken.drain(..).zip(replies.drain(..)), &mut out);
         // Draining the queue may have swallowed the wake-up call.
