@@ -1,13 +1,16 @@
 //! The writer's pulse: lets another worker ask whether the writer is there and could write.
 //!
 //! Nobody waits long: a question gets its answer within [`PATIENCE`], and while one has been waiting for
-//! longer than that, a further question is answered with no at once.
+//! longer than that, a further question is answered with no at once. Nor is the writer asked often: a yes
+//! holds for [`FRESH`], so that a flood of questions costs it nothing.
 
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a healthy writer may take to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a yes holds.
+const FRESH: Duration = Duration::from_millis(100);
 
 /// Shared by the writer, who answers, and all who ask.
 #[derive(Default)]
@@ -21,8 +24,8 @@ pub struct Pulse {
 struct Question {
     /// When the question was asked that still waits.
     waiting_since: Option<Instant>,
-    /// Whether the last answer was that the store takes writes.
-    healthy: bool,
+    /// When the writer last said that the store takes writes; `None` where it has said otherwise since.
+    healthy_at: Option<Instant>,
 }
 
 impl Pulse {
@@ -34,6 +37,9 @@ impl Pulse {
     /// Asks the writer, and waits a little.
     pub fn is_felt(&self) -> bool {
         let mut question = self.lock();
+        if question.healthy_at.is_some_and(|at| at.elapsed() < FRESH) {
+            return true;
+        }
         let since = match question.waiting_since {
             Some(since) => since,
             None => {
@@ -50,7 +56,12 @@ impl Pulse {
             .answered
             .wait_timeout_while(question, patience, |question| question.waiting_since == Some(since))
             .unwrap_or_else(PoisonError::into_inner);
-        !wait.timed_out() && question.healthy
+        !wait.timed_out() && question.healthy_at.is_some()
+    }
+
+    /// The writer's side: something failed, so an earlier yes holds no longer.
+    pub fn doubt(&self) {
+        self.lock().healthy_at = None;
     }
 
     /// The writer's side: where somebody asks, answers with what `probe` says.
@@ -60,7 +71,7 @@ impl Pulse {
         }
         // Not under the lock: a probe may take long, and those who ask have limited patience.
         let healthy = probe();
-        *self.lock() = Question { waiting_since: None, healthy };
+        *self.lock() = Question { waiting_since: None, healthy_at: healthy.then(Instant::now) };
         self.answered.notify_all();
     }
 
@@ -79,13 +90,28 @@ mod tests {
         let pulse = Arc::new(Pulse::default());
         let (wake, woken) = mpsc::channel();
         pulse.connect(move || wake.send(()).unwrap());
-        for healthy in [true, false] {
-            let asker = Arc::clone(&pulse);
-            let asked = std::thread::spawn(move || asker.is_felt());
-            woken.recv().unwrap();
-            pulse.answer(|| healthy);
-            assert_eq!(asked.join().unwrap(), healthy);
+        for before in [None, Some(Instant::now() - FRESH)] {
+            for healthy in [true, false] {
+                pulse.lock().healthy_at = before;
+                let asker = Arc::clone(&pulse);
+                let asked = std::thread::spawn(move || asker.is_felt());
+                woken.recv().unwrap();
+                pulse.answer(|| healthy);
+                assert_eq!(asked.join().unwrap(), healthy);
+            }
         }
+    }
+
+    #[test]
+    fn yes_holds_a_while_unless_there_is_doubt() {
+        let pulse = Pulse::default();
+        let (wake, woken) = mpsc::channel();
+        pulse.connect(move || wake.send(()).unwrap());
+        pulse.lock().healthy_at = Some(Instant::now() + FRESH);
+        assert!(pulse.is_felt());
+        assert!(woken.try_recv().is_err(), "asked although the answer is fresh");
+        pulse.doubt();
+        assert_eq!(pulse.lock().healthy_at, None);
     }
 
     #[test]

@@ -127,6 +127,7 @@ impl Service for PetService {
     fn end(&mut self, replies: &mut [Reply]) {
         let ended = self.context.store.end_batch();
         if let Err(error) = ended {
+            self.context.pulse.doubt();
             let count = self.uncommitted.len();
             self.complaints.say(&format!("{count} writes failed and were undone: {error}"));
             for place in &self.uncommitted {
