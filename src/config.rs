@@ -14,7 +14,9 @@ pub struct Config {
     pub database: PathBuf,
     /// Clients connected at once; one more gets a 503.
     pub max_connections: usize,
-    /// Threads that read from the database.
+    /// Threads that read from the database; half the processors, but at least 1 and at most 4. Each has a
+    /// lane of its own, and the gate and tiny_http's threads need processors too: on two, a second worker
+    /// makes them wait for each other.
     pub workers: usize,
     /// The production address in the interface description; its path ends in `/v1`.
     pub base_url: Option<String>,
@@ -69,13 +71,18 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             database: PathBuf::from("petstore.db"),
             max_connections: 10_000,
-            workers: 2,
+            workers: default_workers(),
             base_url: None,
             staging_url: None,
             api_key: None,
             deadlines: Deadlines::default(),
         }
     }
+}
+
+fn default_workers() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (processors / 2).clamp(1, 4)
 }
 
 /// One setting of the command line and of the environment.
@@ -123,7 +130,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         flag: "workers",
         value: "NUMBER",
-        help: "threads that read from the database [2]",
+        help: "threads that read from the database [half the processors, 1 to 4]",
         set: |config, text| {
             config.workers = number(text, 64).ok_or("a number from 1 to 64")?;
             Ok(())
