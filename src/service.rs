@@ -124,8 +124,10 @@ impl Service for PetService {
         reply
     }
 
-    fn end(&mut self, replies: &mut [Reply]) {
+    fn end(&mut self, replies: &mut [Reply]) -> Duration {
+        let began = Instant::now();
         let ended = self.context.store.end_batch();
+        let took = began.elapsed();
         if let Err(error) = ended {
             self.context.pulse.doubt();
             let count = self.uncommitted.len();
@@ -135,6 +137,7 @@ impl Service for PetService {
             }
         }
         self.answer_pulse();
+        if self.uncommitted.is_empty() { Duration::ZERO } else { took }
     }
 
     fn wake(&mut self) {
