@@ -15,6 +15,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub use keys::{ApiKey, Digest};
@@ -120,6 +121,9 @@ fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     // NO_MUTEX: a connection stays with its worker, so SQLite need not lock it.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    // The plan of a statement does not depend on the values bound to it (sqlite.org/queryplanner-ng.html#qpsg).
+    // Without this, SQLite prepares a statement with `LIMIT ?` anew each time a value is bound.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Nothing here sorts on disk; with this, no descriptor is needed after the start.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)
@@ -197,6 +201,19 @@ pub(crate) mod tests {
         let mode: String =
             store.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
         assert_eq!(mode, "wal");
+    }
+
+    #[test]
+    fn statements_are_prepared_once() {
+        let folder = Folder::new();
+        drop(Store::open_writer(&folder.database()).unwrap());
+        let store = Store::open_reader(&folder.database()).unwrap();
+        let mut page =
+            store.connection.prepare("SELECT name FROM pets WHERE id > ?1 ORDER BY id LIMIT ?2").unwrap();
+        for limit in 1..5 {
+            assert!(page.query((limit, limit)).unwrap().next().unwrap().is_none());
+        }
+        assert_eq!(page.get_status(rusqlite::StatementStatus::RePrepare), 0);
     }
 
     #[test]

@@ -141,16 +141,18 @@ pub(super) mod tests {
     fn pages_read_only_their_rows() {
         let folder = Folder::new();
         let store = Store::open_writer(&folder.database()).unwrap();
-        let plan = |sql: &str| -> String {
+        let plan = |sql: &str, values: &[&dyn ToSql]| -> String {
             store
                 .connection
-                .query_row(&format!("EXPLAIN QUERY PLAN {sql}"), [], |row| row.get::<_, String>(3))
+                .query_row(&format!("EXPLAIN QUERY PLAN {sql}"), values, |row| row.get::<_, String>(3))
                 .unwrap()
         };
-        let filtered =
-            plan("SELECT id, name FROM pets WHERE status = 'sold' AND id > 5 ORDER BY id LIMIT 20");
+        let filtered = plan(
+            "SELECT id, name FROM pets WHERE status = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+            params![PetStatus::Sold, 5, 20],
+        );
         assert!(filtered.contains("INDEX pets_by_status (status=? AND rowid>?)"), "{filtered}");
-        let plain = plan("SELECT id, name FROM pets WHERE id > 5 ORDER BY id LIMIT 20");
+        let plain = plan("SELECT id, name FROM pets WHERE id > ?1 ORDER BY id LIMIT ?2", params![5, 20]);
         assert!(plain.contains("INTEGER PRIMARY KEY (rowid>?)"), "{plain}");
     }
 
