@@ -155,15 +155,18 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
 
 /// Lets those go first who were woken by the last replies, where requests come in numbers: what they bring
 /// makes one batch, while a worker that goes on at once begins with half of it, and the other half waits
-/// for that one's flush before it has its own. Half the time of a flush is what the documentation of
-/// `PostgreSQL` recommends for `commit_delay`, which does the same.
+/// for that one's flush before it has its own.
 fn gather(flush: Duration) {
-    let pause = (flush / 2).min(MAX_PAUSE);
-    if pause < MIN_PAUSE {
-        std::thread::yield_now();
-    } else {
-        std::thread::sleep(pause);
+    match pause(flush) {
+        Some(pause) => std::thread::sleep(pause),
+        None => std::thread::yield_now(),
     }
+}
+
+/// Half the time of a flush: what the documentation of `PostgreSQL` recommends for `commit_delay`, which
+/// does the same. `None` where it is too short for a timer.
+fn pause(flush: Duration) -> Option<Duration> {
+    Some((flush / 2).min(MAX_PAUSE)).filter(|pause| *pause >= MIN_PAUSE)
 }
 
 /// Has a batch answered: one reply for each request, whatever panics. Returns how long they waited for the
@@ -308,6 +311,14 @@ mod tests {
         assert_eq!(stream.read(&mut [0; 1]).unwrap(), 1);
         drop(stream);
         lane.stop();
+    }
+
+    #[test]
+    fn pause_is_half_a_flush_within_bounds() {
+        assert_eq!(pause(Duration::ZERO), None);
+        assert_eq!(pause(MIN_PAUSE), None);
+        assert_eq!(pause(2 * MIN_PAUSE), Some(MIN_PAUSE));
+        assert_eq!(pause(Duration::from_secs(5)), Some(MAX_PAUSE));
     }
 
     #[test]
