@@ -18,7 +18,7 @@
 //! handler of `api`, which works with `store`.
 //!
 //! The executable brings mimalloc as its allocator. A program that embeds the library chooses its own; one
-//! that is quick where a thread frees what another made is worth a tenth of the speed.
+//! that is quick where a thread frees what another made is worth up to a tenth of the speed.
 
 mod config;
 mod error;

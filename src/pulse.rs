@@ -59,7 +59,7 @@ impl Pulse {
         !wait.timed_out() && question.healthy_at.is_some()
     }
 
-    /// The writer's side: something failed, so an earlier yes holds no longer.
+    /// A batch failed, so an earlier yes holds no longer.
     pub fn doubt(&self) {
         self.lock().healthy_at = None;
     }

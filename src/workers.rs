@@ -24,7 +24,6 @@ const SEND_BYTES: usize = 64 * 1024;
 const MAX_PAUSE: Duration = Duration::from_millis(5);
 /// A shorter one is beyond the precision of the operating system's timers.
 const MIN_PAUSE: Duration = Duration::from_micros(50);
-
 /// How long a worker polls for the next request before it goes to sleep.
 const POLL: Duration = Duration::from_micros(200);
 
@@ -127,23 +126,13 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
             gather(flush);
         }
         let asked = Instant::now();
-        let mut next = None;
-        if answered == 1 && gap < POLL {
-            next = poll(server);
-            if next.is_none() {
-                // What was polled away may have been a wake-up call.
-                guard(|| service.wake());
-                if stopping.load(Ordering::SeqCst) {
-                    server.unblock();
-                }
-            }
-        }
-        let next = next.map_or_else(|| server.recv(), Ok);
+        let next = if answered == 1 && gap < POLL { poll(server) } else { server.recv().ok() };
         gap = asked.elapsed();
         match next {
-            Ok(request) => taken.push(Taken::new(request)),
-            // `unblock` was called, to wake the worker or to stop it.
-            Err(_) => {
+            Some(request) => taken.push(Taken::new(request)),
+            // `unblock` was called, to wake the worker or to stop it, or may have been: polling for a
+            // request swallows such a call.
+            None => {
                 // What waits in the queue was begun before the stop, and is answered.
                 if let Ok(Some(request)) = server.try_recv() {
                     taken.push(Taken::new(request));
@@ -385,6 +374,7 @@ mod tests {
                 while !reply.ends_with(b"\r\n\r\nx") {
                     let mut piece = [0; 256];
                     let length = stream.read(&mut piece).unwrap();
+                    assert_ne!(length, 0, "the lane broke off");
                     reply.extend_from_slice(&piece[..length]);
                 }
             };
