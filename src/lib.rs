@@ -14,31 +14,27 @@
 //! ```
 //!
 //! A request goes one way, and each room on its way knows only the next: `gate` reads it from the
-//! network, a lane of `workers` takes it to `service`, which asks `auth` and `router` and calls a
+//! network, the lane of a `worker` takes it to `service`, which checks its key, finds its row and calls a
 //! handler of `api`, which works with `store`.
 //!
 //! The executable brings mimalloc as its allocator. A program that embeds the library chooses its own; one
 //! that is quick where a thread frees what another made is worth up to a tenth of the speed.
 
 mod config;
-mod error;
-mod keys;
 mod server;
 
+mod http;
+
 mod gate;
-mod workers;
+mod worker;
 
-mod message;
-mod service;
-
-mod auth;
 mod pulse;
-mod router;
-mod target;
+mod service;
 
 mod api;
 mod model;
 
+mod keys;
 mod store;
 
 pub use config::{Config, Deadlines, SETTINGS, Setting};

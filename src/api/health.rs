@@ -1,9 +1,9 @@
 //! `GET /healthz`: whether the service can do its work.
 
 use crate::api::Context;
-use crate::error::ApiError;
-use crate::message::{Reply, Request};
-use crate::router::Target;
+use crate::http::error::ApiError;
+use crate::http::message::{Reply, Request};
+use crate::service::router::Target;
 use crate::store::{Page, StoreError};
 
 /// Answers `{"status":"ok"}` when a read and the writer answer, else 503.

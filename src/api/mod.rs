@@ -2,13 +2,13 @@
 //! Knows the store's use cases, and nothing of sockets or SQL.
 
 pub mod health;
-mod lists;
+mod list_cache;
 pub mod orders;
 pub mod pets;
 
 use std::sync::Arc;
 
-use crate::error::{ApiError, Code};
+use crate::http::error::{ApiError, Code};
 use crate::pulse::Pulse;
 use crate::store::{Store, StoreError};
 
@@ -19,13 +19,13 @@ pub struct Context {
     /// Asks the writer whether it is there.
     pub pulse: Arc<Pulse>,
     /// Lists that need not be made again.
-    lists: lists::Lists,
+    lists: list_cache::Lists,
 }
 
 impl Context {
     /// What a worker with this connection needs.
     pub fn new(store: Store, pulse: Arc<Pulse>) -> Self {
-        Self { store, pulse, lists: lists::Lists::default() }
+        Self { store, pulse, lists: list_cache::Lists::default() }
     }
 }
 

@@ -1,9 +1,9 @@
 //! `GET /v1/store/orders`: referred to by the specification, and not described by it.
 
 use crate::api::Context;
-use crate::error::{ApiError, Code};
-use crate::message::{Reply, Request};
-use crate::router::Target;
+use crate::http::error::{ApiError, Code};
+use crate::http::message::{Reply, Request};
+use crate::service::router::Target;
 
 /// Answers 501 until the fields of an order are specified.
 pub fn list(_: &mut Context, _: &Request, _: &Target) -> Result<Reply, ApiError> {

@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 
 use crate::api::Context;
-use crate::error::{ApiError, Code};
-use crate::message::{Reply, Request};
-use crate::model::{InvalidPet, NewPet, Pet, PetStatus};
-use crate::router::Target;
+use crate::http::error::{ApiError, Code};
+use crate::http::message::{Reply, Request};
+use crate::http::target;
+use crate::model::pet::{InvalidPet, NewPet, Pet, PetStatus};
+use crate::service::router::Target;
 use crate::store::Page;
-use crate::target;
 
 /// Animals on a page where `limit` is absent (specification, section 8).
 const DEFAULT_LIMIT: u32 = 20;

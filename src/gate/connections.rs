@@ -6,12 +6,12 @@ use std::net::{Shutdown, SocketAddr};
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 
-use crate::error::{ApiError, Code};
 use crate::gate::client::{Client, State};
-use crate::gate::head::Kind;
 use crate::gate::lane::Ticket;
 use crate::gate::listener::Accepted;
+use crate::gate::wire::head::Kind;
 use crate::gate::{FIRST_LANE, Gate, MAX_HELD};
+use crate::http::error::{ApiError, Code};
 
 /// Clients let in before the others are looked after again.
 const MAX_ACCEPTS: usize = 512;

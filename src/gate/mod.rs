@@ -2,21 +2,14 @@
 //!
 //! It knows HTTP's framing, deadlines and bounds, and nothing of routes, pets, SQL or keys. What it
 //! must decide about one client stands in [`client`], without a socket. This file has the loop;
-//! [`connections`] and [`lanes`] move the bytes on its either side.
+//! [`connections`] and [`lane`] move the bytes on its either side.
 
-mod body;
 mod client;
 mod connections;
-mod exchange;
-mod head;
 mod lane;
-mod lanes;
 mod listener;
 mod queue;
-mod reader;
-mod reply;
-mod request_id;
-mod target;
+mod wire;
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -32,12 +25,12 @@ use connections::{Connection, Held};
 use lane::Lane;
 use listener::Listener;
 use queue::Queue;
-use reply::GeneralFields;
-use request_id::RequestIds;
+use wire::answer::GeneralFields;
+use wire::request_id::RequestIds;
 
-pub use head::Kind;
 pub use lane::LaneAddress;
 pub use listener::Listening;
+pub use wire::head::Kind;
 
 /// How often deadlines are looked at, while there are clients.
 const TICK: Duration = Duration::from_millis(100);

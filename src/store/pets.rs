@@ -6,7 +6,7 @@ use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Store, StoreError};
-use crate::model::{NewPet, Pet, PetStatus};
+use crate::model::pet::{NewPet, Pet, PetStatus};
 
 /// Which animals a page shows, in ascending order of their ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,5 +1,7 @@
 //! The gate's end of a lane: whole requests go down pipelined, whole answers come back in order.
 
+mod all;
+
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::path::PathBuf;
@@ -7,8 +9,8 @@ use std::path::PathBuf;
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 
-use crate::gate::head::Kind;
-use crate::gate::reply::{Answer, Malformed};
+use crate::gate::wire::answer::{Answer, Malformed};
+use crate::gate::wire::head::Kind;
 
 /// Which client's request it is; a client's slot may be another's by the time the answer comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

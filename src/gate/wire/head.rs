@@ -1,9 +1,9 @@
 //! The head of a request: what the gate itself obeys, and what it passes on to the lane.
 
-use crate::error::{ApiError, Code};
-use crate::gate::body::{Body, Chunked, MAX_BODY};
-use crate::gate::request_id::RequestId;
-use crate::gate::target::{RequestLine, bad_request, is_authority};
+use crate::gate::wire::body::{Body, Chunked, MAX_BODY};
+use crate::gate::wire::request_id::RequestId;
+use crate::gate::wire::request_line::{RequestLine, bad_request, is_authority};
+use crate::http::error::{ApiError, Code};
 
 /// The largest head, in bytes (431 beyond).
 pub const MAX_HEAD: usize = 16 * 1024;

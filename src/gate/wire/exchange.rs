@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use crate::gate::head::Head;
-use crate::gate::reply::Answer;
-use crate::gate::request_id::RequestId;
+use crate::gate::wire::answer::Answer;
+use crate::gate::wire::head::Head;
+use crate::gate::wire::request_id::RequestId;
 
 /// Under which name the access log's lines are chosen with `RUST_LOG`.
 const ACCESS_LOG: &str = "petstore::access";

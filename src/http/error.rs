@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::message::Reply;
+use crate::http::message::Reply;
 
 /// Declares the codes with their statuses and usual messages, one row each.
 macro_rules! codes {

@@ -2,16 +2,16 @@
 
 use std::io::{self, ErrorKind};
 
-use crate::error::{ApiError, Code};
 use crate::gate::client::State;
-use crate::gate::head::Kind;
 use crate::gate::lane::Ticket;
-use crate::gate::reply::Malformed;
+use crate::gate::wire::answer::Malformed;
+use crate::gate::wire::head::Kind;
 use crate::gate::{Gate, MAX_HELD};
+use crate::http::error::{ApiError, Code};
 
 impl Gate {
     /// Sends waiting requests down the lanes, as far as those have room.
-    pub(super) fn dispatch(&mut self) {
+    pub(in crate::gate) fn dispatch(&mut self) {
         for kind in [Kind::Read, Kind::Write] {
             // Replies that nobody takes hold up the requests that would make more of them.
             while self.held.replies <= MAX_HELD {
@@ -38,7 +38,7 @@ impl Gate {
 
     /// Takes the answers of a lane to their clients. `is_ending` says that the lane's last bytes came
     /// together with its end.
-    pub(super) fn serve_lane(&mut self, index: usize, is_ending: bool) {
+    pub(in crate::gate) fn serve_lane(&mut self, index: usize, is_ending: bool) {
         loop {
             let received = self.lanes[index].receive(&mut self.scratch, is_ending);
             let input = self.lanes[index].take_input();
@@ -81,7 +81,7 @@ impl Gate {
     }
 
     /// Sends the requests that this round has brought, those of a lane in one write.
-    pub(super) fn flush_lanes(&mut self) {
+    pub(in crate::gate) fn flush_lanes(&mut self) {
         for index in 0..self.lanes.len() {
             if let Err(error) = self.lanes[index].flush(self.poll.registry()) {
                 self.fail_lane(index, &error);
@@ -102,7 +102,7 @@ impl Gate {
         self.reopen_lanes();
     }
 
-    pub(super) fn reopen_lanes(&mut self) {
+    pub(in crate::gate) fn reopen_lanes(&mut self) {
         for (index, lane) in self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.is_open()) {
             match lane.reopen(self.poll.registry()) {
                 Ok(()) => log::warn!("lane {index} is open again"),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::Error;
-use crate::auth;
+use crate::keys::secret;
 use crate::service::unix_time;
 use crate::store::{ApiKey, Store, StoreError};
 
@@ -58,7 +58,7 @@ impl KeyRing {
         if self.named(name, now)?.is_some() {
             return Err(format!("there is a key named '{name}' already; rotate or revoke it").into());
         }
-        let key = auth::new_key()?;
+        let key = secret::new_key()?;
         self.store.insert_key(&api_key(&key, name, read_only, now, expires_at)).map_err(say)?;
         Ok(key)
     }
@@ -90,7 +90,7 @@ impl KeyRing {
         let old =
             self.named(name, now)?.ok_or_else(|| Error(format!("there is no valid key named '{name}'")))?;
         let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
-        let key = auth::new_key()?;
+        let key = secret::new_key()?;
         let new = api_key(&key, name, old.read_only, now, old.expires_at);
         self.store.replace_key(&new, until).map_err(say)?;
         Ok(key)
@@ -124,7 +124,7 @@ impl KeyRing {
 }
 
 fn api_key(key: &str, name: &str, read_only: bool, created_at: i64, expires_at: Option<i64>) -> ApiKey {
-    ApiKey { digest: auth::digest(key), name: name.to_owned(), read_only, created_at, expires_at }
+    ApiKey { digest: secret::digest(key), name: name.to_owned(), read_only, created_at, expires_at }
 }
 
 fn check_name(name: &str) -> Result<(), Error> {

@@ -15,12 +15,12 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::config::Deadlines;
-use crate::error::{ApiError, Code};
-use crate::gate::exchange::Exchange;
-use crate::gate::head::{Head, Kind};
-use crate::gate::reader::{Reader, Step};
-use crate::gate::reply::{Answer, GeneralFields};
-use crate::gate::request_id::RequestIds;
+use crate::gate::wire::answer::{Answer, GeneralFields};
+use crate::gate::wire::exchange::Exchange;
+use crate::gate::wire::head::{Head, Kind};
+use crate::gate::wire::reader::{Reader, Step};
+use crate::gate::wire::request_id::RequestIds;
+use crate::http::error::{ApiError, Code};
 
 /// The most bytes read and thrown away after the last reply.
 const MAX_LINGERING: usize = 1024 * 1024;

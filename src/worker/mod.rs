@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::error::{ApiError, Code};
-use crate::message::{Reply, Request};
+use crate::http::error::{ApiError, Code};
+use crate::http::message::{Reply, Request};
 
 /// The most requests answered together.
 const BATCH_REQUESTS: usize = 512;

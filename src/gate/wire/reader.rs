@@ -1,10 +1,10 @@
 //! Reads one request from a client's bytes, strictly, and without looking at a head again and again
 //! because it comes in small pieces.
 
-use crate::error::{ApiError, Code};
-use crate::gate::head::{Head, MAX_HEAD, MAX_HEADERS};
-use crate::gate::request_id::RequestIds;
-use crate::gate::target::{MAX_TARGET, RequestLine, bad_request, is_target_too_long};
+use crate::gate::wire::head::{Head, MAX_HEAD, MAX_HEADERS};
+use crate::gate::wire::request_id::RequestIds;
+use crate::gate::wire::request_line::{MAX_TARGET, RequestLine, bad_request, is_target_too_long};
+use crate::http::error::{ApiError, Code};
 
 /// Where the reader stands with the request.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::message::Reply;
+use crate::http::message::Reply;
 use crate::store::Page;
 
 /// The most bytes of bodies that one worker keeps.

@@ -1,19 +1,22 @@
 //! Puts the rooms together: opens the store, starts the lanes and the gate, and ends them in order.
 
+mod descriptors;
+mod socket_folder;
+
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use crate::auth::{self, Authenticator};
 use crate::gate::{Gate, Kind, LaneAddress, Listening, Settings};
-use crate::keys::KeyRing;
+use crate::keys::{KeyRing, secret};
 use crate::pulse::Pulse;
 use crate::service::PetService;
+use crate::service::authentication::Authenticator;
 use crate::store::Store;
-use crate::workers::Lane;
+use crate::worker::Lane;
 use crate::{Config, Error};
+use descriptors::connections_allowed;
+use socket_folder::SocketFolder;
 
 pub use crate::gate::Stopper;
 
@@ -21,13 +24,6 @@ pub use crate::gate::Stopper;
 const READ_WINDOW: usize = 64;
 /// The most requests in the writing lane at once: they share a flush of the disk.
 const WRITE_WINDOW: usize = 512;
-/// Descriptors that the service itself needs, and those for each lane.
-const OWN_DESCRIPTORS: usize = 24;
-const LANE_DESCRIPTORS: usize = 8;
-/// Clients beyond the most connections who are told so at once.
-const MAX_REFUSED: usize = 256;
-/// The fewest connections worth starting for.
-const FEWEST_CONNECTIONS: usize = 4;
 
 /// A running service. Dropping it ends it as [`Stopper::stop`] does, and waits for the end.
 pub struct Server {
@@ -43,7 +39,7 @@ impl Server {
     /// # Errors
     /// Where the database is not ours, the address is not free, or there are too few descriptors.
     pub fn start(config: Config) -> Result<Self, Error> {
-        if config.api_key.as_ref().is_some_and(|key| !auth::is_sendable(key)) {
+        if config.api_key.as_ref().is_some_and(|key| !secret::is_sendable(key)) {
             let characters = "letters, digits and - . _ ~ + /";
             return Err(format!("PETSTORE_API_KEY cannot be sent as a bearer token; use {characters}").into());
         }
@@ -122,73 +118,6 @@ impl Drop for Server {
         if let Some(gate) = self.gate.take() {
             self.stopper.stop();
             let _ = gate.join();
-        }
-    }
-}
-
-/// How many connections are served at once, and how many further ones are refused with a word: as many
-/// as wished, and no more than the descriptors allow.
-fn connections_allowed(config: &Config) -> Result<(usize, usize), Error> {
-    let limit = rlimit::increase_nofile_limit(u64::MAX)
-        .map_err(|error| format!("cannot tell how many files may be open: {error}"))?;
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let own = OWN_DESCRIPTORS + LANE_DESCRIPTORS * (config.workers + 1);
-    let left = limit.saturating_sub(own);
-    let max_refused = MAX_REFUSED.min(left / 8);
-    let allowed = config.max_connections.min(left - max_refused);
-    if allowed < FEWEST_CONNECTIONS.min(config.max_connections) {
-        let needed = own + 2 * FEWEST_CONNECTIONS;
-        return Err(format!(
-            "too few files may be open: {limit}, and at least {needed} are needed (ulimit -n)"
-        )
-        .into());
-    }
-    if allowed < config.max_connections {
-        log::warn!("at most {allowed} connections are served: only {limit} files may be open (ulimit -n)");
-    }
-    Ok((allowed, max_refused))
-}
-
-/// The private folder of the lanes' sockets, removed at the end.
-struct SocketFolder(PathBuf);
-
-/// How its name begins.
-const FOLDER_PREFIX: &str = "petstore-lanes-";
-/// A folder younger than this may belong to a service that is just starting.
-const STARTING: Duration = Duration::from_secs(60);
-
-impl SocketFolder {
-    fn new() -> Result<Self, String> {
-        use std::os::unix::fs::DirBuilderExt;
-        let parent = std::env::temp_dir();
-        remove_abandoned(&parent);
-        let random = getrandom::u64().map_err(|error| format!("cannot get random bits: {error}"))?;
-        let path = parent.join(format!("{FOLDER_PREFIX}{random:016x}"));
-        std::fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .map_err(|error| format!("cannot make the folder {} (TMPDIR): {error}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for SocketFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Removes the folders of services that were killed: nobody listens at their sockets.
-fn remove_abandoned(parent: &Path) {
-    let Ok(entries) = std::fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
-        let is_ours = entry.file_name().to_string_lossy().starts_with(FOLDER_PREFIX);
-        let is_old = || entry.metadata().and_then(|data| data.modified()).ok()?.elapsed().ok();
-        if is_ours && is_old().is_some_and(|age| age > STARTING) {
-            let writer = std::os::unix::net::UnixStream::connect(entry.path().join("write"));
-            if writer.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused) {
-                let _ = std::fs::remove_dir_all(entry.path());
-            }
         }
     }
 }

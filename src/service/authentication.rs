@@ -1,12 +1,11 @@
-//! The bearer scheme (RFC 6750) and the keys. Knows nothing of pets.
+//! The bearer scheme (RFC 6750): whose key a request brings, and what it may do.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use sha2::Digest as _;
-
-use crate::error::{ApiError, Code};
-use crate::message::Request;
+use crate::http::error::{ApiError, Code};
+use crate::http::message::Request;
+use crate::keys::secret::digest;
 use crate::store::{ApiKey, Digest, Store};
 
 /// What a request may do.
@@ -72,27 +71,6 @@ impl Authenticator {
             Entry::Vacant(place) => Ok(store.key(&digest)?.map(|key| &*place.insert(key))),
         }
     }
-}
-
-/// A new key: 256 random bits, in characters that need no quoting anywhere.
-///
-/// # Errors
-/// Where the operating system has no random bits.
-pub fn new_key() -> Result<String, String> {
-    let mut bits = [0u8; 32];
-    getrandom::fill(&mut bits).map_err(|error| format!("cannot get random bits: {error}"))?;
-    Ok(bits.iter().fold("petstore_".to_owned(), |key, byte| key + &format!("{byte:02x}")))
-}
-
-/// The digest under which a key is kept.
-pub fn digest(key: &str) -> Digest {
-    sha2::Sha256::digest(key.as_bytes()).into()
-}
-
-/// Whether a text can stand in an Authorization header (`b64token`, RFC 6750, section 2.1).
-pub fn is_sendable(key: &str) -> bool {
-    let text = key.trim_end_matches('=');
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b))
 }
 
 /// The token of a credential; `None` where it is of another scheme or has none.
@@ -182,21 +160,5 @@ mod tests {
         assert_eq!(ask(), (Ok(Scope::Full), 1));
         store.delete_keys("mine").unwrap();
         assert_eq!(ask(), (Err(invalid()), 0));
-    }
-
-    #[test]
-    fn new_keys_differ_and_can_be_sent() {
-        let key = new_key().unwrap();
-        assert_eq!(key.len(), "petstore_".len() + 64);
-        assert!(is_sendable(&key));
-        assert_ne!(key, new_key().unwrap());
-    }
-
-    #[test]
-    fn unsendable_keys_are_told_apart() {
-        for key in ["", "=", "a b", "a\n", "é", "a=b"] {
-            assert!(!is_sendable(key), "{key:?}");
-        }
-        assert!(is_sendable("a+/-._~b=="));
     }
 }

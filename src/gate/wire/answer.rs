@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::gate::exchange::Exchange;
-use crate::message::{write_decimal, write_status_line};
+use crate::gate::wire::exchange::Exchange;
+use crate::http::message::{write_decimal, write_status_line};
 
 /// The most header fields of a lane's reply.
 const MAX_HEADERS: usize = 16;
@@ -127,7 +127,7 @@ impl GeneralFields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::request_id::RequestId;
+    use crate::gate::wire::request_id::RequestId;
     use std::time::{Duration, Instant};
 
     const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nLink: x\r\nServer: lane\r\nContent-Length: 3\r\n\r\nabcHTTP";

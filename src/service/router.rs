@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 
 use crate::api::{self, Context};
-use crate::error::{ApiError, Code};
-use crate::message::{Reply, Request};
+use crate::http::error::{ApiError, Code};
+use crate::http::message::{Reply, Request};
 
 /// What answers an operation. Its request is authenticated where the path is below `/v1`.
 pub type Handler = fn(&mut Context, &Request, &Target) -> Result<Reply, ApiError>;
@@ -111,8 +111,8 @@ pub struct Target<'a> {
 impl<'a> Target<'a> {
     /// Takes a target in origin form apart.
     pub fn parse(target: &'a str) -> Self {
-        let (path, query) = crate::target::split(target);
-        Self { path: crate::target::normalize_path(path), query }
+        let (path, query) = crate::http::target::split(target);
+        Self { path: crate::http::target::normalize_path(path), query }
     }
 
     /// The last segment of the path: the parameter of a row that has one.

@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn every_error_status_has_a_reason() {
-        for code in crate::error::Code::ALL {
+        for code in crate::http::error::Code::ALL {
             assert_ne!(reason(code.status()), "", "{code:?}");
         }
     }

@@ -1,16 +1,19 @@
 //! One worker's service: from a request to its reply, by way of the key, the router and a handler.
 
+pub mod authentication;
+pub mod router;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::api::Context;
-use crate::auth::{self, Authenticator, Scope};
-use crate::error::ApiError;
-use crate::message::{Reply, Request};
+use crate::http::error::ApiError;
+use crate::http::message::{Reply, Request};
 use crate::pulse::Pulse;
-use crate::router::{self, Target};
+use crate::service::authentication::{Authenticator, Scope};
+use crate::service::router::Target;
 use crate::store::Store;
-use crate::workers::Service;
+use crate::worker::Service;
 
 /// Answers the requests of one lane.
 pub struct PetService {
@@ -76,7 +79,7 @@ impl PetService {
         }
         let operation = router::route(request.method, &target)?;
         let handled = if operation.writes && scope == Some(Scope::ReadOnly) {
-            Err(auth::insufficient_scope())
+            Err(authentication::insufficient_scope())
         } else {
             (operation.handler)(&mut self.context, request, &target)
         };

@@ -1,0 +1,9 @@
+//! From bytes to requests and from answers to bytes, without a socket.
+
+pub mod answer;
+pub mod body;
+pub mod exchange;
+pub mod head;
+pub mod reader;
+pub mod request_id;
+pub mod request_line;

@@ -1,0 +1,47 @@
+//! Secrets and their digests. A key itself is never kept.
+
+use sha2::Digest as _;
+
+use crate::store::Digest;
+
+/// A new key: 256 random bits, in characters that need no quoting anywhere.
+///
+/// # Errors
+/// Where the operating system has no random bits.
+pub fn new_key() -> Result<String, String> {
+    let mut bits = [0u8; 32];
+    getrandom::fill(&mut bits).map_err(|error| format!("cannot get random bits: {error}"))?;
+    Ok(bits.iter().fold("petstore_".to_owned(), |key, byte| key + &format!("{byte:02x}")))
+}
+
+/// The digest under which a key is kept.
+pub fn digest(key: &str) -> Digest {
+    sha2::Sha256::digest(key.as_bytes()).into()
+}
+
+/// Whether a text can stand in an Authorization header (`b64token`, RFC 6750, section 2.1).
+pub fn is_sendable(key: &str) -> bool {
+    let text = key.trim_end_matches('=');
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_keys_differ_and_can_be_sent() {
+        let key = new_key().unwrap();
+        assert_eq!(key.len(), "petstore_".len() + 64);
+        assert!(is_sendable(&key));
+        assert_ne!(key, new_key().unwrap());
+    }
+
+    #[test]
+    fn unsendable_keys_are_told_apart() {
+        for key in ["", "=", "a b", "a\n", "é", "a=b"] {
+            assert!(!is_sendable(key), "{key:?}");
+        }
+        assert!(is_sendable("a+/-._~b=="));
+    }
+}

@@ -1,0 +1,3 @@
+//! What the inventory is about.
+
+pub mod pet;
