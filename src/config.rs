@@ -40,11 +40,11 @@ pub struct Deadlines {
     pub lane: Duration,
     /// Until a request that is being carried out is answered with 503, for want of another answer; 60 s.
     pub answer: Duration,
-    /// Until the client has taken the reply; 30 s.
-    pub reply: Duration,
+    /// Until the client has taken the response; 30 s.
+    pub response: Duration,
     /// Until the first byte of the next request; 60 s.
     pub idle: Duration,
-    /// Until the client closes after its last reply; 2 s.
+    /// Until the client closes after its last response; 2 s.
     pub linger: Duration,
     /// Until the service ends after it was told to, with requests unfinished; 10 s.
     pub drain: Duration,
@@ -57,7 +57,7 @@ impl Default for Deadlines {
             body: Duration::from_secs(30),
             lane: Duration::from_secs(10),
             answer: Duration::from_secs(60),
-            reply: Duration::from_secs(30),
+            response: Duration::from_secs(30),
             idle: Duration::from_secs(60),
             linger: Duration::from_secs(2),
             drain: Duration::from_secs(10),

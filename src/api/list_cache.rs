@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::http::message::Reply;
+use crate::http::Response;
 use crate::store::Page;
 
 /// The most bytes of bodies that one worker keeps.
@@ -12,30 +12,30 @@ const MAX_BYTES: usize = 1024 * 1024;
 #[derive(Default)]
 pub struct Lists {
     version: i64,
-    replies: HashMap<Page, Reply>,
+    responses: HashMap<Page, Response>,
     bytes: usize,
 }
 
 impl Lists {
     /// The list, where it was made of this version.
-    pub fn get(&mut self, page: &Page, version: i64) -> Option<Reply> {
+    pub fn get(&mut self, page: &Page, version: i64) -> Option<Response> {
         if self.version != version {
             *self = Self { version, ..Self::default() };
         }
-        self.replies.get(page).cloned()
+        self.responses.get(page).cloned()
     }
 
     /// Keeps a list of the version that [`Lists::get`] was last asked for.
-    pub fn keep(&mut self, page: Page, reply: &Reply) {
-        if reply.body.len() > MAX_BYTES / 16 {
+    pub fn keep(&mut self, page: Page, response: &Response) {
+        if response.body.len() > MAX_BYTES / 16 {
             return;
         }
-        if self.bytes + reply.body.len() > MAX_BYTES {
-            self.replies.clear();
+        if self.bytes + response.body.len() > MAX_BYTES {
+            self.responses.clear();
             self.bytes = 0;
         }
-        self.bytes += reply.body.len();
-        self.replies.insert(page, reply.clone());
+        self.bytes += response.body.len();
+        self.responses.insert(page, response.clone());
     }
 }
 
@@ -51,7 +51,7 @@ mod tests {
     fn list_lives_as_long_as_its_version() {
         let mut lists = Lists::default();
         assert!(lists.get(&page(1), 7).is_none());
-        lists.keep(page(1), &Reply::json_bytes(200, b"[]".to_vec()));
+        lists.keep(page(1), &Response::json_bytes(200, b"[]".to_vec()));
         assert_eq!(lists.get(&page(1), 7).unwrap().body, b"[]");
         assert!(lists.get(&page(2), 7).is_none());
         assert!(lists.get(&page(1), 8).is_none());
@@ -62,10 +62,10 @@ mod tests {
     fn memory_is_bounded() {
         let mut lists = Lists::default();
         for after in 0..1000 {
-            lists.keep(page(after), &Reply::json_bytes(200, vec![0; 60_000]));
-            assert!(lists.replies.values().map(|reply| reply.body.len()).sum::<usize>() <= MAX_BYTES);
+            lists.keep(page(after), &Response::json_bytes(200, vec![0; 60_000]));
+            assert!(lists.responses.values().map(|response| response.body.len()).sum::<usize>() <= MAX_BYTES);
         }
-        lists.keep(page(5000), &Reply::json_bytes(200, vec![0; MAX_BYTES]));
+        lists.keep(page(5000), &Response::json_bytes(200, vec![0; MAX_BYTES]));
         assert!(lists.get(&page(5000), 0).is_none(), "too large to keep");
     }
 }

@@ -8,7 +8,7 @@ pub mod pets;
 
 use std::sync::Arc;
 
-use crate::http::error::{ApiError, Code};
+use crate::http::{ApiError, Code};
 use crate::pulse::Pulse;
 use crate::store::{Store, StoreError};
 

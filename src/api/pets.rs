@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use crate::api::Context;
-use crate::http::error::{ApiError, Code};
-use crate::http::message::{Reply, Request};
 use crate::http::target;
+use crate::http::{ApiError, Code};
+use crate::http::{Request, Response};
 use crate::model::pet::{InvalidPet, NewPet, Pet, PetStatus};
 use crate::service::router::Target;
 use crate::store::Page;
@@ -14,7 +14,7 @@ use crate::store::Page;
 const DEFAULT_LIMIT: u32 = 20;
 /// The most animals on a page (specification, section 8).
 const MAX_LIMIT: u32 = 100;
-/// A page ends early once its body is as large, in bytes, so that a reply is never huge: names may be
+/// A page ends early once its body is as large, in bytes, so that a response is never huge: names may be
 /// long. The `Link` header leads to the rest.
 const FULL_PAGE_BYTES: usize = 1024 * 1024;
 
@@ -23,19 +23,19 @@ const FULL_PAGE_BYTES: usize = 1024 * 1024;
 /// ```json
 /// [{"id":1,"name":"Rex","categoryId":3,"status":"available"},{"id":2,"name":"Tom","categoryId":3}]
 /// ```
-pub fn list(context: &mut Context, _: &Request, target: &Target) -> Result<Reply, ApiError> {
+pub fn list(context: &mut Context, _: &Request, target: &Target) -> Result<Response, ApiError> {
     let page = page(target.query)?;
     let version = context.store.version();
-    if let Some(reply) = context.lists.get(&page, version) {
-        return Ok(reply);
+    if let Some(response) = context.lists.get(&page, version) {
+        return Ok(response);
     }
-    let reply = make_list(context, &page)?;
-    context.lists.keep(page, &reply);
-    Ok(reply)
+    let response = make_list(context, &page)?;
+    context.lists.keep(page, &response);
+    Ok(response)
 }
 
 /// Writes the rows from the database's own memory into the body.
-fn make_list(context: &Context, page: &Page) -> Result<Reply, ApiError> {
+fn make_list(context: &Context, page: &Page) -> Result<Response, ApiError> {
     let mut body = Vec::with_capacity(64 * page.limit as usize);
     body.push(b'[');
     let mut shown = 0;
@@ -56,8 +56,8 @@ fn make_list(context: &Context, page: &Page) -> Result<Reply, ApiError> {
         ControlFlow::Continue(())
     })?;
     body.push(b']');
-    let reply = Reply::json_bytes(200, body);
-    Ok(if more { reply.header("Link", next_link(page, last)) } else { reply })
+    let response = Response::json_bytes(200, body);
+    Ok(if more { response.header("Link", next_link(page, last)) } else { response })
 }
 
 /// The way to the page after this one (RFC 8288).
@@ -98,12 +98,12 @@ fn page(query: Option<&str>) -> Result<Page, ApiError> {
 /// ```json
 /// {"name":"Rex","categoryId":3,"status":"available"}
 /// ```
-pub fn create(context: &mut Context, request: &Request, _: &Target) -> Result<Reply, ApiError> {
+pub fn create(context: &mut Context, request: &Request, _: &Target) -> Result<Response, ApiError> {
     check_content(request)?;
     let new = NewPet::from_json(request.body)?;
     let id = context.store.insert_pet(&new)?;
     let pet = Pet { id, name: &new.name, category_id: new.category_id, status: new.status };
-    Ok(Reply::json(201, &pet).header("Location", format!("/v1/pets/{id}")))
+    Ok(Response::json(201, &pet).header("Location", format!("/v1/pets/{id}")))
 }
 
 /// Refuses what says of itself that it is no plain JSON (RFC 9110, sections 8.3 and 8.4).
@@ -139,9 +139,9 @@ impl From<InvalidPet> for ApiError {
 /// ```json
 /// {"id":1,"name":"Rex","categoryId":3,"status":"available"}
 /// ```
-pub fn get(context: &mut Context, _: &Request, target: &Target) -> Result<Reply, ApiError> {
+pub fn get(context: &mut Context, _: &Request, target: &Target) -> Result<Response, ApiError> {
     let found = match target::int64(target.parameter()) {
-        Some(id) => context.store.pet(id, |pet| Reply::json(200, &pet))?,
+        Some(id) => context.store.pet(id, |pet| Response::json(200, &pet))?,
         None => None,
     };
     found.ok_or_else(|| ApiError::with_message(Code::NotFound, "There is no animal with this id."))

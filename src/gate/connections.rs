@@ -11,7 +11,7 @@ use crate::gate::lane::Ticket;
 use crate::gate::listener::Accepted;
 use crate::gate::wire::head::Kind;
 use crate::gate::{FIRST_LANE, Gate, MAX_HELD};
-use crate::http::error::{ApiError, Code};
+use crate::http::{ApiError, Code};
 
 /// Clients let in before the others are looked after again.
 const MAX_ACCEPTS: usize = 512;
@@ -39,7 +39,7 @@ pub struct Connection {
 #[derive(Default)]
 pub struct Held {
     pub requests: usize,
-    pub replies: usize,
+    pub responses: usize,
 }
 
 impl Gate {
@@ -59,7 +59,7 @@ impl Gate {
         if self.connections.len() >= self.max_connections + self.max_refused {
             return self.turn_away(stream, peer);
         }
-        // A reply is one write; Nagle's algorithm would hold back the end of a large one.
+        // A response is one write; Nagle's algorithm would hold back the end of a large one.
         let _ = stream.set_nodelay(true);
         let entry = self.connections.vacant_entry();
         let slot = entry.key();
@@ -134,7 +134,7 @@ impl Gate {
                 State::Closed => {
                     let connection = self.connections.remove(slot);
                     self.held.requests -= connection.held.0;
-                    self.held.replies -= connection.held.1;
+                    self.held.responses -= connection.held.1;
                     return;
                 }
                 State::Lingering if !connection.shut => {
@@ -175,7 +175,7 @@ impl Gate {
         let (before, after) = (connection.held, client.held());
         connection.held = after;
         self.held.requests = self.held.requests - before.0 + after.0;
-        self.held.replies = self.held.replies - before.1 + after.1;
+        self.held.responses = self.held.responses - before.1 + after.1;
         if self.held.requests > MAX_HELD {
             self.refuse_largest();
         }

@@ -36,7 +36,7 @@ pub use wire::head::Kind;
 const TICK: Duration = Duration::from_millis(100);
 /// Bytes read from a lane at once.
 const LANE_READ_BYTES: usize = 256 * 1024;
-/// The most bytes held of unfinished requests, and of replies not yet taken.
+/// The most bytes held of unfinished requests, and of responses not yet taken.
 const MAX_HELD: usize = 64 * 1024 * 1024;
 
 const WAKER: Token = Token(0);

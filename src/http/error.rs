@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::http::message::Reply;
+use crate::http::Response;
 
 /// Declares the codes with their statuses and usual messages, one row each.
 macro_rules! codes {
@@ -125,17 +125,17 @@ impl ApiError {
         self.detail.as_deref()
     }
 
-    /// The reply with the Error body.
-    pub fn into_reply(self) -> Reply {
+    /// The response with the Error body.
+    pub fn into_response(self) -> Response {
         let status = self.code.status();
         let body = ErrorBody { code: self.code.as_str(), message: &self.message, status };
-        let mut reply = Reply::json(status, &body);
+        let mut response = Response::json(status, &body);
         if status == 503 {
             // RFC 9110, section 10.2.3: seconds.
-            reply.headers.push(("Retry-After", "1".into()));
+            response.headers.push(("Retry-After", "1".into()));
         }
-        reply.headers.extend(self.headers);
-        reply
+        response.headers.extend(self.headers);
+        response
     }
 }
 
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn body_repeats_the_status_and_hides_the_detail() {
-        let reply = ApiError::new(Code::Internal).detail("SELECT secret").into_reply();
-        let body: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
-        assert_eq!(reply.status, 500);
+        let response = ApiError::new(Code::Internal).detail("SELECT secret").into_response();
+        let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
+        assert_eq!(response.status, 500);
         assert_eq!(body["status"], 500);
         assert_eq!(body["code"], "internal_error");
         assert!(!body.to_string().contains("SELECT"));
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn unavailable_says_when_to_try_again() {
-        let reply = ApiError::new(Code::Overloaded).into_reply();
-        assert!(reply.headers.contains(&("Retry-After", "1".into())));
+        let response = ApiError::new(Code::Overloaded).into_response();
+        assert!(response.headers.contains(&("Retry-After", "1".into())));
     }
 }

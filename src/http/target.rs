@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::http::error::{ApiError, Code};
+use crate::http::{ApiError, Code};
 
 /// Splits a target at its first question mark.
 pub fn split(target: &str) -> (&str, Option<&str>) {

@@ -40,7 +40,7 @@ impl Serialize for PetStatus {
     }
 }
 
-/// An animal as clients see it. It borrows its name, so that a row can be written to a reply
+/// An animal as clients see it. It borrows its name, so that a row can be written to a response
 /// straight from the memory of the database.
 ///
 /// ```json

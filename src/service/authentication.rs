@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::http::error::{ApiError, Code};
-use crate::http::message::Request;
+use crate::http::Request;
+use crate::http::{ApiError, Code};
 use crate::keys::secret::digest;
 use crate::store::{ApiKey, Digest, Store};
 

@@ -1,4 +1,4 @@
-//! One worker's service: from a request to its reply, by way of the key, the router and a handler.
+//! One worker's service: from a request to its response, by way of the key, the router and a handler.
 
 pub mod authentication;
 pub mod router;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::api::Context;
-use crate::http::error::ApiError;
-use crate::http::message::{Reply, Request};
+use crate::http::ApiError;
+use crate::http::{Request, Response};
 use crate::pulse::Pulse;
 use crate::service::authentication::{Authenticator, Scope};
 use crate::service::router::Target;
@@ -21,7 +21,7 @@ pub struct PetService {
     authenticator: Authenticator,
     /// Whether this is the service of the writer, who answers for the pulse.
     is_writer: bool,
-    /// The requests of the batch whose replies must wait for the commit, by their places.
+    /// The requests of the batch whose responses must wait for the commit, by their places.
     uncommitted: Vec<usize>,
     answered: usize,
     complaints: Complaints,
@@ -67,7 +67,7 @@ impl PetService {
     }
 
     /// Authentication first, then the route, then the scope, then the handler.
-    fn handle(&mut self, request: &Request) -> Result<Reply, ApiError> {
+    fn handle(&mut self, request: &Request) -> Result<Response, ApiError> {
         let target = Target::parse(request.target);
         if request.method == "OPTIONS" {
             return router::options(&target);
@@ -83,19 +83,20 @@ impl PetService {
         } else {
             (operation.handler)(&mut self.context, request, &target)
         };
-        let mut reply = handled.unwrap_or_else(|error| self.reply_for(error, operation.id, request.id()));
+        let mut response =
+            handled.unwrap_or_else(|error| self.response_for(error, operation.id, request.id()));
         if let Some(deprecation) = &operation.deprecation {
-            deprecation.announce(&mut reply);
+            deprecation.announce(&mut response);
         }
-        Ok(reply)
+        Ok(response)
     }
 
-    /// Where the failure of one request becomes its reply, and where its cause is logged.
-    fn reply_for(&mut self, error: ApiError, operation: &str, request_id: &str) -> Reply {
+    /// Where the failure of one request becomes its response, and where its cause is logged.
+    fn response_for(&mut self, error: ApiError, operation: &str, request_id: &str) -> Response {
         if let Some(detail) = error.private_detail() {
             self.complaints.say(&format!("request {request_id}: {operation}: {detail}"));
         }
-        error.into_reply()
+        error.into_response()
     }
 }
 
@@ -115,19 +116,19 @@ impl Service for PetService {
         }
     }
 
-    fn answer(&mut self, request: &Request) -> Reply {
+    fn answer(&mut self, request: &Request) -> Response {
         let before = self.context.store.pending_writes();
         let place = self.answered;
         self.answered += 1;
-        let reply =
-            self.handle(request).unwrap_or_else(|error| self.reply_for(error, "routing", request.id()));
+        let response =
+            self.handle(request).unwrap_or_else(|error| self.response_for(error, "routing", request.id()));
         if self.context.store.pending_writes() != before {
             self.uncommitted.push(place);
         }
-        reply
+        response
     }
 
-    fn end(&mut self, replies: &mut [Reply]) -> Duration {
+    fn end(&mut self, responses: &mut [Response]) -> Duration {
         let began = Instant::now();
         let ended = self.context.store.end_batch();
         let took = began.elapsed();
@@ -136,7 +137,7 @@ impl Service for PetService {
             let count = self.uncommitted.len();
             self.complaints.say(&format!("{count} writes failed and were undone: {error}"));
             for place in &self.uncommitted {
-                replies[*place] = ApiError::from(error.clone()).into_reply();
+                responses[*place] = ApiError::from(error.clone()).into_response();
             }
         }
         self.answer_pulse();

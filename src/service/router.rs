@@ -8,11 +8,11 @@
 use std::borrow::Cow;
 
 use crate::api::{self, Context};
-use crate::http::error::{ApiError, Code};
-use crate::http::message::{Reply, Request};
+use crate::http::{ApiError, Code};
+use crate::http::{Request, Response};
 
 /// What answers an operation. Its request is authenticated where the path is below `/v1`.
-pub type Handler = fn(&mut Context, &Request, &Target) -> Result<Reply, ApiError>;
+pub type Handler = fn(&mut Context, &Request, &Target) -> Result<Response, ApiError>;
 
 /// One row of the table.
 pub struct Operation {
@@ -155,12 +155,12 @@ pub fn route(method: &str, target: &Target) -> Result<&'static Operation, ApiErr
 ///
 /// # Errors
 /// 404 for an unknown path.
-pub fn options(target: &Target) -> Result<Reply, ApiError> {
+pub fn options(target: &Target) -> Result<Response, ApiError> {
     let known = target.path == "*" || OPERATIONS.iter().any(|o| matches(o.path, &target.path));
     if !known {
         return Err(ApiError::new(Code::NotFound));
     }
-    Ok(Reply { status: 204, ..Reply::default() }.header("Allow", allow(target)))
+    Ok(Response { status: 204, ..Response::default() }.header("Allow", allow(target)))
 }
 
 /// The methods that a path takes, in the order of the table.
@@ -199,15 +199,15 @@ fn matches(row: &str, path: &str) -> bool {
 
 impl Deprecation {
     /// Adds the three header fields that announce it.
-    pub fn announce(&self, reply: &mut Reply) {
+    pub fn announce(&self, response: &mut Response) {
         let midnight = self.sunset.at(0, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC);
         let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
         if let Ok(sunset) = midnight.and_then(|at| printer.timestamp_to_rfc9110_string(&at.timestamp())) {
-            reply.headers.push(("Sunset", sunset.into()));
+            response.headers.push(("Sunset", sunset.into()));
         }
-        reply.headers.push(("Deprecation", format!("@{}", self.since).into()));
+        response.headers.push(("Deprecation", format!("@{}", self.since).into()));
         let link = format!("<{}>; rel=\"successor-version\"", self.successor);
-        reply.headers.push(("Link", link.into()));
+        response.headers.push(("Link", link.into()));
     }
 }
 
@@ -281,10 +281,10 @@ mod tests {
 
     #[test]
     fn deprecation_is_announced() {
-        let mut reply = Reply::default();
-        OPERATIONS.iter().find_map(|o| o.deprecation).unwrap().announce(&mut reply);
+        let mut response = Response::default();
+        OPERATIONS.iter().find_map(|o| o.deprecation).unwrap().announce(&mut response);
         assert_eq!(
-            reply.headers,
+            response.headers,
             [
                 ("Sunset", "Thu, 05 Dec 2030 00:00:00 GMT".into()),
                 ("Deprecation", "@1795219200".into()),

@@ -2,7 +2,7 @@
 //! drains its queue. The only file that names tiny_http; knows nothing of pets.
 //!
 //! A worker takes one request, then whatever else waits, has all answered between the service's `begin`
-//! and `end`, and only then sends the replies, in order. tiny_http blocks the answer to a pipelined
+//! and `end`, and only then sends the responses, in order. tiny_http blocks the answer to a pipelined
 //! request until those before it are answered, so a lane has one worker, and is first in, first out.
 
 use std::io::Write;
@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::http::error::{ApiError, Code};
-use crate::http::message::{Reply, Request};
+use crate::http::{ApiError, Code};
+use crate::http::{Request, Response};
 
 /// The most requests answered together.
 const BATCH_REQUESTS: usize = 512;
-/// Replies are sent on once this many bytes are ready, so that memory stays bounded.
+/// Responses are sent on once this many bytes are ready, so that memory stays bounded.
 const SEND_BYTES: usize = 64 * 1024;
 /// The longest pause in which requests gather.
 const MAX_PAUSE: Duration = Duration::from_millis(5);
@@ -31,11 +31,11 @@ const POLL: Duration = Duration::from_micros(200);
 pub trait Service: Send + 'static {
     /// A batch begins.
     fn begin(&mut self);
-    /// Answers one request of the batch. A panic in here costs this one reply.
-    fn answer(&mut self, request: &Request) -> Reply;
-    /// The batch is answered. Its replies, one for each request, are sent when this returns, which says
+    /// Answers one request of the batch. A panic in here costs this one response.
+    fn answer(&mut self, request: &Request) -> Response;
+    /// The batch is answered. Its responses, one for each request, are sent when this returns, which says
     /// how long they waited for the disk; zero where they did not.
-    fn end(&mut self, replies: &mut [Reply]) -> Duration;
+    fn end(&mut self, responses: &mut [Response]) -> Duration;
     /// Somebody called [`Lane::waker`]'s function.
     fn wake(&mut self);
     /// The last call.
@@ -116,7 +116,7 @@ impl Taken {
 
 fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Service) {
     let mut taken = Vec::new();
-    let mut replies = Vec::new();
+    let mut responses = Vec::new();
     let mut out = Vec::new();
     // Of the batch before: how many were answered, how long they waited for the disk, and how long the
     // worker had waited for the first of them.
@@ -150,8 +150,8 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
             taken.push(Taken::new(request));
         }
         answered = taken.len();
-        flush = answer(&mut service, &taken, &mut replies);
-        send(taken.drain(..).zip(replies.drain(..)), &mut out);
+        flush = answer(&mut service, &taken, &mut responses);
+        send(taken.drain(..).zip(responses.drain(..)), &mut out);
         // Draining the queue may have swallowed the wake-up call.
         if stopping.load(Ordering::SeqCst) {
             server.unblock();
@@ -174,7 +174,7 @@ fn poll(server: &tiny_http::Server) -> Option<tiny_http::Request> {
     None
 }
 
-/// Lets those go first who were woken by the last replies, where requests come in numbers: what they bring
+/// Lets those go first who were woken by the last responses, where requests come in numbers: what they bring
 /// makes one batch, while a worker that goes on at once begins with half of it, and the other half waits
 /// for that one's flush before it has its own.
 fn gather(flush: Duration) {
@@ -190,17 +190,17 @@ fn pause(flush: Duration) -> Option<Duration> {
     Some((flush / 2).min(MAX_PAUSE)).filter(|pause| *pause >= MIN_PAUSE)
 }
 
-/// Has a batch answered: one reply for each request, whatever panics. Returns how long they waited for the
+/// Has a batch answered: one response for each request, whatever panics. Returns how long they waited for the
 /// disk.
-fn answer(service: &mut impl Service, taken: &[Taken], replies: &mut Vec<Reply>) -> Duration {
+fn answer(service: &mut impl Service, taken: &[Taken], responses: &mut Vec<Response>) -> Duration {
     guard(|| service.begin());
     for taken in taken {
-        let reply = guard(|| service.answer(&taken.as_request()));
-        replies.push(reply.unwrap_or_else(|| ApiError::new(Code::Internal).into_reply()));
+        let response = guard(|| service.answer(&taken.as_request()));
+        responses.push(response.unwrap_or_else(|| ApiError::new(Code::Internal).into_response()));
     }
-    guard(|| service.end(replies)).unwrap_or_else(|| {
+    guard(|| service.end(responses)).unwrap_or_else(|| {
         // Nobody knows what became of the batch, so nobody is told that it succeeded.
-        replies.fill_with(|| ApiError::new(Code::Internal).into_reply());
+        responses.fill_with(|| ApiError::new(Code::Internal).into_response());
         Duration::ZERO
     })
 }
@@ -210,17 +210,17 @@ fn guard<T>(part: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(part)).ok()
 }
 
-/// Sends the replies in order, as many as possible in one write: a request whose writer is dropped
+/// Sends the responses in order, as many as possible in one write: a request whose writer is dropped
 /// unused only passes the turn on to the next of the connection, and a lane has one connection.
-fn send(answered: impl ExactSizeIterator<Item = (Taken, Reply)>, out: &mut Vec<u8>) {
+fn send(answered: impl ExactSizeIterator<Item = (Taken, Response)>, out: &mut Vec<u8>) {
     let mut left = answered.len();
-    for (taken, reply) in answered {
-        reply.write_to(out);
+    for (taken, response) in answered {
+        response.write_to(out);
         left -= 1;
         let mut writer = taken.request.into_writer();
         if left == 0 || out.len() >= SEND_BYTES {
             if let Err(error) = writer.write_all(out).and_then(|()| writer.flush()) {
-                log::error!("a lane broke off within a reply: {error}");
+                log::error!("a lane broke off within a response: {error}");
             }
             out.clear();
         }
@@ -242,21 +242,21 @@ mod tests {
         fn begin(&mut self) {
             self.answered = 0;
         }
-        fn answer(&mut self, request: &Request) -> Reply {
+        fn answer(&mut self, request: &Request) -> Response {
             assert_ne!(request.target, "/panic", "asked to");
             self.answered += 1;
             let body = format!("{} {}", request.target, request.body.len());
-            Reply { status: 200, body: body.into_bytes(), ..Reply::default() }
+            Response { status: 200, body: body.into_bytes(), ..Response::default() }
         }
-        fn end(&mut self, replies: &mut [Reply]) -> Duration {
-            assert!(self.answered <= replies.len());
+        fn end(&mut self, responses: &mut [Response]) -> Duration {
+            assert!(self.answered <= responses.len());
             MAX_PAUSE
         }
         fn wake(&mut self) {}
         fn stop(&mut self) {}
     }
 
-    /// Sends `requests` and returns the replies, once `end` has come.
+    /// Sends `requests` and returns the responses, once `end` has come.
     fn exchange(requests: &str, end: &str) -> String {
         let folder = crate::store::tests::Folder::new();
         let path = folder.0.join("lane");
@@ -285,11 +285,11 @@ mod tests {
             let body = "x".repeat(i % 7 * 400);
             requests += &format!("POST /{i} HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         }
-        let replies = exchange(&requests, &format!("/1999 {}", 1999 % 7 * 400));
-        let mut rest = replies.as_str();
+        let responses = exchange(&requests, &format!("/1999 {}", 1999 % 7 * 400));
+        let mut rest = responses.as_str();
         for i in 0..2000 {
             let body = format!("\r\n\r\n/{i} {}", i % 7 * 400);
-            let at = rest.find(&body).unwrap_or_else(|| panic!("reply {i} is missing or out of order"));
+            let at = rest.find(&body).unwrap_or_else(|| panic!("response {i} is missing or out of order"));
             rest = &rest[at + body.len()..];
         }
     }
@@ -302,11 +302,11 @@ mod tests {
 
     impl Service for Held {
         fn begin(&mut self) {}
-        fn answer(&mut self, _: &Request) -> Reply {
-            Reply { status: 201, body: b"x".to_vec(), ..Reply::default() }
+        fn answer(&mut self, _: &Request) -> Response {
+            Response { status: 201, body: b"x".to_vec(), ..Response::default() }
         }
-        fn end(&mut self, replies: &mut [Reply]) -> Duration {
-            self.ending.send(replies.len()).unwrap();
+        fn end(&mut self, responses: &mut [Response]) -> Duration {
+            self.ending.send(responses.len()).unwrap();
             self.release.recv().unwrap();
             Duration::ZERO
         }
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reply_is_sent_before_its_batch_has_ended() {
+    fn no_response_is_sent_before_its_batch_has_ended() {
         let folder = crate::store::tests::Folder::new();
         let path = folder.0.join("lane");
         let (ending, ended) = std::sync::mpsc::channel();
@@ -347,10 +347,10 @@ mod tests {
 
     impl Service for Woken {
         fn begin(&mut self) {}
-        fn answer(&mut self, _: &Request) -> Reply {
-            Reply { status: 200, body: b"x".to_vec(), ..Reply::default() }
+        fn answer(&mut self, _: &Request) -> Response {
+            Response { status: 200, body: b"x".to_vec(), ..Response::default() }
         }
-        fn end(&mut self, _: &mut [Reply]) -> Duration {
+        fn end(&mut self, _: &mut [Response]) -> Duration {
             Duration::ZERO
         }
         fn wake(&mut self) {
@@ -370,12 +370,12 @@ mod tests {
             let mut stream = UnixStream::connect(&path).unwrap();
             let mut ask = || {
                 stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-                let mut reply = Vec::new();
-                while !reply.ends_with(b"\r\n\r\nx") {
+                let mut response = Vec::new();
+                while !response.ends_with(b"\r\n\r\nx") {
                     let mut piece = [0; 256];
                     let length = stream.read(&mut piece).unwrap();
                     assert_ne!(length, 0, "the lane broke off");
-                    reply.extend_from_slice(&piece[..length]);
+                    response.extend_from_slice(&piece[..length]);
                 }
             };
             for _ in 0..20 {
@@ -391,10 +391,10 @@ mod tests {
     }
 
     #[test]
-    fn panic_costs_one_reply() {
-        let replies =
+    fn panic_costs_one_response() {
+        let responses =
             exchange("GET /a HTTP/1.1\r\n\r\nGET /panic HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n", "/b 0");
-        assert!(replies.contains("\r\n\r\n/a 0HTTP/1.1 500 "), "{replies}");
-        assert!(replies.contains("\"code\":\"internal_error\""), "{replies}");
+        assert!(responses.contains("\r\n\r\n/a 0HTTP/1.1 500 "), "{responses}");
+        assert!(responses.contains("\"code\":\"internal_error\""), "{responses}");
     }
 }

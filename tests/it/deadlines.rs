@@ -64,7 +64,7 @@ fn silence_is_closed_without_a_word() {
 
 #[test]
 fn client_that_takes_no_reply_is_given_up_and_holds_up_nobody() {
-    let service = start(|deadlines| deadlines.reply = SHORT);
+    let service = start(|deadlines| deadlines.response = SHORT);
     let mut filler = Connection::open(service.server.address());
     let name = "x".repeat(60_000);
     for _ in 0..20 {

@@ -5,7 +5,7 @@
 //!   Idle ───────────▶ Head ───────────────▶ Body ─────────────▶ Ready ──────▶ Waiting ─────▶ Inside
 //!    ▲                  │ broken, too large, too late │                          │ too late    │ answer, or too late
 //!    │                  ▼                             ▼                          ▼             ▼
-//!    └──────────────────────────────────────────── Replying ◀───────────────────────────────────
+//!    └──────────────────────────────────────────── Responding ◀───────────────────────────────────
 //!      taken whole, and the connection persists       │ taken whole, and it does not
 //!                                                     ▼
 //!                                                 Lingering ──────▶ Closed
@@ -20,9 +20,9 @@ use crate::gate::wire::exchange::Exchange;
 use crate::gate::wire::head::{Head, Kind};
 use crate::gate::wire::reader::{Reader, Step};
 use crate::gate::wire::request_id::RequestIds;
-use crate::http::error::{ApiError, Code};
+use crate::http::{ApiError, Code};
 
-/// The most bytes read and thrown away after the last reply.
+/// The most bytes read and thrown away after the last response.
 const MAX_LINGERING: usize = 1024 * 1024;
 /// How long an idle client has for one more request when the service is ending: one that is on its way
 /// already would otherwise meet a closed door.
@@ -43,9 +43,9 @@ pub enum State {
     Waiting,
     /// The request is in a lane, and its answer is awaited.
     Inside,
-    /// The client is taking the reply.
-    Replying,
-    /// The last reply is taken; what still comes is thrown away, so that no reset eats the reply.
+    /// The client is taking the response.
+    Responding,
+    /// The last response is taken; what still comes is thrown away, so that no reset eats the response.
     Lingering,
     /// Nothing is left to do.
     Closed,
@@ -78,7 +78,7 @@ pub struct Client {
     /// Bytes for the client, and how many of them it has taken.
     out: Vec<u8>,
     sent: usize,
-    /// Whether the connection persists after the reply under way.
+    /// Whether the connection persists after the response under way.
     persists: bool,
     /// Whether the client has ended its side.
     ended: bool,
@@ -130,7 +130,7 @@ impl Client {
         &self.request
     }
 
-    /// Bytes held of requests and of replies.
+    /// Bytes held of requests and of responses.
     pub fn held(&self) -> (usize, usize) {
         (self.stash.capacity() + self.request.capacity(), self.out.capacity())
     }
@@ -144,7 +144,7 @@ impl Client {
             State::Head => Some(deadlines.head),
             State::Body => Some(deadlines.body),
             State::Waiting => Some(deadlines.lane),
-            State::Replying => Some(deadlines.reply),
+            State::Responding => Some(deadlines.response),
             State::Lingering => Some(deadlines.linger),
             State::Inside => Some(deadlines.answer),
             State::Ready(_) | State::Closed => None,
@@ -254,13 +254,13 @@ impl Client {
         answer.write_to(&exchange, !self.persists, &shared.general, &mut self.out);
         exchange.log(self.peer, answer, shared.now);
         self.request = Vec::new();
-        self.enter(State::Replying, shared);
+        self.enter(State::Responding, shared);
     }
 
     /// Answers with a failure; the connection persists where the client wants it to.
     pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
         let mut bytes = Vec::new();
-        error.into_reply().write_to(&mut bytes);
+        error.into_response().write_to(&mut bytes);
         if let Ok(Some((answer, _))) = Answer::parse(&bytes) {
             self.answer(&answer, shared);
         }
@@ -289,7 +289,7 @@ impl Client {
         }
         self.out = Vec::new();
         self.sent = 0;
-        if self.state != State::Replying {
+        if self.state != State::Responding {
             return;
         }
         if !self.persists {

@@ -28,13 +28,13 @@ impl Bench {
     fn answer(&mut self, body: &str) -> State {
         self.client.queue(&self.shared);
         self.client.go_inside(&self.shared);
-        let reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-        let (answer, _) = Answer::parse(reply.as_bytes()).unwrap().unwrap();
+        let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let (answer, _) = Answer::parse(response.as_bytes()).unwrap().unwrap();
         self.client.answer(&answer, &mut self.shared);
         self.client.state()
     }
 
-    /// Takes all the output: the status line of the last reply and the state after it.
+    /// Takes all the output: the status line of the last response and the state after it.
     fn take(&mut self) -> (String, State) {
         let out = String::from_utf8(self.client.output().to_vec()).unwrap();
         self.client.take_output(out.len(), &mut self.shared);
@@ -59,19 +59,19 @@ fn persistent_connection_goes_round() {
     for _ in 0..2 {
         assert_eq!(bench.receive("G"), State::Head);
         assert_eq!(bench.receive(&GET[1..]), State::Ready(Kind::Read));
-        assert_eq!(bench.answer("x"), State::Replying);
+        assert_eq!(bench.answer("x"), State::Responding);
         assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), State::Idle));
         assert_eq!(bench.receive(POST), State::Body);
         assert_eq!(bench.receive("abc"), State::Ready(Kind::Write));
         assert!(bench.client.request().ends_with(b"\r\n\r\nabc"));
-        assert_eq!(bench.answer("y"), State::Replying);
+        assert_eq!(bench.answer("y"), State::Responding);
         assert_eq!(bench.take().1, State::Idle);
         assert_eq!(bench.client.held(), (0, 0));
     }
 }
 
 #[test]
-fn pipelined_request_waits_for_the_reply_before_it() {
+fn pipelined_request_waits_for_the_response_before_it() {
     let mut bench = bench();
     assert_eq!(bench.receive(&format!("{GET}{POST}ab")), State::Ready(Kind::Read));
     assert!(!bench.client.wants_input());
@@ -81,13 +81,13 @@ fn pipelined_request_waits_for_the_reply_before_it() {
 }
 
 #[test]
-fn reply_is_taken_in_pieces() {
+fn response_is_taken_in_pieces() {
     let mut bench = bench();
     bench.receive(GET);
     bench.answer("x");
     let length = bench.client.output().len();
     bench.client.take_output(length - 1, &mut bench.shared);
-    assert_eq!(bench.client.state(), State::Replying);
+    assert_eq!(bench.client.state(), State::Responding);
     assert_eq!(bench.client.output(), b"x");
     bench.client.take_output(1, &mut bench.shared);
     assert_eq!(bench.client.state(), State::Idle);
@@ -96,7 +96,7 @@ fn reply_is_taken_in_pieces() {
 #[test]
 fn refusal_is_readable_before_the_close() {
     let mut bench = bench();
-    assert_eq!(bench.receive("nonsense\r\n"), State::Replying);
+    assert_eq!(bench.receive("nonsense\r\n"), State::Responding);
     assert!(bench.client.output().ends_with(b",\"status\":400}"));
     assert_eq!(bench.take(), ("HTTP/1.1 400 Bad Request".to_owned(), State::Lingering));
     assert_eq!(bench.receive("more"), State::Lingering);
@@ -124,7 +124,7 @@ fn late_requests_get_408_and_silence_gets_nothing() {
     for begun in ["G", POST] {
         let mut bench = bench();
         bench.receive(begun);
-        assert_eq!(bench.expire(), State::Replying);
+        assert_eq!(bench.expire(), State::Responding);
         assert_eq!(bench.take(), ("HTTP/1.1 408 Request Timeout".to_owned(), State::Lingering));
         assert_eq!(bench.expire(), State::Closed);
     }
@@ -150,7 +150,7 @@ fn waiting_too_long_is_503() {
     let mut bench = bench();
     bench.receive(GET);
     bench.client.queue(&bench.shared);
-    assert_eq!(bench.expire(), State::Replying);
+    assert_eq!(bench.expire(), State::Responding);
     assert!(String::from_utf8_lossy(bench.client.output()).contains("\r\nRetry-After: 1\r\n"));
     assert_eq!(bench.take().0, "HTTP/1.1 503 Service Unavailable");
 }
@@ -161,13 +161,13 @@ fn answer_that_never_comes_is_503() {
     bench.receive(GET);
     bench.client.queue(&bench.shared);
     bench.client.go_inside(&bench.shared);
-    assert_eq!(bench.expire(), State::Replying);
+    assert_eq!(bench.expire(), State::Responding);
     assert!(bench.client.output().ends_with(b"unknown.\",\"status\":503}"));
     assert_eq!(bench.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), State::Lingering));
 }
 
 #[test]
-fn half_closed_client_still_gets_its_reply() {
+fn half_closed_client_still_gets_its_response() {
     let mut bench = bench();
     bench.receive(GET);
     bench.client.end(&mut bench.shared);
@@ -207,7 +207,7 @@ fn idle_client_has_a_last_call() {
 }
 
 #[test]
-fn continue_comes_before_the_reply() {
+fn continue_comes_before_the_response() {
     let mut bench = bench();
     let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
     assert_eq!(bench.receive(head), State::Body);

@@ -7,14 +7,14 @@ use crate::gate::lane::Ticket;
 use crate::gate::wire::answer::Malformed;
 use crate::gate::wire::head::Kind;
 use crate::gate::{Gate, MAX_HELD};
-use crate::http::error::{ApiError, Code};
+use crate::http::{ApiError, Code};
 
 impl Gate {
     /// Sends waiting requests down the lanes, as far as those have room.
     pub(in crate::gate) fn dispatch(&mut self) {
         for kind in [Kind::Read, Kind::Write] {
-            // Replies that nobody takes hold up the requests that would make more of them.
-            while self.held.replies <= MAX_HELD {
+            // Responses that nobody takes hold up the requests that would make more of them.
+            while self.held.responses <= MAX_HELD {
                 let free = self.lanes.iter_mut().filter(|lane| lane.address.kind == kind && lane.has_room());
                 let Some(lane) = free.min_by_key(|lane| lane.load()) else { break };
                 let queue = match kind {
@@ -190,9 +190,9 @@ mod tests {
             lane.write_all(garbage).unwrap();
             drop(lane);
             for client in [first, second] {
-                let reply = all(client);
-                assert!(reply.starts_with("HTTP/1.1 503 "), "{reply}");
-                assert!(reply.ends_with("\"code\":\"overloaded\",\"message\":\"The service has more requests than it can take; try again in a moment.\",\"status\":503}"), "{reply}");
+                let response = all(client);
+                assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
+                assert!(response.ends_with("\"code\":\"overloaded\",\"message\":\"The service has more requests than it can take; try again in a moment.\",\"status\":503}"), "{response}");
             }
             let third = bench.ask("/third");
             let (mut lane, _) = bench.lane.accept().unwrap();
@@ -223,10 +223,10 @@ mod tests {
         let client = bench.ask("/x");
         request(&mut lane);
         lane.write_all(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n").unwrap();
-        let reply = all(client);
+        let response = all(client);
         assert!(
-            reply.starts_with("HTTP/1.1 500 ") && reply.contains("\"code\":\"internal_error\""),
-            "{reply}"
+            response.starts_with("HTTP/1.1 500 ") && response.contains("\"code\":\"internal_error\""),
+            "{response}"
         );
         bench.stop();
     }
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn client_who_resets_the_connection_before_the_reply_holds_up_nobody() {
+    fn client_who_resets_the_connection_before_the_response_holds_up_nobody() {
         let bench = bench(64);
         let (mut lane, _) = bench.lane.accept().unwrap();
         let mut client = TcpStream::connect(bench.address).unwrap();

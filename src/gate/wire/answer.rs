@@ -1,31 +1,31 @@
-//! Replies: what comes out of a lane, and what the client gets.
+//! Responses: what comes out of a lane, and what the client gets.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::gate::wire::exchange::Exchange;
-use crate::http::message::{write_decimal, write_status_line};
+use crate::http::response::{write_decimal, write_status_line};
 
-/// The most header fields of a lane's reply.
+/// The most header fields of a lane's response.
 const MAX_HEADERS: usize = 16;
-/// Room for the head of a reply.
+/// Room for the head of a response.
 const HEAD_ROOM: usize = 640;
 
-/// A whole reply of a lane, still in the lane's buffer.
+/// A whole response of a lane, still in the lane's buffer.
 pub struct Answer<'a> {
     pub status: u16,
     headers: [httparse::Header<'a>; MAX_HEADERS],
     pub body: &'a [u8],
 }
 
-/// The bytes are no reply.
+/// The bytes are no response.
 #[derive(Debug, PartialEq)]
 pub struct Malformed;
 
 impl<'a> Answer<'a> {
-    /// Reads the reply at the start of `bytes`, and says how long it is; `None` while it is not whole.
+    /// Reads the response at the start of `bytes`, and says how long it is; `None` while it is not whole.
     ///
     /// # Errors
-    /// Where the bytes are no reply framed by Content-Length.
+    /// Where the bytes are no response framed by Content-Length.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut response = httparse::Response::new(&mut headers);
@@ -53,7 +53,7 @@ impl<'a> Answer<'a> {
         self.status >= 400 && self.body.is_empty()
     }
 
-    /// Writes the reply as the client gets it.
+    /// Writes the response as the client gets it.
     pub fn write_to(&self, exchange: &Exchange, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
         out.reserve(HEAD_ROOM + self.body.len());
         write_status_line(out, self.status);
@@ -92,7 +92,7 @@ fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The header fields that every reply has, made once a second.
+/// The header fields that every response has, made once a second.
 pub struct GeneralFields {
     block: Vec<u8>,
     second: u64,
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn reply_is_taken_only_whole() {
+    fn response_is_taken_only_whole() {
         let end = REPLY.len() - 4;
         for length in 0..end {
             assert!(Answer::parse(&REPLY[..length]).unwrap().is_none(), "{length}");

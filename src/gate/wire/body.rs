@@ -1,7 +1,7 @@
 //! The body's framing (RFC 9112, sections 6 and 7): by Content-Length, or chunked.
 
 use crate::gate::wire::request_line::bad_request;
-use crate::http::error::{ApiError, Code};
+use crate::http::{ApiError, Code};
 
 /// The largest body, in bytes (413 beyond).
 pub const MAX_BODY: usize = 64 * 1024;

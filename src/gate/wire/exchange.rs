@@ -1,4 +1,4 @@
-//! One request and its reply, as far as the gate must remember them.
+//! One request and its response, as far as the gate must remember them.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::gate::wire::request_id::RequestId;
 /// Under which name the access log's lines are chosen with `RUST_LOG`.
 const ACCESS_LOG: &str = "petstore::access";
 
-/// The request under way, as far as its reply and its log line need it.
+/// The request under way, as far as its response and its log line need it.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub id: RequestId,

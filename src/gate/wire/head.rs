@@ -3,7 +3,7 @@
 use crate::gate::wire::body::{Body, Chunked, MAX_BODY};
 use crate::gate::wire::request_id::RequestId;
 use crate::gate::wire::request_line::{RequestLine, bad_request, is_authority};
-use crate::http::error::{ApiError, Code};
+use crate::http::{ApiError, Code};
 
 /// The largest head, in bytes (431 beyond).
 pub const MAX_HEAD: usize = 16 * 1024;
@@ -44,7 +44,7 @@ const PASSED_ON: [&str; 3] = ["Authorization", "Content-Type", "Content-Encoding
 
 impl Head {
     /// Reads a whole head, and writes it to `out` for the lane. `made_id` identifies the request where
-    /// the client does not. Where this fails, what was understood still counts: the reply carries the
+    /// the client does not. Where this fails, what was understood still counts: the response carries the
     /// client's identifier, and answers HEAD without a body.
     pub fn parse(
         line: &RequestLine,

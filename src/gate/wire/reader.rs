@@ -4,7 +4,7 @@
 use crate::gate::wire::head::{Head, MAX_HEAD, MAX_HEADERS};
 use crate::gate::wire::request_id::RequestIds;
 use crate::gate::wire::request_line::{MAX_TARGET, RequestLine, bad_request, is_target_too_long};
-use crate::http::error::{ApiError, Code};
+use crate::http::{ApiError, Code};
 
 /// Where the reader stands with the request.
 #[derive(Debug)]

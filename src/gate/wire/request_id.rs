@@ -1,4 +1,4 @@
-//! The identifier of a request, which stands in its reply and in the log.
+//! The identifier of a request, which stands in its response and in the log.
 
 /// The longest identifier that is taken from a client.
 const MAX_LENGTH: usize = 64;

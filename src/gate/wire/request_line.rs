@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::http::error::{ApiError, Code};
+use crate::http::{ApiError, Code};
 
 /// The longest target, in bytes (414 beyond).
 pub const MAX_TARGET: usize = 8 * 1024;

@@ -1,37 +1,12 @@
-//! The request and the reply as handlers see them; plain data, without a socket or an HTTP crate.
+//! What a handler answers, and how it is printed.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-/// A whole request, as a worker got it.
-#[derive(Debug)]
-pub struct Request<'a> {
-    /// Case-sensitive, such as `GET` (RFC 9110, section 9.1).
-    pub method: &'a str,
-    /// Path and query as sent, such as `/v1/pets?limit=5`; `*` for a server-wide OPTIONS.
-    pub target: &'a str,
-    /// Name and value of the few header fields that the gate passes on.
-    pub headers: Vec<(&'a str, &'a str)>,
-    /// The body without any transfer coding.
-    pub body: &'a [u8],
-}
-
-impl<'a> Request<'a> {
-    /// Every value of a header field, in the order sent; names are case-insensitive.
-    pub fn header_values(&self, name: &str) -> impl Iterator<Item = &'a str> {
-        self.headers.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
-    }
-
-    /// The identifier that stands in the reply and in the log.
-    pub fn id(&self) -> &'a str {
-        self.header_values("X-Request-Id").next().unwrap_or("-")
-    }
-}
-
 /// What a handler answers. General header fields (Date, Server, …) are the gate's.
 #[derive(Clone, Debug, Default)]
-pub struct Reply {
+pub struct Response {
     /// The HTTP status.
     pub status: u16,
     /// Header fields besides Content-Length.
@@ -40,8 +15,8 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-impl Reply {
-    /// A reply with `value` as its JSON body.
+impl Response {
+    /// A response with `value` as its JSON body.
     pub fn json(status: u16, value: &impl Serialize) -> Self {
         let mut body = Vec::with_capacity(256);
         // Writing plain structs to memory cannot fail: no maps with odd keys, no I/O.
@@ -49,7 +24,7 @@ impl Reply {
         Self::json_bytes(status, body)
     }
 
-    /// A reply whose JSON body is already written.
+    /// A response whose JSON body is already written.
     pub fn json_bytes(status: u16, body: Vec<u8>) -> Self {
         Self { status, headers: vec![("Content-Type", "application/json".into())], body }
     }
@@ -60,7 +35,7 @@ impl Reply {
         self
     }
 
-    /// Writes the reply as an HTTP/1.1 message, framed by Content-Length (none with 204).
+    /// Writes the response as an HTTP/1.1 message, framed by Content-Length (none with 204).
     pub fn write_to(&self, out: &mut Vec<u8>) {
         write_status_line(out, self.status);
         for (name, value) in &self.headers {
@@ -125,9 +100,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reply_is_framed_by_content_length() {
+    fn response_is_framed_by_content_length() {
         let mut out = Vec::new();
-        Reply::json(200, &[1, 2]).header("Location", "/v1/pets/1").write_to(&mut out);
+        Response::json(200, &[1, 2]).header("Location", "/v1/pets/1").write_to(&mut out);
         let text = String::from_utf8(out).unwrap();
         assert_eq!(
             text,
@@ -138,7 +113,7 @@ mod tests {
     #[test]
     fn no_content_has_no_content_length() {
         let mut out = Vec::new();
-        Reply { status: 204, ..Reply::default() }.write_to(&mut out);
+        Response { status: 204, ..Response::default() }.write_to(&mut out);
         assert_eq!(out, b"HTTP/1.1 204 No Content\r\n\r\n");
     }
 

@@ -1,0 +1,26 @@
+//! A whole request, as handlers see it.
+
+/// A whole request, as a worker got it.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Case-sensitive, such as `GET` (RFC 9110, section 9.1).
+    pub method: &'a str,
+    /// Path and query as sent, such as `/v1/pets?limit=5`; `*` for a server-wide OPTIONS.
+    pub target: &'a str,
+    /// Name and value of the few header fields that the gate passes on.
+    pub headers: Vec<(&'a str, &'a str)>,
+    /// The body without any transfer coding.
+    pub body: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    /// Every value of a header field, in the order sent; names are case-insensitive.
+    pub fn header_values(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.headers.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
+    }
+
+    /// The identifier that stands in the response and in the log.
+    pub fn id(&self) -> &'a str {
+        self.header_values("X-Request-Id").next().unwrap_or("-")
+    }
+}
