@@ -4,12 +4,10 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer than anything here takes on the slowest machine; a test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::wait::PATIENCE;
 
 /// A reply that keeps the promises of all replies.
 #[derive(Clone)]
@@ -55,6 +53,14 @@ impl Reply {
     }
 }
 
+/// A socket on which nothing waits for ever.
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
 /// One connection.
 pub struct Connection {
     stream: TcpStream,
@@ -63,9 +69,7 @@ pub struct Connection {
 
 impl Connection {
     pub fn open(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let stream = connect(address);
         stream.set_nodelay(true).unwrap();
         Self { stream, received: Vec::new() }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::client::{Connection, get};
 use crate::harness::Folder;
+use crate::wait::wait_until;
 
 struct Service {
     server: petstore::Server,
@@ -46,10 +47,8 @@ fn dripping_client_gains_nothing() {
     let address = service.server.address();
     let mut dripping = Connection::open(address);
     dripping.send("GET /");
-    // Ends when the server has closed; each byte comes well within the deadline.
-    while dripping.is_taken("x") {
-        std::thread::sleep(SHORT / 30);
-    }
+    // Each byte comes well within the deadline.
+    wait_until("the server to close on a dripping client", || !dripping.is_taken("x"));
 }
 
 #[test]
@@ -79,7 +78,5 @@ fn client_that_takes_no_reply_is_given_up_and_holds_up_nobody() {
         filler.get("/v1/pets/1", "k").expect(200);
     }
     // The server gives up, which its socket tells: what it has not read comes back as a reset.
-    while deaf.is_taken("x") {
-        std::thread::sleep(SHORT / 30);
-    }
+    wait_until("the server to give up a deaf client", || !deaf.is_taken("x"));
 }

@@ -2,16 +2,17 @@
 //! the program; that of the machine rests on SQLite's `synchronous=FULL`, which is checked by its word.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Mutex;
 
-use crate::client::{Connection, post};
+use crate::client::{Connection, connect, post};
 use crate::harness::{KEY, Server};
+use crate::wait::wait_until;
 
 /// Creates animals until the server is gone; remembers each that was acknowledged.
-fn create_until_killed(server: &Server, thread: usize, acknowledged: &Mutex<BTreeMap<i64, String>>) {
-    let stream = std::net::TcpStream::connect(server.address).unwrap();
+fn create_until_killed(address: SocketAddr, thread: usize, acknowledged: &Mutex<BTreeMap<i64, String>>) {
+    let mut stream = connect(address);
     let mut reader = std::io::BufReader::new(stream.try_clone().unwrap());
-    let mut stream = stream;
     for i in 0.. {
         let name = format!("{thread}-{i}");
         let body = format!(r#"{{"name":"{name}","categoryId":{i}}}"#);
@@ -53,17 +54,19 @@ fn acknowledged_animals_survive_a_kill() {
     let mut server = Server::start();
     let acknowledged = Mutex::new(BTreeMap::new());
     for round in 1..=3 {
-        std::thread::scope(|scope| {
+        let folder = std::thread::scope(|scope| {
+            // Lives in here, so that a failure ends the server, and with it the threads.
+            let server = server;
+            let address = server.address;
             for thread in 0..16 {
-                let (server, acknowledged) = (&server, &acknowledged);
-                scope.spawn(move || create_until_killed(server, round * 100 + thread, acknowledged));
+                let acknowledged = &acknowledged;
+                scope.spawn(move || create_until_killed(address, round * 100 + thread, acknowledged));
             }
-            while acknowledged.lock().unwrap().len() < round * 500 {
-                std::thread::yield_now();
-            }
-            server.signal("KILL");
+            let enough = || acknowledged.lock().unwrap().len() >= round * 500;
+            wait_until("500 more animals to be acknowledged", enough);
+            server.kill()
         });
-        server = Server::start_in(server.kill(), |command| command);
+        server = Server::start_in(folder, |command| command);
         let database = rusqlite::Connection::open(server.folder.database()).unwrap();
         let check: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(check, "ok");
@@ -96,9 +99,10 @@ fn full_disk_is_503_and_passes() {
     }
     connection.get("/v1/pets/1", KEY).expect(200);
     // As long as the least still fits, the writer is rightly called healthy.
-    while connection.get("/healthz", "").status == 200 {
+    wait_until("/healthz to tell of the full disk", || {
         connection.post("/v1/pets", KEY, &large).expect(503);
-    }
+        connection.get("/healthz", "").status == 503
+    });
     limit_file_size(server.pid(), "unlimited");
     connection.post("/v1/pets", KEY, r#"{"name":"after","categoryId":1}"#).expect(201);
     connection.get("/healthz", "").expect(200);

@@ -3,11 +3,12 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
 use crate::client::{Connection, Reply};
+use crate::wait::wait_until;
 
 /// The key that most tests use; given by the environment.
 pub const KEY: &str = "test-key";
@@ -43,23 +44,79 @@ impl Drop for Folder {
 /// The executable, with an environment that says nothing.
 pub fn petstore(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_petstore"));
-    command.args(words).env_clear().env("TMPDIR", std::env::temp_dir()).stdin(Stdio::null());
+    command.args(words).env_clear().env("TMPDIR", std::env::temp_dir());
     command
 }
 
 /// Runs it to its end.
+#[track_caller]
 pub fn run(words: &[&str], database: &Path) -> Output {
-    petstore(words).env("PETSTORE_DATABASE", database).output().unwrap()
+    output(petstore(words).env("PETSTORE_DATABASE", database))
+}
+
+/// Runs a command to its end.
+#[track_caller]
+pub fn output(command: &mut Command) -> Output {
+    let mut process = Process::start(command);
+    let printed = keep(process.child.stdout.take().unwrap(), "out");
+    let logged = keep(process.child.stderr.take().unwrap(), "log");
+    let status = process.ended();
+    Output { status, stdout: printed.join().unwrap(), stderr: logged.join().unwrap() }
+}
+
+/// A process that does not outlive its test.
+struct Process {
+    child: Child,
+    name: String,
+}
+
+impl Process {
+    fn start(command: &mut Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self { child: command.spawn().unwrap(), name: format!("{command:?}") }
+    }
+
+    /// The first line that it prints, and the pipe with the rest.
+    #[track_caller]
+    fn first_line(&mut self) -> (String, BufReader<ChildStdout>) {
+        let mut out = BufReader::new(self.child.stdout.take().unwrap());
+        let reader = std::thread::spawn(move || {
+            let mut line = String::new();
+            out.read_line(&mut line).unwrap();
+            (line, out)
+        });
+        wait_until(&format!("the first line of {}", self.name), || reader.is_finished());
+        reader.join().unwrap()
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    fn ended(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until(&format!("the end of {}", self.name), || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// A running server.
 pub struct Server {
     pub address: SocketAddr,
+    /// Before the folder, as fields are dropped in this order.
+    process: Process,
     pub folder: Folder,
-    child: Child,
     /// What it printed after the first line, and what it logged, once it has ended.
-    printed: Option<JoinHandle<String>>,
-    logged: Option<JoinHandle<String>>,
+    printed: Option<JoinHandle<Vec<u8>>>,
+    logged: Option<JoinHandle<Vec<u8>>>,
 }
 
 impl Server {
@@ -78,17 +135,15 @@ impl Server {
         let mut command = petstore(&["serve", "--listen", "127.0.0.1:0"]);
         command.env("PETSTORE_API_KEY", KEY).env("PETSTORE_DATABASE", folder.database());
         change(&mut command);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        let logged = keep(BufReader::new(child.stderr.take().unwrap()), "log");
+        let mut process = Process::start(&mut command);
+        let logged = keep(process.child.stderr.take().unwrap(), "log");
+        let (line, out) = process.first_line();
         let Some(address) = line.trim_end().strip_prefix("petstore listening on http://") else {
-            let _ = child.kill();
-            panic!("did not start: {line:?} {}", logged.join().unwrap());
+            drop(process);
+            panic!("did not start: {line:?} {}", text(logged));
         };
         let address = address.parse().unwrap();
-        Self { address, folder, child, printed: Some(keep(out, "out")), logged: Some(logged) }
+        Self { address, process, folder, printed: Some(keep(out, "out")), logged: Some(logged) }
     }
 
     pub fn connect(&self) -> Connection {
@@ -117,7 +172,7 @@ impl Server {
 
     /// What `ps` and `kill` call it.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.child.id()
     }
 
     pub fn signal(&self, name: &str) {
@@ -126,20 +181,21 @@ impl Server {
     }
 
     /// Waits for its end: how it ended, and what it had printed and logged.
+    #[track_caller]
     pub fn ended(&mut self) -> (ExitStatus, String, String) {
-        let status = self.child.wait().unwrap();
-        let text = |thread: &mut Option<JoinHandle<String>>| thread.take().unwrap().join().unwrap();
-        (status, text(&mut self.printed), text(&mut self.logged))
+        let status = self.process.ended();
+        (status, text(self.printed.take().unwrap()), text(self.logged.take().unwrap()))
     }
 
     /// Kills it, and hands out its folder.
     pub fn kill(mut self) -> Folder {
-        self.child.kill().unwrap();
+        self.process.child.kill().unwrap();
         self.ended();
-        std::mem::replace(&mut self.folder, Folder::new())
+        self.folder
     }
 
     /// Ends it with SIGTERM, and returns what it had logged.
+    #[track_caller]
     pub fn stop(mut self) -> String {
         self.signal("TERM");
         let (status, _, logged) = self.ended();
@@ -148,20 +204,17 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Reads a pipe to its end, and repeats it for whoever reads a failed test.
+fn keep(mut pipe: impl Read + Send + 'static, what: &'static str) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).lines().for_each(|line| eprintln!("[petstore {what}] {line}"));
+        bytes
+    })
 }
 
-/// Reads a pipe to its end, and repeats it for whoever reads a failed test.
-fn keep(mut pipe: impl Read + Send + 'static, what: &'static str) -> JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut text = Vec::new();
-        let _ = pipe.read_to_end(&mut text);
-        let text = String::from_utf8_lossy(&text).into_owned();
-        text.lines().for_each(|line| eprintln!("[petstore {what}] {line}"));
-        text
-    })
+/// What a pipe that was kept had said.
+fn text(kept: JoinHandle<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&kept.join().unwrap()).into_owned()
 }

@@ -1,8 +1,8 @@
 //! `petstore key …` on a running server, and the key of the first start.
 
-use std::process::Output;
+use std::process::{Command, Output};
 
-use crate::harness::{Folder, Server, run};
+use crate::harness::{Folder, Server, output, run};
 
 fn key(server: &Server, words: &[&str]) -> String {
     let words = [&["key"][..], words].concat();
@@ -96,7 +96,7 @@ fn first_start_makes_a_key_and_shows_a_line_that_works() {
     let server = Server::start_in(folder, |command| command.env_remove("PETSTORE_API_KEY"));
     let line = printed.lines().map(str::trim).find(|line| line.starts_with("curl ")).unwrap();
     let pasted = replace_port(line, server.address.port());
-    let output = std::process::Command::new("sh").args(["-c", &format!("{pasted} -s")]).output().unwrap();
+    let output = output(Command::new("sh").args(["-c", &format!("{pasted} -s")]));
     assert_eq!(output.stdout, br#"{"id":1,"name":"Rex","categoryId":1}"#, "{pasted}");
 }
 

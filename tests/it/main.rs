@@ -3,6 +3,7 @@
 
 mod client;
 mod harness;
+mod wait;
 
 mod authentication;
 mod deadlines;

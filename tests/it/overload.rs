@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::client::Connection;
 use crate::harness::{KEY, Server};
+use crate::wait::wait_until;
 
 #[test]
 fn one_connection_too_many_is_503_and_room_comes_back() {
@@ -56,7 +57,7 @@ fn few_descriptors_are_enough_and_never_deafen() {
     let crowd: Vec<Connection> = (0..200).map(|_| server.connect()).collect();
     drop(crowd);
     // The server learns of their leaving bit by bit.
-    while server.get("/v1/pets").status == 503 {}
+    wait_until("room after the crowd has left", || server.get("/v1/pets").status != 503);
     server.create(r#"{"name":"x","categoryId":1}"#).expect(201);
 }
 

@@ -4,18 +4,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::client::{Connection, get, post};
 use crate::harness::{KEY, Server};
+use crate::wait::wait_until;
 
 #[test]
 fn begun_requests_are_answered_under_load() {
     for signal in ["TERM", "INT"] {
-        let mut server = Server::start();
         let answered = AtomicUsize::new(0);
         let ending = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            // Lives in here, so that a failure ends the server, and with it the threads.
+            let mut server = Server::start();
+            let address = server.address;
             for i in 0..16 {
-                let (server, answered, ending) = (&server, &answered, &ending);
+                let (answered, ending) = (&answered, &ending);
                 scope.spawn(move || {
-                    let mut connection = server.connect();
+                    let mut connection = Connection::open(address);
                     let request = match i % 2 {
                         0 => post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#),
                         _ => get("/v1/pets", KEY),
@@ -36,13 +39,11 @@ fn begun_requests_are_answered_under_load() {
                     }
                 });
             }
-            while answered.load(Ordering::SeqCst) < 500 {
-                std::thread::yield_now();
-            }
+            wait_until("500 replies", || answered.load(Ordering::SeqCst) >= 500);
             ending.store(true, Ordering::SeqCst);
             server.signal(signal);
+            assert!(server.ended().0.success());
         });
-        assert!(server.ended().0.success());
     }
 }
 

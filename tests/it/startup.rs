@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
-use crate::harness::{Folder, Server, petstore, run};
+use crate::harness::{Folder, Server, output, petstore, run};
 
 #[track_caller]
 fn expect_refusal(output: Output, code: i32, said: &str) {
@@ -72,9 +72,9 @@ fn wrong_words_are_refused() {
 fn unusable_api_key_is_refused_and_not_repeated() {
     let folder = Folder::new();
     for key in ["", "two words", "p\u{e4}ss"] {
-        let output =
-            petstore(&[]).env("PETSTORE_API_KEY", key).env("PETSTORE_DATABASE", folder.database()).output();
-        let output = output.unwrap();
+        let mut command = petstore(&[]);
+        command.env("PETSTORE_API_KEY", key).env("PETSTORE_DATABASE", folder.database());
+        let output = output(&mut command);
         assert!(key.is_empty() || !String::from_utf8_lossy(&output.stderr).contains(key));
         expect_refusal(output, 1, "PETSTORE_API_KEY");
     }
@@ -82,13 +82,11 @@ fn unusable_api_key_is_refused_and_not_repeated() {
 
 #[test]
 fn help_and_version_are_printed() {
-    let output = petstore(&["--help"]).output().unwrap();
-    assert!(
-        output.status.success() && String::from_utf8(output.stdout).unwrap().contains("--max-connections")
-    );
-    let output = petstore(&["--version"]).output().unwrap();
+    let help = output(&mut petstore(&["--help"]));
+    assert!(help.status.success() && String::from_utf8(help.stdout).unwrap().contains("--max-connections"));
+    let version = output(&mut petstore(&["--version"]));
     assert_eq!(
-        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(version.stdout).unwrap(),
         concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n")
     );
 }
