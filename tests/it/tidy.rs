@@ -33,16 +33,23 @@ fn readme_names_every_operation() {
     }
 }
 
+/// Words that stand in some rooms only; a room is a file or a folder.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("rusqlite", &["src/store"]),
+    // With the colons, as comments elsewhere speak of it.
+    ("tiny_http::", &["src/worker/"]),
+    ("mio::", &["src/gate"]),
+];
+
 #[test]
 fn rooms_keep_to_themselves() {
-    for (word, room) in [("rusqlite", "src/store/"), ("tiny_http::", "src/worker/"), ("mio::", "src/gate/")] {
-        for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
-            let names_it = std::fs::read_to_string(&file).unwrap().contains(word);
-            assert!(
-                !names_it || file.to_string_lossy().contains(room),
-                "{word} stands in {}",
-                file.display()
-            );
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for file in sources(&root.join("src")) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let file = file.strip_prefix(root).unwrap();
+        for (word, rooms) in ROOMS {
+            let at_home = rooms.iter().any(|room| file.starts_with(room));
+            assert!(at_home || !text.contains(word), "{word} stands in {}", file.display());
         }
     }
 }
