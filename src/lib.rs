@@ -28,16 +28,17 @@ mod http;
 mod gate;
 mod worker;
 
-mod pulse;
 mod service;
 
 mod api;
+mod json;
 mod model;
 
 mod keys;
 mod store;
 
 pub use config::{Config, Deadlines, SETTINGS, Setting};
+pub use http::limits::{LIMITS, Limit};
 pub use keys::{KeyInfo, KeyRing};
 pub use server::{Server, Stopper};
 

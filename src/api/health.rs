@@ -1,17 +1,30 @@
-//! `GET /healthz`: whether the service can do its work.
+//! `GET /healthz` and `GET /readyz`: whether the process answers, and whether the service can do its work.
+//! Both pass a lane for reading and the lane for writing, as ordinary requests do.
 
-use crate::api::Context;
-use crate::http::ApiError;
-use crate::http::{Request, Response};
-use crate::service::router::Target;
-use crate::store::{Page, StoreError};
+use std::ops::ControlFlow;
 
-/// Answers `{"status":"ok"}` when a read and the writer answer, else 503.
-pub fn check(context: &mut Context, _: &Request, _: &Target) -> Result<Response, ApiError> {
-    let any = Page { limit: 1, status: None, after: i64::MIN };
-    context.store.visit_pets(&any, |_| std::ops::ControlFlow::Break(()))?;
-    if !context.pulse.is_felt() {
-        return Err(StoreError::Unavailable("the writer does not answer".to_owned()).into());
-    }
-    Ok(Response::json_bytes(200, br#"{"status":"ok"}"#.to_vec()))
+use crate::api::operation::{Handler, Operation};
+use crate::api::{Reading, Writing};
+use crate::http::{ApiError, Response};
+use crate::store::PetQuery;
+
+pub const OPERATIONS: &[Operation] = &[
+    Operation::new("/healthz", "checkHealth", Handler::Check { read: |_| Ok(()), write: is_alive }),
+    Operation::new("/readyz", "checkReadiness", Handler::Check { read: can_read, write: can_write }),
+];
+
+/// Liveness: that this is called at all is the answer.
+fn is_alive(_: &mut Writing) -> Result<Response, ApiError> {
+    Ok(Response::json_bytes(200, br#"{"status":"ok"}"#))
+}
+
+fn can_read(reading: &mut Reading) -> Result<(), ApiError> {
+    let any = PetQuery { limit: 1, status: None, after: None };
+    Ok(reading.store.visit_pets(&any, |_| ControlFlow::Break(()))?)
+}
+
+/// Readiness: 503 as soon as a batch has failed, and 200 only after a write has worked.
+fn can_write(writing: &mut Writing) -> Result<Response, ApiError> {
+    writing.takes_writes()?;
+    Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))
 }

@@ -1,31 +1,79 @@
-//! What each operation takes, checks and answers: one file a resource, handlers as plain functions.
-//! Knows the store's use cases, and nothing of sockets or SQL.
+//! What each operation takes, checks and answers: one file a resource, which owns its rows of the table of
+//! operations. Knows the store's use cases, and nothing of sockets or SQL.
+//!
+//! To add a resource, write its file, and name its rows in [`TABLES`].
 
-pub mod health;
+mod call;
+mod health;
 mod list_cache;
-pub mod orders;
-pub mod pets;
+mod operation;
+mod orders;
+mod paging;
+mod parameter;
+mod pets;
 
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::http::{ApiError, Code};
-use crate::pulse::Pulse;
-use crate::store::{Store, StoreError};
+use crate::json::Invalid;
+use crate::store::{Reader, StoreError, Writer};
 
-/// What a handler works with.
-pub struct Context {
-    /// The worker's own connection.
-    pub store: Store,
-    /// Asks the writer whether it is there.
-    pub pulse: Arc<Pulse>,
+pub use call::Call;
+pub use operation::{Handler, Operation, Staged};
+
+/// The rows of every resource.
+pub const TABLES: &[&[Operation]] = &[pets::OPERATIONS, orders::OPERATIONS, health::OPERATIONS];
+
+/// What a handler that reads works with.
+pub struct Reading {
+    pub store: Reader,
     /// Lists that need not be made again.
-    lists: list_cache::Lists,
+    lists: list_cache::ListCache,
 }
 
-impl Context {
-    /// What a worker with this connection needs.
-    pub fn new(store: Store, pulse: Arc<Pulse>) -> Self {
-        Self { store, pulse, lists: list_cache::Lists::default() }
+impl Reading {
+    /// What a worker that reads needs.
+    pub fn new(store: Reader) -> Self {
+        Self { store, lists: list_cache::ListCache::default() }
+    }
+}
+
+/// What a handler that writes works with.
+pub struct Writing {
+    pub store: Writer,
+    /// When it was last seen whether the store takes writes, and what was seen.
+    verdict: Option<(Instant, Result<(), StoreError>)>,
+}
+
+/// How long a verdict holds, so that a flood of questions costs the writer nothing.
+const VERDICT_HOLDS: Duration = Duration::from_millis(100);
+
+impl Writing {
+    /// What the worker that writes needs.
+    pub fn new(store: Writer) -> Self {
+        Self { store, verdict: None }
+    }
+
+    /// A batch failed, so that an earlier yes holds no longer.
+    pub fn failed(&mut self, error: StoreError) {
+        self.verdict = Some((Instant::now(), Err(error)));
+    }
+
+    /// A batch was written, so that an earlier no holds no longer.
+    pub fn succeeded(&mut self) {
+        self.verdict.take_if(|(_, verdict)| verdict.is_err());
+    }
+
+    /// Whether the store takes writes, as just seen or seen a moment ago. Only between batches.
+    fn takes_writes(&mut self) -> Result<(), StoreError> {
+        match &self.verdict {
+            Some((at, verdict)) if at.elapsed() < VERDICT_HOLDS => verdict.clone(),
+            _ => {
+                let verdict = self.store.probe();
+                self.verdict = Some((Instant::now(), verdict.clone()));
+                verdict
+            }
+        }
     }
 }
 
@@ -36,5 +84,18 @@ impl From<StoreError> for ApiError {
             StoreError::Unavailable(detail) => ApiError::new(Code::StorageUnavailable).detail(detail),
             StoreError::Internal(detail) => ApiError::new(Code::Internal).detail(detail),
         }
+    }
+}
+
+/// The one place where a body that cannot be read becomes a failure of the interface.
+impl From<Invalid> for ApiError {
+    fn from(invalid: Invalid) -> Self {
+        let (code, message) = match invalid {
+            Invalid::Json(message) => (Code::InvalidJson, message),
+            Invalid::Missing(message) => (Code::MissingMember, message),
+            Invalid::Member(message) => (Code::InvalidMember, message),
+            Invalid::Duplicate(message) => (Code::DuplicateMember, message),
+        };
+        ApiError::with_message(code, message)
     }
 }

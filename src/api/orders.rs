@@ -1,12 +1,16 @@
 //! `GET /v1/store/orders`: referred to by the specification, and not described by it.
 
-use crate::api::Context;
-use crate::http::{ApiError, Code};
-use crate::http::{Request, Response};
-use crate::service::router::Target;
+use crate::api::operation::{Handler, Operation, Stability};
+use crate::api::{Call, Reading};
+use crate::http::{ApiError, Code, Response};
+
+pub const OPERATIONS: &[Operation] = &[Operation {
+    stability: Some(Stability::Experimental),
+    ..Operation::new("/v1/store/orders", "listOrders", Handler::Get(list))
+}];
 
 /// Answers 501 until the fields of an order are specified.
-pub fn list(_: &mut Context, _: &Request, _: &Target) -> Result<Response, ApiError> {
+fn list(_: &mut Reading, _: &Call) -> Result<Response, ApiError> {
     Err(ApiError::with_message(
         Code::NotImplemented,
         "The orders of the store are announced, but not yet specified; there is nothing to list.",

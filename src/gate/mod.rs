@@ -25,7 +25,8 @@ use connections::{Connection, Held};
 use lane::Lane;
 use listener::Listener;
 use queue::Queue;
-use wire::answer::GeneralFields;
+use wire::general::GeneralFields;
+use wire::reader::Intake;
 use wire::request_id::RequestIds;
 
 pub use lane::LaneAddress;
@@ -44,13 +45,15 @@ const LISTENER: Token = Token(1);
 const FIRST_LANE: usize = 2;
 
 /// What the gate is to do.
-pub struct Settings {
+pub struct GateConfig {
     /// Clients who are served at once.
     pub max_connections: usize,
     /// Further ones who are refused with care; those beyond may miss why they are closed.
     pub max_refused: usize,
     pub deadlines: Deadlines,
     pub lanes: Vec<LaneAddress>,
+    /// The header fields that the service behind the lanes reads; no others are passed on.
+    pub passed_on: Vec<&'static str>,
 }
 
 /// Tells a running gate to end.
@@ -93,12 +96,12 @@ impl Gate {
     ///
     /// # Errors
     /// One plain line.
-    pub fn new(listening: Listening, settings: Settings) -> Result<(Self, Stopper), String> {
+    pub fn new(listening: Listening, config: GateConfig) -> Result<(Self, Stopper), String> {
         let cannot = |error: io::Error| format!("cannot start: {error}");
         let poll = Poll::new().map_err(cannot)?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
         let mut lanes = Vec::new();
-        for (i, address) in settings.lanes.into_iter().enumerate() {
+        for (i, address) in config.lanes.into_iter().enumerate() {
             lanes.push(Lane::open(address, Token(FIRST_LANE + i), poll.registry()).map_err(cannot)?);
         }
         let listener = Listener::new(listening, LISTENER, poll.registry()).map_err(cannot)?;
@@ -108,16 +111,16 @@ impl Gate {
             poll,
             listener: Some(listener),
             connections: Slab::new(),
-            max_connections: settings.max_connections,
-            max_refused: settings.max_refused,
+            max_connections: config.max_connections,
+            max_refused: config.max_refused,
             serial: 0,
             lanes,
             reads: Queue::default(),
             writes: Queue::default(),
             shared: Shared {
                 now,
-                deadlines: settings.deadlines,
-                ids: RequestIds::new(),
+                deadlines: config.deadlines,
+                intake: Intake { ids: RequestIds::new(), passed_on: config.passed_on },
                 general: GeneralFields::new(),
                 draining: false,
             },

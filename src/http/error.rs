@@ -12,14 +12,15 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::http::Response;
+use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
 
 /// Declares the codes with their statuses and usual messages, one row each.
 macro_rules! codes {
-    ($($name:ident = $status:literal $code:literal $message:literal;)*) => {
+    ($($name:ident = $status:literal $code:literal $message:expr;)*) => {
         /// The stable, machine-readable cause of a failure.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Code { $(
-            #[doc = concat!("`", $code, "`, status ", $status, ": ", $message)]
+            #[doc = concat!("`", $code, "`, status ", $status)]
             $name,
         )* }
 
@@ -39,8 +40,8 @@ macro_rules! codes {
             }
 
             /// The `message` member where the case has no better one.
-            const fn usual_message(self) -> &'static str {
-                match self { $(Code::$name => $message,)* }
+            fn usual_message(self) -> Cow<'static, str> {
+                match self { $(Code::$name => $message.into(),)* }
             }
         }
     };
@@ -59,16 +60,17 @@ codes! {
     NotFound = 404 "not_found" "There is nothing at this path.";
     MethodNotAllowed = 405 "method_not_allowed" "This path does not take this method; the Allow header lists those it takes.";
     RequestTimeout = 408 "request_timeout" "The request did not arrive whole in time.";
-    ContentTooLarge = 413 "content_too_large" "The body is larger than 65536 bytes.";
-    UriTooLong = 414 "uri_too_long" "The request target is longer than 8192 bytes.";
+    ContentTooLarge = 413 "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.");
+    UriTooLong = 414 "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.");
     UnsupportedMediaType = 415 "unsupported_media_type" "The body must be application/json.";
     UnsupportedContentEncoding = 415 "unsupported_content_encoding" "The body must come without a Content-Encoding.";
     ExpectationFailed = 417 "expectation_failed" "The only expectation this service meets is '100-continue'.";
-    HeadersTooLarge = 431 "request_header_fields_too_large" "The request head is larger than 16384 bytes or has more than 64 header fields.";
+    HeadersTooLarge = 431 "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.");
     Internal = 500 "internal_error" "The service failed to answer this request; the log has the cause under its X-Request-Id.";
     NotImplemented = 501 "not_implemented" "This service does not implement the request method.";
     TransferCoding = 501 "unsupported_transfer_coding" "The only transfer coding this service takes is 'chunked'.";
     Overloaded = 503 "overloaded" "The service has more requests than it can take; try again in a moment.";
+    OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could answer; whether the request was carried out is unknown. Look before you try again.";
     StorageUnavailable = 503 "storage_unavailable" "The database cannot be used at the moment; nothing was changed. Try again in a moment.";
     HttpVersion = 505 "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0.";
 }
@@ -108,6 +110,12 @@ impl ApiError {
         self
     }
 
+    /// Leaves the cause out, where it has been logged already.
+    pub fn without_detail(mut self) -> Self {
+        self.detail = None;
+        self
+    }
+
     /// Adds a response header, such as `Allow`.
     pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.headers.push((name, value.into()));
@@ -132,10 +140,9 @@ impl ApiError {
         let mut response = Response::json(status, &body);
         if status == 503 {
             // RFC 9110, section 10.2.3: seconds.
-            response.headers.push(("Retry-After", "1".into()));
+            response = response.header("Retry-After", "1");
         }
-        response.headers.extend(self.headers);
-        response
+        self.headers.into_iter().fold(response, |response, (name, value)| response.header(name, value))
     }
 }
 
@@ -156,8 +163,8 @@ mod tests {
     #[test]
     fn body_repeats_the_status_and_hides_the_detail() {
         let response = ApiError::new(Code::Internal).detail("SELECT secret").into_response();
-        let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
-        assert_eq!(response.status, 500);
+        let body: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
+        assert_eq!(response.status(), 500);
         assert_eq!(body["status"], 500);
         assert_eq!(body["code"], "internal_error");
         assert!(!body.to_string().contains("SELECT"));
@@ -166,6 +173,9 @@ mod tests {
     #[test]
     fn unavailable_says_when_to_try_again() {
         let response = ApiError::new(Code::Overloaded).into_response();
-        assert!(response.headers.contains(&("Retry-After", "1".into())));
+        assert_eq!(
+            response.headers(),
+            [("Content-Type", "application/json".into()), ("Retry-After", "1".into())]
+        );
     }
 }

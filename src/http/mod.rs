@@ -1,11 +1,14 @@
-//! The vocabulary that all rooms share: requests, responses, failures and targets, as plain data.
-//! Knows nothing of sockets, SQL or pets.
+//! The vocabulary that all rooms share: requests, responses, failures, targets, queries and limits, as
+//! plain data. Knows nothing of sockets, SQL or pets.
 
-pub mod error;
-pub mod request;
+mod error;
+pub mod limits;
+pub mod query;
+mod request;
 pub mod response;
-pub mod target;
+mod target;
 
 pub use error::{ApiError, Code};
 pub use request::Request;
-pub use response::Response;
+pub use response::{PASS_ON, Response, TICKET};
+pub use target::Target;

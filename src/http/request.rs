@@ -1,5 +1,7 @@
 //! A whole request, as handlers see it.
 
+use crate::http::TICKET;
+
 /// A whole request, as a worker got it.
 #[derive(Debug)]
 pub struct Request<'a> {
@@ -21,6 +23,6 @@ impl<'a> Request<'a> {
 
     /// The identifier that stands in the response and in the log.
     pub fn id(&self) -> &'a str {
-        self.header_values("X-Request-Id").next().unwrap_or("-")
+        self.header_values(TICKET).next().and_then(|ticket| ticket.split_once(' ')).map_or("-", |(_, id)| id)
     }
 }

@@ -4,16 +4,34 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-/// What a handler answers. General header fields (Date, Server, …) are the gate's.
-#[derive(Clone, Debug, Default)]
+use crate::http::limits::MAX_RESPONSE_FIELDS;
+
+/// The name and value of a header field.
+pub type Field = (&'static str, Cow<'static, str>);
+
+/// Room for the head of most responses.
+const HEAD_ROOM: usize = 256;
+
+/// Marks [`Response::pass_on`] on its way to the gate. No client sees it.
+pub const PASS_ON: &str = "Pass-On";
+
+/// The header field by which the gate knows a request, and finds its response again: the number of the lane's
+/// connection, a dot, that of the request, and in a request also a space and its identifier for the log. Its
+/// name is short because every byte of it is read one by one. No client sees it.
+pub const TICKET: &str = "T";
+
+/// What a handler answers. General header fields (Date, Server, …) are the gate's, but where one of the same
+/// name stands here, this one counts.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// The HTTP status.
-    pub status: u16,
-    /// Header fields besides Content-Length.
-    pub headers: Vec<(&'static str, Cow<'static, str>)>,
-    /// The body; empty for 204.
-    pub body: Vec<u8>,
+    status: u16,
+    headers: Vec<Field>,
+    body: Cow<'static, [u8]>,
 }
+
+/// The response breaks a rule that the one who reads it relies on.
+#[derive(Debug, PartialEq)]
+pub struct Unprintable(pub &'static str);
 
 impl Response {
     /// A response with `value` as its JSON body.
@@ -25,33 +43,99 @@ impl Response {
     }
 
     /// A response whose JSON body is already written.
-    pub fn json_bytes(status: u16, body: Vec<u8>) -> Self {
-        Self { status, headers: vec![("Content-Type", "application/json".into())], body }
+    pub fn json_bytes(status: u16, body: impl Into<Cow<'static, [u8]>>) -> Self {
+        Self::new(status, body).header("Content-Type", "application/json")
     }
 
-    /// Adds a header field.
+    /// A response with a body of any kind, or none.
+    pub fn new(status: u16, body: impl Into<Cow<'static, [u8]>>) -> Self {
+        Self { status, headers: Vec::new(), body: body.into() }
+    }
+
+    /// No response yet: the request is to go on, down the lane for writing.
+    pub fn pass_on() -> Self {
+        Self::new(204, b"").header(PASS_ON, "write")
+    }
+
+    /// Adds a header field, other than Content-Length.
     pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// Writes the response as an HTTP/1.1 message, framed by Content-Length (none with 204).
-    pub fn write_to(&self, out: &mut Vec<u8>) {
-        write_status_line(out, self.status);
-        for (name, value) in &self.headers {
-            for part in [name, ": ", value, "\r\n"] {
-                out.extend_from_slice(part.as_bytes());
-            }
-        }
-        // RFC 9110, section 8.6: no Content-Length in a 204.
-        if self.status != 204 {
-            out.extend_from_slice(b"Content-Length: ");
-            write_decimal(out, self.body.len());
-            out.extend_from_slice(b"\r\n");
-        }
-        out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(&self.body);
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        self.status
     }
+
+    /// The header fields, in the order in which they were added.
+    pub fn headers(&self) -> &[Field] {
+        &self.headers
+    }
+
+    /// The body; empty for 204.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Writes the response as an HTTP/1.1 message, framed by Content-Length (none with 204), with one more
+    /// header field in front.
+    ///
+    /// # Errors
+    /// Where it could not be read again as what it is: then nothing is written.
+    pub fn print(&self, first: (&str, &str), out: &mut Vec<u8>) -> Result<(), Unprintable> {
+        self.check()?;
+        out.reserve(HEAD_ROOM + self.body.len());
+        write_status_line(out, self.status);
+        write_field(out, first.0, first.1.as_bytes());
+        for (name, value) in &self.headers {
+            write_field(out, name, value.as_bytes());
+        }
+        write_end_of_head(out, self.status, self.body.len());
+        out.extend_from_slice(&self.body);
+        Ok(())
+    }
+
+    /// Holds to the bounds of a response.
+    fn check(&self) -> Result<(), Unprintable> {
+        if !(200..=599).contains(&self.status) {
+            return Err(Unprintable("its status is not final"));
+        }
+        if self.status == 204 && !self.body.is_empty() {
+            return Err(Unprintable("it has a body that its status does not allow"));
+        }
+        if self.headers.len() > MAX_RESPONSE_FIELDS {
+            return Err(Unprintable("it has too many header fields"));
+        }
+        // RFC 9110, section 5.5.
+        let is_text = |value: &str| value.bytes().all(|b| b == b'\t' || (0x20..0x7f).contains(&b));
+        // What is borrowed stands in the source; only what was made of other data can be anything.
+        let is_sound = |value: &Cow<str>| matches!(value, Cow::Borrowed(_)) || is_text(value);
+        if self.headers.iter().all(|(_, value)| is_sound(value)) {
+            Ok(())
+        } else {
+            Err(Unprintable("a header field is not printable ASCII"))
+        }
+    }
+}
+
+/// Writes one header field.
+pub fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes what frames the body, and the empty line before it.
+pub fn write_end_of_head(out: &mut Vec<u8>, status: u16, body_length: usize) {
+    // RFC 9110, section 8.6: no Content-Length in a 204.
+    if status != 204 {
+        out.extend_from_slice(b"Content-Length: ");
+        write_decimal(out, body_length);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Writes `HTTP/1.1 200 OK` and its line end.
@@ -65,9 +149,7 @@ pub fn write_status_line(out: &mut Vec<u8>, status: u16) {
 
 /// Writes a number in decimal digits.
 pub fn write_decimal(out: &mut Vec<u8>, number: usize) {
-    use std::io::Write;
-    // Writing to memory cannot fail.
-    let _ = write!(out, "{number}");
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// The reason phrase of a status (RFC 9110, section 15).
@@ -99,27 +181,53 @@ fn reason(status: u16) -> &'static str {
 mod tests {
     use super::*;
 
+    fn printed(response: &Response) -> Result<String, Unprintable> {
+        let mut out = Vec::new();
+        let printed = response.print((TICKET, "1.2"), &mut out);
+        assert!(printed.is_ok() || out.is_empty());
+        printed.map(|()| String::from_utf8(out).unwrap())
+    }
+
     #[test]
     fn response_is_framed_by_content_length() {
-        let mut out = Vec::new();
-        Response::json(200, &[1, 2]).header("Location", "/v1/pets/1").write_to(&mut out);
-        let text = String::from_utf8(out).unwrap();
+        let text = printed(&Response::json(200, &[1, 2]).header("Location", "/v1/pets/1")).unwrap();
         assert_eq!(
             text,
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nLocation: /v1/pets/1\r\nContent-Length: 5\r\n\r\n[1,2]"
+            "HTTP/1.1 200 OK\r\nT: 1.2\r\nContent-Type: application/json\r\nLocation: /v1/pets/1\r\n\
+             Content-Length: 5\r\n\r\n[1,2]"
         );
     }
 
     #[test]
     fn no_content_has_no_content_length() {
-        let mut out = Vec::new();
-        Response { status: 204, ..Response::default() }.write_to(&mut out);
-        assert_eq!(out, b"HTTP/1.1 204 No Content\r\n\r\n");
+        let text = printed(&Response::new(204, b"")).unwrap();
+        assert_eq!(text, "HTTP/1.1 204 No Content\r\nT: 1.2\r\n\r\n");
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_printed() {
+        let ok = || Response::json(200, &());
+        let full = (0..MAX_RESPONSE_FIELDS - 1).fold(ok(), |response, _| response.header("X", "\ty z~"));
+        assert!(printed(&full).is_ok());
+        for response in [
+            full.header("X", "y"),
+            ok().header("X", "a\r\nY: b".to_owned()),
+            ok().header("X", "a\nb".to_owned()),
+            ok().header("X", "a\0b".to_owned()),
+            ok().header("X", "\x7f".to_owned()),
+            ok().header("X", "\u{e9}".to_owned()),
+            Response::new(100, b""),
+            Response::new(199, b""),
+            Response::new(600, b""),
+            Response::new(204, b"x"),
+        ] {
+            assert!(printed(&response).is_err(), "{response:?}");
+        }
     }
 
     #[test]
     fn every_error_status_has_a_reason() {
-        for code in crate::http::error::Code::ALL {
+        for code in crate::http::Code::ALL {
             assert_ne!(reason(code.status()), "", "{code:?}");
         }
     }

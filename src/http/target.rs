@@ -1,20 +1,31 @@
-//! The request target: its path and its query parameters (RFC 3986, RFC 9112 section 3.2).
+//! The request target: its path and its query (RFC 3986; RFC 9112, section 3.2).
 
 use std::borrow::Cow;
 
-use crate::http::{ApiError, Code};
+/// A request target taken apart.
+#[derive(Debug)]
+pub struct Target<'a> {
+    /// The path, with the characters in place of percent-encoded unreserved ones; `*` for the server as a
+    /// whole.
+    pub path: Cow<'a, str>,
+    /// All after the question mark, as sent.
+    pub query: Option<&'a str>,
+}
 
-/// Splits a target at its first question mark.
-pub fn split(target: &str) -> (&str, Option<&str>) {
-    match target.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (target, None),
+impl<'a> Target<'a> {
+    /// Takes a target in origin form apart, at its first question mark.
+    pub fn parse(target: &'a str) -> Self {
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (target, None),
+        };
+        Self { path: normalize(path), query }
     }
 }
 
 /// Puts the characters in place of percent-encoded unreserved ones, which mean the same
 /// (RFC 3986, section 6.2.2.2). Whatever else is encoded stays so: `%2F` is no slash.
-pub fn normalize_path(path: &str) -> Cow<'_, str> {
+fn normalize(path: &str) -> Cow<'_, str> {
     if !path.contains('%') {
         return Cow::Borrowed(path);
     }
@@ -47,64 +58,24 @@ fn unreserved(digits: &[u8]) -> Option<char> {
     is_unreserved.then_some(character)
 }
 
-/// The decoded value of a query parameter; `None` where it is absent.
-///
-/// # Errors
-/// Where it is given more than once.
-pub fn parameter<'a>(query: Option<&'a str>, name: &str) -> Result<Option<Cow<'a, str>>, ApiError> {
-    let Some(query) = query else { return Ok(None) };
-    let mut values =
-        form_urlencoded::parse(query.as_bytes()).filter(|(n, _)| n == name).map(|(_, value)| value);
-    let value = values.next();
-    if values.next().is_some() {
-        let message = format!("The query parameter '{name}' is given more than once.");
-        return Err(ApiError::with_message(Code::DuplicateParameter, message));
-    }
-    Ok(value)
-}
-
-/// Reads decimal digits, with a minus sign before them or not, as an int64.
-pub fn int64(text: &str) -> Option<i64> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    // The standard library also takes a plus sign.
-    (digits.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn path_and_query_part_at_the_first_question_mark() {
+        let target = Target::parse("/a?b=c?d");
+        assert_eq!((target.path.as_ref(), target.query), ("/a", Some("b=c?d")));
+        let target = Target::parse("*");
+        assert_eq!((target.path.as_ref(), target.query), ("*", None));
+        assert_eq!(Target::parse("/a?").query, Some(""));
+    }
+
+    #[test]
     fn unreserved_characters_are_decoded_and_no_others() {
-        assert_eq!(normalize_path("/v1/pets"), "/v1/pets");
-        assert_eq!(normalize_path("/%761/p%65ts/%31%7e"), "/v1/pets/1~");
-        assert_eq!(normalize_path("/v1%2Fpets%20%zz%4"), "/v1%2Fpets%20%zz%4");
-        assert_eq!(normalize_path("/%25%37%30"), "/%2570", "decoded once");
-    }
-
-    #[test]
-    fn parameters_are_decoded() {
-        let query = Some("x&limit=%31%30&st%61tus=a+b&empty=&&=");
-        assert_eq!(parameter(query, "limit").unwrap().unwrap(), "10");
-        assert_eq!(parameter(query, "status").unwrap().unwrap(), "a b");
-        assert_eq!(parameter(query, "x").unwrap().unwrap(), "");
-        assert_eq!(parameter(query, "empty").unwrap().unwrap(), "");
-        assert_eq!(parameter(query, "after").unwrap(), None);
-        assert_eq!(parameter(None, "after").unwrap(), None);
-    }
-
-    #[test]
-    fn parameter_given_twice_is_refused() {
-        assert_eq!(parameter(Some("a=1&%61=1"), "a").unwrap_err().code(), Code::DuplicateParameter);
-    }
-
-    #[test]
-    fn int64_takes_plain_digits_only() {
-        assert_eq!(int64("9223372036854775807"), Some(i64::MAX));
-        assert_eq!(int64("-9223372036854775808"), Some(i64::MIN));
-        assert_eq!(int64("007"), Some(7));
-        for text in ["", "-", "+1", "--1", "1.0", "1e3", " 1", "0x1", "9223372036854775808", "١"] {
-            assert_eq!(int64(text), None, "{text}");
-        }
+        assert_eq!(normalize("/v1/pets"), "/v1/pets");
+        assert_eq!(normalize("/%761/p%65ts/%31%7e"), "/v1/pets/1~");
+        assert_eq!(normalize("/v1%2Fpets%20%zz%4"), "/v1%2Fpets%20%zz%4");
+        assert_eq!(normalize("/%25%37%30"), "/%2570", "decoded once");
     }
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use crate::Error;
 use crate::keys::secret;
 use crate::service::unix_time;
-use crate::store::{ApiKey, Store, StoreError};
+use crate::store::{ApiKey, StoreError, Writer};
 
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 64;
 
 /// The keys of one database.
 pub struct KeyRing {
-    store: Store,
+    store: Writer,
 }
 
 /// What can be told of a key.
@@ -41,7 +41,7 @@ impl KeyRing {
     /// # Errors
     /// Where the file is not ours or cannot be opened.
     pub fn open(database: &Path) -> Result<Self, Error> {
-        Ok(Self { store: Store::open_writer(database)? })
+        Ok(Self { store: Writer::open(database)? })
     }
 
     /// Makes a key and returns it; only its digest is kept. It is refused from `expires_at` on, a Unix

@@ -1,3 +1,5 @@
-//! What the inventory is about.
+//! What the inventory is about. Knows JSON, and nothing of HTTP or SQL.
 
-pub mod pet;
+mod pet;
+
+pub use pet::{NewPet, Pet, PetStatus};

@@ -4,16 +4,13 @@ mod descriptors;
 mod socket_folder;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::gate::{Gate, Kind, LaneAddress, Listening, Settings};
+use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening};
 use crate::keys::{KeyRing, secret};
-use crate::pulse::Pulse;
-use crate::service::PetService;
-use crate::service::authentication::Authenticator;
-use crate::store::Store;
-use crate::worker::Lane;
+use crate::service::{self, Authenticator, ReadService, WriteService};
+use crate::store::{Reader, Writer};
+use crate::worker::Worker;
 use crate::{Config, Error};
 use descriptors::connections_allowed;
 use socket_folder::SocketFolder;
@@ -44,31 +41,28 @@ impl Server {
             return Err(format!("PETSTORE_API_KEY cannot be sent as a bearer token; use {characters}").into());
         }
         let (max_connections, max_refused) = connections_allowed(&config)?;
-        let writer = Store::open_writer(&config.database)?;
+        let writer = Writer::open(&config.database)?;
         let listening = Listening::bind(config.listen)?;
         let address = listening.address()?;
 
         let folder = SocketFolder::new()?;
         let authenticator = Authenticator::new(config.api_key.as_deref());
-        let pulse = Arc::new(Pulse::default());
-        let (mut lanes, mut addresses) = (Vec::new(), Vec::new());
+        let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for i in 0..config.workers.max(1) {
             let path = folder.0.join(format!("read-{i}"));
-            let reader = Store::open_reader(&config.database)?;
-            let service = PetService::reader(reader, authenticator.clone(), Arc::clone(&pulse));
-            lanes.push(Lane::start(&path, format!("reader-{i}"), service)?);
-            addresses.push(LaneAddress { path, kind: Kind::Read, window: READ_WINDOW });
+            let service = ReadService::new(Reader::open(&config.database)?, authenticator.clone());
+            workers.push(Worker::start(&path, format!("reader-{i}"), service)?);
+            lanes.push(LaneAddress { path, kind: Kind::Read, window: READ_WINDOW });
         }
         let path = folder.0.join("write");
-        let service = PetService::writer(writer, authenticator, Arc::clone(&pulse));
-        let lane = Lane::start(&path, "writer".to_owned(), service)?;
-        pulse.connect(lane.waker());
-        lanes.push(lane);
-        addresses.push(LaneAddress { path, kind: Kind::Write, window: WRITE_WINDOW });
+        let service = WriteService::new(writer, authenticator);
+        workers.push(Worker::start(&path, "writer".to_owned(), service)?);
+        lanes.push(LaneAddress { path, kind: Kind::Write, window: WRITE_WINDOW });
 
         let deadlines = config.deadlines.clone();
-        let settings = Settings { max_connections, max_refused, deadlines, lanes: addresses };
-        let (gate, stopper) = Gate::new(listening, settings)?;
+        let passed_on = service::header_fields();
+        let gate_config = GateConfig { max_connections, max_refused, deadlines, lanes, passed_on };
+        let (gate, stopper) = Gate::new(listening, gate_config)?;
         // Last, as nothing must fail between making the key and showing it.
         let first_key = match config.api_key {
             Some(_) => None,
@@ -76,7 +70,7 @@ impl Server {
         };
         let run = move || {
             gate.run();
-            lanes.into_iter().for_each(Lane::stop);
+            drop(workers);
             drop(folder);
         };
         let gate = std::thread::Builder::new()

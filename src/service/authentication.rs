@@ -6,7 +6,10 @@ use std::collections::hash_map::Entry;
 use crate::http::Request;
 use crate::http::{ApiError, Code};
 use crate::keys::secret::digest;
-use crate::store::{ApiKey, Digest, Store};
+use crate::store::{ApiKey, Database, Digest};
+
+/// The header field that brings the key.
+pub const AUTHORIZATION: &str = "Authorization";
 
 /// What a request may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +43,13 @@ impl Authenticator {
     /// # Errors
     /// 401 with `WWW-Authenticate`, the same words whether a key is unknown, expired or revoked; 503
     /// where the database cannot be asked.
-    pub fn authenticate(&mut self, request: &Request, store: &Store, now: i64) -> Result<Scope, ApiError> {
-        let mut credentials = request.header_values("Authorization");
+    pub fn authenticate(
+        &mut self,
+        request: &Request,
+        database: &Database,
+        now: i64,
+    ) -> Result<Scope, ApiError> {
+        let mut credentials = request.header_values(AUTHORIZATION);
         let Some(credential) = credentials.next() else { return Err(missing()) };
         if credentials.next().is_some() {
             return Err(invalid());
@@ -52,7 +60,7 @@ impl Authenticator {
         if self.extra_key == Some(digest) {
             return Ok(Scope::Full);
         }
-        match self.find(digest, store)? {
+        match self.find(digest, database)? {
             Some(key) if key.is_expired(now) => Err(invalid()),
             Some(key) if key.read_only => Ok(Scope::ReadOnly),
             Some(_) => Ok(Scope::Full),
@@ -61,14 +69,14 @@ impl Authenticator {
     }
 
     /// Looks a key up. Only keys that exist are remembered, so that nobody fills the memory by guessing.
-    fn find(&mut self, digest: Digest, store: &Store) -> Result<Option<&ApiKey>, ApiError> {
-        if self.version != store.version() || self.known.len() >= MAX_KNOWN {
+    fn find(&mut self, digest: Digest, database: &Database) -> Result<Option<&ApiKey>, ApiError> {
+        if self.version != database.version() || self.known.len() >= MAX_KNOWN {
             self.known.clear();
-            self.version = store.version();
+            self.version = database.version();
         }
         match self.known.entry(digest) {
             Entry::Occupied(known) => Ok(Some(known.into_mut())),
-            Entry::Vacant(place) => Ok(store.key(&digest)?.map(|key| &*place.insert(key))),
+            Entry::Vacant(place) => Ok(database.key(&digest)?.map(|key| &*place.insert(key))),
         }
     }
 }
@@ -105,15 +113,16 @@ pub fn insufficient_scope() -> ApiError {
 mod tests {
     use super::*;
     use crate::store::tests::Folder;
+    use crate::store::{Reader, Writer};
 
     fn ask(
         authenticator: &mut Authenticator,
-        store: &Store,
+        database: &Database,
         credentials: &[&str],
     ) -> Result<Scope, ApiError> {
         let headers = credentials.iter().map(|value| ("authorization", *value)).collect();
         let request = Request { method: "GET", target: "/v1/pets", headers, body: b"" };
-        authenticator.authenticate(&request, store, 1000)
+        authenticator.authenticate(&request, database, 1000)
     }
 
     fn key(text: &str, read_only: bool, expires_at: Option<i64>) -> ApiKey {
@@ -123,12 +132,12 @@ mod tests {
     #[test]
     fn keys_have_their_scopes_until_they_expire() {
         let folder = Folder::new();
-        let mut store = Store::open_writer(&folder.database()).unwrap();
-        store.insert_key(&key("full", false, None)).unwrap();
-        store.insert_key(&key("reader", true, Some(1001))).unwrap();
-        store.insert_key(&key("old", false, Some(1000))).unwrap();
+        let mut writer = Writer::open(&folder.database()).unwrap();
+        writer.insert_key(&key("full", false, None)).unwrap();
+        writer.insert_key(&key("reader", true, Some(1001))).unwrap();
+        writer.insert_key(&key("old", false, Some(1000))).unwrap();
         let mut authenticator = Authenticator::new(Some("extra"));
-        let mut ask = |credentials: &[&str]| ask(&mut authenticator, &store, credentials);
+        let mut ask = |credentials: &[&str]| ask(&mut authenticator, &writer, credentials);
         assert_eq!(ask(&["Bearer full"]), Ok(Scope::Full));
         assert_eq!(ask(&["bEARER  full "]), Ok(Scope::Full));
         assert_eq!(ask(&["Bearer reader"]), Ok(Scope::ReadOnly));
@@ -146,19 +155,19 @@ mod tests {
     #[test]
     fn revoked_key_is_forgotten_with_the_next_batch() {
         let folder = Folder::new();
-        let mut store = Store::open_writer(&folder.database()).unwrap();
-        store.insert_key(&key("mine", false, None)).unwrap();
-        let mut reader = Store::open_reader(&folder.database()).unwrap();
+        let mut writer = Writer::open(&folder.database()).unwrap();
+        writer.insert_key(&key("mine", false, None)).unwrap();
+        let mut reader = Reader::open(&folder.database()).unwrap();
         let mut authenticator = Authenticator::default();
         let mut ask = || {
-            reader.begin_batch().unwrap();
+            reader.begin().unwrap();
             let scope = ask(&mut authenticator, &reader, &["Bearer mine"]);
-            reader.end_batch().unwrap();
+            reader.end().unwrap();
             (scope, authenticator.known.len())
         };
         assert_eq!(ask(), (Ok(Scope::Full), 1));
         assert_eq!(ask(), (Ok(Scope::Full), 1));
-        store.delete_keys("mine").unwrap();
+        writer.delete_keys("mine").unwrap();
         assert_eq!(ask(), (Err(invalid()), 0));
     }
 }

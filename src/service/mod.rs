@@ -1,103 +1,100 @@
-//! One worker's service: from a request to its response, by way of the key, the router and a handler.
+//! The pipeline of one worker: from a request to its response, by way of the key, the router and a handler.
+//! Where a failure becomes a response and a line in the log. Knows no SQL and no sockets.
 
-pub mod authentication;
-pub mod router;
+mod authentication;
+mod failure_log;
+mod reading;
+mod router;
+mod writing;
 
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::api::Context;
-use crate::http::ApiError;
-use crate::http::{Request, Response};
-use crate::pulse::Pulse;
-use crate::service::authentication::{Authenticator, Scope};
-use crate::service::router::Target;
-use crate::store::Store;
-use crate::worker::Service;
+use crate::api::{Call, Operation};
+use crate::http::{ApiError, Code, Request, Response, Target};
+use crate::store::Database;
+use authentication::{AUTHORIZATION, Scope};
+use failure_log::FailureLog;
+use router::Router;
 
-/// Answers the requests of one lane.
-pub struct PetService {
-    context: Context,
+pub use authentication::Authenticator;
+pub use reading::ReadService;
+pub use writing::WriteService;
+
+/// What all workers do alike.
+struct Pipeline {
+    router: Router,
     authenticator: Authenticator,
-    /// Whether this is the service of the writer, who answers for the pulse.
-    is_writer: bool,
-    /// The requests of the batch whose responses must wait for the commit, by their places.
-    uncommitted: Vec<usize>,
-    answered: usize,
-    complaints: Complaints,
+    failures: FailureLog,
 }
 
-/// Keeps a storm of failures that have one cause, such as a full disk, to one line a second in the log.
-#[derive(Default)]
-struct Complaints {
-    last: Option<Instant>,
-    held_back: u64,
-}
-
-impl Complaints {
-    fn say(&mut self, line: &str) {
-        if self.last.is_some_and(|last| last.elapsed() < Duration::from_secs(1)) {
-            self.held_back += 1;
-            return;
-        }
-        match std::mem::take(&mut self.held_back) {
-            0 => log::error!("{line}"),
-            more => log::error!("{line} ({more} more failed before)"),
-        }
-        self.last = Some(Instant::now());
-    }
-}
-
-impl PetService {
-    /// The service of a worker that reads.
-    pub fn reader(store: Store, authenticator: Authenticator, pulse: Arc<Pulse>) -> Self {
-        Self {
-            context: Context::new(store, pulse),
-            authenticator,
-            is_writer: false,
-            uncommitted: Vec::new(),
-            answered: 0,
-            complaints: Complaints::default(),
-        }
+impl Pipeline {
+    fn new(authenticator: Authenticator) -> Self {
+        Self { router: Router::SERVICE, authenticator, failures: FailureLog::default() }
     }
 
-    /// The service of the one worker that writes.
-    pub fn writer(store: Store, authenticator: Authenticator, pulse: Arc<Pulse>) -> Self {
-        Self { is_writer: true, ..Self::reader(store, authenticator, pulse) }
-    }
-
-    /// Authentication first, then the route, then the scope, then the handler.
-    fn handle(&mut self, request: &Request) -> Result<Response, ApiError> {
+    /// Authentication first, then the route, then the scope.
+    ///
+    /// # Errors
+    /// The response, where the request gets no further.
+    fn enter<'r>(&mut self, request: &'r Request<'r>, database: &Database) -> Result<Call<'r>, Response> {
         let target = Target::parse(request.target);
         if request.method == "OPTIONS" {
-            return router::options(&target);
+            return Err(self.router.options(&target).unwrap_or_else(ApiError::into_response));
         }
-        let mut scope = None;
-        if target.is_protected() {
-            let now = unix_time();
-            scope = Some(self.authenticator.authenticate(request, &self.context.store, now)?);
+        let mut scope = Scope::Full;
+        if is_protected(&target) {
+            match self.authenticator.authenticate(request, database, unix_time()) {
+                Ok(found) => scope = found,
+                Err(error) => return Err(self.refuse(error, "authentication", request)),
+            }
         }
-        let operation = router::route(request.method, &target)?;
-        let handled = if operation.writes && scope == Some(Scope::ReadOnly) {
-            Err(authentication::insufficient_scope())
-        } else {
-            (operation.handler)(&mut self.context, request, &target)
-        };
-        let mut response =
-            handled.unwrap_or_else(|error| self.response_for(error, operation.id, request.id()));
-        if let Some(deprecation) = &operation.deprecation {
-            deprecation.announce(&mut response);
+        let operation = self.router.route(request.method, &target).map_err(ApiError::into_response)?;
+        if operation.writes() && scope == Scope::ReadOnly {
+            return Err(operation.announce(authentication::insufficient_scope().into_response()));
         }
-        Ok(response)
+        Ok(Call::new(operation, request, target))
+    }
+
+    /// Runs a part of an operation; what fails or panics in there becomes a response.
+    ///
+    /// # Errors
+    /// That response.
+    fn run<T>(
+        &mut self,
+        operation: &Operation,
+        request: &Request,
+        part: impl FnOnce() -> Result<T, ApiError>,
+    ) -> Result<T, Response> {
+        let done = catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| {
+            let detail = format!("panicked: {}", message_of(panic.as_ref()));
+            Err(ApiError::new(Code::Internal).detail(detail))
+        });
+        done.map_err(|error| operation.announce(self.refuse(error, operation.id, request)))
     }
 
     /// Where the failure of one request becomes its response, and where its cause is logged.
-    fn response_for(&mut self, error: ApiError, operation: &str, request_id: &str) -> Response {
+    fn refuse(&mut self, error: ApiError, part: &str, request: &Request) -> Response {
         if let Some(detail) = error.private_detail() {
-            self.complaints.say(&format!("request {request_id}: {operation}: {detail}"));
+            self.failures.say(&format!("request {}: {part}: {detail}", request.id()));
         }
         error.into_response()
     }
+}
+
+/// The header fields that the service reads: that of the key, and those that the operations declare.
+pub fn header_fields() -> Vec<&'static str> {
+    let mut fields: Vec<_> =
+        Router::SERVICE.operations().flat_map(|operation| operation.headers).copied().collect();
+    fields.push(AUTHORIZATION);
+    fields.sort_unstable();
+    fields.dedup();
+    fields
+}
+
+/// Whether a key is asked for before anything else is looked at.
+fn is_protected(target: &Target) -> bool {
+    target.path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Seconds since 1970, for the expiry of keys.
@@ -106,69 +103,40 @@ pub fn unix_time() -> i64 {
     i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX)
 }
 
-impl Service for PetService {
-    fn begin(&mut self) {
-        self.uncommitted.clear();
-        self.answered = 0;
-        if let Err(error) = self.context.store.begin_batch() {
-            // The queries that follow meet the same trouble and answer for it one by one.
-            self.complaints.say(&format!("cannot begin to read: {error}"));
-        }
-    }
-
-    fn answer(&mut self, request: &Request) -> Response {
-        let before = self.context.store.pending_writes();
-        let place = self.answered;
-        self.answered += 1;
-        let response =
-            self.handle(request).unwrap_or_else(|error| self.response_for(error, "routing", request.id()));
-        if self.context.store.pending_writes() != before {
-            self.uncommitted.push(place);
-        }
-        response
-    }
-
-    fn end(&mut self, responses: &mut [Response]) -> Duration {
-        let began = Instant::now();
-        let ended = self.context.store.end_batch();
-        let took = began.elapsed();
-        if let Err(error) = ended {
-            self.context.pulse.doubt();
-            let count = self.uncommitted.len();
-            self.complaints.say(&format!("{count} writes failed and were undone: {error}"));
-            for place in &self.uncommitted {
-                responses[*place] = ApiError::from(error.clone()).into_response();
-            }
-        }
-        self.answer_pulse();
-        if self.uncommitted.is_empty() { Duration::ZERO } else { took }
-    }
-
-    fn wake(&mut self) {
-        self.answer_pulse();
-    }
-
-    fn stop(&mut self) {
-        if self.is_writer
-            && let Err(error) = self.context.store.checkpoint()
-        {
-            log::warn!("the write-ahead log stays beside the database: {error}");
-        }
-    }
+/// The gate chooses the lane by the method, and a handler's kind is its method.
+fn wrong_lane() -> ApiError {
+    ApiError::new(Code::Internal).detail("the request came down the wrong lane")
 }
 
-impl PetService {
-    fn answer_pulse(&mut self) {
-        if !self.is_writer {
-            return;
+/// What a panic said.
+fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_below_v1_is_protected() {
+        for path in ["/v1", "/v1/", "/v1/pets", "/v1/nowhere", "/%761/pets", "/v%31"] {
+            assert!(is_protected(&Target::parse(path)), "{path}");
         }
-        let store = &mut self.context.store;
-        self.context.pulse.answer(|| match store.probe() {
-            Ok(()) => true,
-            Err(error) => {
-                log::error!("the store cannot be written: {error}");
-                false
-            }
-        });
+        for path in ["/", "/healthz", "/v10/pets", "/v1%2Fpets", "*"] {
+            assert!(!is_protected(&Target::parse(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn gate_passes_on_what_the_operations_declare_and_the_key() {
+        assert_eq!(header_fields(), ["Authorization", "Content-Encoding", "Content-Type"]);
+    }
+
+    #[test]
+    fn panics_are_quoted() {
+        assert_eq!(message_of(&"a"), "a");
+        assert_eq!(message_of(&"b".to_owned()), "b");
+        assert_eq!(message_of(&1), "without a word");
     }
 }

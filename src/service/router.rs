@@ -1,228 +1,188 @@
-//! The table of operations, and the way from a method and a path to one of them.
-//!
-//! One table feeds routing, 404, 405 with Allow, HEAD, OPTIONS, the deprecation headers and the
-//! interface description, so that nothing is said twice. Pure: no SQL, no sockets.
-//!
-//! To add a resource: write its handlers in `src/api/`, and give each a row here.
+//! The way from a method and a path to an operation. One table feeds routing, 404, 405 with Allow, HEAD and
+//! OPTIONS. Pure: no SQL, no sockets.
 
-use std::borrow::Cow;
-
-use crate::api::{self, Context};
-use crate::http::{ApiError, Code};
-use crate::http::{Request, Response};
-
-/// What answers an operation. Its request is authenticated where the path is below `/v1`.
-pub type Handler = fn(&mut Context, &Request, &Target) -> Result<Response, ApiError>;
-
-/// One row of the table.
-pub struct Operation {
-    /// The method; GET stands for HEAD as well.
-    pub method: &'static str,
-    /// The path, with at most one parameter, in braces and last.
-    pub path: &'static str,
-    /// The operation's name, here and in the interface description (`operationId`).
-    pub id: &'static str,
-    /// `x-stability` in the interface description; `None`: stable.
-    #[cfg_attr(not(test), expect(dead_code, reason = "nothing reads it before there is a description"))]
-    pub stability: Option<Stability>,
-    /// Whether the operation writes; a read-only key may not call it then.
-    pub writes: bool,
-    /// Where the operation is on its way out.
-    pub deprecation: Option<Deprecation>,
-    /// What answers it.
-    pub handler: Handler,
-}
-
-/// A stability mark below stable (specification, section 9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stability {
-    /// May change or go without notice.
-    Experimental,
-}
-
-/// The end of an operation's life, as its answers announce it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deprecation {
-    /// Deprecated since then: Unix time, seconds (RFC 9745).
-    pub since: i64,
-    /// To be removed on this day, UTC (RFC 8594).
-    pub sunset: jiff::civil::Date,
-    /// The path to call instead (`rel="successor-version"`, RFC 5829).
-    pub successor: &'static str,
-}
-
-const STABLE: Operation = Operation {
-    method: "GET",
-    path: "",
-    id: "",
-    stability: None,
-    writes: false,
-    deprecation: None,
-    handler: api::health::check,
-};
-
-/// Every operation of the service.
-pub static OPERATIONS: &[Operation] = &[
-    Operation { method: "GET", path: "/v1/pets", id: "listPets", handler: api::pets::list, ..STABLE },
-    Operation {
-        method: "POST",
-        path: "/v1/pets",
-        id: "createPet",
-        writes: true,
-        handler: api::pets::create,
-        ..STABLE
-    },
-    Operation {
-        method: "GET",
-        path: "/v1/pets/{petId}",
-        id: "getPet",
-        deprecation: Some(Deprecation {
-            // 21 November 2026, midnight UTC.
-            since: 1_795_219_200,
-            sunset: jiff::civil::date(2030, 12, 5),
-            successor: "/v1/pets",
-        }),
-        handler: api::pets::get,
-        ..STABLE
-    },
-    Operation {
-        method: "GET",
-        path: "/v1/store/orders",
-        id: "listOrders",
-        stability: Some(Stability::Experimental),
-        handler: api::orders::list,
-        ..STABLE
-    },
-    Operation { method: "GET", path: "/healthz", id: "checkHealth", handler: api::health::check, ..STABLE },
-];
+use crate::api::{Operation, TABLES};
+use crate::http::{ApiError, Code, Response, Target};
 
 /// The methods that RFC 9110 (section 9), RFC 5789 (PATCH) and `OpenAPI` 3.2 (QUERY) know; any other is 501.
 const KNOWN_METHODS: [&str; 10] =
     ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"];
 
-/// A request target taken apart: what handlers read from it.
-pub struct Target<'a> {
-    /// The path, with unreserved characters decoded.
-    pub path: Cow<'a, str>,
-    /// All after the question mark, as sent.
-    pub query: Option<&'a str>,
-}
+/// The tables of every resource.
+#[derive(Clone, Copy)]
+pub struct Router(pub &'static [&'static [Operation]]);
 
-impl<'a> Target<'a> {
-    /// Takes a target in origin form apart.
-    pub fn parse(target: &'a str) -> Self {
-        let (path, query) = crate::http::target::split(target);
-        Self { path: crate::http::target::normalize_path(path), query }
+impl Router {
+    /// That of the service.
+    pub const SERVICE: Self = Self(TABLES);
+
+    /// Every operation, in the order of the tables.
+    pub fn operations(self) -> impl Iterator<Item = &'static Operation> {
+        self.0.iter().copied().flatten()
     }
 
-    /// The last segment of the path: the parameter of a row that has one.
-    pub fn parameter(&self) -> &str {
-        self.path.rsplit('/').next().unwrap_or("")
-    }
-
-    /// Whether a key is asked for before anything else is looked at.
-    pub fn is_protected(&self) -> bool {
-        self.path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    }
-}
-
-/// Finds the row for a method and a path.
-///
-/// # Errors
-/// 501 for a method nobody knows, 404 for an unknown path, 405 with Allow for a known one.
-pub fn route(method: &str, target: &Target) -> Result<&'static Operation, ApiError> {
-    if !KNOWN_METHODS.contains(&method) {
-        return Err(ApiError::new(Code::NotImplemented));
-    }
-    let wanted = if method == "HEAD" { "GET" } else { method };
-    let mut known_path = false;
-    for operation in OPERATIONS {
-        if matches(operation.path, &target.path) {
-            if operation.method == wanted {
+    /// Finds the row for a method and a path.
+    ///
+    /// # Errors
+    /// 501 for a method nobody knows, 404 for an unknown path, 405 with Allow for a known one.
+    pub fn route(self, method: &str, target: &Target) -> Result<&'static Operation, ApiError> {
+        let wanted = if method == "HEAD" { "GET" } else { method };
+        let mut known_path = false;
+        for operation in self.operations().filter(|operation| fits(operation.path, &target.path)) {
+            if operation.method() == wanted {
                 return Ok(operation);
             }
             known_path = true;
         }
+        Err(if !KNOWN_METHODS.contains(&method) {
+            ApiError::new(Code::NotImplemented)
+        } else if known_path {
+            ApiError::new(Code::MethodNotAllowed).header("Allow", self.allow(target))
+        } else {
+            ApiError::new(Code::NotFound)
+        })
     }
-    Err(if known_path {
-        ApiError::new(Code::MethodNotAllowed).header("Allow", allow(target))
-    } else {
-        ApiError::new(Code::NotFound)
-    })
-}
 
-/// The answer to OPTIONS: 204 with Allow, for a known path and for the server as a whole (`*`).
-///
-/// # Errors
-/// 404 for an unknown path.
-pub fn options(target: &Target) -> Result<Response, ApiError> {
-    let known = target.path == "*" || OPERATIONS.iter().any(|o| matches(o.path, &target.path));
-    if !known {
-        return Err(ApiError::new(Code::NotFound));
+    /// The answer to OPTIONS: 204 with Allow, for a known path and for the server as a whole (`*`).
+    ///
+    /// # Errors
+    /// 404 for an unknown path.
+    pub fn options(self, target: &Target) -> Result<Response, ApiError> {
+        let is_known = target.path == "*" || self.operations().any(|row| fits(row.path, &target.path));
+        if !is_known {
+            return Err(ApiError::new(Code::NotFound));
+        }
+        Ok(Response::new(204, b"").header("Allow", self.allow(target)))
     }
-    Ok(Response { status: 204, ..Response::default() }.header("Allow", allow(target)))
-}
 
-/// The methods that a path takes, in the order of the table.
-fn allow(target: &Target) -> String {
-    let mut methods = Vec::new();
-    for operation in OPERATIONS {
-        if target.path == "*" || matches(operation.path, &target.path) {
-            methods.push(operation.method);
-            if operation.method == "GET" {
-                methods.push("HEAD");
+    /// The methods that a path takes, in the order of the tables.
+    fn allow(self, target: &Target) -> String {
+        let mut methods = Vec::new();
+        for operation in self.operations().filter(|o| target.path == "*" || fits(o.path, &target.path)) {
+            for method in [operation.method(), "HEAD"] {
+                if (method != "HEAD" || operation.method() == "GET") && !methods.contains(&method) {
+                    methods.push(method);
+                }
             }
         }
-    }
-    methods.push("OPTIONS");
-    let mut listed = String::new();
-    for (i, method) in methods.iter().enumerate() {
-        if !methods[..i].contains(method) {
-            if !listed.is_empty() {
-                listed.push_str(", ");
-            }
-            listed.push_str(method);
-        }
-    }
-    listed
-}
-
-/// Whether a path fits a row's: the same, or the same up to a parameter of one segment.
-fn matches(row: &str, path: &str) -> bool {
-    match row.split_once('{') {
-        None => row == path,
-        Some((fixed, _)) => path
-            .strip_prefix(fixed)
-            .is_some_and(|parameter| !parameter.is_empty() && !parameter.contains('/')),
+        methods.push("OPTIONS");
+        methods.join(", ")
     }
 }
 
-impl Deprecation {
-    /// Adds the three header fields that announce it.
-    pub fn announce(&self, response: &mut Response) {
-        let midnight = self.sunset.at(0, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC);
-        let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
-        if let Ok(sunset) = midnight.and_then(|at| printer.timestamp_to_rfc9110_string(&at.timestamp())) {
-            response.headers.push(("Sunset", sunset.into()));
-        }
-        response.headers.push(("Deprecation", format!("@{}", self.since).into()));
-        let link = format!("<{}>; rel=\"successor-version\"", self.successor);
-        response.headers.push(("Link", link.into()));
+/// Whether a path fits a row's, segment by segment: a parameter takes any one segment that is not empty.
+fn fits(row: &str, path: &str) -> bool {
+    if row == path || !row.contains('{') {
+        return row == path;
     }
+    let (mut row, mut path) = (row.split('/'), path.split('/'));
+    loop {
+        match (row.next(), path.next()) {
+            (None, None) => return true,
+            (Some(expected), Some(segment)) if expected == segment => {}
+            (Some(expected), Some(segment)) if is_parameter(expected) && !segment.is_empty() => {}
+            _ => return false,
+        }
+    }
+}
+
+fn is_parameter(segment: &str) -> bool {
+    segment.starts_with('{')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::Handler;
 
     fn found(method: &str, path: &str) -> Result<&'static str, ApiError> {
-        route(method, &Target::parse(path)).map(|operation| operation.id)
+        Router::SERVICE.route(method, &Target::parse(path)).map(|operation| operation.id)
+    }
+
+    /// Why rows do not make a table: they are malformed, or a request or a name fits two of them.
+    fn flaw(rows: &[&Operation]) -> Option<String> {
+        for (i, row) in rows.iter().enumerate() {
+            let segments: Vec<&str> = row.path.split('/').skip(1).collect();
+            let is_plain =
+                |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~".contains(&b));
+            let is_segment = |segment: &&str| {
+                let inner = segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+                !inner.unwrap_or(segment).is_empty() && is_plain(inner.unwrap_or(segment))
+            };
+            if !row.path.starts_with('/') || !segments.iter().all(is_segment) {
+                return Some(format!("{} is malformed", row.path));
+            }
+            if row.id.is_empty() || !row.id.bytes().all(|b| b.is_ascii_alphanumeric()) {
+                return Some(format!("{:?} is no id", row.id));
+            }
+            for earlier in &rows[..i] {
+                if earlier.id == row.id {
+                    return Some(format!("{} is there twice", row.id));
+                }
+                // Two rows meet where each segment of one fits that of the other.
+                let others: Vec<&str> = earlier.path.split('/').skip(1).collect();
+                let meets = |(a, b): (&&str, &&str)| a == b || is_parameter(a) || is_parameter(b);
+                let is_shared = segments.len() == others.len() && segments.iter().zip(&others).all(meets);
+                if is_shared && (earlier.method() == row.method() || earlier.path != row.path) {
+                    return Some(format!("{} {} meets {}", row.method(), row.path, earlier.path));
+                }
+            }
+        }
+        None
+    }
+
+    fn get(path: &'static str, id: &'static str) -> Operation {
+        Operation::new(path, id, Handler::Get(|_, _| Ok(Response::new(204, b""))))
+    }
+
+    fn post(path: &'static str, id: &'static str) -> Operation {
+        Operation::new(path, id, Handler::Post(|_, _| Ok(Box::new(|_| Response::new(204, b"")))))
+    }
+
+    #[test]
+    fn table_is_sound() {
+        assert_eq!(flaw(&Router::SERVICE.operations().collect::<Vec<_>>()), None);
+    }
+
+    #[test]
+    fn unsound_tables_are_noticed() {
+        assert_eq!(
+            flaw(&[&get("/a", "a"), &post("/a", "b"), &get("/a/{b}", "c"), &get("/a/{b}/c", "d")]),
+            None
+        );
+        for (rows, said) in [
+            ([get("/a", "a"), get("/a", "b")], "meets"),
+            ([get("/a/{b}", "a"), get("/a/c", "b")], "meets"),
+            ([get("/a/{b}", "a"), post("/a/{c}", "b")], "meets"),
+            ([get("/{a}/b", "a"), get("/c/{d}", "b")], "meets"),
+            ([get("/a", "a"), get("/b", "a")], "twice"),
+            ([get("/a", "a"), get("b", "b")], "malformed"),
+            ([get("/a", "a"), get("/b/", "b")], "malformed"),
+            ([get("/a", "a"), get("/b//c", "b")], "malformed"),
+            ([get("/a", "a"), get("/b/{c", "b")], "malformed"),
+            ([get("/a", "a"), get("/b/x{c}", "b")], "malformed"),
+            ([get("/a", "a"), get("/b/{}", "b")], "malformed"),
+            ([get("/a", "a"), get("/b%20", "b")], "malformed"),
+            ([get("/a", "a"), get("/b", "")], "no id"),
+        ] {
+            let flaw = flaw(&[&rows[0], &rows[1]]);
+            assert!(flaw.as_ref().is_some_and(|flaw| flaw.contains(said)), "{:?}: {flaw:?}", rows[1].path);
+        }
     }
 
     #[test]
     fn only_the_orders_are_not_stable() {
-        let marked: Vec<_> = OPERATIONS.iter().filter_map(|o| o.stability.map(|mark| (o.id, mark))).collect();
-        assert_eq!(marked, [("listOrders", Stability::Experimental)]);
+        let marked: Vec<_> =
+            Router::SERVICE.operations().filter(|o| o.stability.is_some()).map(|o| o.id).collect();
+        assert_eq!(marked, ["listOrders"]);
+    }
+
+    #[test]
+    fn paths_are_matched_by_segments() {
+        assert!(fits("/a/{b}/photo", "/a/5/photo"));
+        for path in ["/a/5", "/a//photo", "/a/5/photo/", "/a/5/6/photo", "/b/5/photo", "a/5/photo"] {
+            assert!(!fits("/a/{b}/photo", path), "{path}");
+        }
     }
 
     #[test]
@@ -246,7 +206,7 @@ mod tests {
 
     #[test]
     fn known_paths_say_what_they_take() {
-        let error = |method, path| route(method, &Target::parse(path)).err().unwrap();
+        let error = |method, path| Router::SERVICE.route(method, &Target::parse(path)).err().unwrap();
         let refused = |allow: &'static str| ApiError::new(Code::MethodNotAllowed).header("Allow", allow);
         assert_eq!(error("DELETE", "/v1/pets"), refused("GET, HEAD, POST, OPTIONS"));
         assert_eq!(error("POST", "/v1/pets/1"), refused("GET, HEAD, OPTIONS"));
@@ -262,34 +222,10 @@ mod tests {
 
     #[test]
     fn options_lists_the_methods() {
-        let allow = |path| options(&Target::parse(path)).unwrap().headers[0].1.clone();
+        let allow = |path| Router::SERVICE.options(&Target::parse(path)).unwrap().headers()[0].1.clone();
         assert_eq!(allow("/v1/pets"), "GET, HEAD, POST, OPTIONS");
         assert_eq!(allow("*"), "GET, HEAD, POST, OPTIONS");
         assert_eq!(allow("/healthz"), "GET, HEAD, OPTIONS");
-        assert!(options(&Target::parse("/nowhere")).is_err());
-    }
-
-    #[test]
-    fn everything_below_v1_is_protected() {
-        for path in ["/v1", "/v1/", "/v1/pets", "/v1/nowhere", "/%761/pets", "/v%31"] {
-            assert!(Target::parse(path).is_protected(), "{path}");
-        }
-        for path in ["/", "/healthz", "/v10/pets", "/v1%2Fpets", "*"] {
-            assert!(!Target::parse(path).is_protected(), "{path}");
-        }
-    }
-
-    #[test]
-    fn deprecation_is_announced() {
-        let mut response = Response::default();
-        OPERATIONS.iter().find_map(|o| o.deprecation).unwrap().announce(&mut response);
-        assert_eq!(
-            response.headers,
-            [
-                ("Sunset", "Thu, 05 Dec 2030 00:00:00 GMT".into()),
-                ("Deprecation", "@1795219200".into()),
-                ("Link", "</v1/pets>; rel=\"successor-version\"".into()),
-            ]
-        );
+        assert!(Router::SERVICE.options(&Target::parse("/nowhere")).is_err());
     }
 }

@@ -1,75 +1,110 @@
-//! The lines around what belongs together: one snapshot for requests that are read together,
-//! one transaction and one flush for those that are written together.
+//! The lines around what belongs together: one snapshot for requests that are read together, one
+//! transaction and one flush for those that are written together.
 
 use std::mem;
 
-use super::{Store, StoreError};
+use super::{Reader, StoreError, Writer};
 
-/// What is under way on a connection.
-pub(super) struct Batch {
-    writing: bool,
-    state: State,
-    /// What has been written in this batch and waits for the commit.
-    pending: usize,
-    /// Whether the last commit failed, so that a probe must prove that the disk takes writes again.
-    last_failed: bool,
-    /// `PRAGMA data_version` at the start of the batch.
-    version: i64,
-    /// Counts down, for versions that no other batch has.
-    failures: i64,
-}
-
-/// Where a batch stands.
-enum State {
+/// Where the writer's batch stands.
+#[derive(Debug, PartialEq)]
+pub(super) enum State {
     /// No transaction is open.
     Closed,
-    /// A snapshot (reading) or a transaction (writing) is open.
+    /// The transaction is open.
     Open,
     /// A write failed in a way that may have undone those before it: all of the batch must fail.
     Failed(StoreError),
 }
 
-impl Batch {
-    pub(super) fn new_for_reading() -> Self {
-        Self { writing: false, state: State::Closed, pending: 0, last_failed: false, version: 0, failures: 0 }
-    }
-
-    pub(super) fn new_for_writing() -> Self {
-        Self { writing: true, ..Self::new_for_reading() }
-    }
+/// How the writes of one request are kept apart from those of the others in its batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Units {
+    /// Not at all, which costs nothing. Who must undo one request undoes the batch.
+    Joined,
+    /// By a savepoint for each (`sqlite.org/lang_savepoint.html`).
+    Separate,
 }
 
-impl Store {
-    /// Starts a batch. A reader takes the snapshot here, so that all it answers before
-    /// [`Store::end_batch`] is of one moment, and of a later one than every commit acknowledged before.
-    /// The writer waits for its first write with the transaction ([`Store::write`]).
+/// Shows that a batch is on the disk. Only [`Writer::commit`] makes one, so that nothing can be
+/// acknowledged before.
+#[derive(Debug, PartialEq)]
+pub struct Committed(());
+
+impl Reader {
+    /// Takes a snapshot, so that all that is read before [`Reader::end`] is of one moment, and of a later
+    /// one than every commit acknowledged before.
     ///
     /// # Errors
     /// Where the database cannot be read.
-    pub fn begin_batch(&mut self) -> Result<(), StoreError> {
-        // Should this fail, nothing is known to be unchanged; real versions are positive.
-        self.batch.failures -= 1;
-        self.batch.version = self.batch.failures;
-        if !self.batch.writing {
-            self.connection.prepare_cached("BEGIN")?.execute([])?;
-            self.batch.state = State::Open;
-        }
+    pub fn begin(&mut self) -> Result<(), StoreError> {
+        self.0.forget_version();
+        self.0.connection.prepare_cached("BEGIN")?.execute([])?;
         // Reading it is what takes the snapshot: BEGIN alone waits for the first read.
-        self.batch.version =
-            self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        self.0.read_version()
+    }
+
+    /// Gives the snapshot up.
+    ///
+    /// # Errors
+    /// Where the connection is broken.
+    pub fn end(&mut self) -> Result<(), StoreError> {
+        if !self.0.connection.is_autocommit() {
+            self.0.connection.prepare_cached("COMMIT")?.execute([])?;
+        }
+        Ok(())
+    }
+}
+
+impl Writer {
+    /// Starts a batch. The transaction opens with the first write.
+    ///
+    /// # Errors
+    /// Where the database cannot be read.
+    pub fn begin(&mut self, units: Units) -> Result<(), StoreError> {
+        self.units = units;
+        self.written = 0;
+        self.database.forget_version();
+        self.database.read_version()
+    }
+
+    /// Starts the writes of one request.
+    ///
+    /// # Errors
+    /// Where the units are to be separate and the database cannot be written.
+    pub fn begin_unit(&mut self) -> Result<(), StoreError> {
+        self.written = 0;
+        if self.units == Units::Separate {
+            self.open_transaction()?;
+            self.execute("SAVEPOINT unit")?;
+        }
         Ok(())
     }
 
-    /// A number that differs from that of an earlier batch where anybody else has committed since
-    /// (`sqlite.org/pragma.html#pragma_data_version`). What this connection itself writes does not count.
-    pub fn version(&self) -> i64 {
-        self.batch.version
+    /// Keeps the writes of the request for the commit.
+    ///
+    /// # Errors
+    /// Where the batch has failed.
+    pub fn keep_unit(&mut self) -> Result<(), StoreError> {
+        if self.units == Units::Separate && self.state == State::Open {
+            self.execute("RELEASE unit")?;
+        }
+        Ok(())
     }
 
-    /// How much has been written in this batch; what raises it must not be acknowledged before
-    /// [`Store::end_batch`] has succeeded.
-    pub fn pending_writes(&self) -> usize {
-        self.batch.pending
+    /// Undoes the writes of the request. `false` where that takes undoing the whole batch.
+    pub fn undo_unit(&mut self) -> bool {
+        if self.units == Units::Joined {
+            return self.written == 0;
+        }
+        // Where this fails, so does the commit, and nothing is left.
+        let undone = match self.state {
+            State::Open => self.execute("ROLLBACK TO unit").and_then(|()| self.execute("RELEASE unit")),
+            State::Closed | State::Failed(_) => Ok(()),
+        };
+        if let Err(error) = undone {
+            self.state = State::Failed(error);
+        }
+        true
     }
 
     /// Does one write within the batch's transaction, which the first write opens.
@@ -77,60 +112,81 @@ impl Store {
         &mut self,
         statement: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        match &self.batch.state {
-            State::Failed(error) => return Err(error.clone()),
-            State::Open => {}
-            State::Closed => {
-                // IMMEDIATE: the lock is taken at once, so no write can fail later for want of it
-                // (sqlite.org/lang_transaction.html).
-                self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-                self.batch.state = State::Open;
-            }
-        }
-        let written = statement(&self.connection).map_err(StoreError::from);
+        self.open_transaction()?;
+        let written = statement(&self.database.connection).map_err(StoreError::from);
         match &written {
-            Ok(_) => self.batch.pending += 1,
+            Ok(_) => self.written += 1,
             // A full disk or an I/O error may have rolled back the whole transaction by itself
             // (sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction).
-            Err(error @ StoreError::Unavailable(_)) => self.batch.state = State::Failed(error.clone()),
+            Err(error @ StoreError::Unavailable(_)) => self.state = State::Failed(error.clone()),
             Err(StoreError::Internal(_)) => {}
         }
         written
     }
 
-    /// Ends the batch. What was written is on the disk when this returns `Ok`, and undone when not.
+    /// Opens the transaction where it is not open yet.
+    fn open_transaction(&mut self) -> Result<(), StoreError> {
+        match &self.state {
+            State::Open => Ok(()),
+            State::Failed(error) => Err(error.clone()),
+            State::Closed => {
+                // IMMEDIATE: the lock is taken at once, so no write can fail later for want of it
+                // (sqlite.org/lang_transaction.html). A batch waits for the lock of another process
+                // once, and fails whole.
+                let opened = self.execute("BEGIN IMMEDIATE");
+                self.state = match &opened {
+                    Ok(()) => State::Open,
+                    Err(error) => State::Failed(error.clone()),
+                };
+                opened
+            }
+        }
+    }
+
+    /// Ends the batch: what was written is on the disk when this returns `Ok`, and undone when not.
     ///
     /// # Errors
     /// Where the commit, or a write before it, failed.
-    pub fn end_batch(&mut self) -> Result<(), StoreError> {
-        self.batch.pending = 0;
-        let ended = match mem::replace(&mut self.batch.state, State::Closed) {
-            State::Closed => return Ok(()),
-            State::Open => self
-                .connection
-                .prepare_cached("COMMIT")
-                .and_then(|mut commit| commit.execute([]))
-                .map(|_| ())
-                .map_err(StoreError::from),
+    pub fn commit(&mut self) -> Result<Committed, StoreError> {
+        let ended = match mem::replace(&mut self.state, State::Closed) {
+            State::Closed => return Ok(Committed(())),
+            State::Open => self.execute("COMMIT"),
             State::Failed(error) => Err(error),
         };
-        if ended.is_err() && !self.connection.is_autocommit() {
-            // Should this fail too, the next BEGIN says so.
-            if let Err(error) = self.connection.execute_batch("ROLLBACK") {
-                log::error!("rollback failed: {error}");
-            }
+        self.last_failed = ended.is_err();
+        if ended.is_err() {
+            self.roll_back();
         }
-        self.batch.last_failed = ended.is_err();
-        ended
+        ended.map(|()| Committed(()))
     }
 
-    /// Shows that the writer could write: takes the lock, and after a failed commit also writes the newest
-    /// animals as they are and flushes them, some pages that a full disk has no room for.
+    /// Undoes the batch.
+    pub fn undo(&mut self) {
+        self.state = State::Closed;
+        self.roll_back();
+    }
+
+    fn roll_back(&mut self) {
+        if !self.database.connection.is_autocommit()
+            && let Err(error) = self.execute("ROLLBACK")
+        {
+            // The next BEGIN fails too, and says so to its clients.
+            log::error!("rollback failed: {error}");
+        }
+    }
+
+    fn execute(&self, statement: &str) -> Result<(), StoreError> {
+        self.database.connection.prepare_cached(statement)?.execute([])?;
+        Ok(())
+    }
+
+    /// Shows, between batches, that the writer could write: takes the lock, and after a failed commit also
+    /// writes the newest animals as they are and flushes them, some pages that a full disk has no room for.
     ///
     /// # Errors
     /// Where it could not.
     pub fn probe(&mut self) -> Result<(), StoreError> {
-        let after_failure = self.batch.last_failed;
+        let after_failure = self.last_failed;
         let probed = self.write(|connection| {
             if after_failure {
                 let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -143,95 +199,148 @@ impl Store {
             }
             Ok(())
         });
-        let ended = self.end_batch();
-        probed.and(ended)
+        let ended = self.commit();
+        probed.and(ended.map(|Committed(())| ()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::pets::tests::{names, new_pet};
-    use super::super::tests::Folder;
+    use super::super::tests::{Folder, pair, refuse_writes};
     use super::*;
 
     #[test]
     fn batch_is_seen_by_readers_only_after_its_commit() {
-        let folder = Folder::new();
-        let mut writer = Store::open_writer(&folder.database()).unwrap();
-        let mut reader = Store::open_reader(&folder.database()).unwrap();
+        let (_folder, mut writer, mut reader) = pair();
+        writer.begin(Units::Joined).unwrap();
         writer.insert_pet(&new_pet("Rex")).unwrap();
         writer.insert_pet(&new_pet("Tom")).unwrap();
-        assert_eq!(writer.pending_writes(), 2);
         assert_eq!(names(&mut reader), [""; 0]);
-        writer.end_batch().unwrap();
-        assert_eq!(writer.pending_writes(), 0);
+        writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Rex", "Tom"]);
     }
 
     #[test]
+    fn undone_batch_leaves_nothing() {
+        let (_folder, mut writer, mut reader) = pair();
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.undo();
+        writer.insert_pet(&new_pet("Tom")).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(names(&mut reader), ["Tom"]);
+    }
+
+    #[test]
+    fn joined_unit_that_wrote_cannot_be_undone_alone() {
+        let (_folder, mut writer, _reader) = pair();
+        writer.begin(Units::Joined).unwrap();
+        writer.begin_unit().unwrap();
+        assert!(writer.undo_unit(), "it wrote nothing");
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        assert!(!writer.undo_unit());
+        writer.keep_unit().unwrap();
+        writer.begin_unit().unwrap();
+        assert!(writer.undo_unit(), "only the one before it wrote");
+    }
+
+    #[test]
+    fn separate_unit_is_undone_alone() {
+        let (_folder, mut writer, mut reader) = pair();
+        writer.begin(Units::Separate).unwrap();
+        for (name, keep) in [("Rex", true), ("Tom", false), ("Ada", true), ("Bob", false)] {
+            writer.begin_unit().unwrap();
+            writer.insert_pet(&new_pet(name)).unwrap();
+            if keep {
+                writer.keep_unit().unwrap();
+            } else {
+                assert!(writer.undo_unit());
+            }
+        }
+        writer.commit().unwrap();
+        assert_eq!(names(&mut reader), ["Rex", "Ada"]);
+    }
+
+    #[test]
     fn version_changes_with_every_commit_of_others() {
-        let folder = Folder::new();
-        let mut writer = Store::open_writer(&folder.database()).unwrap();
-        let mut reader = Store::open_reader(&folder.database()).unwrap();
+        let (_folder, mut writer, mut reader) = pair();
         let mut version = || {
-            reader.begin_batch().unwrap();
+            reader.begin().unwrap();
             let version = reader.version();
             // The snapshot is of the same moment as the version, whatever is committed in between.
             writer.insert_pet(&new_pet("Rex")).unwrap();
-            writer.end_batch().unwrap();
-            let mut seen = 0;
-            let all = super::super::Page { limit: 100, status: None, after: i64::MIN };
-            reader
-                .visit_pets(&all, |_| {
-                    seen += 1;
-                    std::ops::ControlFlow::Continue(())
-                })
-                .unwrap();
-            reader.end_batch().unwrap();
+            writer.commit().unwrap();
+            let seen = super::super::pets::tests::count(&reader);
+            reader.end().unwrap();
             (version, seen)
         };
         let (first, second) = (version(), version());
         assert_ne!(first.0, second.0);
         assert_eq!((first.1, second.1), (0, 1));
-        reader.begin_batch().unwrap();
+        reader.begin().unwrap();
         let unchanged = reader.version();
-        reader.end_batch().unwrap();
-        reader.begin_batch().unwrap();
+        reader.end().unwrap();
+        reader.begin().unwrap();
         assert_eq!(reader.version(), unchanged);
     }
 
     #[test]
+    fn version_is_of_no_other_batch_where_it_cannot_be_read() {
+        let (_folder, _writer, mut reader) = pair();
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..3 {
+            reader.0.forget_version();
+            assert!(reader.version() < 0, "versions that are read are positive");
+            assert!(seen.insert(reader.version()));
+        }
+    }
+
+    #[test]
     fn failed_batch_is_undone_whole_and_the_next_starts_clean() {
-        let folder = Folder::new();
-        let mut writer = Store::open_writer(&folder.database()).unwrap();
-        let mut reader = Store::open_reader(&folder.database()).unwrap();
-        let pages: i64 = writer.connection.pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
+        let (_folder, mut writer, mut reader) = pair();
+        let pages: i64 =
+            writer.database.connection.pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
         // SQLite's own way to have a full disk.
-        writer.connection.pragma_update(None, "max_page_count", pages).unwrap();
+        writer.database.connection.pragma_update(None, "max_page_count", pages).unwrap();
         writer.insert_pet(&new_pet("small")).unwrap();
         let large = "x".repeat(60_000);
         assert!(matches!(writer.insert_pet(&new_pet(&large)), Err(StoreError::Unavailable(_))));
         assert!(matches!(writer.insert_pet(&new_pet("late")), Err(StoreError::Unavailable(_))));
-        assert!(matches!(writer.end_batch(), Err(StoreError::Unavailable(_))));
+        assert!(matches!(writer.commit(), Err(StoreError::Unavailable(_))));
         assert_eq!(names(&mut reader), [""; 0]);
 
-        writer.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
+        writer.database.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
         assert_eq!(writer.probe(), Ok(()));
         writer.insert_pet(&new_pet("next")).unwrap();
-        writer.end_batch().unwrap();
+        writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["next"]);
     }
 
     #[test]
-    fn lock_of_another_process_is_unavailable() {
+    fn probe_after_a_failure_needs_room_on_the_disk() {
+        let (_folder, mut writer, _reader) = pair();
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
+        writer.last_failed = true;
+        refuse_writes(&writer, true);
+        assert!(writer.probe().is_err(), "it writes");
+        refuse_writes(&writer, false);
+        assert_eq!(writer.probe(), Ok(()));
+        assert!(!writer.last_failed, "the next need not write");
+    }
+
+    #[test]
+    fn batch_meets_the_lock_of_another_process_once() {
         let folder = Folder::new();
-        let mut writer = Store::open_writer(&folder.database()).unwrap();
-        writer.connection.busy_timeout(std::time::Duration::ZERO).unwrap();
+        let mut writer = Writer::open(&folder.database()).unwrap();
+        writer.database.connection.busy_timeout(std::time::Duration::ZERO).unwrap();
         let other = rusqlite::Connection::open(folder.database()).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         assert!(matches!(writer.probe(), Err(StoreError::Unavailable(_))));
         assert!(matches!(writer.insert_pet(&new_pet("Rex")), Err(StoreError::Unavailable(_))));
         other.execute_batch("ROLLBACK").unwrap();
+        assert!(matches!(writer.insert_pet(&new_pet("late")), Err(StoreError::Unavailable(_))));
+        assert!(matches!(writer.commit(), Err(StoreError::Unavailable(_))));
         assert_eq!(writer.probe(), Ok(()));
     }
 }

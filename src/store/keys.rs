@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, Row, TransactionBehavior, params};
 
-use super::{Store, StoreError};
+use super::{Database, StoreError, Writer};
 
 /// The SHA-256 digest of a key's text.
 pub type Digest = [u8; 32];
@@ -51,7 +51,7 @@ fn insert(connection: &rusqlite::Connection, key: &ApiKey) -> rusqlite::Result<(
     Ok(())
 }
 
-impl Store {
+impl Database {
     /// The key with this digest, expired or not.
     ///
     /// # Errors
@@ -75,13 +75,15 @@ impl Store {
         let keys = statement.query_map([], api_key)?.collect::<rusqlite::Result<_>>()?;
         Ok(keys)
     }
+}
 
+impl Writer {
     /// Adds a key.
     ///
     /// # Errors
     /// Where the database cannot be written.
     pub fn insert_key(&mut self, key: &ApiKey) -> Result<(), StoreError> {
-        Ok(insert(&self.connection, key)?)
+        Ok(insert(&self.database.connection, key)?)
     }
 
     /// Adds a key, and has those of the same name expire at `old_expires_at` at the latest; both or
@@ -90,7 +92,8 @@ impl Store {
     /// # Errors
     /// Where the database cannot be written.
     pub fn replace_key(&mut self, key: &ApiKey, old_expires_at: i64) -> Result<(), StoreError> {
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction =
+            self.database.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute(
             "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE name = ?1",
             params![key.name, old_expires_at],
@@ -104,6 +107,6 @@ impl Store {
     /// # Errors
     /// Where the database cannot be written.
     pub fn delete_keys(&mut self, name: &str) -> Result<usize, StoreError> {
-        Ok(self.connection.execute("DELETE FROM api_keys WHERE name = ?1", [name])?)
+        Ok(self.database.connection.execute("DELETE FROM api_keys WHERE name = ?1", [name])?)
     }
 }

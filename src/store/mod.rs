@@ -1,9 +1,9 @@
 //! The store: the only place with SQL. Knows nothing of HTTP.
 //!
-//! One [`Store`] is one connection to the SQLite file. The workers that read have one each,
-//! read-only; the writer has the only one that writes. `schema.rs` says whose file it is and brings it
-//! up to date, `batch.rs` draws the lines around what belongs together, `pets.rs` and `keys.rs` hold
-//! the statements.
+//! The workers that read have a [`Reader`] each, which cannot write; the worker that writes has the only
+//! [`Writer`]. Both are a [`Database`], which is what can be read. `schema.rs` says whose file it is and
+//! brings it up to date, `batch.rs` draws the lines around what belongs together, `pets.rs` and `keys.rs`
+//! hold the statements.
 
 mod batch;
 mod keys;
@@ -11,6 +11,7 @@ mod pets;
 mod schema;
 
 use std::fs::OpenOptions;
+use std::ops::Deref;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -18,18 +19,52 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+pub use batch::{Committed, Units};
 pub use keys::{ApiKey, Digest};
-pub use pets::Page;
+pub use pets::PetQuery;
 
-use batch::Batch;
+use batch::State;
 
 /// How long a connection waits for another process to release its lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One connection to the database, and the batch under way on it.
-pub struct Store {
+/// One connection, and what can be read with it.
+pub struct Database {
     connection: Connection,
-    batch: Batch,
+    /// `PRAGMA data_version` at the start of the batch under way.
+    version: i64,
+    /// Counts down, for versions that no other batch has.
+    unread_versions: i64,
+}
+
+/// A connection that cannot write.
+pub struct Reader(Database);
+
+/// The connection that writes, and the batch under way on it.
+pub struct Writer {
+    database: Database,
+    state: State,
+    units: Units,
+    /// Writes of the request under way.
+    written: usize,
+    /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
+    last_failed: bool,
+}
+
+impl Deref for Reader {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        &self.0
+    }
+}
+
+impl Deref for Writer {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        &self.database
+    }
 }
 
 /// Why the store could not do as asked. The text is for the log, never for a client.
@@ -70,17 +105,53 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-impl Store {
+impl Database {
+    fn new(connection: Connection) -> Self {
+        Self { connection, version: 0, unread_versions: 0 }
+    }
+
+    /// A number that differs from that of an earlier batch where anybody else has committed since
+    /// (`sqlite.org/pragma.html#pragma_data_version`). What this connection itself writes does not count.
+    pub fn version(&self) -> i64 {
+        self.version
+    }
+
+    /// Takes a version that no batch had, as nothing is known to be unchanged. Those of SQLite are positive.
+    fn forget_version(&mut self) {
+        self.unread_versions -= 1;
+        self.version = self.unread_versions;
+    }
+
+    fn read_version(&mut self) -> Result<(), StoreError> {
+        self.version =
+            self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        Ok(())
+    }
+}
+
+impl Reader {
+    /// Opens a connection that cannot write, to a database that [`Writer::open`] has seen.
+    ///
+    /// # Errors
+    /// One plain line that names the file and says what is wrong with it.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let connection =
+            connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, &error))?;
+        Ok(Self(Database::new(connection)))
+    }
+}
+
+impl Writer {
     /// Opens the database for writing: makes the file where there is none (mode 0600), refuses one
     /// that is not ours, and brings an older one up to date.
     ///
     /// # Errors
     /// One plain line that names the file and says what is wrong with it.
-    pub fn open_writer(path: &Path) -> Result<Self, String> {
+    pub fn open(path: &Path) -> Result<Self, String> {
         create_private(path)?;
         let say = |error: rusqlite::Error| cannot_open(path, &error);
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
-        schema::check(&connection, path)?;
+        schema::check(&connection, path, schema::STEPS)?;
         // Readers never wait for the writer (sqlite.org/wal.html). Asked for before the migration, as a
         // transaction cannot change it.
         let mode: String =
@@ -94,18 +165,14 @@ impl Store {
         }
         // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
         connection.pragma_update(None, "synchronous", "FULL").map_err(say)?;
-        schema::migrate(&mut connection, path)?;
-        Ok(Self { connection, batch: Batch::new_for_writing() })
-    }
-
-    /// Opens a connection that cannot write, to a database that [`Store::open_writer`] has seen.
-    ///
-    /// # Errors
-    /// One plain line that names the file and says what is wrong with it.
-    pub fn open_reader(path: &Path) -> Result<Self, String> {
-        let connection =
-            connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, &error))?;
-        Ok(Self { connection, batch: Batch::new_for_reading() })
+        schema::migrate(&mut connection, path, schema::STEPS)?;
+        Ok(Self {
+            database: Database::new(connection),
+            state: State::Closed,
+            units: Units::Joined,
+            written: 0,
+            last_failed: false,
+        })
     }
 
     /// Moves what the write-ahead log holds into the database file; done once, at the end.
@@ -113,7 +180,9 @@ impl Store {
     /// # Errors
     /// Where the disk or another process does not let it; nothing is lost then, the log stays.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
-        Ok(self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
+        let connection = &self.database.connection;
+        let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if is_busy { Err(StoreError::Unavailable("another process reads it".to_owned())) } else { Ok(()) }
     }
 }
 
@@ -177,12 +246,24 @@ pub(crate) mod tests {
         }
     }
 
+    /// Has SQLite refuse every write, as a file does that may only be read.
+    pub fn refuse_writes(writer: &Writer, refuse: bool) {
+        writer.connection.pragma_update(None, "query_only", refuse).unwrap();
+    }
+
+    /// The writer of a new database, and a reader.
+    pub fn pair() -> (Folder, Writer, Reader) {
+        let folder = Folder::new();
+        let writer = Writer::open(&folder.database()).unwrap();
+        let reader = Reader::open(&folder.database()).unwrap();
+        (folder, writer, reader)
+    }
+
     #[test]
     fn new_file_is_private_and_its_companions_too() {
-        let folder = Folder::new();
-        let mut store = Store::open_writer(&folder.database()).unwrap();
-        store.insert_pet(&pets::tests::new_pet("Rex")).unwrap();
-        store.end_batch().unwrap();
+        let (folder, mut writer, _reader) = pair();
+        writer.insert_pet(&pets::tests::new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
         let mut files = 0;
         for entry in std::fs::read_dir(&folder.0).unwrap() {
             let entry = entry.unwrap();
@@ -194,22 +275,19 @@ pub(crate) mod tests {
 
     #[test]
     fn commits_are_flushed_and_logged_ahead() {
-        let folder = Folder::new();
-        let store = Store::open_writer(&folder.database()).unwrap();
-        let pragma = |name: &str| store.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let (_folder, writer, _reader) = pair();
+        let pragma =
+            |name: &str| writer.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         assert_eq!(pragma("synchronous"), Ok(2), "FULL");
         let mode: String =
-            store.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+            writer.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
         assert_eq!(mode, "wal");
     }
 
     #[test]
     fn statements_are_prepared_once() {
-        let folder = Folder::new();
-        drop(Store::open_writer(&folder.database()).unwrap());
-        let store = Store::open_reader(&folder.database()).unwrap();
-        let mut page =
-            store.connection.prepare("SELECT name FROM pets WHERE id > ?1 ORDER BY id LIMIT ?2").unwrap();
+        let (_folder, _writer, reader) = pair();
+        let mut page = reader.connection.prepare(pets::PAGE).unwrap();
         for limit in 1..5 {
             assert!(page.query((limit, limit)).unwrap().next().unwrap().is_none());
         }
@@ -217,13 +295,23 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn reader_cannot_write() {
-        let folder = Folder::new();
-        let _writer = Store::open_writer(&folder.database()).unwrap();
-        let mut reader = Store::open_reader(&folder.database()).unwrap();
-        assert!(matches!(
-            reader.insert_pet(&pets::tests::new_pet("Rex")),
-            Err(StoreError::Unavailable(_) | StoreError::Internal(_))
-        ));
+    fn reader_is_refused_by_the_file_too() {
+        let (_folder, _writer, reader) = pair();
+        assert!(reader.connection.execute("DELETE FROM pets", []).is_err());
+    }
+
+    #[test]
+    fn checkpoint_empties_the_log_unless_somebody_reads() {
+        let (folder, mut writer, mut reader) = pair();
+        let log = || std::fs::metadata(folder.0.join("pets.db-wal")).unwrap().len();
+        writer.connection.busy_timeout(Duration::ZERO).unwrap();
+        writer.insert_pet(&pets::tests::new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
+        reader.begin().unwrap();
+        assert!(writer.checkpoint().is_err());
+        assert_ne!(log(), 0);
+        reader.end().unwrap();
+        assert_eq!(writer.checkpoint(), Ok(()));
+        assert_eq!(log(), 0);
     }
 }

@@ -5,19 +5,49 @@ use std::ops::ControlFlow;
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::{Store, StoreError};
-use crate::model::pet::{NewPet, Pet, PetStatus};
+use super::{Committed, Database, StoreError, Writer};
+use crate::json::Word;
+use crate::model::{NewPet, Pet, PetStatus};
 
-/// Which animals a page shows, in ascending order of their ids.
+/// Which animals a list shows, in ascending order of their ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Page {
+pub struct PetQuery {
     /// At most as many.
     pub limit: u32,
     /// Only those of this status.
     pub status: Option<PetStatus>,
-    /// Only ids greater than this one.
-    pub after: i64,
+    /// Only ids greater than this one; `None`: all.
+    pub after: Option<i64>,
 }
+
+impl PetQuery {
+    /// The least id that it shows; `None` where no id is greater than `after`.
+    fn first(&self) -> Option<i64> {
+        match self.after {
+            None => Some(i64::MIN),
+            Some(after) => after.checked_add(1),
+        }
+    }
+}
+
+/// An animal that waits for the commit.
+#[derive(Debug, PartialEq)]
+pub struct Inserted(i64);
+
+impl Inserted {
+    /// Its id, which counts once its batch is committed.
+    pub fn id(&self, _: &Committed) -> i64 {
+        self.0
+    }
+}
+
+const INSERT: &str = "INSERT INTO pets (name, category_id, status) VALUES (?1, ?2, ?3)";
+const BY_ID: &str = "SELECT id, name, category_id, status FROM pets WHERE id = ?1";
+/// Its cost does not depend on how many animals come before the page.
+pub(super) const PAGE: &str =
+    "SELECT id, name, category_id, status FROM pets WHERE id >= ?1 ORDER BY id LIMIT ?2";
+const PAGE_OF_STATUS: &str = "SELECT id, name, category_id, status FROM pets \
+    WHERE status = ?1 AND id >= ?2 ORDER BY id LIMIT ?3";
 
 impl ToSql for PetStatus {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -27,7 +57,7 @@ impl ToSql for PetStatus {
 
 impl FromSql for PetStatus {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        PetStatus::parse(value.as_str()?).ok_or(rusqlite::types::FromSqlError::InvalidType)
+        PetStatus::of_str(value.as_str()?).ok_or(rusqlite::types::FromSqlError::InvalidType)
     }
 }
 
@@ -44,54 +74,48 @@ fn pet<'r>(row: &'r Row<'_>) -> rusqlite::Result<Pet<'r>> {
     })
 }
 
-impl Store {
-    /// Adds an animal to the batch and returns its id.
+impl Writer {
+    /// Adds an animal to the batch.
     ///
     /// # Errors
     /// Where the database cannot be written.
-    pub fn insert_pet(&mut self, new: &NewPet) -> Result<i64, StoreError> {
+    pub fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError> {
         self.write(|connection| {
-            connection
-                .prepare_cached("INSERT INTO pets (name, category_id, status) VALUES (?1, ?2, ?3)")?
-                .insert(params![new.name, new.category_id, new.status])
+            let values = params![new.name, new.category_id, new.status];
+            connection.prepare_cached(INSERT)?.insert(values).map(Inserted)
         })
     }
+}
 
+impl Database {
     /// Hands the animal with this id to `read`; `None` where there is none.
     ///
     /// # Errors
     /// Where the database cannot be read.
     pub fn pet<T>(&self, id: i64, read: impl FnOnce(Pet) -> T) -> Result<Option<T>, StoreError> {
-        Ok(self
-            .connection
-            .prepare_cached("SELECT id, name, category_id, status FROM pets WHERE id = ?1")?
-            .query_row([id], |row| Ok(read(pet(row)?)))
-            .optional()?)
+        let mut statement = self.connection.prepare_cached(BY_ID)?;
+        Ok(statement.query_row([id], |row| Ok(read(pet(row)?))).optional()?)
     }
 
-    /// Hands the animals of a page to `visit`, one after the other, and one more where more follow,
+    /// Hands the animals of a list to `visit`, one after the other, and one more where more follow,
     /// until it breaks off.
     ///
     /// # Errors
     /// Where the database cannot be read.
     pub fn visit_pets(
         &self,
-        page: &Page,
+        query: &PetQuery,
         mut visit: impl FnMut(Pet) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let limit = page.limit + 1;
+        let Some(first) = query.first() else { return Ok(()) };
+        let limit = query.limit + 1;
         let mut statement;
-        let mut rows = if let Some(status) = page.status {
-            statement = self.connection.prepare_cached(
-                "SELECT id, name, category_id, status FROM pets \
-                 WHERE status = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
-            )?;
-            statement.query(params![status, page.after, limit])?
+        let mut rows = if let Some(status) = query.status {
+            statement = self.connection.prepare_cached(PAGE_OF_STATUS)?;
+            statement.query(params![status, first, limit])?
         } else {
-            statement = self.connection.prepare_cached(
-                "SELECT id, name, category_id, status FROM pets WHERE id > ?1 ORDER BY id LIMIT ?2",
-            )?;
-            statement.query(params![page.after, limit])?
+            statement = self.connection.prepare_cached(PAGE)?;
+            statement.query(params![first, limit])?
         };
         while let Some(row) = rows.next()? {
             if visit(pet(row)?).is_break() {
@@ -104,80 +128,117 @@ impl Store {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::tests::Folder;
+    use super::super::tests::pair;
+    use super::super::{Reader, Units};
     use super::*;
+
+    const ALL: PetQuery = PetQuery { limit: 100, status: None, after: None };
 
     pub fn new_pet(name: &str) -> NewPet<'_> {
         NewPet { name: name.into(), category_id: 1, status: Some(PetStatus::Available) }
     }
 
-    pub fn names(store: &mut Store) -> Vec<String> {
-        let mut names = Vec::new();
-        store.begin_batch().unwrap();
-        let all = Page { limit: 100, status: None, after: i64::MIN };
-        store
-            .visit_pets(&all, |pet| {
-                names.push(pet.name.to_owned());
-                ControlFlow::Continue(())
-            })
-            .unwrap();
-        store.end_batch().unwrap();
+    /// The ids and names that a query shows, with the one more where more follow.
+    fn shown(database: &Database, query: &PetQuery) -> Vec<(i64, String)> {
+        let mut pets = Vec::new();
+        let visit = |pet: Pet| {
+            pets.push((pet.id, pet.name.to_owned()));
+            ControlFlow::Continue(())
+        };
+        database.visit_pets(query, visit).unwrap();
+        pets
+    }
+
+    pub fn count(database: &Database) -> usize {
+        shown(database, &ALL).len()
+    }
+
+    pub fn names(reader: &mut Reader) -> Vec<String> {
+        reader.begin().unwrap();
+        let names = shown(reader, &ALL).into_iter().map(|(_, name)| name).collect();
+        reader.end().unwrap();
         names
+    }
+
+    fn insert_with_id(writer: &Writer, id: i64) {
+        let sql = "INSERT INTO pets (id, name, category_id) VALUES (?1, '', 1)";
+        writer.database.connection.execute(sql, [id]).unwrap();
     }
 
     #[test]
     fn ids_ascend_and_are_never_used_again() {
-        let folder = Folder::new();
-        let mut store = Store::open_writer(&folder.database()).unwrap();
-        let first = store.insert_pet(&new_pet("a")).unwrap();
-        let second = store.insert_pet(&new_pet("b")).unwrap();
-        assert!(second > first);
-        store.end_batch().unwrap();
-        store.connection.execute("DELETE FROM pets", []).unwrap();
-        assert!(store.insert_pet(&new_pet("c")).unwrap() > second);
+        let (_folder, mut writer, _reader) = pair();
+        let first = writer.insert_pet(&new_pet("a")).unwrap();
+        let second = writer.insert_pet(&new_pet("b")).unwrap();
+        let committed = writer.commit().unwrap();
+        assert!(second.id(&committed) > first.id(&committed));
+        writer.database.connection.execute("DELETE FROM pets", []).unwrap();
+        let third = writer.insert_pet(&new_pet("c")).unwrap();
+        let committed = writer.commit().unwrap();
+        assert!(third.id(&committed) > second.id(&committed));
+    }
+
+    #[test]
+    fn every_id_has_its_place_in_the_order() {
+        let (_folder, writer, _reader) = pair();
+        for id in [i64::MIN, -1, 5, i64::MAX] {
+            insert_with_id(&writer, id);
+        }
+        let ids = |after| -> Vec<i64> {
+            shown(&writer, &PetQuery { after, ..ALL }).into_iter().map(|(id, _)| id).collect()
+        };
+        assert_eq!(ids(None), [i64::MIN, -1, 5, i64::MAX]);
+        assert_eq!(ids(Some(i64::MIN)), [-1, 5, i64::MAX]);
+        assert_eq!(ids(Some(5)), [i64::MAX]);
+        assert_eq!(ids(Some(i64::MAX)), [0; 0]);
+    }
+
+    #[test]
+    fn list_shows_one_more_where_more_follow() {
+        let (_folder, mut writer, _reader) = pair();
+        writer.begin(Units::Joined).unwrap();
+        for name in ["a", "b", "c"] {
+            writer.insert_pet(&new_pet(name)).unwrap();
+        }
+        writer.commit().unwrap();
+        for (limit, expected) in [(1, 2), (2, 3), (3, 3)] {
+            assert_eq!(shown(&writer, &PetQuery { limit, ..ALL }).len(), expected);
+            let filtered = PetQuery { limit, status: Some(PetStatus::Available), ..ALL };
+            assert_eq!(shown(&writer, &filtered).len(), expected);
+        }
+        assert_eq!(shown(&writer, &PetQuery { status: Some(PetStatus::Sold), ..ALL }), []);
     }
 
     #[test]
     fn pages_read_only_their_rows() {
-        let folder = Folder::new();
-        let store = Store::open_writer(&folder.database()).unwrap();
+        let (_folder, writer, _reader) = pair();
         let plan = |sql: &str, values: &[&dyn ToSql]| -> String {
-            store
-                .connection
-                .query_row(&format!("EXPLAIN QUERY PLAN {sql}"), values, |row| row.get::<_, String>(3))
-                .unwrap()
+            let sql = format!("EXPLAIN QUERY PLAN {sql}");
+            writer.connection.query_row(&sql, values, |row| row.get::<_, String>(3)).unwrap()
         };
-        let filtered = plan(
-            "SELECT id, name FROM pets WHERE status = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
-            params![PetStatus::Sold, 5, 20],
-        );
+        let filtered = plan(PAGE_OF_STATUS, params![PetStatus::Sold, 5, 20]);
         assert!(filtered.contains("INDEX pets_by_status (status=? AND rowid>?)"), "{filtered}");
-        let plain = plan("SELECT id, name FROM pets WHERE id > ?1 ORDER BY id LIMIT ?2", params![5, 20]);
+        let plain = plan(PAGE, params![5, 20]);
         assert!(plain.contains("INTEGER PRIMARY KEY (rowid>?)"), "{plain}");
     }
 
     #[test]
     fn adding_a_row_builds_no_table_in_memory() {
-        let folder = Folder::new();
-        let store = Store::open_writer(&folder.database()).unwrap();
-        let mut program = store
-            .connection
-            .prepare("EXPLAIN INSERT INTO pets (name, category_id, status) VALUES ('a', 1, 'sold')")
-            .unwrap();
-        let steps: Vec<String> = program.query_map([], |row| row.get("opcode")).unwrap().flatten().collect();
+        let (_folder, writer, _reader) = pair();
+        let mut program = writer.connection.prepare(&format!("EXPLAIN {INSERT}")).unwrap();
+        let values = params!["a", 1, PetStatus::Sold];
+        let steps: Vec<String> =
+            program.query_map(values, |row| row.get("opcode")).unwrap().flatten().collect();
         assert!(steps.iter().any(|step| step == "IdxInsert"), "{steps:?}");
         assert!(!steps.iter().any(|step| step == "OpenEphemeral"), "{steps:?}");
     }
 
     #[test]
     fn other_statuses_are_refused_by_the_table_too() {
-        let folder = Folder::new();
-        let store = Store::open_writer(&folder.database()).unwrap();
+        let (_folder, writer, _reader) = pair();
         let add = |status: &str| {
-            store.connection.execute(
-                &format!("INSERT INTO pets (name, category_id, status) VALUES ('a', 1, {status})"),
-                [],
-            )
+            let sql = format!("INSERT INTO pets (name, category_id, status) VALUES ('a', 1, {status})");
+            writer.connection.execute(&sql, [])
         };
         for status in ["NULL", "'available'", "'pending'", "'sold'"] {
             assert_eq!(add(status), Ok(1), "{status}");
@@ -189,11 +250,11 @@ pub(super) mod tests {
 
     #[test]
     fn names_are_kept_to_the_letter() {
-        let folder = Folder::new();
-        let mut store = Store::open_writer(&folder.database()).unwrap();
+        let (_folder, mut writer, _reader) = pair();
         for name in ["", " ", "a\0b", "'; DROP TABLE pets; --", "\u{1f600}\u{202e}", "e\u{301}"] {
-            let id = store.insert_pet(&new_pet(name)).unwrap();
-            assert_eq!(store.pet(id, |pet| pet.name.to_owned()), Ok(Some(name.to_owned())));
+            let inserted = writer.insert_pet(&new_pet(name)).unwrap();
+            let id = inserted.id(&writer.commit().unwrap());
+            assert_eq!(writer.pet(id, |pet| pet.name.to_owned()), Ok(Some(name.to_owned())));
         }
     }
 }

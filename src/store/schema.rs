@@ -11,16 +11,16 @@ use super::cannot_open;
 const APPLICATION_ID: i64 = 0x5045_5453;
 
 /// The steps from an empty file to the newest version; `user_version` counts those done.
-/// Append only: a released step is never edited.
-const STEPS: &[&str] = &[include_str!("../../schema.sql")];
+/// Append only: a released step is never edited. The next is `steps/0002-….sql`, beside this file.
+pub const STEPS: &[&str] = &[include_str!("../../schema.sql")];
 
 /// The `user_version` of a file with every step done.
-fn newest_version() -> i64 {
-    STEPS.len() as i64
+fn newest_version(steps: &[&str]) -> i64 {
+    i64::try_from(steps.len()).unwrap_or(i64::MAX)
 }
 
 /// Refuses a file that is no database, another application's, or of a later version. Changes nothing.
-pub fn check(connection: &Connection, path: &Path) -> Result<(), String> {
+pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), String> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let read = || -> rusqlite::Result<(i64, i64, i64)> {
         Ok((
@@ -30,7 +30,7 @@ pub fn check(connection: &Connection, path: &Path) -> Result<(), String> {
         ))
     };
     let (application_id, version, objects) = read().map_err(|error| cannot_open(path, &error))?;
-    let newest = newest_version();
+    let newest = newest_version(steps);
     match application_id {
         APPLICATION_ID if version > newest => Err(format!(
             "{} is of version {version}, and this program knows versions up to {newest}; use a later program",
@@ -43,45 +43,81 @@ pub fn check(connection: &Connection, path: &Path) -> Result<(), String> {
 }
 
 /// Brings the file to the newest version, in one transaction.
-pub fn migrate(connection: &mut Connection, path: &Path) -> Result<(), String> {
-    let mut steps = || -> rusqlite::Result<()> {
+pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), String> {
+    let mut migrate = || -> rusqlite::Result<()> {
         // IMMEDIATE: of two processes that start at once, the second finds the work done.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let done: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if done < newest_version() {
-            for step in STEPS.iter().skip(usize::try_from(done).unwrap_or(0)) {
+        if done < newest_version(steps) {
+            for step in steps.iter().skip(usize::try_from(done).unwrap_or(0)) {
                 transaction.execute_batch(step)?;
             }
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-            transaction.pragma_update(None, "user_version", newest_version())?;
+            transaction.pragma_update(None, "user_version", newest_version(steps))?;
         }
         transaction.commit()
     };
-    steps().map_err(|error| cannot_open(path, &error))
+    migrate().map_err(|error| cannot_open(path, &error))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Store;
+    use super::super::Writer;
     use super::super::tests::Folder;
     use super::*;
 
+    fn version(connection: &Connection) -> i64 {
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    }
+
     #[test]
-    fn migrating_twice_changes_nothing() {
+    fn opening_twice_changes_nothing() {
         let folder = Folder::new();
         for _ in 0..2 {
-            let store = Store::open_writer(&folder.database()).unwrap();
-            let version: i64 =
-                store.connection.pragma_query_value(None, "user_version", |r| r.get(0)).unwrap();
-            assert_eq!(version, 1);
+            let writer = Writer::open(&folder.database()).unwrap();
+            assert_eq!(version(&writer.database.connection), newest_version(STEPS));
         }
+    }
+
+    #[test]
+    fn later_step_is_done_once_and_keeps_what_is_there() {
+        let folder = Folder::new();
+        let path = folder.database();
+        let mut writer = Writer::open(&path).unwrap();
+        writer.insert_pet(&super::super::pets::tests::new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
+        drop(writer);
+        let further: Vec<&str> =
+            [STEPS, &["ALTER TABLE pets ADD COLUMN tag TEXT; UPDATE pets SET tag = 'x'"]].concat();
+        let mut connection = Connection::open(&path).unwrap();
+        for _ in 0..2 {
+            check(&connection, &path, &further).unwrap();
+            migrate(&mut connection, &path, &further).unwrap();
+            assert_eq!(version(&connection), newest_version(STEPS) + 1);
+            let kept: String =
+                connection.query_row("SELECT name || tag FROM pets", [], |row| row.get(0)).unwrap();
+            assert_eq!(kept, "Rexx");
+        }
+        assert!(check(&connection, &path, STEPS).unwrap_err().contains("use a later program"));
+    }
+
+    #[test]
+    fn step_that_fails_leaves_the_version_before() {
+        let folder = Folder::new();
+        let path = folder.database();
+        drop(Writer::open(&path).unwrap());
+        let broken: Vec<&str> = [STEPS, &["CREATE TABLE half (x); nonsense"]].concat();
+        let mut connection = Connection::open(&path).unwrap();
+        assert!(migrate(&mut connection, &path, &broken).is_err());
+        assert_eq!(version(&connection), newest_version(STEPS));
+        assert!(connection.execute("INSERT INTO half VALUES (1)", []).is_err(), "undone with its step");
     }
 
     #[test]
     fn foreign_files_are_refused_and_left_as_they_were() {
         let folder = Folder::new();
         let path = folder.database();
-        let refusal = || Store::open_writer(&path).err().unwrap();
+        let refusal = || Writer::open(&path).err().unwrap();
 
         std::fs::write(&path, "no database at all, just some text that goes on for a while").unwrap();
         let before = std::fs::read(&path).unwrap();
@@ -95,16 +131,17 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), before);
 
         std::fs::remove_file(&path).unwrap();
-        drop(Store::open_writer(&path).unwrap());
-        Connection::open(&path).unwrap().pragma_update(None, "user_version", 2).unwrap();
-        assert!(refusal().contains("version 2"), "{}", refusal());
+        drop(Writer::open(&path).unwrap());
+        let later = newest_version(STEPS) + 1;
+        Connection::open(&path).unwrap().pragma_update(None, "user_version", later).unwrap();
+        assert!(refusal().contains(&format!("version {later}")), "{}", refusal());
     }
 
     #[test]
     fn missing_folder_is_named() {
         let folder = Folder::new();
         let path = folder.0.join("nowhere").join("pets.db");
-        let error = Store::open_writer(&path).err().unwrap();
+        let error = Writer::open(&path).err().unwrap();
         assert!(error.contains("nowhere"), "{error}");
     }
 }

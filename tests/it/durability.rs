@@ -98,14 +98,12 @@ fn full_disk_is_503_and_passes() {
         refused.expect_error(503, "storage_unavailable", "database");
     }
     connection.get("/v1/pets/1", KEY).expect(200);
-    // As long as the least still fits, the writer is rightly called healthy.
-    wait_until("/healthz to tell of the full disk", || {
-        connection.post("/v1/pets", KEY, &large).expect(503);
-        connection.get("/healthz", "").status == 503
-    });
+    // It says no as soon as creates fail, and the process is as alive as before.
+    connection.get("/readyz", "").expect_error(503, "storage_unavailable", "database");
+    connection.get("/healthz", "").expect(200);
     limit_file_size(server.pid(), "unlimited");
     connection.post("/v1/pets", KEY, r#"{"name":"after","categoryId":1}"#).expect(201);
-    connection.get("/healthz", "").expect(200);
+    connection.get("/readyz", "").expect(200);
     let database = rusqlite::Connection::open(server.folder.database()).unwrap();
     let kept: i64 = database.query_row("SELECT count(*) FROM pets", [], |row| row.get(0)).unwrap();
     assert_eq!(kept, acknowledged + 1, "what was acknowledged is there, and nothing else");
@@ -115,6 +113,20 @@ fn limit_file_size(pid: u32, size: &str) {
     let words = ["--pid", &pid.to_string(), &format!("--fsize={size}:")];
     let status = std::process::Command::new("prlimit").args(words).status().unwrap();
     assert!(status.success());
+}
+
+#[test]
+fn database_that_takes_writes_again_is_found_out() {
+    let server = Server::start();
+    server.fill(["before"]);
+    let mut connection = server.connect();
+    limit_file_size(server.pid(), "4096");
+    connection.post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#).expect(503);
+    connection.get("/readyz", "").expect(503);
+    limit_file_size(server.pid(), "unlimited");
+    wait_until("/readyz to see that the disk takes writes again", || {
+        connection.get("/readyz", "").status == 200
+    });
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn readme_names_every_setting() {
 #[test]
 fn readme_names_every_operation() {
     let readme = read("README.md");
-    for path in ["/v1/pets", "/v1/pets/{petId}", "/v1/store/orders", "/healthz"] {
+    for path in ["/v1/pets", "/v1/pets/{petId}", "/v1/store/orders", "/healthz", "/readyz"] {
         assert!(readme.contains(path), "{path}");
     }
 }

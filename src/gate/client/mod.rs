@@ -1,11 +1,13 @@
 //! One client: a state machine from bytes to requests and from answers to bytes, without a socket.
 //!
 //! ```text
-//!            a byte            head whole           body whole        queued        sent down a lane
+//!            a byte            head whole           body whole        queued         sent down a lane
 //!   Idle ───────────▶ Head ───────────────▶ Body ─────────────▶ Ready ──────▶ Waiting ─────▶ Inside
-//!    ▲                  │ broken, too large, too late │                          │ too late    │ answer, or too late
-//!    │                  ▼                             ▼                          ▼             ▼
-//!    └──────────────────────────────────────────── Responding ◀───────────────────────────────────
+//!    ▲                  │ broken, too large, too late │           ▲              │ too late    │ │
+//!    │                  │                             │           └──────────────┼─────────────┘ │
+//!    │                  │                             │      to go on, down the other lane       │ answer,
+//!    │                  ▼                             ▼                          ▼               ▼ or too late
+//!    └──────────────────────────────────────────── Responding ◀──────────────────────────────────
 //!      taken whole, and the connection persists       │ taken whole, and it does not
 //!                                                     ▼
 //!                                                 Lingering ──────▶ Closed
@@ -15,11 +17,11 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::config::Deadlines;
-use crate::gate::wire::answer::{Answer, GeneralFields};
+use crate::gate::wire::answer::Answer;
 use crate::gate::wire::exchange::Exchange;
+use crate::gate::wire::general::GeneralFields;
 use crate::gate::wire::head::{Head, Kind};
-use crate::gate::wire::reader::{Reader, Step};
-use crate::gate::wire::request_id::RequestIds;
+use crate::gate::wire::reader::{Intake, Reader, Step};
 use crate::http::{ApiError, Code};
 
 /// The most bytes read and thrown away after the last response.
@@ -41,8 +43,8 @@ pub enum State {
     Ready(Kind),
     /// The request waits for room in a lane.
     Waiting,
-    /// The request is in a lane, and its answer is awaited.
-    Inside,
+    /// The request is in a lane of this kind, and its answer is awaited.
+    Inside(Kind),
     /// The client is taking the response.
     Responding,
     /// The last response is taken; what still comes is thrown away, so that no reset eats the response.
@@ -56,7 +58,7 @@ pub struct Shared {
     /// The time at which this round of events is handled.
     pub now: Instant,
     pub deadlines: Deadlines,
-    pub ids: RequestIds,
+    pub intake: Intake,
     pub general: GeneralFields,
     /// Whether the service is ending, so that no connection persists.
     pub draining: bool,
@@ -130,6 +132,11 @@ impl Client {
         &self.request
     }
 
+    /// The identifier of the request under way.
+    pub fn id(&self) -> &str {
+        self.exchange.as_ref().map_or("-", |exchange| exchange.id.as_str())
+    }
+
     /// Bytes held of requests and of responses.
     pub fn held(&self) -> (usize, usize) {
         (self.stash.capacity() + self.request.capacity(), self.out.capacity())
@@ -146,7 +153,7 @@ impl Client {
             State::Waiting => Some(deadlines.lane),
             State::Responding => Some(deadlines.response),
             State::Lingering => Some(deadlines.linger),
-            State::Inside => Some(deadlines.answer),
+            State::Inside(_) => Some(deadlines.answer),
             State::Ready(_) | State::Closed => None,
         };
         self.state = state;
@@ -187,7 +194,7 @@ impl Client {
             if self.state == State::Idle && done < input.len() {
                 self.begun = shared.now;
             }
-            let (consumed, step) = self.reader.advance(&input[done..], &mut shared.ids, &mut self.request);
+            let (consumed, step) = self.reader.advance(&input[done..], &mut shared.intake, &mut self.request);
             done += consumed;
             match step {
                 Step::More => break,
@@ -238,20 +245,27 @@ impl Client {
         self.enter(State::Waiting, shared);
     }
 
-    /// The request went down a lane.
-    pub fn go_inside(&mut self, shared: &Shared) {
-        self.request = Vec::new();
-        self.enter(State::Inside, shared);
+    /// The request went down a lane. One that only reads may have to go down another, and is kept.
+    pub fn go_inside(&mut self, kind: Kind, shared: &Shared) {
+        if kind == Kind::Write {
+            self.request = Vec::new();
+        }
+        self.enter(State::Inside(kind), shared);
     }
 
-    /// The lane answered.
+    /// A lane for reading has nothing against the request; the lane for writing is asked next.
+    pub fn go_on(&mut self, shared: &Shared) {
+        self.enter(State::Ready(Kind::Write), shared);
+    }
+
+    /// Answers; the connection persists where the client wants it to.
     pub fn answer(&mut self, answer: &Answer, shared: &mut Shared) {
         let exchange = match self.exchange.take() {
             Some(exchange) => exchange,
-            None => Exchange::new(shared.ids.next(), self.begun),
+            None => Exchange::new(shared.intake.ids.next(), self.begun),
         };
         self.persists = exchange.keep_alive && !shared.draining && !self.ended;
-        answer.write_to(&exchange, !self.persists, &shared.general, &mut self.out);
+        exchange.print(answer, !self.persists, &shared.general, &mut self.out);
         exchange.log(self.peer, answer, shared.now);
         self.request = Vec::new();
         self.enter(State::Responding, shared);
@@ -259,11 +273,16 @@ impl Client {
 
     /// Answers with a failure; the connection persists where the client wants it to.
     pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
-        let mut bytes = Vec::new();
-        error.into_response().write_to(&mut bytes);
-        if let Ok(Some((answer, _))) = Answer::parse(&bytes) {
-            self.answer(&answer, shared);
-        }
+        self.answer(&Answer::from(&error.into_response()), shared);
+    }
+
+    /// The lane broke off with the request in it.
+    pub fn lose(&mut self, shared: &mut Shared) {
+        let code = match self.state {
+            State::Inside(Kind::Write) => Code::OutcomeUnknown,
+            _ => Code::Overloaded,
+        };
+        self.fail(ApiError::new(code), shared);
     }
 
     /// Answers with a failure after which the connection cannot persist.
@@ -274,7 +293,7 @@ impl Client {
             self.take_note(&head);
         }
         let mut exchange =
-            self.exchange.take().unwrap_or_else(|| Exchange::new(shared.ids.next(), self.begun));
+            self.exchange.take().unwrap_or_else(|| Exchange::new(shared.intake.ids.next(), self.begun));
         exchange.keep_alive = false;
         self.exchange = Some(exchange);
         self.stash = Vec::new();
@@ -308,11 +327,11 @@ impl Client {
         match self.state {
             State::Head | State::Body => self.refuse(ApiError::new(Code::RequestTimeout), shared),
             State::Waiting => self.refuse(ApiError::new(Code::Overloaded), shared),
-            State::Inside => {
-                let message =
-                    "The service takes too long to answer; whether the request was carried out is unknown.";
+            State::Inside(Kind::Read) => {
+                let message = "The service takes too long to answer; try again in a moment.";
                 self.refuse(ApiError::with_message(Code::Overloaded, message), shared);
             }
+            State::Inside(Kind::Write) => self.refuse(ApiError::new(Code::OutcomeUnknown), shared),
             _ => self.close(shared),
         }
     }

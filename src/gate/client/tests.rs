@@ -1,6 +1,8 @@
 //! The state machine, fed with bytes and answers.
 
 use super::*;
+use crate::gate::wire::request_id::RequestIds;
+use crate::http::Response;
 
 struct Bench {
     shared: Shared,
@@ -11,7 +13,7 @@ fn bench() -> Bench {
     let shared = Shared {
         now: Instant::now(),
         deadlines: Deadlines::default(),
-        ids: RequestIds::new(),
+        intake: Intake { ids: RequestIds::new(), passed_on: Vec::new() },
         general: GeneralFields::new(),
         draining: false,
     };
@@ -25,12 +27,14 @@ impl Bench {
         self.client.state()
     }
 
-    fn answer(&mut self, body: &str) -> State {
+    fn go_inside(&mut self, kind: Kind) {
         self.client.queue(&self.shared);
-        self.client.go_inside(&self.shared);
-        let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-        let (answer, _) = Answer::parse(response.as_bytes()).unwrap().unwrap();
-        self.client.answer(&answer, &mut self.shared);
+        self.client.go_inside(kind, &self.shared);
+    }
+
+    fn answer(&mut self, body: &'static str) -> State {
+        self.go_inside(Kind::Read);
+        self.client.answer(&Answer::from(&Response::new(200, body.as_bytes())), &mut self.shared);
         self.client.state()
     }
 
@@ -156,14 +160,41 @@ fn waiting_too_long_is_503() {
 }
 
 #[test]
-fn answer_that_never_comes_is_503() {
+fn answer_that_never_comes_is_503_and_says_what_is_known() {
+    for (request, kind, code) in [(GET, Kind::Read, "overloaded"), (POST, Kind::Write, "outcome_unknown")] {
+        let mut bench = bench();
+        bench.receive(&format!("{request}abc")[..request.len() + if kind == Kind::Write { 3 } else { 0 }]);
+        bench.go_inside(kind);
+        assert_eq!(bench.expire(), State::Responding);
+        assert!(String::from_utf8_lossy(bench.client.output()).contains(code));
+        assert_eq!(bench.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), State::Lingering));
+    }
+}
+
+#[test]
+fn request_lost_with_its_lane_is_503_and_says_what_is_known() {
+    for (kind, code) in [(Kind::Read, "overloaded"), (Kind::Write, "outcome_unknown")] {
+        let mut bench = bench();
+        bench.receive(GET);
+        bench.go_inside(kind);
+        bench.client.lose(&mut bench.shared);
+        assert!(String::from_utf8_lossy(bench.client.output()).contains(code));
+        assert_eq!(bench.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), State::Idle));
+    }
+}
+
+#[test]
+fn request_that_reads_can_go_on_and_one_that_writes_is_let_go() {
     let mut bench = bench();
     bench.receive(GET);
-    bench.client.queue(&bench.shared);
-    bench.client.go_inside(&bench.shared);
-    assert_eq!(bench.expire(), State::Responding);
-    assert!(bench.client.output().ends_with(b"unknown.\",\"status\":503}"));
-    assert_eq!(bench.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), State::Lingering));
+    bench.go_inside(Kind::Read);
+    let request = bench.client.request().to_vec();
+    assert!(!request.is_empty());
+    bench.client.go_on(&bench.shared);
+    assert_eq!(bench.client.state(), State::Ready(Kind::Write));
+    assert_eq!(bench.client.request(), request);
+    bench.go_inside(Kind::Write);
+    assert_eq!(bench.client.request(), b"");
 }
 
 #[test]

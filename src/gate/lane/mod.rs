@@ -1,4 +1,4 @@
-//! The gate's end of a lane: whole requests go down pipelined, whole answers come back in order.
+//! The near end of a lane: whole requests go down pipelined, whole responses come back in order.
 
 mod all;
 
@@ -9,8 +9,10 @@ use std::path::PathBuf;
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 
-use crate::gate::wire::answer::{Answer, Malformed};
+use crate::gate::wire::answer::{LaneResponse, Malformed};
 use crate::gate::wire::head::Kind;
+use crate::http::TICKET;
+use crate::http::response::write_decimal;
 
 /// Which client's request it is; a client's slot may be another's by the time the answer comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +38,16 @@ pub struct Lane {
     stream: Option<UnixStream>,
     /// The requests inside, in the order sent.
     tickets: VecDeque<Ticket>,
+    /// Tells this connection from those that the lane had before it broke off.
+    epoch: usize,
+    /// How many requests went down this connection.
+    count: usize,
+    /// The number of the response whose turn it is.
+    expected: Vec<u8>,
     /// Bytes for the server, and how many of them it has taken.
     out: Vec<u8>,
     sent: usize,
-    /// Whether the server takes no more bytes for now. Only then is its taking some an event: each would
-    /// wake the gate for nothing.
+    /// Whether the server takes no more bytes for now. Only then is the gate woken when it takes some.
     is_full: bool,
     /// Bytes from the server that are no whole answer yet.
     input: Vec<u8>,
@@ -60,6 +67,9 @@ impl Lane {
             token,
             stream: None,
             tickets: VecDeque::new(),
+            epoch: 0,
+            count: 0,
+            expected: Vec::new(),
             out: Vec::new(),
             sent: 0,
             is_full: false,
@@ -78,6 +88,8 @@ impl Lane {
             let mut stream = UnixStream::connect(&self.address.path)?;
             registry.register(&mut stream, self.token, Interest::READABLE)?;
             self.stream = Some(stream);
+            self.epoch += 1;
+            self.count = 0;
             self.is_full = false;
         }
         Ok(())
@@ -96,10 +108,20 @@ impl Lane {
         self.is_open() && self.tickets.len() < self.address.window
     }
 
-    /// Puts a whole request on its way; [`Lane::flush`] sends it.
-    pub fn push(&mut self, ticket: Ticket, request: &[u8]) {
+    /// Puts a whole request on its way, with the number by which its response will be known again;
+    /// [`Lane::flush`] sends it.
+    pub fn push(&mut self, ticket: Ticket, id: &str, request: &[u8]) {
+        let line = request.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        self.out.extend_from_slice(&request[..line]);
+        self.out.extend_from_slice(TICKET.as_bytes());
+        self.out.extend_from_slice(b": ");
+        write_number(&mut self.out, self.epoch, self.count);
+        self.out.push(b' ');
+        self.out.extend_from_slice(id.as_bytes());
+        self.out.extend_from_slice(b"\r\n");
+        self.out.extend_from_slice(&request[line..]);
         self.tickets.push_back(ticket);
-        self.out.extend_from_slice(request);
+        self.count += 1;
     }
 
     /// Sends what the server takes at once.
@@ -133,7 +155,7 @@ impl Lane {
     }
 
     /// Reads some of what the server has sent, and says whether there may be more. The answers are
-    /// found with [`Lane::next_answer`].
+    /// found with [`Lane::next_response`].
     ///
     /// # Errors
     /// Where the connection has failed or ended.
@@ -153,7 +175,7 @@ impl Lane {
         }
     }
 
-    /// Hands out the bytes received; those that [`Lane::next_answer`] leaves are given back.
+    /// Hands out the bytes received; those that [`Lane::next_response`] leaves are given back.
     pub fn take_input(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.input)
     }
@@ -167,21 +189,25 @@ impl Lane {
         }
     }
 
-    /// The whole answer at the start of `input`, whose it is, and how long it is; `None` where none is
-    /// whole yet.
+    /// The whole response at the start of `input`, and whose it is; `None` where none is whole yet.
     ///
     /// # Errors
-    /// Where the bytes are no answer, or nobody asked.
-    pub fn next_answer<'a>(
+    /// Where the bytes are no response, or not that to the request whose turn it is.
+    pub fn next_response<'a>(
         &mut self,
         input: &'a [u8],
-    ) -> Result<Option<(Ticket, Answer<'a>, usize)>, Malformed> {
+    ) -> Result<Option<(Ticket, LaneResponse<'a>)>, Malformed> {
         if input.is_empty() {
             return Ok(None);
         }
-        let Some((answer, length)) = Answer::parse(input)? else { return Ok(None) };
+        let Some(response) = LaneResponse::parse(input)? else { return Ok(None) };
+        self.expected.clear();
+        write_number(&mut self.expected, self.epoch, self.count - self.tickets.len());
+        if response.ticket != self.expected {
+            return Err(Malformed);
+        }
         let ticket = self.tickets.pop_front().ok_or(Malformed)?;
-        Ok(Some((ticket, answer, length)))
+        Ok(Some((ticket, response)))
     }
 
     /// Gives the connection up, and hands out the requests that were on it.
@@ -194,3 +220,13 @@ impl Lane {
         std::mem::take(&mut self.tickets)
     }
 }
+
+/// Writes what the ticket says of the connection and of the request's place on it.
+fn write_number(out: &mut Vec<u8>, epoch: usize, place: usize) {
+    write_decimal(out, epoch);
+    out.push(b'.');
+    write_decimal(out, place);
+}
+
+#[cfg(test)]
+mod tests;

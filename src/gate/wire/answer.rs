@@ -1,33 +1,49 @@
-//! Responses: what comes out of a lane, and what the client gets.
+//! What a client is answered with: a response that came out of a lane, or one made in the gate.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use crate::http::limits::MAX_RESPONSE_FIELDS;
+use crate::http::response::Field;
+use crate::http::{PASS_ON, Response, TICKET};
 
-use crate::gate::wire::exchange::Exchange;
-use crate::http::response::{write_decimal, write_status_line};
+/// The most header fields of a lane's response: the handler's, the ticket and Content-Length.
+const MAX_LANE_FIELDS: usize = MAX_RESPONSE_FIELDS + 2;
 
-/// The most header fields of a lane's response.
-const MAX_HEADERS: usize = 16;
-/// Room for the head of a response.
-const HEAD_ROOM: usize = 640;
-
-/// A whole response of a lane, still in the lane's buffer.
+/// A status, header fields and a body.
 pub struct Answer<'a> {
     pub status: u16,
-    headers: [httparse::Header<'a>; MAX_HEADERS],
+    fields: Fields<'a>,
     pub body: &'a [u8],
+}
+
+#[expect(clippy::large_enum_variant, reason = "it stays where it is made, and costs no allocation")]
+enum Fields<'a> {
+    /// Read from a lane; those that are not there are empty.
+    Read([httparse::Header<'a>; MAX_LANE_FIELDS]),
+    /// Of a response made here.
+    Made(&'a [Field]),
+}
+
+/// A whole response of a lane, still in the lane's buffer.
+pub struct LaneResponse<'a> {
+    pub answer: Answer<'a>,
+    /// Whose it is.
+    pub ticket: &'a [u8],
+    /// Whether the request is to go on, down the lane for writing, and this is no answer yet.
+    pub passes_on: bool,
+    /// How many bytes it was.
+    pub length: usize,
 }
 
 /// The bytes are no response.
 #[derive(Debug, PartialEq)]
 pub struct Malformed;
 
-impl<'a> Answer<'a> {
-    /// Reads the response at the start of `bytes`, and says how long it is; `None` while it is not whole.
+impl<'a> LaneResponse<'a> {
+    /// Reads the response at the start of `bytes`; `None` while it is not whole.
     ///
     /// # Errors
-    /// Where the bytes are no response framed by Content-Length.
-    pub fn parse(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
-        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    /// Where the bytes are no response with a ticket, framed by Content-Length.
+    pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, Malformed> {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_LANE_FIELDS];
         let mut response = httparse::Response::new(&mut headers);
         let head = match response.parse(bytes) {
             Ok(httparse::Status::Complete(head)) => head,
@@ -35,138 +51,109 @@ impl<'a> Answer<'a> {
             Err(_) => return Err(Malformed),
         };
         let status = response.code.ok_or(Malformed)?;
-        let mut length = 0;
+        let (mut length, mut ticket, mut passes_on) = (0, None, false);
         for header in response.headers.iter() {
-            if header.name.eq_ignore_ascii_case("Content-Length") {
-                let digits = std::str::from_utf8(header.value).map_err(|_| Malformed)?;
-                length = digits.parse().map_err(|_| Malformed)?;
-            } else if header.name.eq_ignore_ascii_case("Transfer-Encoding") {
-                return Err(Malformed);
+            match header.name.len() {
+                14 if header.name.eq_ignore_ascii_case("Content-Length") => {
+                    let digits = std::str::from_utf8(header.value).map_err(|_| Malformed)?;
+                    length = digits.parse().map_err(|_| Malformed)?;
+                }
+                17 if header.name.eq_ignore_ascii_case("Transfer-Encoding") => return Err(Malformed),
+                _ if header.name == TICKET => ticket = Some(header.value),
+                _ if header.name == PASS_ON => passes_on = true,
+                _ => {}
             }
         }
+        // tiny_http itself knows no tickets: what it says by itself is nobody's.
+        let ticket = ticket.ok_or(Malformed)?;
         let Some(body) = bytes.get(head..).and_then(|rest| rest.get(..length)) else { return Ok(None) };
-        Ok(Some((Self { status, headers, body }, head + length)))
+        let answer = Answer { status, fields: Fields::Read(headers), body };
+        Ok(Some(Self { answer, ticket, passes_on, length: head + length }))
     }
+}
 
-    /// Whether tiny_http answered by itself: its failures have no body, and ours always have one.
-    pub fn is_bare_failure(&self) -> bool {
-        self.status >= 400 && self.body.is_empty()
+impl<'a> From<&'a Response> for Answer<'a> {
+    fn from(response: &'a Response) -> Self {
+        let fields = Fields::Made(response.headers());
+        Self { status: response.status(), fields, body: response.body() }
     }
+}
 
-    /// Writes the response as the client gets it.
-    pub fn write_to(&self, exchange: &Exchange, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
-        out.reserve(HEAD_ROOM + self.body.len());
-        write_status_line(out, self.status);
-        out.extend_from_slice(&general.block);
-        write_field(out, "X-Request-Id", exchange.id.as_str().as_bytes());
-        if close {
-            write_field(out, "Connection", b"close");
-        } else if exchange.is_http_1_0 {
-            write_field(out, "Connection", b"keep-alive");
-        }
-        for header in self.headers.iter().take_while(|header| !header.name.is_empty()) {
-            let is_ours = ["Content-Length", "Connection", "Date", "Server"]
+impl Answer<'_> {
+    /// Hands out the header fields that are for the client.
+    pub fn each_field(&self, mut take: impl FnMut(&str, &[u8])) {
+        let is_ours = |name: &str| {
+            ["Content-Length", "Connection", "Date", "Server", TICKET]
                 .iter()
-                .any(|name| header.name.eq_ignore_ascii_case(name));
-            if !is_ours {
-                write_field(out, header.name, header.value);
+                .any(|ours| name.len() == ours.len() && name.eq_ignore_ascii_case(ours))
+        };
+        match &self.fields {
+            Fields::Read(headers) => {
+                let headers = headers.iter().take_while(|header| !header.name.is_empty());
+                headers.filter(|header| !is_ours(header.name)).for_each(|h| take(h.name, h.value));
+            }
+            Fields::Made(headers) => {
+                let headers = headers.iter().filter(|(name, _)| !is_ours(name));
+                headers.for_each(|(name, value)| take(name, value.as_bytes()));
             }
         }
-        // RFC 9110, section 8.6: no Content-Length in a 204; HEAD gets that of GET.
-        if self.status != 204 {
-            out.extend_from_slice(b"Content-Length: ");
-            write_decimal(out, self.body.len());
-            out.extend_from_slice(b"\r\n");
-        }
-        out.extend_from_slice(b"\r\n");
-        if !exchange.is_head {
-            out.extend_from_slice(self.body);
-        }
-    }
-}
-
-fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
-}
-
-/// The header fields that every response has, made once a second.
-pub struct GeneralFields {
-    block: Vec<u8>,
-    second: u64,
-}
-
-impl GeneralFields {
-    pub fn new() -> Self {
-        let mut fields = Self { block: Vec::new(), second: 0 };
-        fields.refresh(SystemTime::now());
-        fields
-    }
-
-    /// Brings the date up to date.
-    pub fn refresh(&mut self, now: SystemTime) {
-        let second = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        if second == self.second && !self.block.is_empty() {
-            return;
-        }
-        self.second = second;
-        self.block.clear();
-        let time =
-            jiff::Timestamp::from_second(i64::try_from(second).unwrap_or(i64::MAX)).unwrap_or_default();
-        if let Ok(date) = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time) {
-            write_field(&mut self.block, "Date", date.as_bytes());
-        }
-        write_field(&mut self.block, "Server", b"petstore");
-        write_field(&mut self.block, "Cache-Control", b"no-store");
-        write_field(&mut self.block, "X-Content-Type-Options", b"nosniff");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::wire::request_id::RequestId;
-    use std::time::{Duration, Instant};
 
-    const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nLink: x\r\nServer: lane\r\nContent-Length: 3\r\n\r\nabcHTTP";
+    const RESPONSE: &[u8] =
+        b"HTTP/1.1 200 OK\r\nT: 1.2\r\nLink: x\r\nServer: lane\r\nContent-Length: 3\r\n\r\nabcHTTP";
 
-    fn written(exchange: &Exchange, close: bool) -> String {
-        let mut general = GeneralFields::new();
-        general.refresh(UNIX_EPOCH + Duration::from_secs(784_111_777));
-        let mut out = Vec::new();
-        Answer::parse(REPLY).unwrap().unwrap().0.write_to(exchange, close, &general, &mut out);
-        String::from_utf8(out).unwrap()
+    fn fields(answer: &Answer) -> Vec<(String, String)> {
+        let mut fields = Vec::new();
+        answer.each_field(|name, value| {
+            fields.push((name.to_owned(), String::from_utf8_lossy(value).into_owned()));
+        });
+        fields
     }
 
     #[test]
     fn response_is_taken_only_whole() {
-        let end = REPLY.len() - 4;
+        let end = RESPONSE.len() - 4;
         for length in 0..end {
-            assert!(Answer::parse(&REPLY[..length]).unwrap().is_none(), "{length}");
+            assert!(LaneResponse::parse(&RESPONSE[..length]).unwrap().is_none(), "{length}");
         }
-        let (answer, length) = Answer::parse(REPLY).unwrap().unwrap();
-        assert_eq!((answer.status, answer.body, length), (200, &b"abc"[..], end));
-        assert!(Answer::parse(b"nonsense\r\n\r\n").is_err());
-        assert!(Answer::parse(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n").is_err());
+        let response = LaneResponse::parse(RESPONSE).unwrap().unwrap();
+        assert_eq!((response.answer.status, response.answer.body), (200, &b"abc"[..]));
+        assert_eq!((response.ticket, response.passes_on, response.length), (&b"1.2"[..], false, end));
+        assert_eq!(fields(&response.answer), [("Link".to_owned(), "x".to_owned())]);
     }
 
     #[test]
-    fn client_gets_the_general_fields_too() {
-        let id = RequestId::from_client(b"id").unwrap();
-        let exchange = Exchange::new(id, Instant::now());
-        let general = "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: petstore\r\n\
-            Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Request-Id: id\r\n";
-        assert_eq!(written(&exchange, false), format!("{general}Link: x\r\nContent-Length: 3\r\n\r\nabc"));
-        let mut head = exchange.clone();
-        head.is_head = true;
-        assert_eq!(
-            written(&head, true),
-            format!("{general}Connection: close\r\nLink: x\r\nContent-Length: 3\r\n\r\n")
-        );
-        let mut old = exchange;
-        old.is_http_1_0 = true;
-        assert!(written(&old, false).contains("\r\nConnection: keep-alive\r\n"));
+    fn what_is_no_response_of_a_worker_is_malformed() {
+        for text in [
+            "nonsense\r\n\r\n",
+            "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nT: 1.1\r\nContent-Length: x\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nT: 1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ] {
+            assert!(LaneResponse::parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn largest_response_of_a_handler_fits() {
+        let response =
+            (0..MAX_RESPONSE_FIELDS).fold(Response::new(200, b"x"), |response, _| response.header("X", "y"));
+        let mut printed = Vec::new();
+        response.print((TICKET, "1.1"), &mut printed).unwrap();
+        let read = LaneResponse::parse(&printed).unwrap().unwrap();
+        assert_eq!(fields(&read.answer), fields(&Answer::from(&response)));
+        assert_eq!((read.answer.body, read.length), (&b"x"[..], printed.len()));
+    }
+
+    #[test]
+    fn request_that_is_to_go_on_is_recognized() {
+        let mut printed = Vec::new();
+        Response::pass_on().print((TICKET, "1.1"), &mut printed).unwrap();
+        assert!(LaneResponse::parse(&printed).unwrap().unwrap().passes_on);
     }
 }

@@ -1,12 +1,8 @@
 //! The body's framing (RFC 9112, sections 6 and 7): by Content-Length, or chunked.
 
 use crate::gate::wire::request_line::bad_request;
+use crate::http::limits::{MAX_BODY_BYTES, MAX_DROPPED_BYTES};
 use crate::http::{ApiError, Code};
-
-/// The largest body, in bytes (413 beyond).
-pub const MAX_BODY: usize = 64 * 1024;
-/// The most bytes of one request's chunk extensions and trailer fields, which are dropped.
-const MAX_DROPPED: usize = 8 * 1024;
 
 /// What is left of a body.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +102,7 @@ impl Chunked {
             (State::Size { digits, value }, _) if byte.is_ascii_hexdigit() => {
                 let digit = char::from(byte).to_digit(16).unwrap_or(0) as usize;
                 // Sixteen digits: leading zeros are allowed, and nothing overflows.
-                if *digits == 16 || value * 16 + digit > MAX_BODY {
+                if *digits == 16 || value * 16 + digit > MAX_BODY_BYTES {
                     return Err(ApiError::new(Code::ContentTooLarge));
                 }
                 State::Size { digits: digits + 1, value: value * 16 + digit }
@@ -124,7 +120,7 @@ impl Chunked {
             (State::SizeEnd { size: 0 }, b'\n') => State::TrailerStart,
             (State::SizeEnd { size }, b'\n') => {
                 self.length += size;
-                if self.length > MAX_BODY {
+                if self.length > MAX_BODY_BYTES {
                     return Err(ApiError::new(Code::ContentTooLarge));
                 }
                 State::Data { left: *size }
@@ -145,8 +141,9 @@ impl Chunked {
 
     fn drop_byte(&mut self) -> Result<(), ApiError> {
         self.dropped += 1;
-        if self.dropped > MAX_DROPPED {
-            let message = "The chunk extensions and trailer fields are larger than 8192 bytes.";
+        if self.dropped > MAX_DROPPED_BYTES {
+            let message =
+                format!("The chunk extensions and trailer fields are larger than {MAX_DROPPED_BYTES} bytes.");
             return Err(ApiError::with_message(Code::HeadersTooLarge, message));
         }
         Ok(())
@@ -154,7 +151,7 @@ impl Chunked {
 }
 
 /// Neither a control character nor a line end.
-fn is_text(byte: u8) -> bool {
+pub fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
 }
 
@@ -213,7 +210,7 @@ mod tests {
     #[test]
     fn large_bodies_are_413() {
         let fits = format!("8000\r\n{0}\r\n8000\r\n{0}\r\n0\r\n\r\n", "x".repeat(0x8000));
-        assert_eq!(decode(fits.as_bytes()).unwrap().0.len(), MAX_BODY);
+        assert_eq!(decode(fits.as_bytes()).unwrap().0.len(), MAX_BODY_BYTES);
         let beyond = format!("8000\r\n{0}\r\n8001\r\n", "x".repeat(0x8000));
         for input in ["10001\r\n", "ffffffffffffffff1\r\n", "00000000000000001\r\n", &beyond] {
             assert_eq!(decode(input.as_bytes()), Err(Code::ContentTooLarge), "{input:.20}");
@@ -222,7 +219,7 @@ mod tests {
 
     #[test]
     fn endless_trailers_are_431() {
-        let endless = format!("0\r\n{}", "x: y\r\n".repeat(MAX_DROPPED / 4 + 1));
+        let endless = format!("0\r\n{}", "x: y\r\n".repeat(MAX_DROPPED_BYTES / 4 + 1));
         assert_eq!(decode(endless.as_bytes()), Err(Code::HeadersTooLarge));
     }
 }

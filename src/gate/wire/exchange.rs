@@ -1,21 +1,26 @@
-//! One request and its response, as far as the gate must remember them.
+//! One request and its response, as far as the gate must remember them: how the response is printed for the
+//! client, and what the access log says.
 
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use crate::gate::wire::answer::Answer;
+use crate::gate::wire::general::GeneralFields;
 use crate::gate::wire::head::Head;
 use crate::gate::wire::request_id::RequestId;
+use crate::http::response::{write_end_of_head, write_field, write_status_line};
 
 /// Under which name the access log's lines are chosen with `RUST_LOG`.
 const ACCESS_LOG: &str = "petstore::access";
+/// Room for the head of a response.
+const HEAD_ROOM: usize = 640;
 
 /// The request under way, as far as its response and its log line need it.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub id: RequestId,
-    pub is_head: bool,
-    pub is_http_1_0: bool,
+    is_head: bool,
+    is_http_1_0: bool,
     /// Whether the client wants the connection to persist.
     pub keep_alive: bool,
     begun: Instant,
@@ -48,6 +53,32 @@ impl Exchange {
         }
     }
 
+    /// Prints the response as the client gets it. The answer's own Cache-Control counts where it has one.
+    pub fn print(&self, answer: &Answer, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
+        out.reserve(HEAD_ROOM + answer.body.len());
+        write_status_line(out, answer.status);
+        out.extend_from_slice(general.block());
+        write_field(out, "X-Request-Id", self.id.as_str().as_bytes());
+        if close {
+            write_field(out, "Connection", b"close");
+        } else if self.is_http_1_0 {
+            write_field(out, "Connection", b"keep-alive");
+        }
+        let mut may_be_kept = false;
+        answer.each_field(|name, value| {
+            may_be_kept |= name.eq_ignore_ascii_case("Cache-Control");
+            write_field(out, name, value);
+        });
+        if !may_be_kept {
+            write_field(out, "Cache-Control", b"no-store");
+        }
+        write_end_of_head(out, answer.status, answer.body.len());
+        // HEAD gets the Content-Length of GET (RFC 9110, section 9.3.2).
+        if !self.is_head {
+            out.extend_from_slice(answer.body);
+        }
+    }
+
     /// Writes the line of the access log.
     pub fn log(&self, peer: SocketAddr, answer: &Answer, now: Instant) {
         let duration = now.saturating_duration_since(self.begun).as_secs_f64() * 1e3;
@@ -59,5 +90,45 @@ impl Exchange {
             answer.status,
             answer.body.len(),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Response;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    fn printed(exchange: &Exchange, response: &Response, close: bool) -> String {
+        let mut general = GeneralFields::new();
+        general.refresh(UNIX_EPOCH + Duration::from_secs(784_111_777));
+        let mut out = Vec::new();
+        exchange.print(&Answer::from(response), close, &general, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn client_gets_the_general_fields_too() {
+        let id = RequestId::from_client(b"id").unwrap();
+        let exchange = Exchange::new(id, Instant::now());
+        let general = "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: petstore\r\n\
+            X-Content-Type-Options: nosniff\r\nX-Request-Id: id\r\n";
+        let response = Response::new(200, b"abc").header("Link", "x");
+        let fields = "Link: x\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\n";
+        assert_eq!(printed(&exchange, &response, false), format!("{general}{fields}abc"));
+        let mut head = exchange.clone();
+        head.is_head = true;
+        assert_eq!(printed(&head, &response, true), format!("{general}Connection: close\r\n{fields}"));
+        let mut old = exchange;
+        old.is_http_1_0 = true;
+        assert!(printed(&old, &response, false).contains("\r\nConnection: keep-alive\r\n"));
+    }
+
+    #[test]
+    fn response_may_say_how_long_it_may_be_kept() {
+        let exchange = Exchange::new(RequestId::from_client(b"id").unwrap(), Instant::now());
+        let text = printed(&exchange, &Response::new(200, b"").header("Cache-Control", "max-age=60"), false);
+        assert_eq!(text.matches("Cache-Control: ").count(), 1, "{text}");
+        assert!(text.contains("\r\nCache-Control: max-age=60\r\n"), "{text}");
     }
 }

@@ -1,16 +1,13 @@
 //! The head of a request: what the gate itself obeys, and what it passes on to the lane.
 
-use crate::gate::wire::body::{Body, Chunked, MAX_BODY};
+use crate::gate::wire::body::{Body, Chunked};
 use crate::gate::wire::request_id::RequestId;
 use crate::gate::wire::request_line::{RequestLine, bad_request, is_authority};
+use crate::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
 use crate::http::{ApiError, Code};
 
-/// The largest head, in bytes (431 beyond).
-pub const MAX_HEAD: usize = 16 * 1024;
-/// The most header fields (431 beyond).
-pub const MAX_HEADERS: usize = 64;
-
-/// Which lane a request takes: all that the gate knows of meaning.
+/// Which lane a request takes: all that the gate knows of meaning. A response may send it on from a lane
+/// for reading to the lane for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// GET, HEAD and OPTIONS.
@@ -39,17 +36,15 @@ pub struct Head {
     length_at: Option<usize>,
 }
 
-/// Header fields that the service behind the lanes reads.
-const PASSED_ON: [&str; 3] = ["Authorization", "Content-Type", "Content-Encoding"];
-
 impl Head {
-    /// Reads a whole head, and writes it to `out` for the lane. `made_id` identifies the request where
-    /// the client does not. Where this fails, what was understood still counts: the response carries the
+    /// Reads a whole head, and writes it to `out` for the lane, with the header fields of these names.
+    /// `made_id` identifies the request where the client does not. Where this fails, what was understood still counts: the response carries the
     /// client's identifier, and answers HEAD without a body.
     pub fn parse(
         line: &RequestLine,
         head: &[u8],
         made_id: RequestId,
+        passed_on: &[&'static str],
         out: &mut Vec<u8>,
     ) -> (Self, Result<(), ApiError>) {
         let method = &head[line.method.clone()];
@@ -66,10 +61,10 @@ impl Head {
         Self::pass_on_line(&head[line.target.clone()], method, out);
         // After the version, such as " HTTP/1.1", and the line end.
         let start = line.target.end + 11;
-        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADER_FIELDS];
         let checked = match httparse::parse_headers(&head[start..], &mut headers) {
             Ok(httparse::Status::Complete((_, headers))) => {
-                parsed.obey(headers).map(|()| parsed.pass_on(headers, out))
+                parsed.obey(headers).map(|()| parsed.pass_on(headers, passed_on, out))
             }
             Ok(httparse::Status::Partial) => Err(bad_request("The header fields have no end.")),
             Err(httparse::Error::TooManyHeaders) => Err(ApiError::new(Code::HeadersTooLarge)),
@@ -160,7 +155,7 @@ impl Head {
                 let length = digits.iter().fold(0usize, |length, digit| {
                     length.saturating_mul(10).saturating_add(usize::from(digit - b'0'))
                 });
-                if length > MAX_BODY {
+                if length > MAX_BODY_BYTES {
                     return Err(ApiError::new(Code::ContentTooLarge));
                 }
                 self.body = Body::Length(length);
@@ -184,10 +179,9 @@ impl Head {
     }
 
     /// Writes the header fields for the lane: in ASCII, and only those that the service reads.
-    fn pass_on(&mut self, headers: &[httparse::Header], out: &mut Vec<u8>) {
-        write_header(out, "X-Request-Id", self.id.as_str().as_bytes());
+    fn pass_on(&mut self, headers: &[httparse::Header], passed_on: &[&str], out: &mut Vec<u8>) {
         for header in headers {
-            if let Some(name) = PASSED_ON.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {
+            if let Some(name) = passed_on.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {
                 write_header(out, name, header.value);
             }
         }
@@ -211,7 +205,7 @@ impl Head {
     }
 }
 
-/// As many as [`MAX_BODY`] needs.
+/// As many as [`MAX_BODY_BYTES`] needs.
 const LENGTH_DIGITS: usize = 5;
 
 fn length_digits(mut length: usize) -> [u8; LENGTH_DIGITS] {
@@ -227,7 +221,11 @@ fn length_digits(mut length: usize) -> [u8; LENGTH_DIGITS] {
 fn write_header(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
-    out.extend(value.iter().map(|b| if b.is_ascii() { *b } else { b'?' }));
+    if value.is_ascii() {
+        out.extend_from_slice(value);
+    } else {
+        out.extend(value.iter().map(|b| if b.is_ascii() { *b } else { b'?' }));
+    }
     out.extend_from_slice(b"\r\n");
 }
 
@@ -235,12 +233,14 @@ fn write_header(out: &mut Vec<u8>, name: &str, value: &[u8]) {
 mod tests {
     use super::*;
 
+    const PASSED_ON: [&str; 2] = ["Authorization", "Content-Type"];
+
     fn parse(head: &str) -> (Head, Result<String, Code>) {
         let end = head.find("\r\n").unwrap();
         let line = RequestLine::parse(head.as_bytes(), 0..end).unwrap();
         let mut out = Vec::new();
         let made_id = RequestId::from_client(b"made").unwrap();
-        let (parsed, checked) = Head::parse(&line, head.as_bytes(), made_id, &mut out);
+        let (parsed, checked) = Head::parse(&line, head.as_bytes(), made_id, &PASSED_ON, &mut out);
         (parsed, checked.map(|()| String::from_utf8(out).unwrap()).map_err(|error| error.code()))
     }
 
@@ -259,17 +259,11 @@ mod tests {
                 "POST http://h/v1/pets HTTP/1.0\r\nhost: h\r\nCookie: x\r\nAUTHORIZATION: Bearer \u{e9}\r\n\
                  te: gzip\r\ncontent-type:text/x\r\nContent-Type: a\r\nContent-Length: 0012\r\n\r\n"
             ),
-            "POST /v1/pets HTTP/1.1\r\nX-Request-Id: made\r\nAuthorization: Bearer ??\r\nContent-Type: text/x\r\n\
+            "POST /v1/pets HTTP/1.1\r\nAuthorization: Bearer ??\r\nContent-Type: text/x\r\n\
              Content-Type: a\r\nContent-Length: 00012\r\n\r\n"
         );
-        assert_eq!(
-            passed_on("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"),
-            "GET /?x HTTP/1.1\r\nX-Request-Id: made\r\n\r\n"
-        );
-        assert_eq!(
-            passed_on("OPTIONS http://h HTTP/1.1\r\nHost: h\r\n\r\n"),
-            "OPTIONS * HTTP/1.1\r\nX-Request-Id: made\r\n\r\n"
-        );
+        assert_eq!(passed_on("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"), "GET /?x HTTP/1.1\r\n\r\n");
+        assert_eq!(passed_on("OPTIONS http://h HTTP/1.1\r\nHost: h\r\n\r\n"), "OPTIONS * HTTP/1.1\r\n\r\n");
     }
 
     #[test]
@@ -359,7 +353,7 @@ mod tests {
 
     #[test]
     fn too_many_headers_are_431() {
-        let most = format!("Host: h\r\n{}", "X: y\r\n".repeat(MAX_HEADERS - 1));
+        let most = format!("Host: h\r\n{}", "X: y\r\n".repeat(MAX_HEADER_FIELDS - 1));
         assert_eq!(checked(&most), Ok(()));
         assert_eq!(checked(&(most + "X: y\r\n")), Err(Code::HeadersTooLarge));
     }

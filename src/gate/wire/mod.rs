@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod body;
 pub mod exchange;
+pub mod general;
 pub mod head;
 pub mod reader;
 pub mod request_id;

@@ -1,10 +1,20 @@
 //! Reads one request from a client's bytes, strictly, and without looking at a head again and again
 //! because it comes in small pieces.
 
-use crate::gate::wire::head::{Head, MAX_HEAD, MAX_HEADERS};
+use crate::gate::wire::body::is_text;
+use crate::gate::wire::head::Head;
 use crate::gate::wire::request_id::RequestIds;
-use crate::gate::wire::request_line::{MAX_TARGET, RequestLine, bad_request, is_target_too_long};
+use crate::gate::wire::request_line::{RequestLine, bad_request, is_target_too_long};
+use crate::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
 use crate::http::{ApiError, Code};
+
+/// What all readers share.
+pub struct Intake {
+    /// Identifiers for the requests that bring none.
+    pub ids: RequestIds,
+    /// The header fields that the service behind the lanes reads.
+    pub passed_on: Vec<&'static str>,
+}
 
 /// Where the reader stands with the request.
 #[derive(Debug)]
@@ -72,7 +82,7 @@ impl Reader {
 
     /// Reads on. Returns how many bytes are done with; the head for the lane and then the body are
     /// written to `out` as they come.
-    pub fn advance(&mut self, input: &[u8], ids: &mut RequestIds, out: &mut Vec<u8>) -> (usize, Step) {
+    pub fn advance(&mut self, input: &[u8], intake: &mut Intake, out: &mut Vec<u8>) -> (usize, Step) {
         let mut consumed = 0;
         if let Reader::Head(scan) = self {
             let (line, length) = match scan.advance(input) {
@@ -81,7 +91,8 @@ impl Reader {
                 Err(error) => return (0, Step::Refuse(None, error)),
             };
             consumed = length;
-            let (head, checked) = Head::parse(&line, &input[..length], ids.next(), out);
+            let (head, checked) =
+                Head::parse(&line, &input[..length], intake.ids.next(), &intake.passed_on, out);
             if let Err(error) = checked {
                 return (consumed, Step::Refuse(Some(Box::new(head)), error));
             }
@@ -110,30 +121,34 @@ impl HeadScan {
     /// Looks at what is new in `input`, which begins with the head. Returns the request line and the
     /// head's length once its end is there.
     fn advance(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, ApiError> {
-        let bound = input.len().min(MAX_HEAD);
+        let bound = input.len().min(MAX_HEAD_BYTES);
         while self.scanned < bound {
             let at = self.scanned;
-            let after_cr = at > self.line_start && input[at - 1] == b'\r';
-            match input[at] {
-                b'\n' if after_cr => {
-                    if self.end_line(input, at - 1)? {
-                        self.scanned = at + 1;
-                        return Ok(self.request_line.take().map(|line| (line, at + 1)));
-                    }
-                    self.line_start = at + 1;
+            if at > self.line_start && input[at - 1] == b'\r' {
+                if input[at] != b'\n' {
+                    return Err(bad_request("A CR must be followed by LF."));
                 }
-                b'\n' => return Err(bad_request("A line must end with CR LF.")),
-                _ if after_cr => return Err(bad_request("A CR must be followed by LF.")),
-                b'\r' | b'\t' => {}
-                0..0x20 | 0x7f => return Err(bad_request("The head has a control character.")),
-                _ => {}
+                self.scanned = at + 1;
+                if self.end_line(input, at - 1)? {
+                    return Ok(self.request_line.take().map(|line| (line, at + 1)));
+                }
+                self.line_start = at + 1;
+                continue;
             }
-            self.scanned = at + 1;
+            let rest = &input[at..bound];
+            let text = rest.iter().position(|byte| !is_text(*byte)).unwrap_or(rest.len());
+            self.scanned += text;
+            match rest.get(text) {
+                None => {}
+                Some(b'\r') => self.scanned += 1,
+                Some(b'\n') => return Err(bad_request("A line must end with CR LF.")),
+                Some(_) => return Err(bad_request("The head has a control character.")),
+            }
         }
-        if self.request_line.is_none() && bound > MAX_TARGET && is_target_too_long(&input[..bound]) {
+        if self.request_line.is_none() && bound > MAX_TARGET_BYTES && is_target_too_long(&input[..bound]) {
             return Err(ApiError::new(Code::UriTooLong));
         }
-        if bound == MAX_HEAD {
+        if bound == MAX_HEAD_BYTES {
             return Err(ApiError::new(Code::HeadersTooLarge));
         }
         Ok(None)
@@ -148,7 +163,7 @@ impl HeadScan {
             self.request_line = Some(RequestLine::parse(input, self.line_start..end)?);
         } else if self.line_start == end {
             return Ok(true);
-        } else if self.lines > MAX_HEADERS {
+        } else if self.lines > MAX_HEADER_FIELDS {
             return Err(ApiError::new(Code::HeadersTooLarge));
         }
         self.lines += 1;
@@ -162,12 +177,13 @@ mod tests {
 
     /// What a client that sends `input` in pieces of a size gets, one word for each step.
     fn steps_in_pieces(input: &[u8], size: usize) -> Vec<String> {
-        let (mut reader, mut ids) = (Reader::new(), RequestIds::new());
+        let mut reader = Reader::new();
+        let mut intake = Intake { ids: RequestIds::new(), passed_on: Vec::new() };
         let (mut stash, mut out, mut steps) = (Vec::new(), Vec::new(), Vec::new());
         for piece in input.chunks(size) {
             stash.extend_from_slice(piece);
             loop {
-                let (consumed, step) = reader.advance(&stash, &mut ids, &mut out);
+                let (consumed, step) = reader.advance(&stash, &mut intake, &mut out);
                 stash.drain(..consumed);
                 match step {
                     Step::More => break,
@@ -250,12 +266,12 @@ mod tests {
             let start = "GET / HTTP/1.1\r\nHost: h\r\nX: ";
             format!("{start}{}\r\n\r\n", "x".repeat(length - start.len() - 4))
         };
-        assert_eq!(steps(head(MAX_HEAD).as_bytes()), ["GET / "]);
-        assert_eq!(steps(head(MAX_HEAD + 1).as_bytes()), ["431 request_header_fields_too_large"]);
-        let endless = "x".repeat(MAX_HEAD);
+        assert_eq!(steps(head(MAX_HEAD_BYTES).as_bytes()), ["GET / "]);
+        assert_eq!(steps(head(MAX_HEAD_BYTES + 1).as_bytes()), ["431 request_header_fields_too_large"]);
+        let endless = "x".repeat(MAX_HEAD_BYTES);
         assert_eq!(steps(format!("GET /{endless}").as_bytes()), ["414 uri_too_long"]);
         assert_eq!(steps(endless.as_bytes()), ["431 request_header_fields_too_large"]);
-        let many = format!("GET / HTTP/1.1\r\nHost: h\r\n{}", "X: y\r\n".repeat(MAX_HEADERS));
+        let many = format!("GET / HTTP/1.1\r\nHost: h\r\n{}", "X: y\r\n".repeat(MAX_HEADER_FIELDS));
         assert_eq!(steps(many.as_bytes()), ["431 request_header_fields_too_large"]);
     }
 

@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
+use crate::http::limits::MAX_TARGET_BYTES;
 use crate::http::{ApiError, Code};
-
-/// The longest target, in bytes (414 beyond).
-pub const MAX_TARGET: usize = 8 * 1024;
 
 /// A request line that keeps the rules, by the places of its parts in the head.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +35,7 @@ impl RequestLine {
             return Err(bad_request("The request method must be a token."));
         }
         let minor_version = minor_version(version)?;
-        if target.len() > MAX_TARGET {
+        if target.len() > MAX_TARGET_BYTES {
             return Err(ApiError::new(Code::UriTooLong));
         }
         let path = path_start(method, target)?;
@@ -47,9 +45,9 @@ impl RequestLine {
     }
 }
 
-/// Whether a line that may be unfinished has a target beyond [`MAX_TARGET`].
+/// Whether a line that may be unfinished has a target beyond [`MAX_TARGET_BYTES`].
 pub fn is_target_too_long(line: &[u8]) -> bool {
-    line.split(|b| *b == b' ').nth(1).is_some_and(|target| target.len() > MAX_TARGET)
+    line.split(|b| *b == b' ').nth(1).is_some_and(|target| target.len() > MAX_TARGET_BYTES)
 }
 
 /// A 400 that says what rule was broken.
@@ -163,11 +161,11 @@ mod tests {
 
     #[test]
     fn long_targets_are_414() {
-        let at_bound = format!("GET /{} HTTP/1.1", "x".repeat(MAX_TARGET - 1));
+        let at_bound = format!("GET /{} HTTP/1.1", "x".repeat(MAX_TARGET_BYTES - 1));
         assert!(parts(&at_bound).is_ok());
-        let beyond = format!("GET /{} HTTP/1.1", "x".repeat(MAX_TARGET));
+        let beyond = format!("GET /{} HTTP/1.1", "x".repeat(MAX_TARGET_BYTES));
         assert_eq!(parts(&beyond), Err(Code::UriTooLong));
-        assert!(is_target_too_long(&beyond.as_bytes()[..MAX_TARGET + 5]));
-        assert!(!is_target_too_long(&beyond.as_bytes()[..MAX_TARGET + 4]));
+        assert!(is_target_too_long(&beyond.as_bytes()[..MAX_TARGET_BYTES + 5]));
+        assert!(!is_target_too_long(&beyond.as_bytes()[..MAX_TARGET_BYTES + 4]));
     }
 }

@@ -1,0 +1,125 @@
+//! Pages, once for every list: the parameters `limit` and `after`, the array, and the link to the next page.
+
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+
+use crate::api::Call;
+use crate::api::parameter::{DefaultedParameter, QueryParameter};
+use crate::http::limits::FULL_PAGE_BYTES;
+use crate::http::{ApiError, Response};
+use crate::json::Integer;
+
+/// Items on a page (specification, section 8).
+const LIMIT: DefaultedParameter<Integer> = DefaultedParameter {
+    parameter: QueryParameter { name: "limit", schema: Integer { minimum: 1, maximum: 100 } },
+    default: 20,
+};
+/// The cursor: the last item of the page before.
+const AFTER: QueryParameter<Integer> = QueryParameter { name: "after", schema: Integer::INT64 };
+
+/// Which page of a list is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Paging {
+    /// At most as many items.
+    pub limit: u32,
+    /// Only items whose cursor is greater; `None`: all.
+    pub after: Option<i64>,
+}
+
+impl Paging {
+    /// Reads `limit` and `after`.
+    ///
+    /// # Errors
+    /// Where one of them is given twice, or is something else.
+    pub fn of(call: &Call) -> Result<Self, ApiError> {
+        let limit = u32::try_from(call.query_or_default(&LIMIT)?).unwrap_or(u32::MAX);
+        Ok(Self { limit, after: call.query(&AFTER)? })
+    }
+}
+
+/// Writes a page as a JSON array.
+pub struct PageWriter {
+    limit: u32,
+    body: Vec<u8>,
+    shown: u32,
+    last: Option<i64>,
+    is_followed: bool,
+}
+
+impl PageWriter {
+    pub fn new(paging: &Paging) -> Self {
+        let mut body = Vec::with_capacity(64 * paging.limit as usize);
+        body.push(b'[');
+        Self { limit: paging.limit, body, shown: 0, last: None, is_followed: false }
+    }
+
+    /// Adds an item; breaks off where the page is full, so that one item more says that another page
+    /// follows.
+    pub fn push(&mut self, cursor: i64, item: &impl Serialize) -> ControlFlow<()> {
+        if self.shown == self.limit || self.body.len() >= FULL_PAGE_BYTES {
+            self.is_followed = true;
+            return ControlFlow::Break(());
+        }
+        if self.shown > 0 {
+            self.body.push(b',');
+        }
+        // Writing plain structs to memory cannot fail.
+        let _ = serde_json::to_writer(&mut self.body, item);
+        self.shown += 1;
+        self.last = Some(cursor);
+        ControlFlow::Continue(())
+    }
+
+    /// The response: where another page follows, with the link to it (RFC 8288), which repeats the filters.
+    pub fn finish(mut self, path: &str, filters: &[(&str, &str)]) -> Response {
+        self.body.push(b']');
+        let response = Response::json_bytes(200, self.body);
+        match self.last {
+            Some(last) if self.is_followed => {
+                let filters: String =
+                    filters.iter().map(|(name, value)| format!("&{name}={value}")).collect();
+                let limit = self.limit;
+                response.header("Link", format!("<{path}?limit={limit}{filters}&after={last}>; rel=\"next\""))
+            }
+            _ => response,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(limit: u32, items: &[&str]) -> Response {
+        let mut page = PageWriter::new(&Paging { limit, after: None });
+        for (cursor, item) in (5..).zip(items) {
+            if page.push(cursor, item).is_break() {
+                break;
+            }
+        }
+        page.finish("/x", &[("status", "sold")])
+    }
+
+    fn link(response: &Response) -> Option<&str> {
+        response.headers().iter().find(|(name, _)| *name == "Link").map(|(_, value)| value.as_ref())
+    }
+
+    #[test]
+    fn full_page_leads_on() {
+        let last = page(2, &["a", "b"]);
+        assert_eq!((last.body(), link(&last)), (&br#"["a","b"]"#[..], None));
+        let full = page(2, &["a", "b", "c"]);
+        assert_eq!(full.body(), br#"["a","b"]"#);
+        assert_eq!(link(&full), Some("</x?limit=2&status=sold&after=6>; rel=\"next\""));
+        assert_eq!(page(2, &[]).body(), b"[]");
+    }
+
+    #[test]
+    fn huge_page_ends_early() {
+        let large = "x".repeat(FULL_PAGE_BYTES / 2);
+        let huge = page(100, &[&large, &large, &large]);
+        assert_eq!(link(&huge), Some("</x?limit=100&status=sold&after=6>; rel=\"next\""));
+        assert!(huge.body().len() < FULL_PAGE_BYTES + 10);
+    }
+}

@@ -1,0 +1,357 @@
+//! A real gate in front of lanes that the test serves itself, or that real workers serve behind a proxy that
+//! breaks them.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::*;
+use crate::config::Deadlines;
+use crate::gate::{Gate, GateConfig, Listening, Stopper};
+use crate::http::{Request, Response};
+use crate::store::tests::Folder;
+use crate::worker::{Service, Worker};
+
+/// Longer than anything here takes; who waits so long has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running gate.
+struct Bench {
+    address: std::net::SocketAddr,
+    stopper: Stopper,
+    gate: std::thread::JoinHandle<()>,
+}
+
+impl Bench {
+    fn start(lanes: Vec<LaneAddress>) -> Self {
+        let listening = Listening::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let address = listening.address().unwrap();
+        let deadlines = Deadlines::default();
+        let config =
+            GateConfig { max_connections: 100, max_refused: 1, deadlines, lanes, passed_on: Vec::new() };
+        let (gate, stopper) = Gate::new(listening, config).unwrap();
+        let gate = std::thread::spawn(move || gate.run());
+        Self { address, stopper, gate }
+    }
+
+    fn ask(&self, path: &str) -> TcpStream {
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"))
+    }
+
+    fn send(&self, request: &str) -> TcpStream {
+        let mut client = TcpStream::connect(self.address).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.write_all(request.as_bytes()).unwrap();
+        client
+    }
+
+    fn stop(self) {
+        self.stopper.stop();
+        self.gate.join().unwrap();
+    }
+}
+
+/// A gate with one lane for reading, and what listens at the far end.
+fn served_by_the_test(window: usize) -> (Folder, Bench, UnixListener) {
+    let folder = Folder::new();
+    let path = folder.0.join("lane");
+    let listener = UnixListener::bind(&path).unwrap();
+    let bench = Bench::start(vec![LaneAddress { path, kind: Kind::Read, window }]);
+    (folder, bench, listener)
+}
+
+/// Reads one request from the lane: its ticket and its path.
+fn request(lane: &mut UnixStream) -> (String, String) {
+    lane.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        lane.read_exact(&mut byte).unwrap();
+        head.extend(byte);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let ticket = head.lines().nth(1).unwrap().strip_prefix("T: ").unwrap().split(' ').next().unwrap();
+    (ticket.to_owned(), head.split(' ').nth(1).unwrap().to_owned())
+}
+
+fn expect(lane: &mut UnixStream, path: &str) -> String {
+    let (ticket, asked) = request(lane);
+    assert_eq!(asked, path);
+    ticket
+}
+
+fn answer(lane: &mut UnixStream, ticket: &str, body: &str) {
+    let length = body.len();
+    write!(lane, "HTTP/1.1 200 OK\r\nT: {ticket}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+}
+
+fn all(mut client: TcpStream) -> String {
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn expect_503(client: TcpStream, code: &str) {
+    let response = all(client);
+    assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
+    assert!(response.contains(&format!("\"code\":\"{code}\"")), "{response}");
+    assert!(response.contains("\r\nRetry-After: "), "{response}");
+}
+
+#[test]
+fn broken_lane_costs_its_requests_a_503_and_is_opened_anew() {
+    for garbage in [
+        &b""[..],
+        b"garbage\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nT: 1.0\r\nContent-Length: 3\r\n\r\na",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nT: 1.1\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nT: 0.0\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nT: x\r\nContent-Length: 0\r\n\r\n",
+    ] {
+        let (_folder, bench, listener) = served_by_the_test(64);
+        let (mut lane, _) = listener.accept().unwrap();
+        let (first, second) = (bench.ask("/first"), bench.ask("/second"));
+        request(&mut lane);
+        request(&mut lane);
+        lane.write_all(garbage).unwrap();
+        drop(lane);
+        expect_503(first, "overloaded");
+        expect_503(second, "overloaded");
+        let third = bench.ask("/third");
+        let (mut lane, _) = listener.accept().unwrap();
+        assert_eq!(expect(&mut lane, "/third"), "2.0");
+        answer(&mut lane, "2.0", "third");
+        assert!(all(third).ends_with("third"));
+        bench.stop();
+    }
+}
+
+#[test]
+fn write_lost_with_its_lane_may_have_happened() {
+    let folder = Folder::new();
+    let path = folder.0.join("lane");
+    let listener = UnixListener::bind(&path).unwrap();
+    let bench = Bench::start(vec![LaneAddress { path, kind: Kind::Write, window: 64 }]);
+    let (mut lane, _) = listener.accept().unwrap();
+    let client = bench.send("POST /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    expect(&mut lane, "/x");
+    drop(lane);
+    expect_503(client, "outcome_unknown");
+    bench.stop();
+}
+
+#[test]
+fn response_that_passes_on_sends_the_request_down_the_other_lane() {
+    let folder = Folder::new();
+    let (read, write) = (folder.0.join("read"), folder.0.join("write"));
+    let listeners = [&read, &write].map(|path| UnixListener::bind(path).unwrap());
+    let bench = Bench::start(vec![
+        LaneAddress { path: read, kind: Kind::Read, window: 64 },
+        LaneAddress { path: write, kind: Kind::Write, window: 64 },
+    ]);
+    let [mut read, mut write] = listeners.map(|listener| listener.accept().unwrap().0);
+    let client = bench.ask("/both");
+    let ticket = expect(&mut read, "/both");
+    write!(read, "HTTP/1.1 204 No Content\r\nT: {ticket}\r\nPass-On: write\r\n\r\n").unwrap();
+    let ticket = expect(&mut write, "/both");
+    answer(&mut write, &ticket, "from the writer");
+    let response = all(client);
+    assert!(response.starts_with("HTTP/1.1 200 ") && response.ends_with("from the writer"), "{response}");
+    bench.stop();
+}
+
+#[test]
+fn unasked_response_breaks_the_lane_and_reaches_nobody() {
+    let (_folder, bench, listener) = served_by_the_test(64);
+    let (mut lane, _) = listener.accept().unwrap();
+    answer(&mut lane, "1.0", "unasked");
+    let (mut lane, _) = listener.accept().unwrap();
+    let client = bench.ask("/");
+    let ticket = expect(&mut lane, "/");
+    answer(&mut lane, &ticket, "asked");
+    assert!(all(client).ends_with("asked"));
+    bench.stop();
+}
+
+#[test]
+fn requests_beyond_the_window_wait_their_turn() {
+    let (_folder, bench, listener) = served_by_the_test(1);
+    let (mut lane, _) = listener.accept().unwrap();
+    let first = bench.ask("/1");
+    let ticket = expect(&mut lane, "/1");
+    let second = bench.ask("/2");
+    answer(&mut lane, &ticket, "one");
+    assert!(all(first).ends_with("one"));
+    let ticket = expect(&mut lane, "/2");
+    answer(&mut lane, &ticket, "two");
+    assert!(all(second).ends_with("two"));
+    bench.stop();
+}
+
+#[test]
+fn client_who_resets_the_connection_before_the_response_holds_up_nobody() {
+    let (_folder, bench, listener) = served_by_the_test(64);
+    let (mut lane, _) = listener.accept().unwrap();
+    let head = "GET /reset HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n";
+    let mut client = bench.send(head);
+    client.peek(&mut [0; 1]).unwrap();
+    client.write_all(b"x").unwrap();
+    let ticket = expect(&mut lane, "/reset");
+    lane.read_exact(&mut [0; 1]).unwrap();
+    // Closed with the 100 Continue unread, which resets the connection.
+    drop(client);
+    answer(&mut lane, &ticket, "reset");
+    let client = bench.ask("/here");
+    let ticket = expect(&mut lane, "/here");
+    answer(&mut lane, &ticket, "here");
+    assert!(all(client).ends_with("here"));
+    bench.stop();
+}
+
+#[test]
+fn response_for_a_client_who_has_gone_is_thrown_away() {
+    let (_folder, bench, listener) = served_by_the_test(64);
+    let (mut lane, _) = listener.accept().unwrap();
+    drop(bench.ask("/gone"));
+    let gone = expect(&mut lane, "/gone");
+    let client = bench.ask("/here");
+    let here = expect(&mut lane, "/here");
+    answer(&mut lane, &gone, "gone");
+    answer(&mut lane, &here, "here");
+    assert!(all(client).ends_with("here"));
+    bench.stop();
+}
+
+/// Answers each request with its own path, in batches that take a while.
+struct SlowEcho(Duration);
+
+impl Service for SlowEcho {
+    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        std::thread::sleep(self.0);
+        responses.extend(requests.iter().map(|r| Response::new(200, r.target.as_bytes().to_vec())));
+        Duration::ZERO
+    }
+    fn stop(&mut self) {}
+}
+
+/// Stands between a gate and a real worker, and passes the bytes on.
+struct Proxy {
+    /// The ends towards the gate of the connections that stand.
+    near: Arc<Mutex<Vec<UnixStream>>>,
+    stopping: Arc<AtomicBool>,
+    path: PathBuf,
+    listening: std::thread::JoinHandle<()>,
+}
+
+impl Proxy {
+    fn start(path: PathBuf, far: PathBuf) -> Self {
+        let listener = UnixListener::bind(&path).unwrap();
+        let near = Arc::new(Mutex::new(Vec::new()));
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (kept, told) = (Arc::clone(&near), Arc::clone(&stopping));
+        let listening = std::thread::spawn(move || {
+            for client in listener.incoming().map(Result::unwrap) {
+                if told.load(Ordering::SeqCst) {
+                    return;
+                }
+                let server = UnixStream::connect(&far).unwrap();
+                kept.lock().unwrap().push(client.try_clone().unwrap());
+                let pump = |mut from: UnixStream, mut to: UnixStream| {
+                    std::thread::spawn(move || {
+                        let _ = std::io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(std::net::Shutdown::Write);
+                    });
+                };
+                pump(client.try_clone().unwrap(), server.try_clone().unwrap());
+                pump(server, client);
+            }
+        });
+        Self { near, stopping, path, listening }
+    }
+
+    /// Breaks the lane off in the middle of whatever is on it: bytes that are no response, as a broken
+    /// worker would send them. The far end goes on with what it has.
+    fn break_lane(&self) {
+        if let Some(mut near) = self.near.lock().unwrap().pop() {
+            let _ = near.write_all(b"nonsense\r\n\r\n");
+        }
+    }
+
+    fn stop(self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        let _ = UnixStream::connect(&self.path);
+        self.listening.join().unwrap();
+        self.near.lock().unwrap().clear();
+    }
+}
+
+/// A gate and a real worker with a service of slow batches, and what breaks the lane between them.
+fn behind_a_proxy(batch: Duration) -> (Folder, Worker, Proxy, Bench) {
+    let folder = Folder::new();
+    let (far, near) = (folder.0.join("far"), folder.0.join("near"));
+    let worker = Worker::start(&far, "test".to_owned(), SlowEcho(batch)).unwrap();
+    let proxy = Proxy::start(near.clone(), far);
+    let bench = Bench::start(vec![LaneAddress { path: near, kind: Kind::Read, window: 64 }]);
+    (folder, worker, proxy, bench)
+}
+
+#[test]
+fn response_to_a_request_of_a_broken_lane_reaches_nobody() {
+    let (_folder, worker, proxy, bench) = behind_a_proxy(Duration::from_millis(30));
+    for _ in 0..5 {
+        let busy = bench.ask("/busy");
+        // By now the worker has begun a batch, and what follows waits for the next one.
+        std::thread::sleep(Duration::from_millis(10));
+        let old = bench.ask("/old");
+        std::thread::sleep(Duration::from_millis(5));
+        proxy.break_lane();
+        expect_503(busy, "overloaded");
+        expect_503(old, "overloaded");
+        // Into the batch after the one with /old, by the lane's new connection.
+        let new = all(bench.ask("/new"));
+        assert!(new.starts_with("HTTP/1.1 200 ") && new.ends_with("/new"), "{new}");
+    }
+    bench.stop();
+    proxy.stop();
+    drop(worker);
+}
+
+#[test]
+fn no_response_goes_astray_while_lanes_break_at_random() {
+    let (_folder, worker, proxy, bench) = behind_a_proxy(Duration::from_millis(1));
+    let (served, lost) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for client in 0..8 {
+            let (bench, served, lost) = (&bench, &served, &lost);
+            scope.spawn(move || {
+                for i in 0..150 {
+                    let path = format!("/{client}/{i}");
+                    let response = all(bench.ask(&path));
+                    let is_own = response.starts_with("HTTP/1.1 200 ")
+                        && response.ends_with(&format!("\r\n\r\n{path}"));
+                    let is_lost = response.starts_with("HTTP/1.1 503 ");
+                    assert!(is_own || is_lost, "{path} got {response}");
+                    (if is_own { served } else { lost }).fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        scope.spawn(|| {
+            // Each pause is another, from a linear congruential generator (Knuth's).
+            let mut seed = 1u64;
+            while served.load(Ordering::SeqCst) + lost.load(Ordering::SeqCst) < 1000 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                std::thread::sleep(Duration::from_micros(500 + (seed >> 33) % 4000));
+                proxy.break_lane();
+            }
+        });
+    });
+    assert!(served.into_inner() > 0 && lost.into_inner() > 0, "both happen");
+    bench.stop();
+    proxy.stop();
+    drop(worker);
+}

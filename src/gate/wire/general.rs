@@ -1,0 +1,41 @@
+//! The header fields that every response has.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::http::response::write_field;
+
+/// Made once a second, for the date.
+pub struct GeneralFields {
+    block: Vec<u8>,
+    second: u64,
+}
+
+impl GeneralFields {
+    pub fn new() -> Self {
+        let mut fields = Self { block: Vec::new(), second: 0 };
+        fields.refresh(SystemTime::now());
+        fields
+    }
+
+    /// The lines, each with its end.
+    pub fn block(&self) -> &[u8] {
+        &self.block
+    }
+
+    /// Brings the date up to date.
+    pub fn refresh(&mut self, now: SystemTime) {
+        let second = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        if second == self.second && !self.block.is_empty() {
+            return;
+        }
+        self.second = second;
+        self.block.clear();
+        let time =
+            jiff::Timestamp::from_second(i64::try_from(second).unwrap_or(i64::MAX)).unwrap_or_default();
+        if let Ok(date) = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time) {
+            write_field(&mut self.block, "Date", date.as_bytes());
+        }
+        write_field(&mut self.block, "Server", b"petstore");
+        write_field(&mut self.block, "X-Content-Type-Options", b"nosniff");
+    }
+}

@@ -1,0 +1,40 @@
+//! Every bound on what a client may send or keep, in one place: messages, the README and the code that
+//! holds to it take it from here.
+
+/// The largest head of a request, in bytes.
+pub const MAX_HEAD_BYTES: usize = 16 * 1024;
+/// The most header fields of a request.
+pub const MAX_HEADER_FIELDS: usize = 64;
+/// The longest request target, in bytes.
+pub const MAX_TARGET_BYTES: usize = 8 * 1024;
+/// The largest body of a request, in bytes, without any transfer coding.
+pub const MAX_BODY_BYTES: usize = 64 * 1024;
+/// The most bytes of one request's chunk extensions and trailer fields, which are dropped.
+pub const MAX_DROPPED_BYTES: usize = 8 * 1024;
+/// A list ends early once its body is as large, in bytes, so that a response is never huge: names may be
+/// long. The `Link` header leads to the rest.
+pub const FULL_PAGE_BYTES: usize = 1024 * 1024;
+/// The most header fields of a handler's response.
+pub const MAX_RESPONSE_FIELDS: usize = 16;
+
+/// A bound as clients meet it.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// What is bounded.
+    pub what: &'static str,
+    /// The most that is taken.
+    pub most: usize,
+    /// What is counted.
+    pub unit: &'static str,
+    /// The status for more.
+    pub status: u16,
+}
+
+/// The bounds that clients meet.
+pub const LIMITS: &[Limit] = &[
+    Limit { what: "request target", most: MAX_TARGET_BYTES, unit: "bytes", status: 414 },
+    Limit { what: "request head", most: MAX_HEAD_BYTES, unit: "bytes", status: 431 },
+    Limit { what: "header fields", most: MAX_HEADER_FIELDS, unit: "fields", status: 431 },
+    Limit { what: "chunk extensions and trailers", most: MAX_DROPPED_BYTES, unit: "bytes", status: 431 },
+    Limit { what: "request body", most: MAX_BODY_BYTES, unit: "bytes", status: 413 },
+];

@@ -1,0 +1,42 @@
+//! Query strings, as browsers and curl write them (`application/x-www-form-urlencoded`).
+
+use std::borrow::Cow;
+
+use crate::http::{ApiError, Code};
+
+/// The decoded value of a query parameter; `None` where it is absent.
+///
+/// # Errors
+/// Where it is given more than once.
+pub fn parameter<'a>(query: Option<&'a str>, name: &str) -> Result<Option<Cow<'a, str>>, ApiError> {
+    let Some(query) = query else { return Ok(None) };
+    let mut values =
+        form_urlencoded::parse(query.as_bytes()).filter(|(n, _)| n == name).map(|(_, value)| value);
+    let value = values.next();
+    if values.next().is_some() {
+        let message = format!("The query parameter '{name}' is given more than once.");
+        return Err(ApiError::with_message(Code::DuplicateParameter, message));
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_decoded() {
+        let query = Some("x&limit=%31%30&st%61tus=a+b&empty=&&=");
+        assert_eq!(parameter(query, "limit").unwrap().unwrap(), "10");
+        assert_eq!(parameter(query, "status").unwrap().unwrap(), "a b");
+        assert_eq!(parameter(query, "x").unwrap().unwrap(), "");
+        assert_eq!(parameter(query, "empty").unwrap().unwrap(), "");
+        assert_eq!(parameter(query, "after").unwrap(), None);
+        assert_eq!(parameter(None, "after").unwrap(), None);
+    }
+
+    #[test]
+    fn parameter_given_twice_is_refused() {
+        assert_eq!(parameter(Some("a=1&%61=1"), "a").unwrap_err().code(), Code::DuplicateParameter);
+    }
+}

@@ -1,0 +1,300 @@
+//! One JSON object (RFC 8259), strictly: nothing but it, and each member at most once.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::Schema;
+
+/// A member that must be there.
+#[derive(Clone, Copy, Debug)]
+pub struct Required<S> {
+    pub name: &'static str,
+    pub schema: S,
+}
+
+/// A member that may be absent, and is not null where it is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Optional<S> {
+    pub name: &'static str,
+    pub schema: S,
+}
+
+/// Why a body is not what is expected; each message names the member and says what is.
+#[derive(Debug, PartialEq)]
+pub enum Invalid {
+    /// Not one JSON object.
+    Json(String),
+    /// A required member is absent.
+    Missing(String),
+    /// A member has a value that is not allowed.
+    Member(String),
+    /// A member is given more than once.
+    Duplicate(String),
+}
+
+/// The longest name of a member that a message repeats, in characters.
+const MAX_NAME: usize = 64;
+
+/// As many members are compared with each other; more are sorted first, which takes memory.
+const FEW: usize = 8;
+
+/// The members of an object, in the order given.
+pub struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Object<'a> {
+    /// Reads a body. `expected` says what the object is to have, such as "with 'name'".
+    ///
+    /// # Errors
+    /// Where the text is not one JSON object, or a member is given twice.
+    pub fn parse(body: &'a [u8], expected: &str) -> Result<Self, Invalid> {
+        if body.is_empty() {
+            return Err(Invalid::Json(format!("The body is empty; a JSON object {expected} is expected.")));
+        }
+        // The whole text, as RFC 8259 (section 8.1) asks: serde_json looks only at the strings it hands out.
+        let text =
+            std::str::from_utf8(body).map_err(|_| Invalid::Json("The body is not UTF-8 text.".into()))?;
+        let object: Self = serde_json::from_str(text).map_err(|error| {
+            // Where the text is JSON and no object, serde_json would repeat all of it.
+            let place = if error.is_data() { String::new() } else { format!(": {error}") };
+            Invalid::Json(format!("The body must be one JSON object {expected}{place}."))
+        })?;
+        if let Some(name) = object.duplicate() {
+            let name: String = name.chars().take(MAX_NAME).collect();
+            return Err(Invalid::Duplicate(format!("The member '{name}' is given more than once.")));
+        }
+        Ok(object)
+    }
+
+    fn duplicate(&self) -> Option<&str> {
+        if self.0.len() <= FEW {
+            let mut members = self.0.iter().enumerate();
+            let twice = members.find(|(i, (name, _))| self.0[..*i].iter().any(|(other, _)| other == name));
+            return twice.map(|(_, (name, _))| name.as_ref());
+        }
+        let mut names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_ref()).collect();
+        names.sort_unstable();
+        names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+    }
+
+    /// The value of a member that must be there.
+    ///
+    /// # Errors
+    /// Where it is absent or something else.
+    pub fn required<S: Schema>(&self, member: &Required<S>) -> Result<S::Value<'a>, Invalid> {
+        self.read(member.name, &member.schema)?.ok_or_else(|| {
+            let expected = member.schema.expected();
+            Invalid::Missing(format!("The member '{}' is missing; it must be {expected}.", member.name))
+        })
+    }
+
+    /// The value of a member that may be absent.
+    ///
+    /// # Errors
+    /// Where it is something else.
+    pub fn optional<S: Schema>(&self, member: &Optional<S>) -> Result<Option<S::Value<'a>>, Invalid> {
+        self.read(member.name, &member.schema)
+    }
+
+    fn read<S: Schema>(&self, name: &str, schema: &S) -> Result<Option<S::Value<'a>>, Invalid> {
+        let Some((_, raw)) = self.0.iter().find(|(n, _)| n == name) else { return Ok(None) };
+        let value = Value::of(raw)?;
+        schema.of_json(value).map(Some).map_err(|found| {
+            let expected = schema.expected();
+            Invalid::Member(format!("The member '{name}' must be {expected}, not {found}."))
+        })
+    }
+}
+
+/// A value, told apart as far as a schema needs.
+pub enum Value<'a> {
+    Text(Cow<'a, str>),
+    /// A number as it is written.
+    Number(&'a str),
+    Boolean,
+    Null,
+    Array,
+    Object,
+}
+
+impl<'a> Value<'a> {
+    fn of(raw: &'a RawValue) -> Result<Self, Invalid> {
+        let text = raw.get();
+        Ok(match text.as_bytes().first() {
+            Some(b'"') => {
+                let text: BorrowedText = serde_json::from_str(text)
+                    .map_err(|error| Invalid::Json(format!("The body has an unreadable string: {error}.")))?;
+                Value::Text(text.0)
+            }
+            Some(b'-' | b'0'..=b'9') => Value::Number(text),
+            Some(b't' | b'f') => Value::Boolean,
+            Some(b'[') => Value::Array,
+            Some(b'{') => Value::Object,
+            _ => Value::Null,
+        })
+    }
+
+    /// What it is, in words for a message.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Text(_) => "a string",
+            Value::Number(_) => "a number",
+            Value::Boolean => "a boolean",
+            Value::Null => "null",
+            Value::Array => "an array",
+            Value::Object => "an object",
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Object<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor;
+        impl<'de> Visitor<'de> for ObjectVisitor {
+            type Value = Object<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((BorrowedText(name), value)) = map.next_entry()? {
+                    members.push((name, value));
+                }
+                Ok(Object(members))
+            }
+        }
+        deserializer.deserialize_map(ObjectVisitor)
+    }
+}
+
+/// A string that borrows from the body wherever it has no escapes; serde's own for `Cow` never does.
+struct BorrowedText<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for BorrowedText<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor;
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = BorrowedText<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(BorrowedText(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(BorrowedText(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::{Integer, Text};
+
+    const NAME: Required<Text> = Required { name: "name", schema: Text };
+    const COUNT: Optional<Integer> = Optional { name: "count", schema: Integer::INT64 };
+
+    fn parse(body: &str) -> Result<Object<'_>, Invalid> {
+        Object::parse(body.as_bytes(), "with 'name'")
+    }
+
+    #[test]
+    fn members_are_read_by_name() {
+        let object = parse(r#" {"x":{"y":[1e999]},"count":5,"n\u0061me":"a\u0000\n\ud83d\ude00"} "#).unwrap();
+        assert_eq!(object.required(&NAME).unwrap(), "a\0\n😀");
+        assert_eq!(object.optional(&COUNT), Ok(Some(5)));
+        assert_eq!(parse("{}").unwrap().optional(&COUNT), Ok(None));
+    }
+
+    #[test]
+    fn text_without_escapes_is_borrowed() {
+        let object = parse(r#"{"name":"Rex"}"#).unwrap();
+        assert!(matches!(object.required(&NAME), Ok(Cow::Borrowed("Rex"))));
+    }
+
+    #[test]
+    fn what_stands_there_is_named_and_not_repeated() {
+        for (value, found) in [
+            ("null", "null"),
+            ("\"secret\"", "a string"),
+            ("true", "a boolean"),
+            ("false", "a boolean"),
+            ("[1]", "an array"),
+            ("{\"a\":1}", "an object"),
+            ("1.5", "a number with a fraction"),
+            ("1e19", "a number beyond int64"),
+        ] {
+            let body = format!(r#"{{"count":{value}}}"#);
+            let expected = format!("The member 'count' must be an integer of 64 bits (int64), not {found}.");
+            assert_eq!(parse(&body).unwrap().optional(&COUNT), Err(Invalid::Member(expected)));
+        }
+    }
+
+    #[test]
+    fn missing_members_are_named() {
+        let missing = parse("{}").unwrap().required(&NAME).unwrap_err();
+        assert_eq!(
+            missing,
+            Invalid::Missing("The member 'name' is missing; it must be a string.".to_owned())
+        );
+    }
+
+    #[test]
+    fn members_given_twice_are_refused() {
+        for body in [
+            r#"{"a":1,"a":1}"#,
+            r#"{"name":"x","b":1,"n\u0061me":"x"}"#,
+            r#"{"z":1,"a":2,"b":3,"z":{}}"#,
+            r#"{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"b":1}"#,
+        ] {
+            assert!(matches!(parse(body), Err(Invalid::Duplicate(_))), "{body}");
+        }
+        let long = "x".repeat(1000);
+        let body = format!(r#"{{"{long}":1,"{long}":1}}"#);
+        assert!(matches!(parse(&body), Err(Invalid::Duplicate(message)) if message.len() < 200));
+    }
+
+    #[test]
+    fn other_texts_are_no_object() {
+        let deep = "[".repeat(60_000);
+        for body in [
+            "",
+            " ",
+            "null",
+            "[]",
+            "\"x\"",
+            "{",
+            "{}x",
+            "{'name':1}",
+            "{\"a\":}",
+            "\u{feff}{}",
+            "{1:2}",
+            &deep,
+        ] {
+            assert!(matches!(parse(body), Err(Invalid::Json(_))), "{body:.20}");
+        }
+        assert!(matches!(Object::parse(b"{\"x\":\"\xff\"}", ""), Err(Invalid::Json(_))));
+        let surrogate = parse(r#"{"name":"\ud800"}"#).and_then(|object| object.required(&NAME).map(|_| ()));
+        assert!(matches!(surrogate, Err(Invalid::Json(_))), "{surrogate:?}");
+    }
+
+    #[test]
+    fn deep_values_overflow_no_stack() {
+        let deep = format!(r#"{{"name":"x","y":{}1{}}}"#, "[".repeat(30_000), "]".repeat(30_000));
+        assert!(parse(&deep).and_then(|object| object.required(&NAME).map(|_| ())).is_ok());
+    }
+
+    #[test]
+    fn message_does_not_repeat_the_body() {
+        let long = format!("\"{}\"", "x".repeat(60_000));
+        assert!(matches!(parse(&long), Err(Invalid::Json(message)) if message.len() < 200));
+    }
+}

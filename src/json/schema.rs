@@ -1,0 +1,178 @@
+//! What a value may be: one place that reads it from a body or from a query, and says in a message what is
+//! expected.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use super::Value;
+use super::number::{NoInt64, int64_of_json, int64_of_text};
+
+/// What a member of a body or a parameter of a request may be.
+pub trait Schema {
+    /// What it becomes.
+    type Value<'a>;
+
+    /// What it must be, to follow on "must be" in a message.
+    fn expected(&self) -> Cow<'static, str>;
+
+    /// Reads a value of JSON.
+    ///
+    /// # Errors
+    /// What stands there instead, to follow on "not" in a message. The value itself is not repeated.
+    fn of_json<'a>(&self, value: Value<'a>) -> Result<Self::Value<'a>, &'static str>;
+
+    /// Reads the text of a query or of a path; `None` where it is something else.
+    fn of_text(&self, text: &str) -> Option<Self::Value<'static>>;
+}
+
+/// A whole number between two bounds, both allowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Integer {
+    pub minimum: i64,
+    pub maximum: i64,
+}
+
+impl Integer {
+    /// Any integer of 64 bits.
+    pub const INT64: Self = Self { minimum: i64::MIN, maximum: i64::MAX };
+
+    fn allows(&self, number: i64) -> bool {
+        (self.minimum..=self.maximum).contains(&number)
+    }
+}
+
+impl Schema for Integer {
+    type Value<'a> = i64;
+
+    fn expected(&self) -> Cow<'static, str> {
+        if (self.minimum, self.maximum) == (i64::MIN, i64::MAX) {
+            "an integer of 64 bits (int64)".into()
+        } else {
+            format!("an integer from {} to {}", self.minimum, self.maximum).into()
+        }
+    }
+
+    fn of_json(&self, value: Value) -> Result<i64, &'static str> {
+        let Value::Number(text) = value else { return Err(value.kind()) };
+        match int64_of_json(text) {
+            Ok(number) if self.allows(number) => Ok(number),
+            Ok(_) => Err("a number out of bounds"),
+            Err(NoInt64::Fraction) => Err("a number with a fraction"),
+            Err(NoInt64::Beyond) => Err("a number beyond int64"),
+        }
+    }
+
+    fn of_text(&self, text: &str) -> Option<i64> {
+        // Where nothing below zero is allowed, a sign is none of the digits, not even before a zero.
+        let is_plain = self.minimum < 0 || !text.starts_with('-');
+        int64_of_text(text).filter(|number| is_plain && self.allows(*number))
+    }
+}
+
+/// Any string.
+#[derive(Clone, Copy, Debug)]
+pub struct Text;
+
+impl Schema for Text {
+    type Value<'a> = Cow<'a, str>;
+
+    fn expected(&self) -> Cow<'static, str> {
+        "a string".into()
+    }
+
+    fn of_json<'a>(&self, value: Value<'a>) -> Result<Cow<'a, str>, &'static str> {
+        if let Value::Text(text) = value { Ok(text) } else { Err(value.kind()) }
+    }
+
+    fn of_text(&self, text: &str) -> Option<Cow<'static, str>> {
+        Some(text.to_owned().into())
+    }
+}
+
+/// A value that is one of a few words.
+pub trait Word: Copy + 'static {
+    /// All of them.
+    const ALL: &'static [Self];
+
+    /// The word.
+    fn as_str(self) -> &'static str;
+
+    /// The value of exactly this word.
+    fn of_str(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|value| value.as_str() == word)
+    }
+}
+
+/// One of a few words.
+#[derive(Clone, Copy, Debug)]
+pub struct Enumeration<W>(PhantomData<W>);
+
+impl<W> Enumeration<W> {
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<W: Word> Schema for Enumeration<W> {
+    type Value<'a> = W;
+
+    fn expected(&self) -> Cow<'static, str> {
+        let words: Vec<String> = W::ALL.iter().map(|word| format!("'{}'", word.as_str())).collect();
+        match words.split_last() {
+            Some((last, [])) => last.clone().into(),
+            Some((last, others)) => format!("{} or {last}", others.join(", ")).into(),
+            None => "".into(),
+        }
+    }
+
+    fn of_json(&self, value: Value) -> Result<W, &'static str> {
+        match value {
+            Value::Text(word) => W::of_str(&word).ok_or("another string"),
+            other => Err(other.kind()),
+        }
+    }
+
+    fn of_text(&self, text: &str) -> Option<W> {
+        W::of_str(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Digit(&'static str);
+
+    impl Word for Digit {
+        const ALL: &'static [Self] = &[Digit("one"), Digit("two"), Digit("three")];
+        fn as_str(self) -> &'static str {
+            self.0
+        }
+    }
+
+    const FEW: Integer = Integer { minimum: 1, maximum: 100 };
+
+    #[test]
+    fn bounds_belong_to_what_is_allowed() {
+        for (text, number) in [("0", None), ("1", Some(1)), ("100", Some(100)), ("101", None), ("-1", None)] {
+            assert_eq!(FEW.of_text(text), number, "{text}");
+            assert_eq!(FEW.of_json(Value::Number(text)).ok(), number, "{text}");
+        }
+        assert_eq!(Integer { minimum: 0, maximum: 9 }.of_text("-0"), None);
+        assert_eq!(Integer::INT64.of_text("-0"), Some(0));
+        assert_eq!(FEW.expected(), "an integer from 1 to 100");
+        assert_eq!(Integer::INT64.expected(), "an integer of 64 bits (int64)");
+    }
+
+    #[test]
+    fn words_are_taken_to_the_letter() {
+        let digits = Enumeration::<Digit>::new();
+        assert_eq!(digits.of_text("two"), Some(Digit("two")));
+        assert_eq!(digits.of_text("Two"), None);
+        assert_eq!(digits.of_json(Value::Text("three".into())), Ok(Digit("three")));
+        assert_eq!(digits.of_json(Value::Text("".into())), Err("another string"));
+        assert_eq!(digits.of_json(Value::Null), Err("null"));
+        assert_eq!(digits.expected(), "'one', 'two' or 'three'");
+    }
+}

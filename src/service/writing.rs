@@ -1,0 +1,238 @@
+//! The service of the worker that writes: a batch shares a transaction and a flush of the disk, and each
+//! request in it is a unit of its own.
+
+use std::time::{Duration, Instant};
+
+use crate::api::{Handler, Operation, Staged, Writing};
+use crate::http::{ApiError, Request, Response};
+use crate::service::{Authenticator, Pipeline, wrong_lane};
+use crate::store::{Units, Writer};
+use crate::worker::Service;
+
+/// Answers the requests of the lane for writing.
+pub struct WriteService {
+    writing: Writing,
+    pipeline: Pipeline,
+}
+
+/// What has come of a request before its batch is committed.
+enum Outcome<'r> {
+    /// The response, which does not depend on the commit.
+    Response(Response),
+    /// What makes the response after the commit.
+    Staged(&'static Operation, Staged<'r>),
+    /// What is asked of the writer after the commit.
+    Check(&'static Operation, fn(&mut Writing) -> Result<Response, ApiError>),
+}
+
+/// A request that is refused has written, and only undoing the whole batch undoes that.
+struct MustUndo;
+
+impl WriteService {
+    pub fn new(store: Writer, authenticator: Authenticator) -> Self {
+        Self { writing: Writing::new(store), pipeline: Pipeline::new(authenticator) }
+    }
+
+    /// Carries the requests out up to the commit. With joined units this fails where a request is refused
+    /// after it has written, with separate ones never.
+    fn stage<'r>(&mut self, requests: &'r [Request<'r>], units: Units) -> Result<Vec<Outcome<'r>>, MustUndo> {
+        if let Err(error) = self.writing.store.begin(units) {
+            // The statements that follow meet the same trouble and answer for it one by one.
+            self.pipeline.failures.say(&format!("cannot begin to write: {error}"));
+        }
+        requests.iter().map(|request| self.stage_one(request)).collect()
+    }
+
+    fn stage_one<'r>(&mut self, request: &'r Request<'r>) -> Result<Outcome<'r>, MustUndo> {
+        let Self { writing, pipeline } = self;
+        let call = match pipeline.enter(request, &writing.store) {
+            Ok(call) => call,
+            Err(response) => return Ok(Outcome::Response(response)),
+        };
+        let operation = call.operation;
+        let staged = pipeline.run(operation, request, || match operation.handler {
+            Handler::Post(handler) => {
+                writing.store.begin_unit()?;
+                let staged = handler(writing, &call)?;
+                writing.store.keep_unit()?;
+                Ok(Outcome::Staged(operation, staged))
+            }
+            Handler::Check { write, .. } => Ok(Outcome::Check(operation, write)),
+            Handler::Get(_) => Err(wrong_lane()),
+        });
+        match staged {
+            Ok(outcome) => Ok(outcome),
+            // What is refused must not be written.
+            Err(response) if writing.store.undo_unit() => Ok(Outcome::Response(response)),
+            Err(_) => Err(MustUndo),
+        }
+    }
+}
+
+impl Service for WriteService {
+    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        let staged = self.stage(requests, Units::Joined).or_else(|MustUndo| {
+            self.writing.store.undo();
+            self.stage(requests, Units::Separate)
+        });
+        // Separate units are undone one by one, so there is something here.
+        let outcomes = staged.unwrap_or_default();
+        let began = Instant::now();
+        let committed = self.writing.store.commit();
+        let flush = began.elapsed();
+        let writes = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Staged(..))).count();
+        match &committed {
+            Ok(_) if writes > 0 => self.writing.succeeded(),
+            Ok(_) => {}
+            Err(error) => {
+                self.pipeline.failures.say(&format!("{writes} writes failed and were undone: {error}"));
+                self.writing.failed(error.clone());
+            }
+        }
+        for (outcome, request) in outcomes.into_iter().zip(requests) {
+            responses.push(match outcome {
+                Outcome::Response(response) => response,
+                Outcome::Staged(operation, staged) => {
+                    let done = self.pipeline.run(operation, request, || match &committed {
+                        Ok(committed) => Ok(staged(committed)),
+                        // Its cause has been logged for the whole batch.
+                        Err(error) => Err(ApiError::from(error.clone()).without_detail()),
+                    });
+                    done.map_or_else(|response| response, |response| operation.announce(response))
+                }
+                Outcome::Check(operation, check) => {
+                    let writing = &mut self.writing;
+                    let done = self.pipeline.run(operation, request, || check(writing));
+                    done.map_or_else(|response| response, |response| operation.announce(response))
+                }
+            });
+        }
+        if writes > 0 { flush } else { Duration::ZERO }
+    }
+
+    fn stop(&mut self) {
+        if let Err(error) = self.writing.store.checkpoint() {
+            log::warn!("the write-ahead log stays beside the database: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Code;
+    use crate::model::NewPet;
+    use crate::service::router::Router;
+    use crate::store::tests::{Folder, refuse_writes};
+    use crate::store::{PetQuery, Reader};
+
+    const ROWS: &[Operation] = &[
+        Operation::new("/good", "good", Handler::Post(|writing, call| insert(writing, call.body()))),
+        Operation::new(
+            "/panic",
+            "panic",
+            Handler::Post(|writing, call| {
+                let _staged = insert(writing, call.body())?;
+                panic!("after the insert")
+            }),
+        ),
+        Operation::new(
+            "/refused",
+            "refused",
+            Handler::Post(|writing, call| {
+                let _staged = insert(writing, call.body())?;
+                Err(ApiError::new(Code::InvalidMember))
+            }),
+        ),
+        Operation::new("/early", "early", Handler::Post(|_, _| Err(ApiError::new(Code::InvalidMember)))),
+        Operation::new(
+            "/ready",
+            "ready",
+            Handler::Check {
+                read: |_| Ok(()),
+                write: |writing| Ok(writing.store.probe().map(|()| Response::new(204, b""))?),
+            },
+        ),
+        Operation::new("/read", "read", Handler::Get(|_, _| Ok(Response::new(204, b"")))),
+    ];
+
+    fn insert<'r>(writing: &mut Writing, body: &[u8]) -> Result<Staged<'r>, ApiError> {
+        let inserted = writing.store.insert_pet(&NewPet::from_json(body)?)?;
+        Ok(Box::new(move |committed| Response::json(201, &inserted.id(committed))))
+    }
+
+    struct Bench {
+        service: WriteService,
+        reader: Reader,
+        _folder: Folder,
+    }
+
+    fn bench() -> Bench {
+        let folder = Folder::new();
+        let mut service =
+            WriteService::new(Writer::open(&folder.database()).unwrap(), Authenticator::new(None));
+        service.pipeline.router = Router(&[ROWS]);
+        let reader = Reader::open(&folder.database()).unwrap();
+        Bench { service, reader, _folder: folder }
+    }
+
+    impl Bench {
+        /// Asks for all in one batch; returns the statuses.
+        fn ask(&mut self, targets: &[&str]) -> Vec<u16> {
+            let bodies: Vec<String> =
+                targets.iter().map(|target| format!(r#"{{"name":"{target}","categoryId":1}}"#)).collect();
+            let requests: Vec<Request> = targets
+                .iter()
+                .zip(&bodies)
+                .map(|(target, body)| {
+                    let method = if target.starts_with("/rea") { "GET" } else { "POST" };
+                    Request { method, target, headers: Vec::new(), body: body.as_bytes() }
+                })
+                .collect();
+            let mut responses = Vec::new();
+            self.service.answer(&requests, &mut responses);
+            responses.iter().map(Response::status).collect()
+        }
+
+        fn kept(&mut self) -> Vec<String> {
+            let mut names = Vec::new();
+            let all = PetQuery { limit: 1000, status: None, after: None };
+            self.reader
+                .visit_pets(&all, |pet| {
+                    names.push(pet.name.to_owned());
+                    std::ops::ControlFlow::Continue(())
+                })
+                .unwrap();
+            names
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_not_written_by_a_batch_that_goes_on() {
+        let mut bench = bench();
+        let asked = ["/good", "/panic", "/good", "/refused", "/early", "/good", "/panic"];
+        assert_eq!(bench.ask(&asked), [201, 500, 201, 400, 400, 201, 500]);
+        assert_eq!(bench.kept(), ["/good", "/good", "/good"]);
+        assert_eq!(bench.ask(&["/good"]), [201]);
+        assert_eq!(bench.ask(&["/panic"]), [500]);
+        assert_eq!(bench.kept().len(), 4);
+    }
+
+    #[test]
+    fn request_down_the_wrong_lane_is_500() {
+        let mut bench = bench();
+        assert_eq!(bench.ask(&["/read", "/good"]), [500, 201]);
+        assert_eq!(bench.kept(), ["/good"]);
+    }
+
+    #[test]
+    fn failed_commit_fails_what_was_written_and_nothing_else() {
+        let mut bench = bench();
+        refuse_writes(&bench.service.writing.store, true);
+        assert_eq!(bench.ask(&["/good", "/early", "/good", "/nowhere"]), [503, 400, 503, 404]);
+        assert_eq!(bench.ask(&["/ready"]), [503]);
+        refuse_writes(&bench.service.writing.store, false);
+        assert_eq!(bench.kept(), [""; 0]);
+        assert_eq!(bench.ask(&["/good"]), [201]);
+    }
+}

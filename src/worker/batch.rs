@@ -1,0 +1,113 @@
+//! The requests that are answered together. All are of one connection, so that their responses can be sent
+//! in one write, and no response can get into a connection that is not its own.
+
+use std::collections::VecDeque;
+use std::io::Write;
+
+use crate::http::{ApiError, Code, Request, Response, TICKET};
+
+/// The most requests answered together.
+const MAX_REQUESTS: usize = 512;
+/// Responses are sent on once this many bytes are ready, so that memory stays bounded.
+const SEND_BYTES: usize = 64 * 1024;
+
+/// A request taken from tiny_http, with its body read: until then the lane's next request is not read.
+pub struct Taken {
+    request: tiny_http::Request,
+    body: Vec<u8>,
+}
+
+impl Taken {
+    pub fn new(mut request: tiny_http::Request) -> Self {
+        let mut body = Vec::new();
+        if request.body_length().is_some_and(|length| length > 0)
+            && let Err(error) = request.as_reader().read_to_end(&mut body)
+        {
+            // The gate sends whole requests, so its end of the lane is gone, and nobody waits.
+            log::error!("a lane broke off within a request: {error}");
+        }
+        Self { request, body }
+    }
+
+    fn as_request(&self) -> Request<'_> {
+        let headers = self.request.headers();
+        Request {
+            method: self.request.method().as_str(),
+            target: self.request.url(),
+            headers: headers.iter().map(|h| (h.field.as_str().as_str(), h.value.as_str())).collect(),
+            body: &self.body,
+        }
+    }
+
+    /// The number by which the gate knows the request; it writes it before all other header fields.
+    fn number(&self) -> &str {
+        let ticket = self.request.headers().first().filter(|header| header.field.equiv(TICKET));
+        let ticket = ticket.map_or("", |header| header.value.as_str());
+        ticket.find(' ').map_or(ticket, |end| &ticket[..end])
+    }
+}
+
+/// One or more requests of one connection, in the order in which they came.
+pub struct Batch {
+    requests: VecDeque<Taken>,
+    /// How the numbers of this connection's requests begin: with its own, and a dot.
+    connection: String,
+}
+
+impl Batch {
+    pub fn new(first: Taken) -> Self {
+        let number = first.number();
+        let connection = number.find('.').map_or("", |dot| &number[..=dot]).to_owned();
+        Self { requests: VecDeque::from([first]), connection }
+    }
+
+    /// Adds a request; gives it back where it came by another connection.
+    #[must_use]
+    pub fn push(&mut self, taken: Taken) -> Option<Taken> {
+        if !taken.number().starts_with(&self.connection) {
+            return Some(taken);
+        }
+        self.requests.push_back(taken);
+        None
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.requests.len() >= MAX_REQUESTS
+    }
+
+    /// How many requests are not answered yet.
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    pub fn requests(&self) -> Vec<Request<'_>> {
+        self.requests.iter().map(Taken::as_request).collect()
+    }
+
+    /// Sends the responses to the first requests, as many as possible in one write: a request whose writer is
+    /// dropped unused only passes the turn on to the next of its connection.
+    pub fn send(&mut self, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
+        let mut left = responses.len();
+        for (taken, response) in self.requests.drain(..left.min(self.requests.len())).zip(responses) {
+            print(&response, taken.number(), out);
+            left -= 1;
+            let mut writer = taken.request.into_writer();
+            if left == 0 || out.len() >= SEND_BYTES {
+                if let Err(error) = writer.write_all(out).and_then(|()| writer.flush()) {
+                    log::error!("a lane broke off within a response: {error}");
+                }
+                out.clear();
+            }
+        }
+        out.shrink_to(SEND_BYTES);
+    }
+}
+
+/// A response that cannot be printed costs itself and nobody else.
+fn print(response: &Response, number: &str, out: &mut Vec<u8>) {
+    if let Err(unprintable) = response.print((TICKET, number), out) {
+        log::error!("a response was not sent: {}", unprintable.0);
+        // What this makes is known to be printable.
+        let _ = ApiError::new(Code::Internal).into_response().print((TICKET, number), out);
+    }
+}

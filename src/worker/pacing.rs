@@ -1,0 +1,99 @@
+//! When a worker asks for the next request: it lets requests gather where they come in numbers, and looks
+//! out for them where one client asks again at once.
+
+use std::time::{Duration, Instant};
+
+/// The longest pause in which requests gather.
+const MAX_PAUSE: Duration = Duration::from_millis(5);
+/// A shorter one is beyond the precision of the operating system's timers.
+const MIN_PAUSE: Duration = Duration::from_micros(50);
+/// How long a worker polls for the next request before it goes to sleep.
+const POLL: Duration = Duration::from_micros(200);
+
+/// What the batch before tells of the next one.
+pub struct Pacing {
+    /// How many requests it had.
+    answered: usize,
+    /// How long its responses waited for the disk.
+    flush: Duration,
+    /// How long the worker had waited for the first of them.
+    wait: Duration,
+}
+
+impl Default for Pacing {
+    fn default() -> Self {
+        Self { answered: 0, flush: Duration::ZERO, wait: Duration::MAX }
+    }
+}
+
+impl Pacing {
+    /// A batch of so many requests is being answered.
+    pub fn answered(&mut self, count: usize) {
+        self.answered = count;
+        self.flush = Duration::ZERO;
+    }
+
+    /// Its responses waited for the disk for so long.
+    pub fn flushed(&mut self, flush: Duration) {
+        self.flush = flush;
+    }
+
+    /// Waits for the first request of the next batch. `None` where the server was unblocked, or may have
+    /// been: polling swallows such a call.
+    pub fn receive(&mut self, server: &tiny_http::Server) -> Option<tiny_http::Request> {
+        if self.answered > 1 {
+            gather(self.flush);
+        }
+        let asked = Instant::now();
+        let is_asked_again_at_once = self.answered == 1 && self.wait < POLL;
+        let next = if is_asked_again_at_once { poll(server) } else { server.recv().ok() };
+        self.wait = asked.elapsed();
+        if next.is_none() {
+            self.answered = 0;
+        }
+        next
+    }
+}
+
+/// Looks out for the next request for a moment, between turns for other threads: one client who asks again
+/// at once is answered sooner than a sleeping thread is woken. Whose last request took longer to come is not
+/// polled for, so that nothing is spent on slower clients.
+fn poll(server: &tiny_http::Server) -> Option<tiny_http::Request> {
+    let began = Instant::now();
+    while began.elapsed() < POLL {
+        if let Ok(Some(request)) = server.try_recv() {
+            return Some(request);
+        }
+        std::thread::yield_now();
+    }
+    None
+}
+
+/// Lets other threads run, so that the clients of the last responses can ask again and share the next batch.
+/// A worker that went on at once would begin with half of them, and the other half would wait for that
+/// batch's flush before they have their own.
+fn gather(flush: Duration) {
+    match pause(flush) {
+        Some(pause) => std::thread::sleep(pause),
+        None => std::thread::yield_now(),
+    }
+}
+
+/// Half the time of a flush: what the documentation of `PostgreSQL` recommends for `commit_delay`, which
+/// does the same. `None` where it is too short for a timer.
+fn pause(flush: Duration) -> Option<Duration> {
+    Some((flush / 2).min(MAX_PAUSE)).filter(|pause| *pause >= MIN_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pause_is_half_a_flush_within_bounds() {
+        assert_eq!(pause(Duration::ZERO), None);
+        assert_eq!(pause(MIN_PAUSE), None);
+        assert_eq!(pause(2 * MIN_PAUSE), Some(MIN_PAUSE));
+        assert_eq!(pause(Duration::from_secs(5)), Some(MAX_PAUSE));
+    }
+}

@@ -1,0 +1,256 @@
+//! A worker behind a real tiny_http server, spoken to as the gate does.
+
+use super::*;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use crate::http::TICKET;
+use crate::store::tests::Folder;
+
+/// Longer than anything here takes; who waits so long has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A service made of a function.
+struct Probe<F>(F);
+
+impl<F: FnMut(&[Request], &mut Vec<Response>) -> Duration + Send + 'static> Service for Probe<F> {
+    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        self.0(requests, responses)
+    }
+    fn stop(&mut self) {}
+}
+
+/// Answers with the target and the length of the body.
+fn echo(request: &Request) -> Response {
+    Response::new(200, format!("{} {}", request.target, request.body.len()).into_bytes())
+}
+
+fn echo_all(requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+    responses.extend(requests.iter().map(echo));
+    Duration::ZERO
+}
+
+struct Bench {
+    folder: Folder,
+    worker: Worker,
+}
+
+impl Bench {
+    fn start(answer: impl FnMut(&[Request], &mut Vec<Response>) -> Duration + Send + 'static) -> Self {
+        let folder = Folder::new();
+        let worker = Worker::start(&folder.0.join("lane"), "test".to_owned(), Probe(answer)).unwrap();
+        Self { folder, worker }
+    }
+
+    fn connect(&self) -> Lane {
+        let stream = UnixStream::connect(self.folder.0.join("lane")).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Lane { stream, read: Vec::new() }
+    }
+}
+
+/// The gate's end of a lane.
+struct Lane {
+    stream: UnixStream,
+    read: Vec<u8>,
+}
+
+impl Lane {
+    /// Sends a request with a ticket, and as many bytes of a body.
+    fn ask(&mut self, ticket: &str, target: &str, length: usize) {
+        let head =
+            format!("POST {target} HTTP/1.1\r\n{TICKET}: {ticket}\r\nContent-Length: {length}\r\n\r\n");
+        self.stream.write_all((head + &"x".repeat(length)).as_bytes()).unwrap();
+    }
+
+    /// Reads one response: its ticket and its body, after the status where that is not 200.
+    fn answer(&mut self) -> (String, String) {
+        let head = loop {
+            if let Some(at) = self.read.windows(4).position(|window| window == b"\r\n\r\n") {
+                break String::from_utf8(self.read.drain(..at + 4).collect()).unwrap();
+            }
+            self.read_more();
+        };
+        let field = |name: &str| {
+            let line = head.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.strip_prefix(": ").unwrap().to_owned()
+        };
+        let length = field("Content-Length").parse().unwrap();
+        while self.read.len() < length {
+            self.read_more();
+        }
+        let body = String::from_utf8(self.read.drain(..length).collect()).unwrap();
+        let status = head.split(' ').nth(1).unwrap();
+        (field(TICKET), if status == "200" { body } else { format!("{status} {body}") })
+    }
+
+    fn read_more(&mut self) {
+        let mut piece = [0; 4096];
+        let length = self.stream.read(&mut piece).unwrap();
+        assert_ne!(length, 0, "the lane broke off: {}", String::from_utf8_lossy(&self.read));
+        self.read.extend_from_slice(&piece[..length]);
+    }
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let bench = Bench::start(echo_all);
+    let mut lane = bench.connect();
+    let mut sending = Lane { stream: lane.stream.try_clone().unwrap(), read: Vec::new() };
+    let sender = std::thread::spawn(move || {
+        (0..2000).for_each(|i| sending.ask(&format!("1.{i}"), &format!("/{i}"), i % 7 * 400));
+    });
+    for i in 0..2000 {
+        assert_eq!(lane.answer(), (format!("1.{i}"), format!("/{i} {}", i % 7 * 400)));
+    }
+    sender.join().unwrap();
+    drop(lane);
+    drop(bench.worker);
+}
+
+#[test]
+fn service_may_answer_a_batch_in_parts() {
+    let bench = Bench::start(|requests, responses| {
+        responses.extend(requests.iter().take(2).map(echo));
+        Duration::ZERO
+    });
+    let mut lane = bench.connect();
+    (0..50).for_each(|i| lane.ask(&format!("1.{i}"), &format!("/{i}"), 0));
+    (0..50).for_each(|i| assert_eq!(lane.answer().1, format!("/{i} 0")));
+    drop(lane);
+    drop(bench.worker);
+}
+
+/// A service whose batches end only when the test lets them: it says how many requests each has.
+fn held() -> (Bench, Receiver<usize>, Sender<()>) {
+    let (ending, ended) = channel();
+    let (let_go, release) = channel::<()>();
+    let bench = Bench::start(move |requests, responses| {
+        ending.send(requests.len()).unwrap();
+        release.recv_timeout(PATIENCE).unwrap();
+        echo_all(requests, responses)
+    });
+    (bench, ended, let_go)
+}
+
+#[test]
+fn no_response_is_sent_before_its_batch_has_ended() {
+    let (bench, ended, let_go) = held();
+    let mut lane = bench.connect();
+    lane.ask("1.0", "/", 0);
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok(1));
+    lane.stream.set_nonblocking(true).unwrap();
+    let early = lane.stream.read(&mut [0; 1]);
+    assert_eq!(early.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    lane.stream.set_nonblocking(false).unwrap();
+    let_go.send(()).unwrap();
+    assert_eq!(lane.answer().1, "/ 0");
+    drop(lane);
+    drop(bench.worker);
+}
+
+#[test]
+fn batch_never_crosses_connections() {
+    let (bench, ended, let_go) = held();
+    let (mut old, mut new) = (bench.connect(), bench.connect());
+    old.ask("1.0", "/first", 0);
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok(1));
+    // While the worker is busy, both connections fill its queue, in this order.
+    let wait = || std::thread::sleep(Duration::from_millis(100));
+    old.ask("1.1", "/old", 0);
+    wait();
+    new.ask("2.0", "/new", 0);
+    wait();
+    old.ask("1.2", "/old-again", 0);
+    wait();
+    for _ in 0..4 {
+        let_go.send(()).unwrap();
+    }
+    for expected in [("1.0", "/first 0"), ("1.1", "/old 0"), ("1.2", "/old-again 0")] {
+        assert_eq!(old.answer(), (expected.0.to_owned(), expected.1.to_owned()));
+    }
+    assert_eq!(new.answer(), ("2.0".to_owned(), "/new 0".to_owned()));
+    drop((old, new));
+    drop(bench.worker);
+}
+
+#[test]
+fn failed_batch_is_500_for_all_of_it() {
+    for (target, answers) in [("/panic", 0), ("/none", 0), ("/more", 2)] {
+        let bench = Bench::start(move |requests, responses| {
+            assert_ne!(requests[0].target, "/panic", "asked to");
+            if requests[0].target == "/fine" {
+                return echo_all(requests, responses);
+            }
+            (0..answers).for_each(|_| responses.push(echo(&requests[0])));
+            Duration::ZERO
+        });
+        let mut lane = bench.connect();
+        lane.ask("1.0", target, 0);
+        let (ticket, body) = lane.answer();
+        assert_eq!(ticket, "1.0");
+        assert!(body.starts_with("500 ") && body.contains("\"code\":\"internal_error\""), "{body}");
+        lane.ask("1.1", "/fine", 0);
+        assert_eq!(lane.answer(), ("1.1".to_owned(), "/fine 0".to_owned()));
+        drop(lane);
+        drop(bench.worker);
+    }
+}
+
+#[test]
+fn unprintable_response_costs_itself_alone() {
+    let bench = Bench::start(|requests, responses| {
+        responses.extend(requests.iter().map(|request| match request.target {
+            "/fields" => (0..20).fold(Response::new(200, b""), |response, _| response.header("X", "y")),
+            "/split" => Response::new(200, b"").header("X", "a\r\nContent-Length: 7".to_owned()),
+            _ => echo(request),
+        }));
+        Duration::ZERO
+    });
+    let mut lane = bench.connect();
+    for (i, target) in ["/a", "/fields", "/b", "/split", "/c"].into_iter().enumerate() {
+        lane.ask(&format!("1.{i}"), target, 0);
+    }
+    for (i, expected) in ["/a 0", "500 ", "/b 0", "500 ", "/c 0"].into_iter().enumerate() {
+        let (ticket, body) = lane.answer();
+        assert_eq!(ticket, format!("1.{i}"));
+        assert!(body.starts_with(expected), "{body}");
+    }
+    drop(lane);
+    drop(bench.worker);
+}
+
+#[test]
+fn end_reaches_a_worker_that_polls() {
+    for _ in 0..20 {
+        let bench = Bench::start(echo_all);
+        let mut lane = bench.connect();
+        // One request after the other is what a worker polls for.
+        for i in 0..5 {
+            lane.ask(&format!("1.{i}"), "/", 0);
+            lane.answer();
+        }
+        let (stopped, has_stopped) = channel();
+        let worker = bench.worker;
+        std::thread::spawn(move || {
+            drop(worker);
+            stopped.send(()).unwrap();
+        });
+        has_stopped.recv_timeout(PATIENCE).unwrap();
+    }
+}
+
+#[test]
+fn what_waits_is_answered_before_the_end() {
+    let (bench, ended, let_go) = held();
+    let mut lane = bench.connect();
+    (0..3).for_each(|i| lane.ask(&format!("1.{i}"), "/", 0));
+    ended.recv_timeout(PATIENCE).unwrap();
+    let worker = bench.worker;
+    let stopper = std::thread::spawn(move || drop(worker));
+    (0..3).for_each(|_| let_go.send(()).unwrap());
+    (0..3).for_each(|i| assert_eq!(lane.answer().0, format!("1.{i}")));
+    drop(lane);
+    stopper.join().unwrap();
+}
