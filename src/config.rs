@@ -14,6 +14,10 @@ pub struct Config {
     pub database: PathBuf,
     /// Clients connected at once; one more gets a 503.
     pub max_connections: usize,
+    /// How many files the process may have open, of which the connections get what the service itself does
+    /// not need; `None`: not known, and `max_connections` is taken as it is. The library does not ask the
+    /// operating system, as it cannot tell what else the process opens.
+    pub open_files: Option<usize>,
     /// Threads that read from the database; half the processors, but at least 1 and at most 4. Each has a
     /// lane of its own, and the gate and tiny_http's threads need processors too: on two, a second worker
     /// makes them wait for each other.
@@ -71,6 +75,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             database: PathBuf::from("petstore.db"),
             max_connections: 10_000,
+            open_files: None,
             workers: default_workers(),
             base_url: None,
             staging_url: None,

@@ -9,7 +9,7 @@ use signal_hook::iterator::Signals;
 use super::{logging, print};
 
 /// Serves until a signal says to end.
-pub fn run(config: Config) -> Result<(), Error> {
+pub fn run(mut config: Config) -> Result<(), Error> {
     logging::start()?;
     // A file that may not grow further (ulimit -f) is a failed write, and no reason to die.
     signal_hook::flag::register(SIGXFSZ, Arc::default())
@@ -17,6 +17,7 @@ pub fn run(config: Config) -> Result<(), Error> {
     // Watched before anything is started, so that a signal never ends it half way.
     let signals =
         Signals::new([SIGTERM, SIGINT]).map_err(|error| format!("cannot watch signals: {error}"))?;
+    config.open_files = Some(raise_open_files()?);
     let server = Server::start(config)?;
     let stopper = server.stopper();
     std::thread::Builder::new()
@@ -27,6 +28,13 @@ pub fn run(config: Config) -> Result<(), Error> {
     let ended = server.wait();
     logging::flush();
     ended
+}
+
+/// Raises the soft limit of open files to the hard one, and returns it.
+fn raise_open_files() -> Result<usize, String> {
+    let limit = rlimit::increase_nofile_limit(u64::MAX)
+        .map_err(|error| format!("cannot tell how many files may be open: {error}"))?;
+    Ok(usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
 /// The first line is for scripts, which wait for it; what follows is for people.

@@ -11,11 +11,14 @@ const MAX_REFUSED: usize = 256;
 const FEWEST_CONNECTIONS: usize = 4;
 
 /// How many connections are served at once, and how many further ones are refused with a word: as many
-/// as wished, and no more than the descriptors allow.
+/// as wished, and no more than the descriptors allow, where their number is known.
+///
+/// # Errors
+/// Where there are too few to start.
 pub fn connections_allowed(config: &Config) -> Result<(usize, usize), Error> {
-    let limit = rlimit::increase_nofile_limit(u64::MAX)
-        .map_err(|error| format!("cannot tell how many files may be open: {error}"))?;
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let Some(limit) = config.open_files else {
+        return Ok((config.max_connections, MAX_REFUSED));
+    };
     let own = OWN_DESCRIPTORS + LANE_DESCRIPTORS * (config.workers + 1);
     let left = limit.saturating_sub(own);
     let max_refused = MAX_REFUSED.min(left / 8);
@@ -31,4 +34,39 @@ pub fn connections_allowed(config: &Config) -> Result<(usize, usize), Error> {
         log::warn!("at most {allowed} connections are served: only {limit} files may be open (ulimit -n)");
     }
     Ok((allowed, max_refused))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a server with one reading lane and a writing one needs itself.
+    const OWN: usize = OWN_DESCRIPTORS + 2 * LANE_DESCRIPTORS;
+
+    fn allowed(open_files: Option<usize>) -> Result<(usize, usize), String> {
+        let config = Config { open_files, max_connections: 1000, workers: 1, ..Config::default() };
+        connections_allowed(&config).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn unknown_limit_leaves_the_wish_as_it_is() {
+        assert_eq!(allowed(None), Ok((1000, MAX_REFUSED)));
+    }
+
+    #[test]
+    fn known_limit_is_not_exceeded() {
+        assert_eq!(allowed(Some(usize::MAX)), Ok((1000, MAX_REFUSED)));
+        for limit in OWN + FEWEST_CONNECTIONS..2000 {
+            let (connections, refused) = allowed(Some(limit)).unwrap();
+            assert!(OWN + connections + refused <= limit, "{limit}");
+        }
+    }
+
+    #[test]
+    fn too_few_files_are_refused() {
+        for limit in 0..OWN + FEWEST_CONNECTIONS {
+            let error = allowed(Some(limit)).unwrap_err();
+            assert!(error.starts_with(&format!("too few files may be open: {limit}, ")), "{error}");
+        }
+    }
 }
