@@ -17,8 +17,11 @@
 //! network, the lane of a `worker` takes it to `service`, which checks its key, finds its row and calls a
 //! handler of `api`, which works with `store`.
 //!
-//! The executable brings mimalloc as its allocator. A program that embeds the library chooses its own; one
-//! that is quick where a thread frees what another made is worth up to a tenth of the speed.
+//! The default feature `cli` is the executable and what only it needs: its command line, signals, logger,
+//! allocator and limit of open files. A program that embeds the library takes it with
+//! `default-features = false`, and all of these stay its own; `examples/embed.rs` is such a program. The
+//! library logs through the crate `log`. As for the allocator, one that is quick where a thread frees what
+//! another made (the executable has mimalloc) is worth up to a tenth of the speed.
 
 mod config;
 mod server;

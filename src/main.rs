@@ -1,4 +1,4 @@
-//! The command line: parse, call the library, print, exit code.
+//! The command line: parse, call the library, print, exit code. Made with the feature `cli`.
 
 mod cli;
 
