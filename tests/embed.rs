@@ -1,0 +1,130 @@
+//! The library in a program that starts and stops servers as it likes: nothing of theirs stays behind.
+//! Counts what Linux shows in `/proc`.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use petstore::{Config, Server};
+
+const KEY: &str = "test-key";
+const SERVERS: usize = 3;
+const ROUNDS: usize = 50;
+/// Far more than the 5 s after which tiny_http's idle threads end.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Has the test run in this process, with its databases in the folder that it names.
+const FOLDER: &str = "PETSTORE_TEST_FOLDER";
+
+/// Runs in a process of its own, whose threads, descriptors and TMPDIR no other test shares.
+#[test]
+fn stopped_servers_leave_nothing_behind() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return start_and_stop(Path::new(&folder));
+    }
+    let folder = std::env::temp_dir().join(format!("petstore-test-embed-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let temporary = folder.join("tmp");
+    std::fs::create_dir_all(&temporary).unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "stopped_servers_leave_nothing_behind", "--nocapture"])
+        .env(FOLDER, &folder)
+        .env("TMPDIR", &temporary)
+        .output()
+        .unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+fn start_and_stop(folder: &Path) {
+    let (threads_before, files_before) = (threads(), open_files());
+    for round in 0..ROUNDS {
+        let start = |i| start(folder.join(format!("{i}.db")));
+        let servers: Vec<Server> = (0..SERVERS).map(start).collect();
+        assert_eq!(socket_folders().len(), SERVERS);
+        for server in &servers {
+            ask(server.address(), "POST /v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
+            ask(server.address(), "GET /v1/pets", "", 200);
+        }
+        for server in servers {
+            // Both ways to end one.
+            if round % 2 == 0 {
+                server.stopper().stop();
+                server.wait().unwrap();
+            } else {
+                drop(server);
+            }
+        }
+    }
+    assert_eq!(socket_folders(), Vec::<PathBuf>::new());
+    wait_for("the servers' threads to end", threads, &threads_before);
+    wait_for("the servers' descriptors to be closed", open_files, &files_before);
+}
+
+fn start(database: PathBuf) -> Server {
+    let mut config = Config::default();
+    config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.database = database;
+    config.api_key = Some(KEY.to_owned());
+    // Two lanes for each server, however many processors there are.
+    config.workers = 1;
+    Server::start(config).unwrap()
+}
+
+/// One request on a connection of its own.
+fn ask(address: SocketAddr, operation: &str, body: &str, expected: u16) {
+    let head = format!("{operation} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nConnection: close");
+    let content = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(format!("{head}\r\n{content}\r\n\r\n{body}").as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with(&format!("HTTP/1.1 {expected} ")), "{operation}: {response}");
+}
+
+/// The names of this process's threads.
+fn threads() -> Vec<String> {
+    // A thread that ends meanwhile has no name any more.
+    let name = |task: PathBuf| std::fs::read_to_string(task.join("comm")).ok();
+    sorted(entries("/proc/self/task").into_iter().filter_map(name))
+}
+
+/// What this process's descriptors stand for.
+fn open_files() -> Vec<String> {
+    let target = |link: PathBuf| std::fs::read_link(link).ok().map(|path| path.display().to_string());
+    sorted(entries("/proc/self/fd").into_iter().filter_map(target))
+}
+
+/// What lies in TMPDIR, where nothing but the servers puts anything.
+fn socket_folders() -> Vec<PathBuf> {
+    entries(std::env::temp_dir())
+}
+
+fn entries(folder: impl AsRef<Path>) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+fn sorted(lines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    lines
+}
+
+/// Waits until there is again what there was.
+fn wait_for(what: &str, now: impl Fn() -> Vec<String>, before: &[String]) {
+    let began = Instant::now();
+    while now() != before {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "waited in vain for {what}; before: {before:?}, now: {:?}",
+            now()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
