@@ -124,8 +124,9 @@ impl<'a> Value<'a> {
         let text = raw.get();
         Ok(match text.as_bytes().first() {
             Some(b'"') => {
-                let text: BorrowedText = serde_json::from_str(text)
-                    .map_err(|error| Invalid::Json(format!("The body has an unreadable string: {error}.")))?;
+                let text: BorrowedText = serde_json::from_str(text).map_err(|error| {
+                    Invalid::Json(format!("The body is not JSON: a string cannot be read ({error})."))
+                })?;
                 Value::Text(text.0)
             }
             Some(b'-' | b'0'..=b'9') => Value::Number(text),
