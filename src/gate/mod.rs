@@ -6,6 +6,8 @@
 
 mod client;
 mod connections;
+#[cfg_attr(not(test), expect(dead_code, reason = "not used yet"))]
+mod holders;
 mod lane;
 mod listener;
 mod queue;

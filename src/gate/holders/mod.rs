@@ -1,0 +1,319 @@
+//! Who holds what: one budget for all bytes held for clients, and whose connection gives way first.
+//!
+//! It knows slots, addresses and sizes, and nothing of sockets, requests or time. No operation looks at all
+//! connections: each takes constant or logarithmic time, and a connection that holds little and stays so
+//! costs an addition and a subtraction.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::BuildHasher;
+use std::net::{IpAddr, Ipv6Addr};
+
+use slab::Slab;
+
+/// Bytes below which a connection is small: it never gives way. Also the step in which connections are
+/// compared: of two within one step, either may count as the larger.
+pub const SMALL_BYTES: usize = 4096;
+/// The step in bytes in which addresses are compared. It is coarser, as their sums change more often.
+const ADDRESS_STEP: usize = 64 * 1024;
+/// The most addresses that [`Holders::longest_idle`] looks at.
+const MOST_LOOKED_AT: usize = 8;
+
+/// Where a connection stands when room is made for another one. The default is `Idle`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// Between requests: closing it costs its client least.
+    #[default]
+    Idle,
+    /// A request has begun and is not whole: nothing has been done for it yet.
+    Coming,
+    /// Anything else: it is never closed to make room.
+    Busy,
+}
+
+/// An address's place in [`Holders::addresses`], so that no request costs the hash of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct AddressId(usize);
+
+/// A connection.
+struct Connection {
+    address: AddressId,
+    bytes: usize,
+    standing: Standing,
+    /// The neighbours in the list of its address and standing.
+    before: Option<usize>,
+    after: Option<usize>,
+}
+
+/// The slots of one address and standing, the one that came to it first at the head.
+#[derive(Clone, Copy, Default)]
+struct List {
+    first: Option<usize>,
+    last: Option<usize>,
+}
+
+/// An address with at least one connection.
+struct Address {
+    group: IpAddr,
+    flow: u64,
+    connections: usize,
+    bytes: usize,
+    /// The connections that are not small: steps of [`SMALL_BYTES`], and slot.
+    large: BTreeSet<(usize, usize)>,
+    idle: List,
+    coming: List,
+}
+
+impl Address {
+    /// Its size in steps, where one of its connections could give way.
+    fn steps(&self) -> Option<usize> {
+        (!self.large.is_empty()).then_some(self.bytes / ADDRESS_STEP)
+    }
+
+    fn list(&mut self, standing: Standing) -> Option<&mut List> {
+        match standing {
+            Standing::Idle => Some(&mut self.idle),
+            Standing::Coming => Some(&mut self.coming),
+            Standing::Busy => None,
+        }
+    }
+}
+
+/// All connections, by slot and by address. A slot that is not known here is passed over in silence.
+///
+/// The IPv6 addresses of one /64 count as one address, as a single host has at least so many; an
+/// IPv4-mapped one counts as IPv4.
+pub struct Holders {
+    budget: usize,
+    total: usize,
+    connections: usize,
+    /// Slots are small integers: the length is the most connections there ever were at once.
+    slots: Vec<Option<Connection>>,
+    addresses: Slab<Address>,
+    ids: HashMap<IpAddr, AddressId>,
+    /// The addresses with a connection that is not small, by [`Address::steps`].
+    by_steps: BTreeSet<(usize, AddressId)>,
+    /// All addresses, by how many connections they have.
+    by_connections: BTreeSet<(usize, AddressId)>,
+}
+
+impl Holders {
+    /// Nobody yet. `budget` is in bytes, for all connections together; there is no default.
+    pub fn new(budget: usize) -> Self {
+        Self {
+            budget,
+            total: 0,
+            connections: 0,
+            slots: Vec::new(),
+            addresses: Slab::new(),
+            ids: HashMap::new(),
+            by_steps: BTreeSet::new(),
+            by_connections: BTreeSet::new(),
+        }
+    }
+
+    /// A connection came: it holds nothing and is [`Standing::Idle`]. Whoever had the slot is forgotten.
+    pub fn join(&mut self, slot: usize, address: IpAddr) {
+        self.leave(slot);
+        let group = group(address);
+        let id = match self.ids.get(&group) {
+            Some(id) => *id,
+            None => self.enter(group),
+        };
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, || None);
+        }
+        let standing = Standing::Idle;
+        self.slots[slot] = Some(Connection { address: id, bytes: 0, standing, before: None, after: None });
+        self.connections += 1;
+        self.count(id, self.addresses[id.0].connections + 1);
+        self.link(slot);
+    }
+
+    /// A connection has gone: all that it held is released.
+    pub fn leave(&mut self, slot: usize) {
+        self.hold(slot, 0);
+        self.stand(slot, Standing::Busy);
+        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::take) {
+            self.connections -= 1;
+            self.count(connection.address, self.addresses[connection.address.0].connections - 1);
+        }
+    }
+
+    /// The connection turned out to serve another address, as a proxy says: it goes there with its bytes
+    /// and standing, as the latest of that standing. The same address again costs no hash.
+    pub fn change_address(&mut self, slot: usize, address: IpAddr) {
+        let Some(Some(connection)) = self.slots.get(slot) else { return };
+        if self.addresses[connection.address.0].group == group(address) {
+            return;
+        }
+        let (bytes, standing) = (connection.bytes, connection.standing);
+        self.join(slot, address);
+        self.stand(slot, standing);
+        self.hold(slot, bytes);
+    }
+
+    /// The connection holds so many bytes now, all in all. Within one step of [`SMALL_BYTES`] this is
+    /// nearly free, so it may be said after every event.
+    pub fn hold(&mut self, slot: usize, bytes: usize) {
+        let Some(Some(connection)) = self.slots.get_mut(slot) else { return };
+        let before = std::mem::replace(&mut connection.bytes, bytes);
+        if bytes == before {
+            return;
+        }
+        self.total = self.total - before + bytes;
+        let id = connection.address;
+        let address = &mut self.addresses[id.0];
+        let old_steps = address.steps();
+        address.bytes = address.bytes - before + bytes;
+        let (old, new) = (before / SMALL_BYTES, bytes / SMALL_BYTES);
+        if old != new {
+            address.large.remove(&(old, slot));
+            if new > 0 {
+                address.large.insert((new, slot));
+            }
+        }
+        let new_steps = address.steps();
+        if old_steps != new_steps {
+            if let Some(steps) = old_steps {
+                self.by_steps.remove(&(steps, id));
+            }
+            if let Some(steps) = new_steps {
+                self.by_steps.insert((steps, id));
+            }
+        }
+    }
+
+    /// The exact bytes of all connections.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Whether more is held than the budget. It may be so without a [`Holders::largest`], where the small
+    /// ones are very many: only a limit on connections helps there.
+    pub fn excess(&self) -> bool {
+        self.total > self.budget
+    }
+
+    /// The slot that gives way: of the address that holds the most, the connection that holds the most.
+    ///
+    /// Addresses are compared in steps of 64 KiB, connections in steps of [`SMALL_BYTES`]. `None` where
+    /// all are small. An address that has only small ones is passed over: they never pay.
+    pub fn largest(&self) -> Option<usize> {
+        let (_, id) = self.by_steps.last()?;
+        let (_, slot) = self.addresses[id.0].large.last()?;
+        Some(*slot)
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        self.connections
+    }
+
+    /// How many connections the address has, for a limit per address. It costs a hash, once a connection.
+    pub fn connections_of(&self, address: IpAddr) -> usize {
+        self.ids.get(&group(address)).map_or(0, |id| self.addresses[id.0].connections)
+    }
+
+    /// A number that stands for the connection's address in a fair queue: the same for all connections of
+    /// an address, and the same again when it comes back, so that coming back forgives nothing.
+    pub fn flow(&self, slot: usize) -> Option<u64> {
+        let connection = self.slots.get(slot)?.as_ref()?;
+        Some(self.addresses[connection.address.0].flow)
+    }
+
+    /// The connection stands so now. The same standing again changes nothing: its time runs on.
+    pub fn stand(&mut self, slot: usize, standing: Standing) {
+        let Some(Some(connection)) = self.slots.get(slot) else { return };
+        if connection.standing == standing {
+            return;
+        }
+        self.unlink(slot);
+        if let Some(Some(connection)) = self.slots.get_mut(slot) {
+            connection.standing = standing;
+        }
+        self.link(slot);
+    }
+
+    /// The slot that makes room for a newcomer: of the address with the most connections, the one that has
+    /// been idle the longest, else the one whose request has been coming the longest.
+    ///
+    /// An address whose connections are all busy is passed over, but no more than 8 addresses are looked
+    /// at: `None` where these have nobody to spare. A newcomer that has joined already counts too.
+    pub fn longest_idle(&self) -> Option<usize> {
+        self.by_connections.iter().rev().take(MOST_LOOKED_AT).find_map(|(_, id)| {
+            let address = &self.addresses[id.0];
+            address.idle.first.or(address.coming.first)
+        })
+    }
+
+    /// Makes an entry for an address that had no connection.
+    fn enter(&mut self, group: IpAddr) -> AddressId {
+        // The map's own keyed hash: nobody outside can choose addresses that collide.
+        let flow = self.ids.hasher().hash_one(group);
+        let (large, idle, coming) = (BTreeSet::new(), List::default(), List::default());
+        let address = Address { group, flow, connections: 0, bytes: 0, large, idle, coming };
+        let id = AddressId(self.addresses.insert(address));
+        self.ids.insert(group, id);
+        id
+    }
+
+    /// Sets how many connections an address has; without any it is forgotten.
+    fn count(&mut self, id: AddressId, connections: usize) {
+        let address = &mut self.addresses[id.0];
+        self.by_connections.remove(&(address.connections, id));
+        address.connections = connections;
+        if connections > 0 {
+            self.by_connections.insert((connections, id));
+        } else {
+            self.ids.remove(&address.group);
+            self.addresses.remove(id.0);
+        }
+    }
+
+    /// Puts a slot at the end of the list of its standing.
+    fn link(&mut self, slot: usize) {
+        let Some(Some(connection)) = self.slots.get_mut(slot) else { return };
+        let Some(list) = self.addresses[connection.address.0].list(connection.standing) else { return };
+        connection.before = list.last.replace(slot);
+        connection.after = None;
+        match connection.before {
+            None => list.first = Some(slot),
+            Some(before) => {
+                if let Some(Some(before)) = self.slots.get_mut(before) {
+                    before.after = Some(slot);
+                }
+            }
+        }
+    }
+
+    /// Takes a slot out of the list of its standing.
+    fn unlink(&mut self, slot: usize) {
+        let Some(Some(connection)) = self.slots.get(slot) else { return };
+        let Some(list) = self.addresses[connection.address.0].list(connection.standing) else { return };
+        let (before, after) = (connection.before, connection.after);
+        if before.is_none() {
+            list.first = after;
+        }
+        if after.is_none() {
+            list.last = before;
+        }
+        if let Some(Some(before)) = before.and_then(|before| self.slots.get_mut(before)) {
+            before.after = after;
+        }
+        if let Some(Some(after)) = after.and_then(|after| self.slots.get_mut(after)) {
+            after.before = before;
+        }
+    }
+}
+
+/// The address that stands for all those that count as one with it.
+fn group(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        // A host gets a /64 as a rule (RFC 6177), and may use any address in it.
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests;

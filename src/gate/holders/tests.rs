@@ -1,0 +1,238 @@
+//! The budget's examples, and a plain model that it must agree with.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+fn v4(last: usize) -> IpAddr {
+    IpAddr::from([10, 0, 0, last as u8])
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// Connections of these addresses, in slots from 0.
+fn of(addresses: &[IpAddr]) -> Holders {
+    let mut holders = Holders::new(1024 * 1024);
+    for (slot, address) in addresses.iter().enumerate() {
+        holders.join(slot, *address);
+    }
+    holders
+}
+
+fn assert_empty(holders: &Holders) {
+    assert_eq!((holders.total(), holders.connections()), (0, 0));
+    assert!(holders.slots.iter().all(Option::is_none));
+    assert!(holders.addresses.is_empty() && holders.ids.is_empty());
+    assert!(holders.by_steps.is_empty() && holders.by_connections.is_empty());
+}
+
+#[test]
+fn largest_address_gives_way_first_and_its_largest_connection() {
+    let mut holders = of(&[v4(1), v4(2), v4(2), v4(2)]);
+    for (slot, bytes) in [(0, 400_000), (1, 300_000), (2, 350_000), (3, 100)] {
+        holders.hold(slot, bytes);
+    }
+    assert!(holders.excess());
+    assert_eq!(holders.largest(), Some(2), "not 0, though it is the largest connection");
+    holders.hold(2, 0);
+    assert!(!holders.excess());
+    assert_eq!(holders.largest(), Some(0));
+    holders.leave(0);
+    assert_eq!(holders.largest(), Some(1));
+    assert_eq!(holders.total(), 300_100);
+}
+
+#[test]
+fn small_ones_never_pay() {
+    let mut holders = of(&[v4(1); 1000]);
+    for slot in 0..1000 {
+        holders.hold(slot, SMALL_BYTES - 1);
+    }
+    assert!(holders.excess());
+    assert_eq!(holders.largest(), None);
+    holders.join(1000, v4(2));
+    holders.hold(1000, SMALL_BYTES);
+    assert_eq!(holders.largest(), Some(1000), "of an address that holds far less");
+}
+
+#[test]
+fn longest_idle_makes_room_and_then_the_longest_coming() {
+    let mut holders = of(&[v4(1), v4(1), v4(1), v4(1), v4(2)]);
+    holders.stand(4, Standing::Busy);
+    for standing in [Standing::Coming, Standing::Idle, Standing::Idle] {
+        holders.stand(0, standing);
+    }
+    holders.stand(1, Standing::Idle);
+    let mut order = Vec::new();
+    holders.stand(2, Standing::Coming);
+    holders.stand(3, Standing::Coming);
+    while let Some(slot) = holders.longest_idle() {
+        order.push(slot);
+        holders.stand(slot, Standing::Busy);
+    }
+    assert_eq!(order, [1, 0, 2, 3]);
+}
+
+#[test]
+fn address_with_the_most_connections_makes_room_and_few_are_looked_at() {
+    let mut holders = of(&[v4(1), v4(2), v4(2)]);
+    assert_eq!(holders.longest_idle(), Some(1));
+    holders.stand(1, Standing::Busy);
+    holders.stand(2, Standing::Busy);
+    assert_eq!(holders.longest_idle(), Some(0));
+    for slot in 3..3 + 2 * (MOST_LOOKED_AT - 1) {
+        holders.join(slot, v4(slot / 2 + 2));
+        holders.stand(slot, Standing::Busy);
+    }
+    assert_eq!(holders.addresses.len(), MOST_LOOKED_AT + 2);
+    assert_eq!(holders.longest_idle(), None);
+}
+
+#[test]
+fn addresses_of_one_host_count_as_one() {
+    let mut holders = of(&[ip("2001:db8:0:1::1"), ip("2001:db8:0:1:ffff::2"), ip("2001:db8:0:2::1")]);
+    assert_eq!(holders.connections_of(ip("2001:db8:0:1:2:3:4:5")), 2);
+    assert_eq!(holders.connections_of(ip("2001:db8:0:2::")), 1);
+    holders.join(3, ip("::ffff:10.0.0.1"));
+    holders.join(4, v4(1));
+    holders.join(5, v4(2));
+    assert_eq!(holders.connections_of(v4(1)), 2);
+    assert_eq!(holders.flow(3), holders.flow(4));
+    assert_ne!(holders.flow(3), holders.flow(5));
+    assert_eq!(holders.flow(6), None);
+}
+
+#[test]
+fn another_address_takes_the_bytes_along() {
+    let mut holders = of(&[v4(1), v4(1), v4(2)]);
+    holders.hold(0, 10_000);
+    holders.hold(2, 70_000);
+    assert_eq!(holders.largest(), Some(2));
+    holders.stand(0, Standing::Coming);
+    holders.change_address(0, v4(3));
+    assert_eq!((holders.connections_of(v4(1)), holders.connections_of(v4(3))), (1, 1));
+    holders.hold(0, 150_000);
+    assert_eq!(holders.largest(), Some(0));
+    assert_eq!(holders.total(), 220_000);
+}
+
+#[test]
+fn leave_releases_everything_and_strangers_change_nothing() {
+    let mut holders = of(&[v4(1), v4(2), v4(2)]);
+    for slot in 0..3 {
+        holders.hold(slot, 100_000);
+        holders.leave(slot);
+        holders.leave(slot);
+    }
+    holders.hold(1, 5);
+    holders.stand(7, Standing::Coming);
+    holders.change_address(8, v4(1));
+    assert_empty(&holders);
+}
+
+/// A connection, as the model has it.
+struct Modelled {
+    address: IpAddr,
+    bytes: usize,
+    standing: Standing,
+    /// When it began to stand so.
+    since: usize,
+}
+
+/// An address, as the model has it.
+#[derive(Default)]
+struct Sums {
+    connections: usize,
+    bytes: usize,
+    has_large: bool,
+    has_to_spare: bool,
+}
+
+fn check(holders: &Holders, model: &BTreeMap<usize, Modelled>) {
+    let mut addresses: BTreeMap<IpAddr, Sums> = BTreeMap::new();
+    for connection in model.values() {
+        let sums = addresses.entry(connection.address).or_default();
+        sums.connections += 1;
+        sums.bytes += connection.bytes;
+        sums.has_large |= connection.bytes >= SMALL_BYTES;
+        sums.has_to_spare |= connection.standing != Standing::Busy;
+    }
+    assert_eq!(holders.total(), model.values().map(|c| c.bytes).sum::<usize>());
+    assert_eq!(holders.connections(), model.len());
+    assert_eq!(holders.addresses.len(), addresses.len());
+    assert_eq!(holders.ids.len(), addresses.len());
+    assert_eq!(holders.by_connections.len(), addresses.len());
+    assert_eq!(holders.by_steps.len(), addresses.values().filter(|sums| sums.has_large).count());
+    for (address, sums) in &addresses {
+        assert_eq!(holders.connections_of(*address), sums.connections);
+    }
+
+    let largest = holders.largest().map(|slot| &model[&slot]);
+    let most = addresses.values().filter(|sums| sums.has_large).map(|sums| sums.bytes / ADDRESS_STEP).max();
+    assert_eq!(largest.map(|c| addresses[&c.address].bytes / ADDRESS_STEP), most);
+    if let Some(largest) = largest {
+        let others = model.values().filter(|c| c.address == largest.address);
+        assert_eq!(others.map(|c| c.bytes / SMALL_BYTES).max(), Some(largest.bytes / SMALL_BYTES));
+        assert!(largest.bytes >= SMALL_BYTES);
+    }
+
+    let idle = holders.longest_idle().map(|slot| &model[&slot]);
+    let most = addresses.values().filter(|sums| sums.has_to_spare).map(|sums| sums.connections).max();
+    assert_eq!(idle.map(|c| addresses[&c.address].connections), most);
+    if let Some(idle) = idle {
+        let turn = |c: &Modelled| (c.standing == Standing::Coming, c.since);
+        let others = model.values().filter(|c| c.address == idle.address && c.standing != Standing::Busy);
+        assert_eq!(others.map(turn).min(), Some(turn(idle)));
+    }
+}
+
+#[test]
+fn random_operations_agree_with_a_plain_model() {
+    // A linear congruential generator (Knuth's), so that a failure repeats.
+    let mut seed = 1u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    let mut holders = Holders::new(usize::MAX);
+    let mut model = BTreeMap::new();
+    for since in 0..20_000 {
+        let (slot, address) = (random(40), v4(random(MOST_LOOKED_AT)));
+        let known = model.get_mut(&slot);
+        match (random(8), known) {
+            (_, None) => {
+                holders.join(slot, address);
+                model.insert(slot, Modelled { address, bytes: 0, standing: Standing::Idle, since });
+            }
+            (0, Some(_)) => {
+                holders.leave(slot);
+                model.remove(&slot);
+            }
+            (1, Some(connection)) => {
+                holders.change_address(slot, address);
+                if connection.address != address {
+                    (connection.address, connection.since) = (address, since);
+                }
+            }
+            (2..=4, Some(connection)) => {
+                let below = [10, 10_000, 300_000][random(3)];
+                connection.bytes = random(below);
+                holders.hold(slot, connection.bytes);
+            }
+            (_, Some(connection)) => {
+                let standing = [Standing::Idle, Standing::Coming, Standing::Busy][random(3)];
+                holders.stand(slot, standing);
+                if connection.standing != standing {
+                    (connection.standing, connection.since) = (standing, since);
+                }
+            }
+        }
+        check(&holders, &model);
+    }
+    for slot in model.into_keys() {
+        holders.leave(slot);
+    }
+    assert_empty(&holders);
+}
