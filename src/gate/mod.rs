@@ -7,6 +7,8 @@
 mod client;
 mod connections;
 #[cfg_attr(not(test), expect(dead_code, reason = "not used yet"))]
+mod fair_queue;
+#[cfg_attr(not(test), expect(dead_code, reason = "not used yet"))]
 mod holders;
 mod lane;
 mod listener;

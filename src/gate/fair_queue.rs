@@ -1,0 +1,342 @@
+//! The requests that wait for a lane, in a fair order: who asks for much waits behind who asks for little.
+//!
+//! It knows flows, costs and items, and nothing of what they stand for. This is start-time fair queueing
+//! (Goyal, Vin and Cheng, SIGCOMM 1996): a request starts, in virtual time, where the flow's last one
+//! finishes, or now, and finishes after its cost; the one with the least start is next. So flows that wait
+//! at the same time get the same amount of work, and one flow alone is first in, first out.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, HashMap};
+
+/// Debts below which none are looked for to forget.
+const MIN_DEBTS: usize = 64;
+
+/// The waiting requests. Each operation takes logarithmic time, forgetting debts included (amortized).
+///
+/// Virtual time counts units of cost, as a `u64`. It runs no faster than twice the work that is done, so
+/// a billion units a second would fill it after centuries. Even then it only stands still, and the queue
+/// is first in, first out.
+pub struct FairQueue<T> {
+    waiting: BinaryHeap<Reverse<Waiting<T>>>,
+    most: usize,
+    /// The virtual time. It never goes back.
+    now: u64,
+    /// Work that has not moved the virtual time yet, less than a unit's worth for each place.
+    rest: u64,
+    /// The cost of the request handed out last.
+    last_cost: u32,
+    /// Counts the requests, for the order among equals.
+    sequence: u64,
+    /// When the last request of a flow finishes. A time that is past means nothing, and is forgotten.
+    debts: HashMap<u64, u64>,
+    /// How many debts there are when it is time to forget some.
+    prune_at: usize,
+}
+
+/// A request, and its place in the order.
+struct Waiting<T> {
+    start: u64,
+    sequence: u64,
+    cost: u32,
+    item: T,
+}
+
+impl<T> Waiting<T> {
+    fn place(&self) -> (u64, u64) {
+        (self.start, self.sequence)
+    }
+}
+
+impl<T> Ord for Waiting<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
+impl<T> PartialOrd for Waiting<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Waiting<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.place() == other.place()
+    }
+}
+
+impl<T> Eq for Waiting<T> {}
+
+impl<T> FairQueue<T> {
+    /// An empty queue in which at most so many requests wait; there is no default.
+    pub fn new(most: usize) -> Self {
+        Self {
+            waiting: BinaryHeap::new(),
+            most,
+            now: 0,
+            rest: 0,
+            last_cost: 0,
+            sequence: 0,
+            debts: HashMap::new(),
+            prune_at: MIN_DEBTS,
+        }
+    }
+
+    /// Joins the queue. `flow` is whoever shares fairly, by a number of the caller's choice; `cost` is in
+    /// any unit that is the same for all, and 0 counts as 1: a flow that costs nothing would always be first.
+    ///
+    /// The bound is one for all flows, so the caller bounds what a single one may have waiting.
+    ///
+    /// # Errors
+    /// The item itself, where the queue is full.
+    pub fn push(&mut self, flow: u64, cost: u32, item: T) -> Result<(), T> {
+        if self.waiting.len() >= self.most {
+            return Err(item);
+        }
+        let cost = cost.max(1);
+        let start = self.owe(flow, cost);
+        let sequence = self.sequence;
+        self.sequence += 1;
+        self.waiting.push(Reverse(Waiting { start, sequence, cost, item }));
+        Ok(())
+    }
+
+    /// The next in turn, which stays.
+    pub fn peek(&self) -> Option<&T> {
+        self.waiting.peek().map(|Reverse(waiting)| &waiting.item)
+    }
+
+    /// The next in turn, which leaves.
+    pub fn pop(&mut self) -> Option<T> {
+        let Reverse(waiting) = self.waiting.pop()?;
+        let work = std::mem::replace(&mut self.last_cost, waiting.cost);
+        self.advance(work);
+        self.now = self.now.max(waiting.start);
+        Some(waiting.item)
+    }
+
+    /// A request of the flow cost so much more than was said: the flow's next ones start that much later.
+    /// Those that wait already keep their places. Nothing is given back.
+    pub fn charge(&mut self, flow: u64, more: u32) {
+        if more > 0 {
+            self.advance(more);
+            self.owe(flow, more);
+        }
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Adds to what a flow has had, and returns from where on.
+    fn owe(&mut self, flow: u64, cost: u32) -> u64 {
+        let debt = self.debts.entry(flow).or_default();
+        let start = self.now.max(*debt);
+        *debt = start.saturating_add(u64::from(cost));
+        if self.debts.len() > self.prune_at {
+            self.debts.retain(|_, finish| *finish > self.now);
+            // As many again must come before the next look at all of them.
+            self.prune_at = MIN_DEBTS.max(2 * self.debts.len());
+            self.debts.shrink_to(self.prune_at);
+        }
+        start
+    }
+
+    /// Moves the virtual time on by work that was done.
+    ///
+    /// Starts alone would leave it where it is as long as ever new flows come: the second request of a
+    /// flow would wait for ever, and its debt would never be forgotten. If each place in the queue were
+    /// another flow's, each would have got its share of the work by now; in truth each got no less. Work
+    /// done while nobody waited was at nobody's expense, and lets all debts shrink by as much.
+    fn advance(&mut self, work: u32) {
+        let work = u64::from(work);
+        if self.waiting.is_empty() {
+            self.now = self.now.saturating_add(work);
+            return;
+        }
+        let places = self.most as u64;
+        self.rest += work;
+        self.now = self.now.saturating_add(self.rest / places);
+        self.rest %= places;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: u64 = 1;
+    const B: u64 = 2;
+
+    fn drain<T>(queue: &mut FairQueue<T>) -> Vec<T> {
+        std::iter::from_fn(|| queue.pop()).collect()
+    }
+
+    #[test]
+    fn one_flow_is_first_in_first_out() {
+        let mut queue = FairQueue::new(100);
+        for item in 0..100 {
+            queue.push(A, 1 + item % 7, item).unwrap();
+        }
+        assert_eq!(queue.peek(), Some(&0));
+        assert_eq!(drain(&mut queue), (0..100).collect::<Vec<_>>());
+        assert_eq!(queue.peek(), None);
+    }
+
+    #[test]
+    fn many_requests_of_one_flow_put_nobody_behind_all_of_them() {
+        let mut queue = FairQueue::new(1000);
+        for item in 0..100 {
+            queue.push(A, 1, item).unwrap();
+        }
+        queue.push(B, 1, 1000).unwrap();
+        assert_eq!((queue.pop(), queue.pop()), (Some(0), Some(1000)));
+        assert_eq!(queue.pop(), Some(1));
+        queue.push(B, 1, 1001).unwrap();
+        assert_eq!(queue.pop(), Some(1001));
+    }
+
+    #[test]
+    fn cheap_requests_get_more_turns() {
+        let mut queue = FairQueue::new(4096);
+        queue.push(A, 100, A).unwrap();
+        queue.push(B, 1, B).unwrap();
+        let mut turns = [0, 0, 0];
+        for _ in 0..10_100 {
+            let flow = queue.pop().unwrap();
+            turns[flow as usize] += 1;
+            queue.push(flow, if flow == A { 100 } else { 1 }, flow).unwrap();
+        }
+        assert!((98..=102).contains(&turns[A as usize]), "{turns:?}");
+    }
+
+    #[test]
+    fn later_charge_counts_like_a_cost() {
+        let mut queue = FairQueue::new(4096);
+        queue.push(A, 1, A).unwrap();
+        queue.pop();
+        queue.charge(A, 99);
+        queue.push(A, 1, A).unwrap();
+        for _ in 0..98 {
+            queue.push(B, 1, B).unwrap();
+        }
+        let order = drain(&mut queue);
+        assert_eq!(order.last(), Some(&A));
+        queue.charge(A, u32::MAX);
+        queue.charge(B, 0);
+        queue.push(A, u32::MAX, A).unwrap();
+        queue.push(B, 1, B).unwrap();
+        assert_eq!(drain(&mut queue), [B, A]);
+    }
+
+    #[test]
+    fn silent_flow_has_saved_nothing_up() {
+        let mut queue = FairQueue::new(4096);
+        for _ in 0..1000 {
+            queue.push(A, 1, A).unwrap();
+        }
+        for _ in 0..500 {
+            queue.pop();
+        }
+        for _ in 0..500 {
+            queue.push(B, 1, B).unwrap();
+        }
+        let b = (0..100).filter(|_| queue.pop() == Some(B)).count();
+        assert!((49..=51).contains(&b), "{b}");
+    }
+
+    #[test]
+    fn length_is_bounded() {
+        let mut queue = FairQueue::new(2);
+        assert_eq!(queue.push(A, 1, 'a'), Ok(()));
+        assert_eq!(queue.push(A, 1, 'b'), Ok(()));
+        assert_eq!(queue.push(B, 1, 'c'), Err('c'));
+        assert_eq!((queue.len(), queue.is_empty()), (2, false));
+        queue.pop();
+        assert_eq!(queue.push(B, 1, 'c'), Ok(()));
+        assert_eq!(drain(&mut queue), ['c', 'b']);
+        assert_eq!((queue.len(), queue.is_empty()), (0, true));
+        assert_eq!(FairQueue::new(0).push(A, 1, 'a'), Err('a'));
+        FairQueue::<char>::new(0).charge(A, 1);
+    }
+
+    #[test]
+    fn debts_are_forgotten_while_ever_new_flows_come() {
+        // How many wait at most, and whether costs are told afterwards.
+        for (waiting, charges) in [(0, false), (0, true), (1, true), (50, false), (50, true)] {
+            let mut queue = FairQueue::new(100);
+            for flow in 0..50_000 {
+                let cost = if flow % 10 == 0 { 10_000 } else { 3 };
+                queue.push(flow, if charges { 1 } else { cost }, flow).unwrap();
+                if queue.len() > waiting
+                    && let Some(flow) = queue.pop()
+                    && charges
+                {
+                    queue.charge(flow, cost);
+                }
+                assert!(queue.debts.len() <= 1000, "{waiting} {charges} {flow}: {}", queue.debts.len());
+            }
+        }
+    }
+
+    #[test]
+    fn ever_new_flows_keep_nobody_waiting_for_ever() {
+        let mut queue = FairQueue::new(100);
+        for flow in 100..110 {
+            queue.push(flow, 1, flow).unwrap();
+        }
+        queue.push(A, 10, A).unwrap();
+        queue.push(A, 10, A).unwrap();
+        let mut turns = Vec::new();
+        for turn in 0..2000 {
+            if queue.pop() == Some(A) {
+                turns.push(turn);
+            }
+            queue.push(200 + turn, 1, 0).unwrap();
+        }
+        assert_eq!(turns.len(), 2);
+        assert!(turns[1] <= 10 * 100 + 20, "{turns:?}");
+    }
+
+    #[test]
+    fn busy_flows_get_the_same_work_whatever_their_requests_cost() {
+        // A linear congruential generator (Knuth's), so that a failure repeats.
+        let mut seed = 1u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        let mut queue = FairQueue::new(4096);
+        let mut push = |queue: &mut FairQueue<(usize, u64)>, flow: usize| {
+            let cost = 1 + random([1, 5, 20, 100, 300][flow]);
+            queue.push(flow as u64, cost as u32, (flow, cost)).unwrap();
+        };
+        let mut work = [0; 5];
+        for turn in 0..50_000 {
+            // Who has joined has requests waiting from then on; the last one joins late.
+            let joining = match turn {
+                0 => 0..4,
+                10_000 => 4..5,
+                _ => 0..0,
+            };
+            for flow in joining {
+                work = [0; 5];
+                for _ in 0..3 {
+                    push(&mut queue, flow);
+                }
+            }
+            let (flow, cost) = queue.pop().unwrap();
+            work[flow] += cost;
+            push(&mut queue, flow);
+            let busy = if turn < 10_000 { &work[..4] } else { &work[..] };
+            let spread = busy.iter().max().zip(busy.iter().min()).map(|(most, least)| most - least);
+            assert!(spread <= Some(2 * 300), "{turn}: {work:?}");
+        }
+    }
+}
