@@ -1,6 +1,6 @@
 //! The body's framing (RFC 9112, sections 6 and 7): by Content-Length, or chunked.
 
-use crate::gate::wire::request_line::bad_request;
+use crate::gate::wire::request_line::{bad_request, is_token_byte};
 use crate::http::limits::{MAX_BODY_BYTES, MAX_DROPPED_BYTES};
 use crate::http::{ApiError, Code};
 
@@ -50,6 +50,8 @@ pub struct Chunked {
 enum State {
     /// Within a chunk's size, which has so many digits and this value so far.
     Size { digits: usize, value: usize },
+    /// In white space after a chunk's size.
+    SizeSpace { size: usize },
     /// Within a chunk's extension, which is dropped.
     Extension { size: usize },
     /// After the CR of the line with the size.
@@ -62,8 +64,10 @@ enum State {
     DataEndLf,
     /// At the start of a trailer line.
     TrailerStart,
-    /// Within a trailer field, which is dropped.
-    Trailer,
+    /// Within the name of a trailer field.
+    TrailerName,
+    /// Within the value of a trailer field, which is dropped.
+    TrailerValue,
     /// After the CR of a trailer field.
     TrailerLf,
     /// After the CR of the empty line at the end.
@@ -108,8 +112,14 @@ impl Chunked {
                 State::Size { digits: digits + 1, value: value * 16 + digit }
             }
             (State::Size { digits, value }, b'\r') if *digits > 0 => State::SizeEnd { size: *value },
-            (State::Size { digits, value }, b';' | b' ' | b'\t') if *digits > 0 => {
-                State::Extension { size: *value }
+            (State::Size { digits, value }, b';') if *digits > 0 => State::Extension { size: *value },
+            (State::Size { digits, value }, b' ' | b'\t') if *digits > 0 => State::SizeSpace { size: *value },
+            (State::SizeSpace { size }, b'\r') => State::SizeEnd { size: *size },
+            (State::SizeSpace { size }, b';') => State::Extension { size: *size },
+            (State::SizeSpace { size }, b' ' | b'\t') => {
+                let size = *size;
+                self.drop_byte()?;
+                State::SizeSpace { size }
             }
             (State::Extension { size }, b'\r') => State::SizeEnd { size: *size },
             (State::Extension { size }, byte) if is_text(byte) => {
@@ -128,10 +138,18 @@ impl Chunked {
             (State::DataEnd, b'\r') => State::DataEndLf,
             (State::DataEndLf, b'\n') => State::Size { digits: 0, value: 0 },
             (State::TrailerStart, b'\r') => State::LastLf,
-            (State::Trailer, b'\r') => State::TrailerLf,
-            (State::TrailerStart | State::Trailer, byte) if is_text(byte) => {
+            (State::TrailerValue, b'\r') => State::TrailerLf,
+            (State::TrailerStart | State::TrailerName, byte) if is_token_byte(byte) => {
                 self.drop_byte()?;
-                State::Trailer
+                State::TrailerName
+            }
+            (State::TrailerName, b':') => {
+                self.drop_byte()?;
+                State::TrailerValue
+            }
+            (State::TrailerValue, byte) if is_text(byte) => {
+                self.drop_byte()?;
+                State::TrailerValue
             }
             (State::TrailerLf, b'\n') => State::TrailerStart,
             (State::LastLf, b'\n') => State::Whole,
@@ -182,7 +200,7 @@ mod tests {
         let decoded = |body: &str, rest: &str| Ok((body.to_owned(), rest.to_owned()));
         assert_eq!(decode(b"0\r\n\r\nGET"), decoded("", "GET"));
         assert_eq!(decode(b"3\r\nabc\r\n0A\r\n0123456789\r\n000\r\n\r\n"), decoded("abc0123456789", ""));
-        assert_eq!(decode(b"1;a=b;c=\"d\"\r\nx\r\n0 \r\nTrailer: x\r\nMore: y\r\n\r\n"), decoded("x", ""));
+        assert_eq!(decode(b"1 \t;a=b;c=\"d\"\r\nx\r\n0 \r\nTrailer: x y\r\nMore:\r\n\r\n"), decoded("x", ""));
     }
 
     #[test]
@@ -202,6 +220,15 @@ mod tests {
             "1;a\0b\r\n",
             "0\r\n\n",
             "0\r\nTrailer: x\n\r\n",
+            "0 0\r\n\r\n",
+            "37 5\r\n",
+            "1 x\r\n",
+            "1\t;a\n",
+            "0\r\nno colon\r\n\r\n",
+            "0\r\nname\r\n\r\n",
+            "0\r\n: x\r\n\r\n",
+            "0\r\nname : x\r\n\r\n",
+            "0\r\nname: x\r\n folded\r\n\r\n",
         ] {
             assert_eq!(decode(input.as_bytes()), Err(Code::BadRequest), "{input:?}");
         }

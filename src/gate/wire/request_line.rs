@@ -56,7 +56,7 @@ pub fn bad_request(message: &'static str) -> ApiError {
 }
 
 /// RFC 9110, section 5.6.2.
-fn is_token_byte(byte: u8) -> bool {
+pub fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
