@@ -1,28 +1,65 @@
 //! The private folder of the lanes' sockets.
 
+use std::fs::{DirBuilder, DirEntry, Metadata};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The private folder of the lanes' sockets, removed at the end.
-pub struct SocketFolder(pub PathBuf);
+use socket2::{Domain, SockAddr, Socket, Type};
 
 /// How its name begins.
-const FOLDER_PREFIX: &str = "petstore-lanes-";
+const PREFIX: &str = "petstore-lanes-";
+/// The longest name of a socket in it.
+const LONGEST_NAME: &str = "/read-99";
+/// The longest path of a Unix socket, in bytes: Linux has 108 with the zero at the end, others 104.
+const MAX_PATH: usize = 103;
 /// A folder younger than this may belong to a service that is just starting.
 const STARTING: Duration = Duration::from_secs(60);
 
+/// A folder that only this user may enter, removed at the end.
+pub struct SocketFolder(PathBuf);
+
 impl SocketFolder {
+    /// Makes one in the folder for temporary files (`TMPDIR`), and removes those that killed services left
+    /// behind there.
+    ///
+    /// # Errors
+    /// One plain line, where the folder cannot be made or its path is too long.
     pub fn new() -> Result<Self, String> {
-        use std::os::unix::fs::DirBuilderExt;
-        let parent = std::env::temp_dir();
-        remove_abandoned(&parent);
+        Self::new_in(&std::env::temp_dir())
+    }
+
+    fn new_in(parent: &Path) -> Result<Self, String> {
         let random = getrandom::u64().map_err(|error| format!("cannot get random bits: {error}"))?;
-        let path = parent.join(format!("{FOLDER_PREFIX}{random:016x}"));
-        std::fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .map_err(|error| format!("cannot make the folder {} (TMPDIR): {error}", path.display()))?;
-        Ok(Self(path))
+        let path = parent.join(format!("{PREFIX}{random:016x}"));
+        let length = path.as_os_str().len() + LONGEST_NAME.len();
+        if length > MAX_PATH {
+            let most = MAX_PATH + parent.as_os_str().len() - length;
+            return Err(format!(
+                "the path of the folder for temporary files (TMPDIR) is too long for sockets: {} is longer \
+                 than {most} bytes",
+                parent.display()
+            ));
+        }
+        DirBuilder::new().mode(0o700).create(&path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => format!("there is no folder {} (TMPDIR)", parent.display()),
+            ErrorKind::NotADirectory => format!("{} (TMPDIR) is not a folder", parent.display()),
+            ErrorKind::PermissionDenied => {
+                format!("no permission to make a folder in {} (TMPDIR)", parent.display())
+            }
+            _ => format!("cannot make a folder in {} (TMPDIR): {error}", parent.display()),
+        })?;
+        let folder = Self(path);
+        if let Ok(own) = std::fs::symlink_metadata(&folder.0) {
+            remove_abandoned(parent, own.uid());
+        }
+        Ok(folder)
+    }
+
+    /// The path of a socket in it.
+    pub fn socket(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 }
 
@@ -32,17 +69,137 @@ impl Drop for SocketFolder {
     }
 }
 
-/// Removes the folders of services that were killed: nobody listens at their sockets.
-fn remove_abandoned(parent: &Path) {
+/// Removes the folders of this user's services that were killed. Nothing of other users is touched, and
+/// nothing here waits for anybody.
+fn remove_abandoned(parent: &Path, user: u32) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
-        let is_ours = entry.file_name().to_string_lossy().starts_with(FOLDER_PREFIX);
-        let is_old = || entry.metadata().and_then(|data| data.modified()).ok()?.elapsed().ok();
-        if is_ours && is_old().is_some_and(|age| age > STARTING) {
-            let writer = std::os::unix::net::UnixStream::connect(entry.path().join("write"));
-            if writer.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused) {
-                let _ = std::fs::remove_dir_all(entry.path());
-            }
+    let is_named = |entry: &DirEntry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
+    for entry in entries.flatten().filter(is_named) {
+        // Of the entry itself: a link is no folder.
+        let is_abandoned = entry.metadata().is_ok_and(|data| is_old_and_own(&data, user))
+            && has_nobody_listening(&entry.path().join("write"));
+        if is_abandoned {
+            let _ = std::fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+fn is_old_and_own(data: &Metadata, user: u32) -> bool {
+    let age = data.modified().ok().and_then(|at| at.elapsed().ok());
+    data.is_dir()
+        && data.uid() == user
+        && data.mode() & 0o777 == 0o700
+        && age.is_some_and(|age| age > STARTING)
+}
+
+/// Whether a socket is left of a process that has gone. One whose queue is full has an owner.
+fn has_nobody_listening(path: &Path) -> bool {
+    let connect = || {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        socket.connect(&SockAddr::unix(path)?)
+    };
+    connect().is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::Folder;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixListener;
+    use std::time::SystemTime;
+
+    fn age(path: &Path) {
+        let long_ago = SystemTime::now() - 2 * STARTING;
+        std::fs::File::open(path).unwrap().set_modified(long_ago).unwrap();
+    }
+
+    /// A folder as a service leaves it, with its listener while that lives.
+    fn left(parent: &Path, name: &str, mode: u32) -> (PathBuf, UnixListener) {
+        let path = parent.join(format!("{PREFIX}{name}"));
+        DirBuilder::new().mode(mode).create(&path).unwrap();
+        let listener = UnixListener::bind(path.join("write")).unwrap();
+        age(&path);
+        (path, listener)
+    }
+
+    #[test]
+    fn folder_is_private_and_removed_at_the_end() {
+        let parent = Folder::new();
+        let folder = SocketFolder::new_in(&parent.0).unwrap();
+        let path = folder.0.clone();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        UnixListener::bind(folder.socket("read-99")).unwrap();
+        drop(folder);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn abandoned_folders_are_removed_and_no_others() {
+        let parent = Folder::new();
+        let (abandoned, listener) = left(&parent.0, "abandoned", 0o700);
+        drop(listener);
+        let (alive, _listener) = left(&parent.0, "alive", 0o700);
+        let (open, listener) = left(&parent.0, "open", 0o755);
+        drop(listener);
+        let (young, listener) = left(&parent.0, "young", 0o700);
+        drop(listener);
+        std::fs::File::open(&young).unwrap().set_modified(SystemTime::now()).unwrap();
+        let elsewhere = Folder::new();
+        let (target, listener) = left(&elsewhere.0, "target", 0o700);
+        drop(listener);
+        std::os::unix::fs::symlink(&target, parent.0.join(format!("{PREFIX}link"))).unwrap();
+        drop(SocketFolder::new_in(&parent.0).unwrap());
+        assert!(!abandoned.exists());
+        for path in [alive, open, young, target] {
+            assert!(path.exists(), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn folders_of_other_users_are_not_touched() {
+        let parent = Folder::new();
+        let (abandoned, listener) = left(&parent.0, "abandoned", 0o700);
+        drop(listener);
+        let user = std::fs::metadata(&abandoned).unwrap().uid();
+        remove_abandoned(&parent.0, user + 1);
+        assert!(abandoned.exists());
+        remove_abandoned(&parent.0, user);
+        assert!(!abandoned.exists());
+    }
+
+    #[test]
+    fn full_queue_of_another_holds_up_nobody() {
+        let parent = Folder::new();
+        let path = parent.0.join("write");
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        socket.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+        socket.listen(0).unwrap();
+        let mut waiting = Vec::new();
+        loop {
+            let client = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+            client.set_nonblocking(true).unwrap();
+            if client.connect(&SockAddr::unix(&path).unwrap()).is_err() {
+                break;
+            }
+            waiting.push(client);
+        }
+        assert!(!has_nobody_listening(&path));
+    }
+
+    #[test]
+    fn unusable_parents_are_named() {
+        let parent = Folder::new();
+        let refusal = |path: &Path| SocketFolder::new_in(path).err().unwrap();
+        let missing = parent.0.join("missing");
+        assert!(refusal(&missing).contains("there is no folder"), "{}", refusal(&missing));
+        let file = parent.0.join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(refusal(&file).contains("is not a folder"), "{}", refusal(&file));
+        let long = parent.0.join("x".repeat(MAX_PATH));
+        assert!(refusal(&long).contains("too long for sockets"), "{}", refusal(&long));
+        let most = MAX_PATH - PREFIX.len() - 16 - 1 - LONGEST_NAME.len();
+        assert!(refusal(&long).contains(&format!("longer than {most} bytes")), "{}", refusal(&long));
     }
 }
