@@ -1,8 +1,10 @@
 //! Every setting: its unit, its default, its environment variable and its check.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
+
+use ipnet::IpNet;
 
 /// How to run the service.
 #[derive(Clone, Debug)]
@@ -26,6 +28,9 @@ pub struct Config {
     pub base_url: Option<String>,
     /// The staging address in the interface description; its path ends in `/v1`.
     pub staging_url: Option<String>,
+    /// Proxies whose `X-Forwarded-For` counts: the rightmost address in it that is not one of these is the
+    /// client's, in limits and in the log. Loopback.
+    pub trusted_proxies: Vec<IpNet>,
     /// One more API key beside those in the database.
     pub api_key: Option<String>,
     /// How long a client may take.
@@ -79,10 +84,17 @@ impl Default for Config {
             workers: default_workers(),
             base_url: None,
             staging_url: None,
+            trusted_proxies: loopback(),
             api_key: None,
             deadlines: Deadlines::default(),
         }
     }
+}
+
+/// The addresses of the machine itself, IPv4 and IPv6.
+pub(crate) fn loopback() -> Vec<IpNet> {
+    let networks = [(IpAddr::from([127, 0, 0, 0]), 8), (IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]), 128)];
+    networks.into_iter().filter_map(|(address, bits)| IpNet::new(address, bits).ok()).collect()
 }
 
 fn default_workers() -> usize {
@@ -98,8 +110,11 @@ pub struct Setting {
     pub value: &'static str,
     /// What it is for, with the default, in one line.
     pub help: &'static str,
-    /// Takes the value, or says what is expected of it.
+    /// Takes the value, or says what is expected of it. That of a flag given more than once is all its
+    /// values, with commas between them, as the variable has it.
     pub set: fn(&mut Config, &str) -> Result<(), &'static str>,
+    /// Whether the flag may be given more than once.
+    pub is_list: bool,
 }
 
 /// Every setting but the API key, which is no flag: the command lines of others can be read.
@@ -113,6 +128,7 @@ pub const SETTINGS: &[Setting] = &[
             config.listen = addresses.next().ok_or("an address such as 127.0.0.1:8080")?;
             Ok(())
         },
+        is_list: false,
     },
     Setting {
         flag: "database",
@@ -122,6 +138,7 @@ pub const SETTINGS: &[Setting] = &[
             config.database = PathBuf::from(text);
             if text.is_empty() { Err("a file name") } else { Ok(()) }
         },
+        is_list: false,
     },
     Setting {
         flag: "max-connections",
@@ -131,6 +148,7 @@ pub const SETTINGS: &[Setting] = &[
             config.max_connections = number(text, 1_000_000).ok_or("a number from 1 to 1000000")?;
             Ok(())
         },
+        is_list: false,
     },
     Setting {
         flag: "workers",
@@ -140,6 +158,7 @@ pub const SETTINGS: &[Setting] = &[
             config.workers = number(text, 64).ok_or("a number from 1 to 64")?;
             Ok(())
         },
+        is_list: false,
     },
     Setting {
         flag: "base-url",
@@ -149,6 +168,7 @@ pub const SETTINGS: &[Setting] = &[
             config.base_url = Some(url(text)?);
             Ok(())
         },
+        is_list: false,
     },
     Setting {
         flag: "staging-url",
@@ -158,6 +178,20 @@ pub const SETTINGS: &[Setting] = &[
             config.staging_url = Some(url(text)?);
             Ok(())
         },
+        is_list: false,
+    },
+    Setting {
+        flag: "trusted-proxy",
+        value: "ADDRESS[/BITS]",
+        help: "proxy whose X-Forwarded-For names the client; may be given more than once [loopback]",
+        set: |config, text| {
+            let network =
+                |word: &str| word.parse().ok().or_else(|| word.parse::<IpAddr>().ok().map(IpNet::from));
+            let networks: Option<Vec<IpNet>> = text.split(',').map(|word| network(word.trim())).collect();
+            config.trusted_proxies = networks.ok_or("an address such as 10.0.0.1 or 10.0.0.0/8")?;
+            Ok(())
+        },
+        is_list: true,
     },
 ];
 
@@ -196,6 +230,8 @@ mod tests {
         assert_eq!(set("database", "/a b").unwrap().database, PathBuf::from("/a b"));
         assert_eq!(set("max-connections", "1").unwrap().max_connections, 1);
         assert_eq!(set("workers", "64").unwrap().workers, 64);
+        let trusted = set("trusted-proxy", "10.0.0.0/8, ::1").unwrap().trusted_proxies;
+        assert_eq!(trusted, ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()]);
         assert_eq!(set("base-url", "https://h:1/x/v1").unwrap().base_url.unwrap(), "https://h:1/x/v1");
     }
 
@@ -216,6 +252,10 @@ mod tests {
             ("base-url", "https:///v1"),
             ("staging-url", "https://h/\"/v1"),
             ("staging-url", ""),
+            ("trusted-proxy", ""),
+            ("trusted-proxy", "proxy.example"),
+            ("trusted-proxy", "10.0.0.0/33"),
+            ("trusted-proxy", "10.0.0.1,"),
         ] {
             assert!(set(flag, text).is_err(), "{flag} {text}");
         }

@@ -27,6 +27,7 @@ mod config;
 mod server;
 
 mod http;
+mod quiet_log;
 
 mod gate;
 mod worker;

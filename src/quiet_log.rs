@@ -1,17 +1,18 @@
 //! Failures in the log: a storm of them that has one cause, such as a full disk, is a line a second.
+//! Knows nothing of what they are about.
 
 use std::time::{Duration, Instant};
 
 const QUIET: Duration = Duration::from_secs(1);
 
-/// What one worker says of failures.
+/// What one thread says of failures.
 #[derive(Default)]
-pub struct FailureLog {
+pub struct QuietLog {
     last: Option<Instant>,
     held_back: u64,
 }
 
-impl FailureLog {
+impl QuietLog {
     /// Logs a line, unless the last one is too fresh; then it is counted.
     pub fn say(&mut self, line: &str) {
         if let Some(line) = self.admit(line, Instant::now()) {
@@ -38,7 +39,7 @@ mod tests {
 
     #[test]
     fn storm_is_a_line_a_second_and_is_counted() {
-        let (mut log, start) = (FailureLog::default(), Instant::now());
+        let (mut log, start) = (QuietLog::default(), Instant::now());
         assert_eq!(log.admit("a", start).as_deref(), Some("a"));
         assert_eq!(log.admit("b", start), None);
         assert_eq!(log.admit("c", start + QUIET / 2), None);

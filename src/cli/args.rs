@@ -86,7 +86,16 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
             Arg::Long("overlap") => overlap = Some(parser.value().and_then(|v| v.string()).map_err(say)?),
             Arg::Long("read-only") => read_only = true,
             Arg::Long(flag) => match SETTINGS.iter().position(|setting| setting.flag == flag) {
-                Some(place) => settings[place] = Some(parser.value().map_err(say)?),
+                Some(place) => {
+                    let value = parser.value().map_err(say)?;
+                    match &mut settings[place] {
+                        Some(values) if SETTINGS[place].is_list => {
+                            values.push(",");
+                            values.push(value);
+                        }
+                        setting => *setting = Some(value),
+                    }
+                }
                 None => return Err(format!("unknown flag --{flag}")),
             },
             Arg::Short(flag) => return Err(format!("unknown flag -{flag}")),
@@ -205,6 +214,14 @@ mod tests {
             Ok(Command::Key(_, action)) => action,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn flag_of_a_list_may_be_given_again() {
+        let config = served(&["--trusted-proxy", "10.0.0.1", "--trusted-proxy=::1"], &[]);
+        assert_eq!(config.trusted_proxies.len(), 2);
+        let config = served(&[], &[("PETSTORE_TRUSTED_PROXY", "10.0.0.1,10.1.0.0/16,::1")]);
+        assert_eq!(config.trusted_proxies.len(), 3);
     }
 
     #[test]

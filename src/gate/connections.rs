@@ -1,22 +1,22 @@
-//! The gate's work on its clients: letting them in, and moving their bytes.
+//! The gate's work on its clients: letting them in, moving their bytes, and making room where it is short.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 
 use crate::gate::client::{Client, State};
+use crate::gate::holders::Standing;
 use crate::gate::lane::Ticket;
 use crate::gate::listener::Accepted;
-use crate::gate::wire::head::Kind;
-use crate::gate::{FIRST_LANE, Gate, MAX_HELD};
+use crate::gate::{FIRST_LANE, Gate};
 use crate::http::{ApiError, Code};
 
 /// Clients let in before the others are looked after again.
 const MAX_ACCEPTS: usize = 512;
 /// Bytes read from a client at once.
-const READ_BYTES: usize = 16 * 1024;
+pub const READ_BYTES: usize = 16 * 1024;
 
 /// A client and its socket.
 pub struct Connection {
@@ -24,6 +24,8 @@ pub struct Connection {
     pub client: Client,
     /// Tells this client from others that had the slot before.
     pub serial: u64,
+    /// Whom it is counted for.
+    address: IpAddr,
     /// Whether reading or writing may get on: set by events, cleared by the operating system's word.
     pub readable: bool,
     writable: bool,
@@ -31,15 +33,6 @@ pub struct Connection {
     read_closed: bool,
     /// Whether our side is ended.
     shut: bool,
-    /// What is counted in [`Held`] for it.
-    pub held: (usize, usize),
-}
-
-/// Bytes held for all clients.
-#[derive(Default)]
-pub struct Held {
-    pub requests: usize,
-    pub responses: usize,
 }
 
 impl Gate {
@@ -56,7 +49,16 @@ impl Gate {
     }
 
     fn let_in(&mut self, mut stream: TcpStream, peer: SocketAddr) {
-        if self.connections.len() >= self.max_connections + self.max_refused {
+        let most = self.max_connections;
+        // A single neighbour cannot take all places; behind a proxy stand many.
+        let has_its_share = self.holders.connections_of(peer.ip()) >= most.div_ceil(4);
+        if has_its_share && !self.is_exempt(peer.ip()) {
+            return self.turn_away(stream, peer);
+        }
+        if self.connections.len() >= most {
+            self.close_longest_idle();
+        }
+        if self.connections.len() >= most + self.max_refused {
             return self.turn_away(stream, peer);
         }
         // A response is one write; Nagle's algorithm would hold back the end of a large one.
@@ -67,7 +69,7 @@ impl Gate {
         if let Err(error) =
             self.poll.registry().register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)
         {
-            log::error!("cannot watch a connection: {error}");
+            self.troubles.say(&format!("cannot watch a connection: {error}"));
             return;
         }
         self.serial += 1;
@@ -75,15 +77,29 @@ impl Gate {
             stream,
             client: Client::new(peer, &self.shared),
             serial: self.serial,
+            address: peer.ip(),
             readable: false,
             writable: true,
             read_closed: false,
             shut: false,
-            held: (0, 0),
         });
-        if self.connections.len() > self.max_connections {
+        self.holders.join(slot, peer.ip());
+        if self.connections.len() > most {
             self.connections[slot].client.refuse(no_room(), &mut self.shared);
             self.drive(slot);
+        }
+    }
+
+    /// Whether the limits for a single address do not hold for this one: many may stand behind it.
+    fn is_exempt(&self, address: IpAddr) -> bool {
+        address.to_canonical().is_loopback() || self.shared.intake.trusted.contains(address)
+    }
+
+    /// Whose turn a client's requests are, for a fair order: its address's, or where that is exempt its own.
+    pub(super) fn flow(&self, slot: usize) -> u64 {
+        match self.connections.get(slot) {
+            Some(connection) if self.is_exempt(connection.address) => connection.serial,
+            _ => self.holders.flow(slot).unwrap_or_default(),
         }
     }
 
@@ -97,9 +113,9 @@ impl Gate {
         let _ = stream.read(&mut self.scratch);
     }
 
+    /// Makes room for a newcomer.
     fn close_longest_idle(&mut self) {
-        let idle = self.connections.iter().filter(|(_, c)| c.client.state() == State::Idle);
-        if let Some(slot) = idle.min_by_key(|(_, c)| c.client.deadline()).map(|(slot, _)| slot) {
+        if let Some(slot) = self.holders.longest_idle() {
             self.connections[slot].client.close(&self.shared);
             self.drive(slot);
         }
@@ -113,12 +129,14 @@ impl Gate {
         connection.writable |= event.is_writable() || event.is_error();
         connection.read_closed |= event.is_read_closed();
         self.drive(slot);
+        self.make_room();
     }
 
     /// Moves one client's bytes as far as they go without waiting.
     pub(super) fn drive(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
         let (client, shared) = (&mut connection.client, &mut self.shared);
+        let mut wants_lane = None;
         loop {
             if !client.output().is_empty() && connection.writable {
                 match connection.stream.write(client.output()) {
@@ -132,9 +150,8 @@ impl Gate {
             }
             match client.state() {
                 State::Closed => {
-                    let connection = self.connections.remove(slot);
-                    self.held.requests -= connection.held.0;
-                    self.held.responses -= connection.held.1;
+                    self.connections.remove(slot);
+                    self.holders.leave(slot);
                     return;
                 }
                 State::Lingering if !connection.shut => {
@@ -142,19 +159,17 @@ impl Gate {
                     let _ = connection.stream.shutdown(Shutdown::Write);
                 }
                 State::Ready(kind) => {
-                    let queue = match kind {
-                        Kind::Read => &mut self.reads,
-                        Kind::Write => &mut self.writes,
-                    };
-                    client.queue(shared);
-                    if !queue.push(Ticket { slot, serial: connection.serial }) {
-                        client.refuse(ApiError::new(Code::Overloaded), shared);
-                    }
-                    continue;
+                    wants_lane = Some(kind);
+                    break;
                 }
                 _ => {}
             }
             if !client.wants_input() || !connection.readable {
+                break;
+            }
+            // Back-pressure: while room is short, the one who holds the most is not read from.
+            if self.holders.lacks(READ_BYTES) && self.holders.largest() == Some(slot) {
+                self.paused.push(Ticket { slot, serial: connection.serial });
                 break;
             }
             match connection.stream.read(&mut self.scratch[..READ_BYTES]) {
@@ -172,22 +187,49 @@ impl Gate {
                 Err(_) => client.close(shared),
             }
         }
-        let (before, after) = (connection.held, client.held());
-        connection.held = after;
-        self.held.requests = self.held.requests - before.0 + after.0;
-        self.held.responses = self.held.responses - before.1 + after.1;
-        if self.held.requests > MAX_HELD {
-            self.refuse_largest();
+        if client.address() != connection.address {
+            connection.address = client.address();
+            self.holders.change_address(slot, client.address());
+        }
+        self.holders.hold(slot, client.held());
+        self.holders.stand(slot, standing(client.state()));
+        if let Some(kind) = wants_lane {
+            self.join_queue(slot, kind);
         }
     }
 
-    /// Makes room: of the requests that are still coming, the one that holds the most is refused.
-    fn refuse_largest(&mut self) {
-        let coming =
-            self.connections.iter().filter(|(_, c)| matches!(c.client.state(), State::Head | State::Body));
-        if let Some(slot) = coming.max_by_key(|(_, c)| c.held.0).map(|(slot, _)| slot) {
-            self.connections[slot].client.refuse(ApiError::new(Code::Overloaded), &mut self.shared);
+    /// Has those give way who hold the most, for as long as more is held than the budget.
+    pub(super) fn make_room(&mut self) {
+        while self.holders.excess() {
+            let Some(slot) = self.holders.largest() else { return };
+            let before = self.holders.total();
+            self.connections[slot].client.give_way(&mut self.shared);
             self.drive(slot);
+            if self.holders.total() >= before {
+                // Nothing here leads there; it would never end.
+                return;
+            }
+        }
+    }
+
+    /// Reads on from those who were not read from for want of room.
+    pub(super) fn resume_paused(&mut self) {
+        for ticket in std::mem::take(&mut self.paused) {
+            if self.connections.get(ticket.slot).is_some_and(|c| c.serial == ticket.serial) {
+                self.drive(ticket.slot);
+                self.make_room();
+            }
+        }
+    }
+}
+
+/// Where a client stands when room is made for another.
+fn standing(state: State) -> Standing {
+    match state {
+        State::Idle | State::Lingering => Standing::Idle,
+        State::Head | State::Body => Standing::Coming,
+        State::Ready(_) | State::Waiting | State::Inside(_) | State::Responding | State::Closed => {
+            Standing::Busy
         }
     }
 }

@@ -6,43 +6,47 @@
 
 mod client;
 mod connections;
-#[cfg_attr(not(test), expect(dead_code, reason = "not used yet"))]
 mod fair_queue;
-#[cfg_attr(not(test), expect(dead_code, reason = "not used yet"))]
 mod holders;
 mod lane;
 mod listener;
-mod queue;
+mod stopper;
+mod trusted_proxies;
 mod wire;
 
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use mio::{Events, Poll, Token, Waker};
 use slab::Slab;
 
 use crate::config::Deadlines;
+use crate::http::{ApiError, Code};
+use crate::quiet_log::QuietLog;
 use client::Shared;
-use connections::{Connection, Held};
-use lane::Lane;
+use connections::Connection;
+use fair_queue::FairQueue;
+use holders::Holders;
+use lane::{Lane, MAX_SHUT, Ticket};
 use listener::Listener;
-use queue::Queue;
 use wire::general::GeneralFields;
 use wire::reader::Intake;
 use wire::request_id::RequestIds;
 
 pub use lane::LaneAddress;
 pub use listener::Listening;
+pub use stopper::Stopper;
+pub use trusted_proxies::TrustedProxies;
 pub use wire::head::Kind;
 
 /// How often deadlines are looked at, while there are clients.
 const TICK: Duration = Duration::from_millis(100);
 /// Bytes read from a lane at once.
 const LANE_READ_BYTES: usize = 256 * 1024;
-/// The most bytes held of unfinished requests, and of responses not yet taken.
-const MAX_HELD: usize = 64 * 1024 * 1024;
+/// The most bytes held for all clients together, but for those in the lanes, which have a bound of their own.
+const BUDGET: usize = 64 * 1024 * 1024;
+/// How long clients have to take their last responses when the service fails.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
@@ -58,21 +62,33 @@ pub struct GateConfig {
     pub lanes: Vec<LaneAddress>,
     /// The header fields that the service behind the lanes reads; no others are passed on.
     pub passed_on: Vec<&'static str>,
+    /// Whose word on a client's address counts.
+    pub trusted_proxies: TrustedProxies,
 }
 
-/// Tells a running gate to end.
-#[derive(Clone)]
-pub struct Stopper {
-    stopping: Arc<AtomicBool>,
-    waker: Arc<Waker>,
+/// The requests of one kind that wait for a lane.
+struct Waiting {
+    queue: FairQueue<Ticket>,
+    /// How many bytes a response of this kind has, as far as the last ones tell.
+    typical_response: usize,
 }
 
-impl Stopper {
-    /// Starts the drain.
-    pub fn stop(&self) {
-        self.stopping.store(true, Ordering::SeqCst);
-        if let Err(error) = self.waker.wake() {
-            log::error!("cannot wake the gate: {error}");
+/// The requests that wait, by kind.
+struct WaitingByKind {
+    reads: Waiting,
+    writes: Waiting,
+}
+
+impl WaitingByKind {
+    fn new(most: usize) -> Self {
+        let waiting = || Waiting { queue: FairQueue::new(most), typical_response: 0 };
+        Self { reads: waiting(), writes: waiting() }
+    }
+
+    fn of(&mut self, kind: Kind) -> &mut Waiting {
+        match kind {
+            Kind::Read => &mut self.reads,
+            Kind::Write => &mut self.writes,
         }
     }
 }
@@ -86,32 +102,33 @@ pub struct Gate {
     max_refused: usize,
     serial: u64,
     lanes: Vec<Lane>,
-    reads: Queue,
-    writes: Queue,
+    waiting: WaitingByKind,
     shared: Shared,
-    held: Held,
-    stopping: Arc<AtomicBool>,
+    holders: Holders,
+    /// Clients who are not read from for want of room.
+    paused: Vec<Ticket>,
+    stopper: Stopper,
+    troubles: QuietLog,
     next_tick: Instant,
     scratch: Vec<u8>,
 }
 
 impl Gate {
-    /// Opens the lanes. Nobody is let in before [`Gate::run`].
+    /// Connects the lanes, and waits until a request has gone through each of them. Nobody is let in before
+    /// [`Gate::run`].
     ///
     /// # Errors
     /// One plain line.
-    pub fn new(listening: Listening, config: GateConfig) -> Result<(Self, Stopper), String> {
+    pub fn new(listening: Listening, config: GateConfig, stopper: Stopper) -> Result<Self, String> {
         let cannot = |error: io::Error| format!("cannot start: {error}");
         let poll = Poll::new().map_err(cannot)?;
-        let waker = Arc::new(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
-        let mut lanes = Vec::new();
-        for (i, address) in config.lanes.into_iter().enumerate() {
-            lanes.push(Lane::open(address, Token(FIRST_LANE + i), poll.registry()).map_err(cannot)?);
-        }
-        let listener = Listener::new(listening, LISTENER, poll.registry()).map_err(cannot)?;
-        let stopping = Arc::new(AtomicBool::new(false));
+        stopper.attach(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
         let now = Instant::now();
-        let gate = Self {
+        let lane = |(i, address)| Lane::new(address, Token(FIRST_LANE + i), now);
+        let lanes = config.lanes.into_iter().enumerate().map(lane).collect();
+        let listener = Listener::new(listening, LISTENER, poll.registry()).map_err(cannot)?;
+        let places = config.max_connections + config.max_refused;
+        let mut gate = Self {
             poll,
             listener: Some(listener),
             connections: Slab::new(),
@@ -119,71 +136,130 @@ impl Gate {
             max_refused: config.max_refused,
             serial: 0,
             lanes,
-            reads: Queue::default(),
-            writes: Queue::default(),
+            // Each connection has one request waiting at the most.
+            waiting: WaitingByKind::new(2 * places),
             shared: Shared {
                 now,
                 deadlines: config.deadlines,
-                intake: Intake { ids: RequestIds::new(), passed_on: config.passed_on },
+                intake: Intake {
+                    ids: RequestIds::default(),
+                    passed_on: config.passed_on,
+                    trusted: config.trusted_proxies,
+                },
                 general: GeneralFields::new(),
                 draining: false,
             },
-            held: Held::default(),
-            stopping: Arc::clone(&stopping),
+            holders: Holders::new(BUDGET),
+            paused: Vec::new(),
+            stopper,
+            troubles: QuietLog::default(),
             next_tick: now,
             scratch: vec![0; LANE_READ_BYTES],
         };
-        Ok((gate, Stopper { stopping, waker }))
+        gate.greet().map(|()| gate)
+    }
+
+    /// Has a request go through each lane and come back.
+    fn greet(&mut self) -> Result<(), String> {
+        let mut events = Events::with_capacity(64);
+        let end = self.shared.now + MAX_SHUT;
+        self.connect_lanes();
+        while !self.lanes.iter().all(Lane::is_open) {
+            let now = Instant::now();
+            let died = self.stopper.failure().map(str::to_owned);
+            if let Some(reason) = died.or_else(|| if now >= end { self.lane_trouble(end) } else { None }) {
+                return Err(format!("cannot start: {reason}"));
+            }
+            // Whoever waits at the door has an event, and is let in later.
+            self.wait(&mut events, Some(TICK.min(end.saturating_duration_since(now))));
+            self.connect_lanes();
+        }
+        Ok(())
     }
 
     /// Serves until it is stopped, and then until what was begun is finished.
-    pub fn run(mut self) {
+    ///
+    /// # Errors
+    /// Why the service could not go on; its clients have been told.
+    pub fn run(mut self) -> Result<(), String> {
         let mut events = Events::with_capacity(1024);
         let mut drained_by = None;
+        let mut failure = None;
         loop {
-            if self.stopping.load(Ordering::SeqCst) && !self.shared.draining {
-                drained_by = Some(Instant::now() + self.shared.deadlines.drain);
+            if failure.is_none() {
+                failure = self.stopper.failure().map(str::to_owned);
+                failure = failure.or_else(|| self.lane_trouble(self.shared.now));
+                if let Some(reason) = &failure {
+                    log::error!("ending: {reason}");
+                    self.stopper.stop();
+                    self.tell_all(reason);
+                    drained_by = Some(Instant::now() + LAST_WORDS);
+                }
+            }
+            if self.stopper.is_stopping() && !self.shared.draining {
+                drained_by = drained_by.or(Some(Instant::now() + self.shared.deadlines.drain));
                 self.begin_drain();
             }
             if let Some(end) = drained_by {
-                if self.connections.is_empty() {
-                    return;
-                }
-                if self.shared.now >= end {
+                let is_over = self.shared.now >= end;
+                if is_over && failure.is_none() && !self.connections.is_empty() {
                     log::warn!("ended with {} connections unfinished", self.connections.len());
-                    return;
+                }
+                if is_over || self.connections.is_empty() {
+                    return failure.map_or(Ok(()), Err);
                 }
             }
             let timeout = self.timeout();
-            if let Err(error) = self.poll.poll(&mut events, timeout)
-                && error.kind() != ErrorKind::Interrupted
-            {
-                // Nothing that a running service does leads here; a pause keeps the log readable.
-                log::error!("cannot wait for events: {error}");
-                std::thread::sleep(TICK);
-            }
-            self.shared.now = Instant::now();
-            self.shared.general.refresh(SystemTime::now());
-            for event in &events {
-                match event.token() {
-                    WAKER => {}
-                    LISTENER => {
-                        if let Some(listener) = &mut self.listener {
-                            listener.is_ready = true;
-                        }
-                    }
-                    Token(token) if token < FIRST_LANE + self.lanes.len() => {
-                        if event.is_readable() || event.is_error() {
-                            self.serve_lane(token - FIRST_LANE, event.is_read_closed());
-                        }
-                    }
-                    Token(token) => self.note_event(token - FIRST_LANE - self.lanes.len(), event),
-                }
-            }
+            self.wait(&mut events, timeout);
             self.accept();
             self.dispatch();
             self.tick();
             self.flush_lanes();
+        }
+    }
+
+    /// Waits for events, and does what they make possible.
+    fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) {
+        if let Err(error) = self.poll.poll(events, timeout)
+            && error.kind() != ErrorKind::Interrupted
+        {
+            // Nothing that a running service does leads here; a pause keeps the processor free.
+            self.troubles.say(&format!("cannot wait for events: {error}"));
+            std::thread::sleep(TICK);
+        }
+        self.shared.now = Instant::now();
+        self.shared.general.refresh(SystemTime::now());
+        for event in &*events {
+            match event.token() {
+                WAKER => {}
+                LISTENER => {
+                    if let Some(listener) = &mut self.listener {
+                        listener.is_ready = true;
+                    }
+                }
+                Token(token) if token < FIRST_LANE + self.lanes.len() => {
+                    if event.is_readable() || event.is_error() {
+                        self.serve_lane(token - FIRST_LANE, event.is_read_closed());
+                    }
+                }
+                Token(token) => self.note_event(token - FIRST_LANE - self.lanes.len(), event),
+            }
+        }
+    }
+
+    /// Answers everybody whose request nobody will answer any more.
+    fn tell_all(&mut self, reason: &str) {
+        for index in 0..self.lanes.len() {
+            self.lose_lane(index, reason);
+        }
+        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            if let Some(connection) = self.connections.get_mut(slot)
+                && connection.client.state() == client::State::Waiting
+            {
+                connection.client.refuse(ApiError::new(Code::Overloaded), &mut self.shared);
+                self.drive(slot);
+            }
         }
     }
 
@@ -212,7 +288,8 @@ impl Gate {
                 self.drive(slot);
             }
         }
-        self.reopen_lanes();
+        self.resume_paused();
+        self.connect_lanes();
     }
 
     /// Lets nobody in any more, and leaves little time to those who have nothing under way.

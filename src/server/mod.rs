@@ -6,7 +6,7 @@ mod socket_folder;
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
-use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening};
+use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening, TrustedProxies};
 use crate::keys::{KeyRing, secret};
 use crate::service::{self, Authenticator, ReadService, WriteService};
 use crate::store::{Reader, Writer};
@@ -27,7 +27,7 @@ pub struct Server {
     address: SocketAddr,
     first_key: Option<String>,
     stopper: Stopper,
-    gate: Option<JoinHandle<()>>,
+    gate: Option<JoinHandle<Result<(), String>>>,
 }
 
 impl Server {
@@ -46,32 +46,45 @@ impl Server {
         let address = listening.address()?;
 
         let folder = SocketFolder::new()?;
+        let stopper = Stopper::default();
+        let died = |name: &str| {
+            let (stopper, name) = (stopper.clone(), name.to_owned());
+            move || stopper.fail(format!("the {name} has died"))
+        };
         let authenticator = Authenticator::new(config.api_key.as_deref());
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for i in 0..config.workers.max(1) {
-            let path = folder.0.join(format!("read-{i}"));
+            let (name, path) = (format!("reader-{i}"), folder.socket(&format!("read-{i}")));
             let service = ReadService::new(Reader::open(&config.database)?, authenticator.clone());
-            workers.push(Worker::start(&path, format!("reader-{i}"), service)?);
+            let died = died(&name);
+            workers.push(Worker::start(&path, name, service, died)?);
             lanes.push(LaneAddress { path, kind: Kind::Read, window: READ_WINDOW });
         }
-        let path = folder.0.join("write");
+        let (name, path) = ("writer".to_owned(), folder.socket("write"));
         let service = WriteService::new(writer, authenticator);
-        workers.push(Worker::start(&path, "writer".to_owned(), service)?);
+        let died = died(&name);
+        workers.push(Worker::start(&path, name, service, died)?);
         lanes.push(LaneAddress { path, kind: Kind::Write, window: WRITE_WINDOW });
 
-        let deadlines = config.deadlines.clone();
-        let passed_on = service::header_fields();
-        let gate_config = GateConfig { max_connections, max_refused, deadlines, lanes, passed_on };
-        let (gate, stopper) = Gate::new(listening, gate_config)?;
+        let gate_config = GateConfig {
+            max_connections,
+            max_refused,
+            deadlines: config.deadlines.clone(),
+            lanes,
+            passed_on: service::header_fields(),
+            trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
+        };
+        let gate = Gate::new(listening, gate_config, stopper.clone())?;
         // Last, as nothing must fail between making the key and showing it.
         let first_key = match config.api_key {
             Some(_) => None,
             None => KeyRing::open(&config.database)?.make_first()?,
         };
         let run = move || {
-            gate.run();
+            let ended = gate.run();
             drop(workers);
             drop(folder);
+            ended
         };
         let gate = std::thread::Builder::new()
             .name("gate".to_owned())
@@ -101,8 +114,9 @@ impl Server {
     /// Where it ended by a fault of its own.
     pub fn wait(mut self) -> Result<(), Error> {
         match self.gate.take().map(JoinHandle::join) {
-            Some(Err(_)) => Err(Error("the service failed; the log has the cause".to_owned())),
-            _ => Ok(()),
+            Some(Ok(Err(reason))) => Err(Error(reason)),
+            Some(Err(_)) => Err(Error("the gate has died; the log has the cause".to_owned())),
+            Some(Ok(Ok(()))) | None => Ok(()),
         }
     }
 }

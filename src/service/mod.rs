@@ -2,7 +2,6 @@
 //! Where a failure becomes a response and a line in the log. Knows no SQL and no sockets.
 
 mod authentication;
-mod failure_log;
 mod reading;
 mod router;
 mod writing;
@@ -12,9 +11,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::api::{Call, Operation};
 use crate::http::{ApiError, Code, Request, Response, Target};
+use crate::quiet_log::QuietLog;
 use crate::store::Database;
 use authentication::{AUTHORIZATION, Scope};
-use failure_log::FailureLog;
 use router::Router;
 
 pub use authentication::Authenticator;
@@ -25,12 +24,12 @@ pub use writing::WriteService;
 struct Pipeline {
     router: Router,
     authenticator: Authenticator,
-    failures: FailureLog,
+    failures: QuietLog,
 }
 
 impl Pipeline {
     fn new(authenticator: Authenticator) -> Self {
-        Self { router: Router::SERVICE, authenticator, failures: FailureLog::default() }
+        Self { router: Router::SERVICE, authenticator, failures: QuietLog::default() }
     }
 
     /// Authentication first, then the route, then the scope.

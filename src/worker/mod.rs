@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -33,26 +34,48 @@ pub struct Worker {
     server: Arc<tiny_http::Server>,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    /// Says that the thread has ended.
+    ended: Receiver<()>,
 }
 
+/// How long an ending service waits for a worker, which may be in the middle of a flush.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+
 impl Worker {
-    /// Starts the server on a socket at `path`, and the worker.
+    /// Starts the server on a socket at `path`, and the worker. `died` is called where the worker ends
+    /// without having been told to.
     ///
     /// # Errors
-    /// One plain line, where the socket or the thread cannot be had.
-    pub fn start(path: &Path, name: String, service: impl Service) -> Result<Self, String> {
-        let server = tiny_http::Server::http_unix(path)
+    /// One plain line, where the socket or the threads cannot be had.
+    pub fn start(
+        path: &Path,
+        name: String,
+        service: impl Service,
+        died: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, String> {
+        // tiny_http panics where it cannot have its first thread.
+        let server = catch_unwind(|| tiny_http::Server::http_unix(path))
+            .map_err(|_| "cannot start a thread: the system allows no more".to_owned())?
             .map_err(|error| format!("cannot listen on {}: {error}", path.display()))?;
         let server = Arc::new(server);
         let stopping = Arc::new(AtomicBool::new(false));
+        let (end, ended) = channel();
         let thread = {
             let (server, stopping) = (Arc::clone(&server), Arc::clone(&stopping));
+            let work = move || {
+                let worked = guard(|| work(&server, &stopping, service));
+                if worked.is_none() || !stopping.load(Ordering::SeqCst) {
+                    died();
+                }
+                // Whoever waits for the end may have given up.
+                let _ = end.send(());
+            };
             std::thread::Builder::new()
                 .name(name)
-                .spawn(move || work(&server, &stopping, service))
-                .map_err(|error| format!("cannot start a worker: {error}"))?
+                .spawn(work)
+                .map_err(|error| format!("cannot start a thread: {error}"))?
         };
-        Ok(Self { server, stopping, thread: Some(thread) })
+        Ok(Self { server, stopping, thread: Some(thread), ended })
     }
 }
 
@@ -61,7 +84,11 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.server.unblock();
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+        // A lock or a disk that holds the worker up does not hold up the end: what it has not committed
+        // was not acknowledged.
+        if self.ended.recv_timeout(MAX_WAIT) == Err(RecvTimeoutError::Timeout) {
+            log::error!("a worker did not end in time and is left behind");
+        } else if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             log::error!("a worker ended with a panic");
         }
     }

@@ -39,7 +39,7 @@ struct Bench {
 impl Bench {
     fn start(answer: impl FnMut(&[Request], &mut Vec<Response>) -> Duration + Send + 'static) -> Self {
         let folder = Folder::new();
-        let worker = Worker::start(&folder.0.join("lane"), "test".to_owned(), Probe(answer)).unwrap();
+        let worker = Worker::start(&folder.0.join("lane"), "test".to_owned(), Probe(answer), || ()).unwrap();
         Self { folder, worker }
     }
 
@@ -253,4 +253,25 @@ fn what_waits_is_answered_before_the_end() {
     (0..3).for_each(|i| assert_eq!(lane.answer().0, format!("1.{i}")));
     drop(lane);
     stopper.join().unwrap();
+}
+
+/// A service that cannot even stop without a panic.
+struct Broken;
+
+impl Service for Broken {
+    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        echo_all(requests, responses)
+    }
+    fn stop(&mut self) {
+        panic!("asked to");
+    }
+}
+
+#[test]
+fn worker_that_is_told_to_end_has_not_died() {
+    let folder = Folder::new();
+    let (died, has_died) = channel();
+    let died = move || died.send(()).unwrap();
+    drop(Worker::start(&folder.0.join("lane"), "test".to_owned(), Broken, died).unwrap());
+    assert!(has_died.recv().is_err(), "the sender is gone without a word");
 }

@@ -3,26 +3,42 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::client::Connection;
+use crate::client::{Connection, post};
 use crate::harness::{KEY, Server};
 use crate::wait::wait_until;
 
 #[test]
-fn one_connection_too_many_is_503_and_room_comes_back() {
+fn newcomer_takes_the_place_of_the_longest_idle() {
     let server = Server::start_with(|command| command.args(["--max-connections", "3"]));
     let mut inside: Vec<Connection> = (0..3).map(|_| server.connect()).collect();
     inside.iter_mut().for_each(|connection| drop(connection.get("/v1/pets", KEY).expect(200).clone()));
+    inside[0].get("/v1/pets", KEY).expect(200);
+    server.get("/v1/pets").expect(200);
+    inside[1].expect_end();
+    inside[0].get("/v1/pets", KEY).expect(200);
+    inside[2].get("/v1/pets", KEY).expect(200);
+}
+
+#[test]
+fn one_connection_too_many_is_503_and_room_comes_back() {
+    let server = Server::start_with(|command| command.args(["--max-connections", "3"]));
+    // Whose request is being carried out is not closed to make room.
+    let other = rusqlite::Connection::open(server.folder.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut inside: Vec<Connection> = (0..3).map(|_| server.connect()).collect();
+    inside.iter_mut().for_each(|connection| drop(connection.get("/v1/pets", KEY).expect(200).clone()));
+    for connection in &mut inside {
+        connection.send(post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#));
+    }
     let mut outside = server.connect();
     let reply = outside.reply();
     reply.expect_error(503, "overloaded", "connections");
     assert_eq!(reply.header("Connection"), Some("close"));
     outside.end_sending();
     outside.expect_end();
-    let mut leaving = inside.pop().unwrap();
-    leaving.end_sending();
-    leaving.expect_end();
+    other.execute_batch("COMMIT").unwrap();
+    inside.iter_mut().for_each(|connection| drop(connection.reply().expect(201).clone()));
     server.get("/v1/pets").expect(200);
-    inside[0].get("/v1/pets", KEY).expect(200);
 }
 
 #[test]

@@ -13,7 +13,7 @@
 //!                                                 Lingering ──────▶ Closed
 //! ```
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use crate::config::Deadlines;
@@ -67,6 +67,8 @@ pub struct Shared {
 /// One client's side of the conversation.
 pub struct Client {
     peer: SocketAddr,
+    /// Whom the request under way is for: the peer, or whom a trusted proxy names.
+    address: IpAddr,
     state: State,
     deadline: Option<Instant>,
     reader: Reader,
@@ -85,12 +87,15 @@ pub struct Client {
     /// Whether the client has ended its side.
     ended: bool,
     lingered: usize,
+    /// How many bytes the last response had, as the next one may be alike.
+    last_response: Option<usize>,
 }
 
 impl Client {
     pub fn new(peer: SocketAddr, shared: &Shared) -> Self {
         let mut client = Self {
             peer,
+            address: peer.ip(),
             state: State::Idle,
             deadline: None,
             reader: Reader::new(),
@@ -103,6 +108,7 @@ impl Client {
             persists: true,
             ended: false,
             lingered: 0,
+            last_response: None,
         };
         client.enter(State::Idle, shared);
         client
@@ -137,9 +143,37 @@ impl Client {
         self.exchange.as_ref().map_or("-", |exchange| exchange.id.as_str())
     }
 
-    /// Bytes held of requests and of responses.
-    pub fn held(&self) -> (usize, usize) {
-        (self.stash.capacity() + self.request.capacity(), self.out.capacity())
+    /// Whom the request under way is for.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Bytes held for the client that are freed where it gives way. What is in a lane is not among them.
+    pub fn held(&self) -> usize {
+        let request = if matches!(self.state, State::Inside(_)) { 0 } else { self.request.capacity() };
+        self.stash.capacity() + request + self.out.capacity()
+    }
+
+    /// Bytes that the request takes in a lane, its response included, as far as that can be known.
+    pub fn expected_bytes(&self, typical_response: usize) -> usize {
+        self.request.len() + self.last_response.unwrap_or(typical_response)
+    }
+
+    /// Gives back what is held, as room is short. Who can still be answered gets a 503.
+    pub fn give_way(&mut self, shared: &mut Shared) {
+        match self.state {
+            State::Head | State::Body | State::Ready(_) | State::Waiting => {
+                self.refuse(ApiError::new(Code::Overloaded), shared);
+            }
+            State::Inside(_) => {
+                // What it sent ahead is forgotten, so the connection cannot persist.
+                self.stash = Vec::new();
+                if let Some(exchange) = &mut self.exchange {
+                    exchange.keep_alive = false;
+                }
+            }
+            State::Idle | State::Responding | State::Lingering | State::Closed => self.close(shared),
+        }
     }
 
     /// The one place where the state changes, and with it the deadline.
@@ -200,13 +234,13 @@ impl Client {
                 Step::More => break,
                 Step::Continue => self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
                 Step::Request(head) => {
-                    self.take_note(&head);
+                    self.take_note(&head, shared);
                     self.enter(State::Ready(head.kind), shared);
                     return done;
                 }
                 Step::Refuse(head, error) => {
                     if let Some(head) = head {
-                        self.take_note(&head);
+                        self.take_note(&head, shared);
                     }
                     self.refuse(error, shared);
                     return input.len();
@@ -217,13 +251,16 @@ impl Client {
             if self.state != State::Body {
                 self.enter(State::Body, shared);
             }
-        } else if self.reader.has_begun() && self.state != State::Head {
+        } else if self.reader.has_begun() && self.state == State::Idle {
             self.enter(State::Head, shared);
         }
         done
     }
 
-    fn take_note(&mut self, head: &Head) {
+    fn take_note(&mut self, head: &Head, shared: &Shared) {
+        let is_believed = shared.intake.trusted.contains(self.peer.ip());
+        let forwarded = head.forwarded_for.filter(|_| is_believed);
+        self.address = forwarded.unwrap_or(self.peer.ip());
         self.exchange = Some(Exchange::of(head, &self.request, self.begun));
     }
 
@@ -266,7 +303,8 @@ impl Client {
         };
         self.persists = exchange.keep_alive && !shared.draining && !self.ended;
         exchange.print(answer, !self.persists, &shared.general, &mut self.out);
-        exchange.log(self.peer, answer, shared.now);
+        exchange.log(self.peer, self.address, answer, shared.now);
+        self.last_response = Some(answer.body.len());
         self.request = Vec::new();
         self.enter(State::Responding, shared);
     }
@@ -290,7 +328,7 @@ impl Client {
         if self.exchange.is_none()
             && let Some(head) = self.reader.head().cloned()
         {
-            self.take_note(&head);
+            self.take_note(&head, shared);
         }
         let mut exchange =
             self.exchange.take().unwrap_or_else(|| Exchange::new(shared.intake.ids.next(), self.begun));
@@ -345,6 +383,8 @@ impl Client {
 
     /// Gives up on the client: nothing more is to be sent or read.
     pub fn close(&mut self, shared: &Shared) {
+        self.stash = Vec::new();
+        self.request = Vec::new();
         self.out = Vec::new();
         self.sent = 0;
         self.enter(State::Closed, shared);

@@ -1,7 +1,6 @@
 //! The state machine, fed with bytes and answers.
 
 use super::*;
-use crate::gate::wire::request_id::RequestIds;
 use crate::http::Response;
 
 struct Bench {
@@ -13,7 +12,7 @@ fn bench() -> Bench {
     let shared = Shared {
         now: Instant::now(),
         deadlines: Deadlines::default(),
-        intake: Intake { ids: RequestIds::new(), passed_on: Vec::new() },
+        intake: Intake::default(),
         general: GeneralFields::new(),
         draining: false,
     };
@@ -70,7 +69,7 @@ fn persistent_connection_goes_round() {
         assert!(bench.client.request().ends_with(b"\r\n\r\nabc"));
         assert_eq!(bench.answer("y"), State::Responding);
         assert_eq!(bench.take().1, State::Idle);
-        assert_eq!(bench.client.held(), (0, 0));
+        assert_eq!(bench.client.held(), 0);
     }
 }
 
@@ -244,4 +243,57 @@ fn continue_comes_before_the_response() {
     assert_eq!(bench.receive(head), State::Body);
     assert_eq!(bench.take(), ("HTTP/1.1 100 Continue".to_owned(), State::Body));
     assert_eq!(bench.receive("abc"), State::Ready(Kind::Write));
+}
+
+#[test]
+fn stray_line_end_in_two_pieces_asks_for_nothing() {
+    let mut bench = bench();
+    assert_eq!(bench.receive("\r"), State::Idle);
+    assert_eq!(bench.receive("\n"), State::Idle);
+    assert_eq!(bench.expire(), State::Closed);
+    assert_eq!(bench.client.output(), b"");
+}
+
+#[test]
+fn who_gives_way_is_told_where_it_can_be_and_holds_nothing_more() {
+    for begun in ["GET / HT".to_owned(), format!("{POST}a"), GET.to_owned()] {
+        let mut bench = bench();
+        bench.receive(&begun);
+        bench.client.give_way(&mut bench.shared);
+        assert!(bench.client.held() < 1024, "{}", bench.client.held());
+        assert!(String::from_utf8_lossy(bench.client.output()).contains("\r\nRetry-After: 1\r\n"));
+        assert_eq!(bench.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), State::Lingering));
+    }
+    let mut bench = bench();
+    bench.receive(GET);
+    bench.answer("x");
+    bench.client.give_way(&mut bench.shared);
+    assert_eq!((bench.client.state(), bench.client.held()), (State::Closed, 0));
+}
+
+#[test]
+fn who_gives_way_in_a_lane_still_gets_the_response_and_nothing_sent_ahead() {
+    let mut bench = bench();
+    bench.receive(&format!("{GET}{GET}"));
+    bench.go_inside(Kind::Read);
+    assert!(bench.client.held() > 0);
+    bench.client.give_way(&mut bench.shared);
+    assert_eq!((bench.client.state(), bench.client.held()), (State::Inside(Kind::Read), 0));
+    bench.client.answer(&Answer::from(&Response::new(200, b"x")), &mut bench.shared);
+    assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), State::Lingering));
+}
+
+#[test]
+fn client_behind_a_trusted_proxy_is_whom_it_names() {
+    let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 6.6.6.6, 1.2.3.4\r\n\r\n";
+    let mut bench = bench();
+    bench.receive(request);
+    assert_eq!(bench.client.address(), IpAddr::from([1, 2, 3, 4]));
+    bench.answer("x");
+    bench.take();
+    bench.receive(GET);
+    assert_eq!(bench.client.address(), IpAddr::from([127, 0, 0, 1]), "the next request is for itself");
+    bench.client = Client::new(([10, 0, 0, 1], 9).into(), &bench.shared);
+    bench.receive(request);
+    assert_eq!(bench.client.address(), IpAddr::from([10, 0, 0, 1]), "not trusted");
 }

@@ -4,6 +4,7 @@
 //! connections: each takes constant or logarithmic time, and a connection that holds little and stays so
 //! costs an addition and a subtraction.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
 use std::net::{IpAddr, Ipv6Addr};
@@ -38,6 +39,8 @@ struct AddressId(usize);
 struct Connection {
     address: AddressId,
     bytes: usize,
+    /// When it came to its present size, counted in changes of all sizes.
+    since: u64,
     standing: Standing,
     /// The neighbours in the list of its address and standing.
     before: Option<usize>,
@@ -57,8 +60,8 @@ struct Address {
     flow: u64,
     connections: usize,
     bytes: usize,
-    /// The connections that are not small: steps of [`SMALL_BYTES`], and slot.
-    large: BTreeSet<(usize, usize)>,
+    /// The connections that are not small: steps of [`SMALL_BYTES`], since when, and slot.
+    large: BTreeSet<(usize, Reverse<u64>, usize)>,
     idle: List,
     coming: List,
 }
@@ -86,6 +89,8 @@ pub struct Holders {
     budget: usize,
     total: usize,
     connections: usize,
+    /// Counts the changes of sizes, for the order among equals.
+    changes: u64,
     /// Slots are small integers: the length is the most connections there ever were at once.
     slots: Vec<Option<Connection>>,
     addresses: Slab<Address>,
@@ -103,6 +108,7 @@ impl Holders {
             budget,
             total: 0,
             connections: 0,
+            changes: 0,
             slots: Vec::new(),
             addresses: Slab::new(),
             ids: HashMap::new(),
@@ -123,7 +129,8 @@ impl Holders {
             self.slots.resize_with(slot + 1, || None);
         }
         let standing = Standing::Idle;
-        self.slots[slot] = Some(Connection { address: id, bytes: 0, standing, before: None, after: None });
+        self.slots[slot] =
+            Some(Connection { address: id, bytes: 0, since: 0, standing, before: None, after: None });
         self.connections += 1;
         self.count(id, self.addresses[id.0].connections + 1);
         self.link(slot);
@@ -167,9 +174,11 @@ impl Holders {
         address.bytes = address.bytes - before + bytes;
         let (old, new) = (before / SMALL_BYTES, bytes / SMALL_BYTES);
         if old != new {
-            address.large.remove(&(old, slot));
+            self.changes += 1;
+            address.large.remove(&(old, Reverse(connection.since), slot));
+            connection.since = self.changes;
             if new > 0 {
-                address.large.insert((new, slot));
+                address.large.insert((new, Reverse(connection.since), slot));
             }
         }
         let new_steps = address.steps();
@@ -194,17 +203,23 @@ impl Holders {
         self.total > self.budget
     }
 
+    /// Whether there is no room for so many bytes more.
+    pub fn lacks(&self, bytes: usize) -> bool {
+        self.total + bytes > self.budget
+    }
+
     /// The slot that gives way: of the address that holds the most, the connection that holds the most.
     ///
-    /// Addresses are compared in steps of 64 KiB, connections in steps of [`SMALL_BYTES`]. `None` where
-    /// all are small. An address that has only small ones is passed over: they never pay.
+    /// Addresses are compared in steps of 64 KiB, connections in steps of [`SMALL_BYTES`], and of equals the
+    /// one that has been so large the longest gives way. `None` where all are small. An address that has only small ones is passed over: they never pay.
     pub fn largest(&self) -> Option<usize> {
         let (_, id) = self.by_steps.last()?;
-        let (_, slot) = self.addresses[id.0].large.last()?;
+        let (_, _, slot) = self.addresses[id.0].large.last()?;
         Some(*slot)
     }
 
     /// How many connections there are.
+    #[cfg(test)]
     pub fn connections(&self) -> usize {
         self.connections
     }

@@ -1,36 +1,62 @@
 //! All lanes: requests down, responses up, and what to do when one breaks off.
 
 use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
 
+use crate::gate::Gate;
 use crate::gate::client::State;
-use crate::gate::lane::Ticket;
+use crate::gate::lane::{Lane, Ticket};
 use crate::gate::wire::answer::Malformed;
 use crate::gate::wire::head::Kind;
-use crate::gate::{Gate, MAX_HELD};
+use crate::http::{ApiError, Code};
+
+/// How long a lane may stay shut before the service is ended, so that it can be started anew.
+pub const MAX_SHUT: Duration = Duration::from_secs(5);
+/// What a request costs beside its bytes, in bytes, for the order in which they go.
+const REQUEST_COST: usize = 1024;
+/// Over how many responses the typical one is told.
+const TYPICAL_OVER: usize = 16;
 
 impl Gate {
     /// Sends waiting requests down the lanes, as far as those have room.
     pub(in crate::gate) fn dispatch(&mut self) {
         for kind in [Kind::Read, Kind::Write] {
-            // Responses that nobody takes hold up the requests that would make more of them.
-            while self.held.responses <= MAX_HELD {
-                let free = self.lanes.iter_mut().filter(|lane| lane.address.kind == kind && lane.has_room());
-                let Some(lane) = free.min_by_key(|lane| lane.load()) else { break };
-                let queue = match kind {
-                    Kind::Read => &mut self.reads,
-                    Kind::Write => &mut self.writes,
-                };
-                let Some(ticket) = queue.pop() else { break };
+            let waiting = self.waiting.of(kind);
+            while let Some(ticket) = waiting.queue.peek().copied() {
                 let connection = self.connections.get_mut(ticket.slot).filter(|c| c.serial == ticket.serial);
-                if let Some(connection) = connection
-                    && connection.client.state() == State::Waiting
-                {
-                    lane.push(ticket, connection.client.id(), connection.client.request());
-                    connection.client.go_inside(kind, &self.shared);
-                    self.held.requests -= connection.held.0;
-                    connection.held.0 = connection.client.held().0;
-                    self.held.requests += connection.held.0;
-                }
+                let connection = connection.filter(|c| c.client.state() == State::Waiting);
+                let Some(connection) = connection else {
+                    // Gone, or answered by now.
+                    waiting.queue.pop();
+                    continue;
+                };
+                let bytes = connection.client.expected_bytes(waiting.typical_response);
+                let free =
+                    self.lanes.iter_mut().filter(|lane| lane.address.kind == kind && lane.has_room(bytes));
+                let Some(lane) = free.min_by_key(|lane| lane.load()) else { break };
+                waiting.queue.pop();
+                lane.push(ticket, connection.client.id(), connection.client.request(), bytes);
+                connection.client.go_inside(kind, &self.shared);
+                self.holders.hold(ticket.slot, connection.client.held());
+            }
+        }
+    }
+
+    /// Puts a client's request into the queue for its lanes.
+    pub(in crate::gate) fn join_queue(&mut self, slot: usize, kind: Kind) {
+        let flow = self.flow(slot);
+        let Some(connection) = self.connections.get_mut(slot) else { return };
+        let waiting = self.waiting.of(kind);
+        let cost = cost(connection.client.expected_bytes(waiting.typical_response));
+        let ticket = Ticket { slot, serial: connection.serial };
+        connection.client.queue(&self.shared);
+        if waiting.queue.push(flow, cost, ticket).is_err() {
+            // There are more places than connections, so at least half are of clients who have gone.
+            let connections = &self.connections;
+            waiting.queue.retain(|t| connections.get(t.slot).is_some_and(|c| c.serial == t.serial));
+            if waiting.queue.push(flow, cost, ticket).is_err() {
+                let client = &mut self.connections[slot].client;
+                client.refuse(ApiError::new(Code::Overloaded), &mut self.shared);
             }
         }
     }
@@ -60,14 +86,22 @@ impl Gate {
             .map_err(|Malformed| io::Error::from(ErrorKind::InvalidData))?
         {
             consumed += response.length;
-            let Some(slot) = self.holder(ticket) else { continue };
+            let Some(slot) = ticket.and_then(|ticket| self.holder(ticket)) else { continue };
+            let flow = self.flow(slot);
             let client = &mut self.connections[slot].client;
             if response.passes_on && kind == Kind::Read {
                 client.go_on(&self.shared);
             } else {
+                let waiting = self.waiting.of(kind);
+                let expected = client.expected_bytes(waiting.typical_response);
                 client.answer(&response.answer, &mut self.shared);
+                let more = response.length.saturating_sub(expected);
+                waiting.queue.charge(flow, u32::try_from(more).unwrap_or(u32::MAX));
+                let typical = waiting.typical_response * (TYPICAL_OVER - 1) + response.length;
+                waiting.typical_response = typical / TYPICAL_OVER;
             }
             self.drive(slot);
+            self.make_room();
         }
         Ok(consumed)
     }
@@ -88,25 +122,49 @@ impl Gate {
         }
     }
 
-    /// Answers for a lane that broke off, and opens it anew.
+    /// Answers for a lane that broke off, and connects it anew.
     fn fail_lane(&mut self, index: usize, error: &io::Error) {
-        let tickets = self.lanes[index].fail();
-        log::error!("lane {index} failed with {} requests on it: {error}", tickets.len());
+        self.lose_lane(index, &error.to_string());
+        self.connect_lanes();
+    }
+
+    /// Gives a lane's connection up, and tells those who were on it.
+    pub(in crate::gate) fn lose_lane(&mut self, index: usize, reason: &str) {
+        let tickets = self.lanes[index].fail(self.shared.now);
+        self.troubles.say(&format!("lane {index} broke off with {} requests in it: {reason}", tickets.len()));
         for ticket in tickets {
             if let Some(slot) = self.holder(ticket) {
                 self.connections[slot].client.lose(&mut self.shared);
                 self.drive(slot);
             }
         }
-        self.reopen_lanes();
     }
 
-    pub(in crate::gate) fn reopen_lanes(&mut self) {
-        for (index, lane) in self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.is_open()) {
-            match lane.reopen(self.poll.registry()) {
-                Ok(()) => log::warn!("lane {index} is open again"),
-                Err(error) => log::error!("cannot open lane {index} again: {error}"),
+    /// Connects the lanes that are closed.
+    pub(in crate::gate) fn connect_lanes(&mut self) {
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            if let Err(error) = lane.connect(self.poll.registry()) {
+                lane.fail(self.shared.now);
+                self.troubles.say(&format!("cannot connect lane {index}: {error}"));
             }
         }
     }
+
+    /// Why the service cannot go on, where a lane has been shut for too long.
+    pub(in crate::gate) fn lane_trouble(&self, now: Instant) -> Option<String> {
+        let is_lost = |lane: &Lane| {
+            lane.shut_since().is_some_and(|since| now.saturating_duration_since(since) >= MAX_SHUT)
+        };
+        let lane = self.lanes.iter().find(|lane| is_lost(lane))?;
+        let kind = match lane.address.kind {
+            Kind::Read => "reading",
+            Kind::Write => "writing",
+        };
+        Some(format!("a lane for {kind} does not answer"))
+    }
+}
+
+/// What a request of so many bytes costs, for the order in which they go.
+fn cost(bytes: usize) -> u32 {
+    u32::try_from(REQUEST_COST + bytes).unwrap_or(u32::MAX)
 }

@@ -1,10 +1,23 @@
 //! The near end of a lane: whole requests go down pipelined, whole responses come back in order.
+//!
+//! ```text
+//!            connected             the greeting comes back
+//!   Closed ────────────▶ Greeting ─────────────────────────▶ Open
+//!     ▲                     │ broken off, too late             │ broken off
+//!     └─────────────────────┴───────────────────────────────────┘
+//! ```
+//!
+//! The greeting is a request of the gate's own, so that a lane is trusted with those of clients only once one
+//! has gone all the way and come back.
 
 mod all;
 
+pub use all::MAX_SHUT;
+
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::PathBuf;
+use std::time::Instant;
 
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
@@ -14,7 +27,15 @@ use crate::gate::wire::head::Kind;
 use crate::http::TICKET;
 use crate::http::response::write_decimal;
 
-/// Which client's request it is; a client's slot may be another's by the time the answer comes.
+/// A request for the server as a whole, which every service answers.
+const GREETING: &[u8] = b"OPTIONS * HTTP/1.1\r\n\r\n";
+/// The most bytes in a lane at once, of requests and of the responses that are expected; a single request may
+/// have more. What is behind them does not wait for long.
+const LANE_BYTES: usize = 1024 * 1024;
+/// A lane's buffers are freed above this size once they are empty.
+const KEEP_BYTES: usize = 256 * 1024;
+
+/// Which client's request it is; a client's slot may be another's by the time the response comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     pub slot: usize,
@@ -31,13 +52,32 @@ pub struct LaneAddress {
     pub window: usize,
 }
 
+/// Where a lane stands.
+enum State {
+    /// Not connected since then, or never yet.
+    Closed { since: Instant },
+    /// Connected, and the greeting sent.
+    Greeting { since: Instant, stream: UnixStream },
+    /// Requests go down and responses come back.
+    Open { stream: UnixStream },
+}
+
+/// Whose turn it is on a lane.
+struct Turn {
+    /// `None`: the greeting.
+    ticket: Option<Ticket>,
+    bytes: usize,
+}
+
 /// One lane's connection, and what is on it.
 pub struct Lane {
     pub address: LaneAddress,
     token: Token,
-    stream: Option<UnixStream>,
+    state: State,
     /// The requests inside, in the order sent.
-    tickets: VecDeque<Ticket>,
+    turns: VecDeque<Turn>,
+    /// Bytes of the requests inside, and of their responses as far as they can be known.
+    bytes: usize,
     /// Tells this connection from those that the lane had before it broke off.
     epoch: usize,
     /// How many requests went down this connection.
@@ -49,24 +89,19 @@ pub struct Lane {
     sent: usize,
     /// Whether the server takes no more bytes for now. Only then is the gate woken when it takes some.
     is_full: bool,
-    /// Bytes from the server that are no whole answer yet.
+    /// Bytes from the server that are no whole response yet.
     input: Vec<u8>,
 }
 
-/// A lane's buffers are freed above this size once they are empty.
-const KEEP_BYTES: usize = 256 * 1024;
-
 impl Lane {
-    /// Opens the lane.
-    ///
-    /// # Errors
-    /// Where its server cannot be reached.
-    pub fn open(address: LaneAddress, token: Token, registry: &Registry) -> std::io::Result<Self> {
-        let mut lane = Self {
+    /// A lane that is not connected yet.
+    pub fn new(address: LaneAddress, token: Token, now: Instant) -> Self {
+        Self {
             address,
             token,
-            stream: None,
-            tickets: VecDeque::new(),
+            state: State::Closed { since: now },
+            turns: VecDeque::new(),
+            bytes: 0,
             epoch: 0,
             count: 0,
             expected: Vec::new(),
@@ -74,43 +109,62 @@ impl Lane {
             sent: 0,
             is_full: false,
             input: Vec::new(),
-        };
-        lane.reopen(registry)?;
-        Ok(lane)
+        }
     }
 
-    /// Opens a failed lane anew; does nothing where it is open.
+    /// Connects a closed lane and greets its server; does nothing where it is connected.
     ///
     /// # Errors
     /// Where its server cannot be reached.
-    pub fn reopen(&mut self, registry: &Registry) -> std::io::Result<()> {
-        if self.stream.is_none() {
-            let mut stream = UnixStream::connect(&self.address.path)?;
-            registry.register(&mut stream, self.token, Interest::READABLE)?;
-            self.stream = Some(stream);
-            self.epoch += 1;
-            self.count = 0;
-            self.is_full = false;
-        }
-        Ok(())
+    pub fn connect(&mut self, registry: &Registry) -> io::Result<()> {
+        let State::Closed { since } = self.state else { return Ok(()) };
+        let mut stream = UnixStream::connect(&self.address.path)?;
+        registry.register(&mut stream, self.token, Interest::READABLE)?;
+        self.state = State::Greeting { since, stream };
+        self.epoch += 1;
+        self.count = 0;
+        self.is_full = false;
+        self.send(None, "greeting", GREETING, GREETING.len());
+        self.flush(registry)
     }
 
     pub fn is_open(&self) -> bool {
-        self.stream.is_some()
+        matches!(self.state, State::Open { .. })
+    }
+
+    /// Since when the lane takes no requests; `None` where it does.
+    pub fn shut_since(&self) -> Option<Instant> {
+        match self.state {
+            State::Closed { since } | State::Greeting { since, .. } => Some(since),
+            State::Open { .. } => None,
+        }
+    }
+
+    fn stream(&mut self) -> Option<&mut UnixStream> {
+        match &mut self.state {
+            State::Closed { .. } => None,
+            State::Greeting { stream, .. } | State::Open { stream } => Some(stream),
+        }
     }
 
     /// How many requests are inside; the least busy lane of a kind gets the next.
     pub fn load(&self) -> usize {
-        self.tickets.len()
+        self.turns.len()
     }
 
-    pub fn has_room(&self) -> bool {
-        self.is_open() && self.tickets.len() < self.address.window
+    /// Whether a request may go down that takes so many bytes, its response included.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        let has_turn = self.turns.len() < self.address.window;
+        self.is_open() && has_turn && !self.is_full && (self.bytes == 0 || self.bytes + bytes <= LANE_BYTES)
     }
 
-    /// Puts a whole request on its way, with the number by which its response will be known again;
-    /// [`Lane::flush`] sends it.
-    pub fn push(&mut self, ticket: Ticket, id: &str, request: &[u8]) {
+    /// Puts a whole request on its way; [`Lane::flush`] sends it.
+    pub fn push(&mut self, ticket: Ticket, id: &str, request: &[u8], bytes: usize) {
+        self.send(Some(ticket), id, request, bytes);
+    }
+
+    /// Writes the request with the number by which its response will be known again.
+    fn send(&mut self, ticket: Option<Ticket>, id: &str, request: &[u8], bytes: usize) {
         let line = request.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         self.out.extend_from_slice(&request[..line]);
         self.out.extend_from_slice(TICKET.as_bytes());
@@ -120,7 +174,8 @@ impl Lane {
         self.out.extend_from_slice(id.as_bytes());
         self.out.extend_from_slice(b"\r\n");
         self.out.extend_from_slice(&request[line..]);
-        self.tickets.push_back(ticket);
+        self.turns.push_back(Turn { ticket, bytes });
+        self.bytes += bytes;
         self.count += 1;
     }
 
@@ -128,9 +183,11 @@ impl Lane {
     ///
     /// # Errors
     /// Where the connection has failed.
-    pub fn flush(&mut self, registry: &Registry) -> std::io::Result<()> {
-        let Some(stream) = &mut self.stream else { return Ok(()) };
-        let was_full = self.is_full;
+    pub fn flush(&mut self, registry: &Registry) -> io::Result<()> {
+        let (token, was_full) = (self.token, self.is_full);
+        let (State::Greeting { stream, .. } | State::Open { stream }) = &mut self.state else {
+            return Ok(());
+        };
         self.is_full = false;
         while self.sent < self.out.len() && !self.is_full {
             match stream.write(&self.out[self.sent..]) {
@@ -144,9 +201,10 @@ impl Lane {
         if self.is_full != was_full {
             let writable = self.is_full.then_some(Interest::WRITABLE);
             let interest = writable.map_or(Interest::READABLE, |writable| Interest::READABLE | writable);
-            registry.reregister(stream, self.token, interest)?;
+            registry.reregister(stream, token, interest)?;
         }
         if !self.is_full {
+            // While it is full nothing more is pushed, so that this comes before the buffer has grown.
             self.out.clear();
             self.out.shrink_to(KEEP_BYTES);
             self.sent = 0;
@@ -154,13 +212,13 @@ impl Lane {
         Ok(())
     }
 
-    /// Reads some of what the server has sent, and says whether there may be more. The answers are
+    /// Reads some of what the server has sent, and says whether there may be more. The responses are
     /// found with [`Lane::next_response`].
     ///
     /// # Errors
     /// Where the connection has failed or ended.
-    pub fn receive(&mut self, scratch: &mut [u8], is_ending: bool) -> std::io::Result<bool> {
-        let Some(stream) = &mut self.stream else { return Ok(false) };
+    pub fn receive(&mut self, scratch: &mut [u8], is_ending: bool) -> io::Result<bool> {
+        let Some(stream) = self.stream() else { return Ok(false) };
         match stream.read(scratch) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
             Ok(count) => {
@@ -180,44 +238,60 @@ impl Lane {
         std::mem::take(&mut self.input)
     }
 
-    /// Takes back the input, of which `consumed` bytes were answers.
+    /// Takes back the input, of which `consumed` bytes were responses.
     pub fn give_back(&mut self, mut input: Vec<u8>, consumed: usize) {
-        if self.is_open() {
+        if !matches!(self.state, State::Closed { .. }) {
             input.drain(..consumed);
             input.shrink_to(KEEP_BYTES);
             self.input = input;
         }
     }
 
-    /// The whole response at the start of `input`, and whose it is; `None` where none is whole yet.
+    /// The whole response at the start of `input`, and whose it is, `None` for the greeting's; `None` where
+    /// none is whole yet.
     ///
     /// # Errors
     /// Where the bytes are no response, or not that to the request whose turn it is.
     pub fn next_response<'a>(
         &mut self,
         input: &'a [u8],
-    ) -> Result<Option<(Ticket, LaneResponse<'a>)>, Malformed> {
+    ) -> Result<Option<(Option<Ticket>, LaneResponse<'a>)>, Malformed> {
         if input.is_empty() {
             return Ok(None);
         }
         let Some(response) = LaneResponse::parse(input)? else { return Ok(None) };
         self.expected.clear();
-        write_number(&mut self.expected, self.epoch, self.count - self.tickets.len());
+        write_number(&mut self.expected, self.epoch, self.count - self.turns.len());
         if response.ticket != self.expected {
             return Err(Malformed);
         }
-        let ticket = self.tickets.pop_front().ok_or(Malformed)?;
-        Ok(Some((ticket, response)))
+        let turn = self.turns.pop_front().ok_or(Malformed)?;
+        self.bytes -= turn.bytes;
+        if turn.ticket.is_none() {
+            self.greeted();
+        }
+        Ok(Some((turn.ticket, response)))
+    }
+
+    /// The greeting has come back.
+    fn greeted(&mut self) {
+        let now = Instant::now();
+        self.state = match std::mem::replace(&mut self.state, State::Closed { since: now }) {
+            State::Greeting { stream, .. } => State::Open { stream },
+            other => other,
+        };
     }
 
     /// Gives the connection up, and hands out the requests that were on it.
-    pub fn fail(&mut self) -> VecDeque<Ticket> {
-        // Dropping the stream also takes it out of the registry.
-        self.stream = None;
+    pub fn fail(&mut self, now: Instant) -> Vec<Ticket> {
+        // Dropping the stream also takes it out of the registry. A lane that breaks off within the greeting
+        // has been shut for longer.
+        self.state = State::Closed { since: self.shut_since().unwrap_or(now) };
         self.out = Vec::new();
         self.sent = 0;
         self.input = Vec::new();
-        std::mem::take(&mut self.tickets)
+        self.bytes = 0;
+        std::mem::take(&mut self.turns).into_iter().filter_map(|turn| turn.ticket).collect()
     }
 }
 

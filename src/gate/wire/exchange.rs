@@ -1,7 +1,7 @@
 //! One request and its response, as far as the gate must remember them: how the response is printed for the
 //! client, and what the access log says.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use crate::gate::wire::answer::Answer;
@@ -80,11 +80,17 @@ impl Exchange {
     }
 
     /// Writes the line of the access log.
-    pub fn log(&self, peer: SocketAddr, answer: &Answer, now: Instant) {
+    ///
+    /// It names the peer, or the client that a trusted proxy names.
+    pub fn log(&self, peer: SocketAddr, client: IpAddr, answer: &Answer, now: Instant) {
+        if !log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
+            return;
+        }
+        let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
         let duration = now.saturating_duration_since(self.begun).as_secs_f64() * 1e3;
         log::info!(
             target: ACCESS_LOG,
-            "{peer} {} {} {} {} bytes {duration:.3} ms",
+            "{client} {} {} {} {} bytes {duration:.3} ms",
             self.id.as_str(),
             self.summary,
             answer.status,

@@ -1,6 +1,10 @@
 //! The head of a request: what the gate itself obeys, and what it passes on to the lane.
 
+use std::net::IpAddr;
+
+use crate::gate::trusted_proxies::TrustedProxies;
 use crate::gate::wire::body::{Body, Chunked};
+use crate::gate::wire::reader::Intake;
 use crate::gate::wire::request_id::RequestId;
 use crate::gate::wire::request_line::{RequestLine, bad_request, is_authority};
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
@@ -30,6 +34,8 @@ pub struct Head {
     pub expects_continue: bool,
     /// The client's own identifier, where it gave a usable one, else the one made here.
     pub id: RequestId,
+    /// Whom the request is for, where a proxy says so; believed only from a trusted one.
+    pub forwarded_for: Option<IpAddr>,
     pub body: Body,
     /// Where the digits of the lane's Content-Length are to be put, where only the end of the body
     /// tells them.
@@ -37,14 +43,12 @@ pub struct Head {
 }
 
 impl Head {
-    /// Reads a whole head, and writes it to `out` for the lane, with the header fields of these names.
-    /// `made_id` identifies the request where the client does not. Where this fails, what was understood still counts: the response carries the
+    /// Reads a whole head, and writes it to `out` for the lane, with the header fields that are passed on. Where this fails, what was understood still counts: the response carries the
     /// client's identifier, and answers HEAD without a body.
     pub fn parse(
         line: &RequestLine,
         head: &[u8],
-        made_id: RequestId,
-        passed_on: &[&'static str],
+        intake: &mut Intake,
         out: &mut Vec<u8>,
     ) -> (Self, Result<(), ApiError>) {
         let method = &head[line.method.clone()];
@@ -54,7 +58,8 @@ impl Head {
             is_http_1_0: line.minor_version == 0,
             keep_alive: line.minor_version > 0,
             expects_continue: false,
-            id: made_id,
+            id: intake.ids.next(),
+            forwarded_for: None,
             body: Body::Length(0),
             length_at: None,
         };
@@ -63,9 +68,9 @@ impl Head {
         let start = line.target.end + 11;
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADER_FIELDS];
         let checked = match httparse::parse_headers(&head[start..], &mut headers) {
-            Ok(httparse::Status::Complete((_, headers))) => {
-                parsed.obey(headers).map(|()| parsed.pass_on(headers, passed_on, out))
-            }
+            Ok(httparse::Status::Complete((_, headers))) => parsed
+                .obey(headers, &intake.trusted)
+                .map(|()| parsed.pass_on(headers, &intake.passed_on, out)),
             Ok(httparse::Status::Partial) => Err(bad_request("The header fields have no end.")),
             Err(httparse::Error::TooManyHeaders) => Err(ApiError::new(Code::HeadersTooLarge)),
             Err(_) => Err(bad_request(
@@ -76,7 +81,7 @@ impl Head {
     }
 
     /// Takes from the header fields what the gate itself obeys.
-    fn obey(&mut self, headers: &[httparse::Header]) -> Result<(), ApiError> {
+    fn obey(&mut self, headers: &[httparse::Header], trusted: &TrustedProxies) -> Result<(), ApiError> {
         let (mut hosts, mut close) = (0, false);
         let (mut length, mut coding) = (None, None);
         let mut failure = None;
@@ -112,6 +117,9 @@ impl Head {
                     && length.replace(value).is_some() =>
                 {
                     fail(bad_request("Content-Length is given more than once."));
+                }
+                15 if header.name.eq_ignore_ascii_case("X-Forwarded-For") => {
+                    self.forwarded_for = trusted.client_of(value).or(self.forwarded_for);
                 }
                 17 if header.name.eq_ignore_ascii_case("Transfer-Encoding")
                     && coding.replace(value).is_some() =>
@@ -239,8 +247,8 @@ mod tests {
         let end = head.find("\r\n").unwrap();
         let line = RequestLine::parse(head.as_bytes(), 0..end).unwrap();
         let mut out = Vec::new();
-        let made_id = RequestId::from_client(b"made").unwrap();
-        let (parsed, checked) = Head::parse(&line, head.as_bytes(), made_id, &PASSED_ON, &mut out);
+        let mut intake = Intake { passed_on: PASSED_ON.to_vec(), ..Intake::default() };
+        let (parsed, checked) = Head::parse(&line, head.as_bytes(), &mut intake, &mut out);
         (parsed, checked.map(|()| String::from_utf8(out).unwrap()).map_err(|error| error.code()))
     }
 
@@ -264,6 +272,28 @@ mod tests {
         );
         assert_eq!(passed_on("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"), "GET /?x HTTP/1.1\r\n\r\n");
         assert_eq!(passed_on("OPTIONS http://h HTTP/1.1\r\nHost: h\r\n\r\n"), "OPTIONS * HTTP/1.1\r\n\r\n");
+    }
+
+    #[test]
+    fn client_is_the_rightmost_address_that_is_not_trusted() {
+        let forwarded = |headers: &str| {
+            parse(&format!("GET / HTTP/1.1\r\nHost: h\r\n{headers}\r\n"))
+                .0
+                .forwarded_for
+                .map(|ip| ip.to_string())
+        };
+        assert_eq!(forwarded(""), None);
+        assert_eq!(forwarded("X-Forwarded-For: 1.2.3.4\r\n").as_deref(), Some("1.2.3.4"));
+        assert_eq!(forwarded("X-Forwarded-For: 9.9.9.9, 1.2.3.4, 127.0.0.1\r\n").as_deref(), Some("1.2.3.4"));
+        assert_eq!(
+            forwarded("X-Forwarded-For: 9.9.9.9\r\nx-forwarded-for: 1.2.3.4\r\n").as_deref(),
+            Some("1.2.3.4")
+        );
+        assert_eq!(
+            forwarded("X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-For: ::1\r\n").as_deref(),
+            Some("1.2.3.4"),
+            "a trusted one passed it on"
+        );
     }
 
     #[test]

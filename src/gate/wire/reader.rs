@@ -1,6 +1,7 @@
 //! Reads one request from a client's bytes, strictly, and without looking at a head again and again
 //! because it comes in small pieces.
 
+use crate::gate::trusted_proxies::TrustedProxies;
 use crate::gate::wire::body::is_text;
 use crate::gate::wire::head::Head;
 use crate::gate::wire::request_id::RequestIds;
@@ -9,11 +10,14 @@ use crate::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
 use crate::http::{ApiError, Code};
 
 /// What all readers share.
+#[derive(Default)]
 pub struct Intake {
     /// Identifiers for the requests that bring none.
     pub ids: RequestIds,
     /// The header fields that the service behind the lanes reads.
     pub passed_on: Vec<&'static str>,
+    /// Whose word on the client's address counts.
+    pub trusted: TrustedProxies,
 }
 
 /// Where the reader stands with the request.
@@ -38,6 +42,8 @@ pub struct HeadScan {
     lines: usize,
     /// One empty line before a request is passed over (RFC 9112, section 2.2).
     passed_over_line: bool,
+    /// Whether anything but that line has come.
+    begun: bool,
     request_line: Option<RequestLine>,
 }
 
@@ -62,7 +68,7 @@ impl Reader {
     /// Whether more than an empty line has come.
     pub fn has_begun(&self) -> bool {
         match self {
-            Reader::Head(scan) => scan.scanned > scan.line_start || scan.lines > 0,
+            Reader::Head(scan) => scan.begun,
             Reader::Body { .. } => true,
         }
     }
@@ -91,8 +97,7 @@ impl Reader {
                 Err(error) => return (0, Step::Refuse(None, error)),
             };
             consumed = length;
-            let (head, checked) =
-                Head::parse(&line, &input[..length], intake.ids.next(), &intake.passed_on, out);
+            let (head, checked) = Head::parse(&line, &input[..length], intake, out);
             if let Err(error) = checked {
                 return (consumed, Step::Refuse(Some(Box::new(head)), error));
             }
@@ -138,6 +143,7 @@ impl HeadScan {
             let rest = &input[at..bound];
             let text = rest.iter().position(|byte| !is_text(*byte)).unwrap_or(rest.len());
             self.scanned += text;
+            self.begun |= text > 0 || self.passed_over_line;
             match rest.get(text) {
                 None => {}
                 Some(b'\r') => self.scanned += 1,
@@ -178,7 +184,7 @@ mod tests {
     /// What a client that sends `input` in pieces of a size gets, one word for each step.
     fn steps_in_pieces(input: &[u8], size: usize) -> Vec<String> {
         let mut reader = Reader::new();
-        let mut intake = Intake { ids: RequestIds::new(), passed_on: Vec::new() };
+        let mut intake = Intake::default();
         let (mut stash, mut out, mut steps) = (Vec::new(), Vec::new(), Vec::new());
         for piece in input.chunks(size) {
             stash.extend_from_slice(piece);
@@ -233,6 +239,15 @@ mod tests {
     fn one_empty_line_is_passed_over() {
         assert_eq!(steps(b"\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), ["GET / "]);
         assert_eq!(steps(b"\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), ["400 bad_request"]);
+        for (input, begun) in
+            [(&b""[..], false), (b"\r", false), (b"\r\n", false), (b"\r\n\r", true), (b"G", true)]
+        {
+            let mut reader = Reader::new();
+            for end in 0..=input.len() {
+                reader.advance(&input[..end], &mut Intake::default(), &mut Vec::new());
+            }
+            assert_eq!(reader.has_begun(), begun, "{input:?}");
+        }
         assert_eq!(steps(b"\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), ["400 bad_request"]);
     }
 

@@ -42,8 +42,14 @@ pub struct RequestIds {
     count: u64,
 }
 
+impl Default for RequestIds {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl RequestIds {
-    pub fn new() -> Self {
+    fn new() -> Self {
         // Without random bits two runs may share identifiers, which harms only a reader of logs.
         Self { prefix: getrandom::u32().unwrap_or(std::process::id()), count: 0 }
     }

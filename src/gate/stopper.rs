@@ -1,0 +1,50 @@
+//! What ends a running gate from another thread.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use mio::Waker;
+
+/// Tells a running service to end.
+#[derive(Clone, Default)]
+pub struct Stopper(Arc<Word>);
+
+#[derive(Default)]
+struct Word {
+    stopping: AtomicBool,
+    failure: OnceLock<String>,
+    /// Wakes the gate, once there is one.
+    waker: OnceLock<Waker>,
+}
+
+impl Stopper {
+    /// Has the service finish what was begun, and end.
+    pub fn stop(&self) {
+        self.0.stopping.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Has the service tell its clients that it cannot go on, and end with this reason. The first one counts.
+    pub(crate) fn fail(&self, reason: String) {
+        let _ = self.0.failure.set(reason);
+        self.wake();
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.0.stopping.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.0.failure.get().map(String::as_str)
+    }
+
+    pub(super) fn attach(&self, waker: Waker) {
+        let _ = self.0.waker.set(waker);
+    }
+
+    fn wake(&self) {
+        if let Some(Err(error)) = self.0.waker.get().map(Waker::wake) {
+            log::error!("cannot wake the gate: {error}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Whose word on a client's address counts.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+/// The proxies that are trusted. Loopback is where they are by default.
+#[derive(Clone, Debug)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+impl Default for TrustedProxies {
+    fn default() -> Self {
+        Self(crate::config::loopback())
+    }
+}
+
+impl TrustedProxies {
+    /// These alone.
+    pub fn new(networks: Vec<IpNet>) -> Self {
+        Self(networks)
+    }
+
+    /// Whether what comes from this address may be for somebody else.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.0.iter().any(|network| network.contains(&address))
+    }
+
+    /// The client's address in the value of an X-Forwarded-For: the rightmost that is not trusted. Whoever
+    /// stands further left may have been made up by the client. `None` where there is none, or where
+    /// something else stands in its place.
+    pub fn client_of(&self, value: &[u8]) -> Option<IpAddr> {
+        let text = std::str::from_utf8(value).ok()?;
+        for word in text.rsplit(',') {
+            let address = address(word.trim())?.to_canonical();
+            if !self.contains(address) {
+                return Some(address);
+            }
+        }
+        None
+    }
+}
+
+/// An address, with or without a port, as proxies write it.
+fn address(word: &str) -> Option<IpAddr> {
+    let bare = word.strip_prefix('[').and_then(|rest| rest.split(']').next()).unwrap_or(word);
+    bare.parse().ok().or_else(|| word.parse::<std::net::SocketAddr>().ok().map(|address| address.ip()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(trusted: &TrustedProxies, value: &str) -> Option<String> {
+        trusted.client_of(value.as_bytes()).map(|address| address.to_string())
+    }
+
+    #[test]
+    fn loopback_is_trusted_by_default_and_nobody_else() {
+        let trusted = TrustedProxies::default();
+        for address in ["127.0.0.1", "127.255.0.9", "::1", "::ffff:127.0.0.1"] {
+            assert!(trusted.contains(address.parse().unwrap()), "{address}");
+        }
+        for address in ["10.0.0.1", "128.0.0.1", "::2", "fe80::1"] {
+            assert!(!trusted.contains(address.parse().unwrap()), "{address}");
+        }
+    }
+
+    #[test]
+    fn client_is_read_however_it_is_written() {
+        let trusted = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
+        for (value, expected) in [
+            ("1.2.3.4", Some("1.2.3.4")),
+            ("1.2.3.4:5678", Some("1.2.3.4")),
+            ("2001:db8::1", Some("2001:db8::1")),
+            ("[2001:db8::1]", Some("2001:db8::1")),
+            ("[2001:db8::1]:80", Some("2001:db8::1")),
+            ("::ffff:1.2.3.4", Some("1.2.3.4")),
+            ("6.6.6.6, 1.2.3.4, 10.0.0.1 , 10.9.9.9", Some("1.2.3.4")),
+            ("10.0.0.1", None),
+            ("1.2.3.4, unknown, 10.0.0.1", None),
+            ("1.2.3.4, unknown", None),
+            ("", None),
+        ] {
+            assert_eq!(client(&trusted, value).as_deref(), expected, "{value}");
+        }
+    }
+}
