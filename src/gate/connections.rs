@@ -14,9 +14,11 @@ use crate::gate::{FIRST_LANE, Gate};
 use crate::http::{ApiError, Code};
 
 /// Clients let in before the others are looked after again.
-const MAX_ACCEPTS: usize = 512;
-/// Bytes read from a client at once.
-pub const READ_BYTES: usize = 16 * 1024;
+const MAX_ACCEPTS: usize = 128;
+/// Bytes read from a client before the others have their turn.
+const READ_BYTES: usize = 16 * 1024;
+/// Clients who are read on from before the others are looked after again.
+const MAX_READ_ON: usize = 256;
 
 /// A client and its socket.
 pub struct Connection {
@@ -136,7 +138,7 @@ impl Gate {
     pub(super) fn drive(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
         let (client, shared) = (&mut connection.client, &mut self.shared);
-        let mut wants_lane = None;
+        let (mut wants_lane, mut has_read) = (None, false);
         loop {
             if !client.output().is_empty() && connection.writable {
                 match connection.stream.write(client.output()) {
@@ -172,6 +174,10 @@ impl Gate {
                 self.paused.push(Ticket { slot, serial: connection.serial });
                 break;
             }
+            if has_read {
+                self.unread.push_back(Ticket { slot, serial: connection.serial });
+                break;
+            }
             match connection.stream.read(&mut self.scratch[..READ_BYTES]) {
                 Ok(0) => {
                     connection.readable = false;
@@ -180,6 +186,7 @@ impl Gate {
                 Ok(count) => {
                     // Less than asked for: nothing is left, and what comes later is a further event.
                     connection.readable = count == READ_BYTES || connection.read_closed;
+                    has_read = count == READ_BYTES;
                     client.receive(&self.scratch[..count], shared);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => connection.readable = false,
@@ -212,13 +219,25 @@ impl Gate {
         }
     }
 
+    /// Reads on from those who had sent more than was read in their turn.
+    pub(super) fn read_on(&mut self) {
+        for _ in 0..MAX_READ_ON {
+            let Some(ticket) = self.unread.pop_front() else { return };
+            self.drive_again(ticket);
+        }
+    }
+
     /// Reads on from those who were not read from for want of room.
     pub(super) fn resume_paused(&mut self) {
         for ticket in std::mem::take(&mut self.paused) {
-            if self.connections.get(ticket.slot).is_some_and(|c| c.serial == ticket.serial) {
-                self.drive(ticket.slot);
-                self.make_room();
-            }
+            self.drive_again(ticket);
+        }
+    }
+
+    fn drive_again(&mut self, ticket: Ticket) {
+        if self.connections.get(ticket.slot).is_some_and(|c| c.serial == ticket.serial) {
+            self.drive(ticket.slot);
+            self.make_room();
         }
     }
 }

@@ -10,10 +10,12 @@ mod fair_queue;
 mod holders;
 mod lane;
 mod listener;
+mod memory;
 mod stopper;
 mod trusted_proxies;
 mod wire;
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -29,6 +31,7 @@ use fair_queue::FairQueue;
 use holders::Holders;
 use lane::{Lane, MAX_SHUT, Ticket};
 use listener::Listener;
+use memory::Memory;
 use wire::general::GeneralFields;
 use wire::reader::Intake;
 use wire::request_id::RequestIds;
@@ -39,6 +42,8 @@ pub use stopper::Stopper;
 pub use trusted_proxies::TrustedProxies;
 pub use wire::head::Kind;
 
+/// Events handled before everybody else has their turn.
+const EVENTS: usize = 256;
 /// How often deadlines are looked at, while there are clients.
 const TICK: Duration = Duration::from_millis(100);
 /// Bytes read from a lane at once.
@@ -105,8 +110,11 @@ pub struct Gate {
     waiting: WaitingByKind,
     shared: Shared,
     holders: Holders,
+    /// Clients who have sent more than was read in their turn.
+    unread: VecDeque<Ticket>,
     /// Clients who are not read from for want of room.
     paused: Vec<Ticket>,
+    memory: Memory,
     stopper: Stopper,
     troubles: QuietLog,
     next_tick: Instant,
@@ -150,7 +158,9 @@ impl Gate {
                 draining: false,
             },
             holders: Holders::new(BUDGET),
+            unread: VecDeque::new(),
             paused: Vec::new(),
+            memory: Memory::default(),
             stopper,
             troubles: QuietLog::default(),
             next_tick: now,
@@ -161,7 +171,7 @@ impl Gate {
 
     /// Has a request go through each lane and come back.
     fn greet(&mut self) -> Result<(), String> {
-        let mut events = Events::with_capacity(64);
+        let mut events = Events::with_capacity(EVENTS);
         let end = self.shared.now + MAX_SHUT;
         self.connect_lanes();
         while !self.lanes.iter().all(Lane::is_open) {
@@ -182,7 +192,7 @@ impl Gate {
     /// # Errors
     /// Why the service could not go on; its clients have been told.
     pub fn run(mut self) -> Result<(), String> {
-        let mut events = Events::with_capacity(1024);
+        let mut events = Events::with_capacity(EVENTS);
         let mut drained_by = None;
         let mut failure = None;
         loop {
@@ -211,6 +221,7 @@ impl Gate {
             }
             let timeout = self.timeout();
             self.wait(&mut events, timeout);
+            self.read_on();
             self.accept();
             self.dispatch();
             self.tick();
@@ -229,6 +240,13 @@ impl Gate {
         }
         self.shared.now = Instant::now();
         self.shared.general.refresh(SystemTime::now());
+        // In a crowd, the events of the lanes and of newcomers may be far behind. They do not wait for theirs.
+        if events.iter().count() == EVENTS {
+            (0..self.lanes.len()).for_each(|index| self.serve_lane(index, false));
+            if let Some(listener) = &mut self.listener {
+                listener.is_ready = true;
+            }
+        }
         for event in &*events {
             match event.token() {
                 WAKER => {}
@@ -265,9 +283,13 @@ impl Gate {
 
     /// How long to wait for events.
     fn timeout(&self) -> Option<Duration> {
+        if !self.unread.is_empty() {
+            return Some(Duration::ZERO);
+        }
         let now = Instant::now();
         let is_idle = self.connections.is_empty() && self.lanes.iter().all(Lane::is_open);
-        let tick = (!is_idle).then(|| self.next_tick.saturating_duration_since(now));
+        let tick =
+            (!is_idle || self.memory.is_watched()).then(|| self.next_tick.saturating_duration_since(now));
         let accept = self.listener.as_ref().and_then(|listener| listener.next_try(now));
         [tick, accept].into_iter().flatten().min()
     }
@@ -290,6 +312,7 @@ impl Gate {
         }
         self.resume_paused();
         self.connect_lanes();
+        self.memory.look(self.holders.total(), now);
     }
 
     /// Lets nobody in any more, and leaves little time to those who have nothing under way.
