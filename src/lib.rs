@@ -56,6 +56,18 @@ impl From<String> for Error {
     }
 }
 
+impl Error {
+    /// A thread could not be had.
+    pub fn no_thread(error: &std::io::Error) -> Self {
+        Self(match error.kind() {
+            std::io::ErrorKind::WouldBlock => {
+                "cannot start a thread: the system allows no more (ulimit -u)".to_owned()
+            }
+            _ => format!("cannot start a thread: {error}"),
+        })
+    }
+}
+
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         f.write_str(&self.0)

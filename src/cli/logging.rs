@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
+use petstore::Error;
+
 /// The most lines that wait to be written.
 const MAX_LINES: usize = 8192;
 /// How long the end of the program waits for the last lines.
@@ -25,17 +27,17 @@ enum Message {
 ///
 /// # Errors
 /// One plain line.
-pub fn start() -> Result<(), String> {
+pub fn start() -> Result<(), Error> {
     let (sender, receiver) = sync_channel(MAX_LINES);
     std::thread::Builder::new()
         .name("log".to_owned())
         .spawn(move || write_lines(&receiver, &mut io::stderr(), &DROPPED))
-        .map_err(|error| format!("cannot start a thread: {error}"))?;
+        .map_err(|error| Error::no_thread(&error))?;
     let line_end = LineEnd(SENDER.get_or_init(|| sender).clone());
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"))
         .target(env_logger::Target::Pipe(Box::new(line_end)))
         .try_init()
-        .map_err(|error| format!("cannot start the log: {error}"))
+        .map_err(|error| format!("cannot start the log: {error}").into())
 }
 
 /// Waits until the lines so far are written, for a moment.

@@ -1,6 +1,9 @@
 //! `petstore serve`.
 
+use std::panic::PanicHookInfo;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 
 use petstore::{Config, Error, Server, Stopper};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
@@ -8,26 +11,43 @@ use signal_hook::iterator::Signals;
 
 use super::{logging, print};
 
+/// Whether the service has started, so that a panic is news for the log.
+static HAS_STARTED: AtomicBool = AtomicBool::new(false);
+
 /// Serves until a signal says to end.
 pub fn run(mut config: Config) -> Result<(), Error> {
     logging::start()?;
+    std::panic::set_hook(Box::new(log_panic));
     // A file that may not grow further (ulimit -f) is a failed write, and no reason to die.
     signal_hook::flag::register(SIGXFSZ, Arc::default())
         .map_err(|error| format!("cannot watch signals: {error}"))?;
     // Watched before anything is started, so that a signal never ends it half way.
     let signals =
         Signals::new([SIGTERM, SIGINT]).map_err(|error| format!("cannot watch signals: {error}"))?;
-    config.open_files = Some(raise_open_files()?);
-    let server = Server::start(config)?;
-    let stopper = server.stopper();
+    let (start, started) = channel();
     std::thread::Builder::new()
         .name("signals".to_owned())
-        .spawn(move || obey(signals, &stopper))
-        .map_err(|error| format!("cannot start a thread: {error}"))?;
+        .spawn(move || obey(signals, &started))
+        .map_err(|error| Error::no_thread(&error))?;
+    config.open_files = Some(raise_open_files()?);
+    let server = Server::start(config)?;
+    HAS_STARTED.store(true, Ordering::SeqCst);
+    // The thread that takes it lives as long as the process.
+    let _ = start.send(server.stopper());
     announce(&server)?;
     let ended = server.wait();
     logging::flush();
     ended
+}
+
+/// A panic is one line in the log. At the start it is none: what could not be had is the reason for which
+/// the start fails.
+fn log_panic(panic: &PanicHookInfo) {
+    if HAS_STARTED.load(Ordering::SeqCst) {
+        let thread = std::thread::current();
+        let what = panic.to_string().replace('\n', " ");
+        log::error!("the thread {} {what}", thread.name().unwrap_or("without a name"));
+    }
 }
 
 /// Raises the soft limit of open files to the hard one, and returns it.
@@ -56,13 +76,14 @@ fn announce(server: &Server) -> Result<(), Error> {
     print(&text)
 }
 
-/// The first signal lets what was begun be finished; the second ends at once.
-fn obey(mut signals: Signals, stopper: &Stopper) {
-    let mut is_first = true;
+/// The first signal lets what was begun be finished, the start included; the second ends at once.
+fn obey(mut signals: Signals, started: &Receiver<Stopper>) {
+    let mut stopper = None;
     for signal in signals.forever() {
-        if std::mem::replace(&mut is_first, false) {
+        if stopper.is_none() {
             log::info!("ending: finishing what was begun");
-            stopper.stop();
+            stopper = started.recv().ok();
+            stopper.iter().for_each(Stopper::stop);
         } else if let Err(error) = signal_hook::low_level::emulate_default_handler(signal) {
             log::error!("cannot end at once: {error}");
         }

@@ -71,7 +71,7 @@ impl Gate {
         if let Err(error) =
             self.poll.registry().register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)
         {
-            self.troubles.say(&format!("cannot watch a connection: {error}"));
+            self.say(format!("cannot watch a connection: {error}"));
             return;
         }
         self.serial += 1;

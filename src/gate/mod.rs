@@ -116,6 +116,9 @@ pub struct Gate {
     paused: Vec<Ticket>,
     memory: Memory,
     stopper: Stopper,
+    /// Whether the lanes have not answered yet, and what has gone wrong with them.
+    is_starting: bool,
+    trouble: Option<String>,
     troubles: QuietLog,
     next_tick: Instant,
     scratch: Vec<u8>,
@@ -162,6 +165,8 @@ impl Gate {
             paused: Vec::new(),
             memory: Memory::default(),
             stopper,
+            is_starting: true,
+            trouble: None,
             troubles: QuietLog::default(),
             next_tick: now,
             scratch: vec![0; LANE_READ_BYTES],
@@ -176,15 +181,27 @@ impl Gate {
         self.connect_lanes();
         while !self.lanes.iter().all(Lane::is_open) {
             let now = Instant::now();
-            let died = self.stopper.failure().map(str::to_owned);
-            if let Some(reason) = died.or_else(|| if now >= end { self.lane_trouble(end) } else { None }) {
-                return Err(format!("cannot start: {reason}"));
+            let late = || (now >= end).then(|| self.lane_trouble(end)).flatten();
+            let reason = self.stopper.failure().map(str::to_owned).or_else(|| self.trouble.clone());
+            if let Some(reason) = reason.or_else(late) {
+                return Err(format!(
+                    "cannot start: {reason}; perhaps the system allows too few threads (ulimit -u)"
+                ));
             }
             // Whoever waits at the door has an event, and is let in later.
             self.wait(&mut events, Some(TICK.min(end.saturating_duration_since(now))));
-            self.connect_lanes();
         }
+        self.is_starting = false;
         Ok(())
+    }
+
+    /// Says on what went wrong: in the log, or at the start in the reason for which it fails.
+    fn say(&mut self, line: String) {
+        if self.is_starting {
+            self.trouble.get_or_insert(line);
+        } else {
+            self.troubles.say(&line);
+        }
     }
 
     /// Serves until it is stopped, and then until what was begun is finished.
@@ -235,7 +252,7 @@ impl Gate {
             && error.kind() != ErrorKind::Interrupted
         {
             // Nothing that a running service does leads here; a pause keeps the processor free.
-            self.troubles.say(&format!("cannot wait for events: {error}"));
+            self.say(format!("cannot wait for events: {error}"));
             std::thread::sleep(TICK);
         }
         self.shared.now = Instant::now();

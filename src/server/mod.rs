@@ -75,11 +75,6 @@ impl Server {
             trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
         };
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
-        // Last, as nothing must fail between making the key and showing it.
-        let first_key = match config.api_key {
-            Some(_) => None,
-            None => KeyRing::open(&config.database)?.make_first()?,
-        };
         let run = move || {
             let ended = gate.run();
             drop(workers);
@@ -89,8 +84,13 @@ impl Server {
         let gate = std::thread::Builder::new()
             .name("gate".to_owned())
             .spawn(run)
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Self { address, first_key, stopper, gate: Some(gate) })
+            .map_err(|error| Error::no_thread(&error))?;
+        let mut server = Self { address, first_key: None, stopper, gate: Some(gate) };
+        // Last, as nothing must fail between making the key and showing it.
+        if config.api_key.is_none() {
+            server.first_key = KeyRing::open(&config.database)?.make_first()?;
+        }
+        Ok(server)
     }
 
     /// The address that was bound, with the port that was taken.

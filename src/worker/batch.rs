@@ -23,8 +23,8 @@ impl Taken {
         if request.body_length().is_some_and(|length| length > 0)
             && let Err(error) = request.as_reader().read_to_end(&mut body)
         {
-            // The gate sends whole requests, so its end of the lane is gone, and nobody waits.
-            log::error!("a lane broke off within a request: {error}");
+            // The gate sends whole requests, so its end of the lane is gone, and it says so itself.
+            log::debug!("a lane broke off within a request: {error}");
         }
         Self { request, body }
     }
@@ -94,7 +94,7 @@ impl Batch {
             let mut writer = taken.request.into_writer();
             if left == 0 || out.len() >= SEND_BYTES {
                 if let Err(error) = writer.write_all(out).and_then(|()| writer.flush()) {
-                    log::error!("a lane broke off within a response: {error}");
+                    log::debug!("a lane broke off within a response: {error}");
                 }
                 out.clear();
             }

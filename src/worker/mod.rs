@@ -8,6 +8,7 @@
 mod batch;
 mod pacing;
 
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::Error;
 use crate::http::{ApiError, Code, Request, Response};
 use batch::{Batch, Taken};
 use pacing::Pacing;
@@ -52,11 +54,11 @@ impl Worker {
         name: String,
         service: impl Service,
         died: impl FnOnce() + Send + 'static,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         // tiny_http panics where it cannot have its first thread.
         let server = catch_unwind(|| tiny_http::Server::http_unix(path))
-            .map_err(|_| "cannot start a thread: the system allows no more".to_owned())?
-            .map_err(|error| format!("cannot listen on {}: {error}", path.display()))?;
+            .map_err(|_| Error::no_thread(&ErrorKind::WouldBlock.into()))?
+            .map_err(|error| Error(format!("cannot listen on {}: {error}", path.display())))?;
         let server = Arc::new(server);
         let stopping = Arc::new(AtomicBool::new(false));
         let (end, ended) = channel();
@@ -70,10 +72,7 @@ impl Worker {
                 // Whoever waits for the end may have given up.
                 let _ = end.send(());
             };
-            std::thread::Builder::new()
-                .name(name)
-                .spawn(work)
-                .map_err(|error| format!("cannot start a thread: {error}"))?
+            std::thread::Builder::new().name(name).spawn(work).map_err(|error| Error::no_thread(&error))?
         };
         Ok(Self { server, stopping, thread: Some(thread), ended })
     }

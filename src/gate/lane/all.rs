@@ -131,7 +131,12 @@ impl Gate {
     /// Gives a lane's connection up, and tells those who were on it.
     pub(in crate::gate) fn lose_lane(&mut self, index: usize, reason: &str) {
         let tickets = self.lanes[index].fail(self.shared.now);
-        self.troubles.say(&format!("lane {index} broke off with {} requests in it: {reason}", tickets.len()));
+        let kind = self.lanes[index].kind();
+        let lost = match tickets.len() {
+            0 => String::new(),
+            count => format!(" with {count} requests in it"),
+        };
+        self.say(format!("a lane for {kind} broke off{lost}: {reason}"));
         for ticket in tickets {
             if let Some(slot) = self.holder(ticket) {
                 self.connections[slot].client.lose(&mut self.shared);
@@ -142,10 +147,12 @@ impl Gate {
 
     /// Connects the lanes that are closed.
     pub(in crate::gate) fn connect_lanes(&mut self) {
-        for (index, lane) in self.lanes.iter_mut().enumerate() {
+        for index in 0..self.lanes.len() {
+            let lane = &mut self.lanes[index];
             if let Err(error) = lane.connect(self.poll.registry()) {
                 lane.fail(self.shared.now);
-                self.troubles.say(&format!("cannot connect lane {index}: {error}"));
+                let kind = lane.kind();
+                self.say(format!("cannot reach a lane for {kind}: {error}"));
             }
         }
     }
@@ -156,11 +163,7 @@ impl Gate {
             lane.shut_since().is_some_and(|since| now.saturating_duration_since(since) >= MAX_SHUT)
         };
         let lane = self.lanes.iter().find(|lane| is_lost(lane))?;
-        let kind = match lane.address.kind {
-            Kind::Read => "reading",
-            Kind::Write => "writing",
-        };
-        Some(format!("a lane for {kind} does not answer"))
+        Some(format!("a lane for {} does not answer", lane.kind()))
     }
 }
 

@@ -128,6 +128,14 @@ impl Lane {
         self.flush(registry)
     }
 
+    /// What goes down it, in words.
+    pub fn kind(&self) -> &'static str {
+        match self.address.kind {
+            Kind::Read => "reading",
+            Kind::Write => "writing",
+        }
+    }
+
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Open { .. })
     }

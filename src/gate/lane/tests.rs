@@ -272,10 +272,12 @@ fn start_fails_where_a_lane_does_not_answer() {
         let lanes = vec![LaneAddress { path: path.to_owned(), kind: Kind::Write, window: 1 }];
         Gate::new(listening, config(lanes), Stopper::default()).err().unwrap()
     };
-    let refusal = "cannot start: a lane for writing does not answer";
-    assert_eq!(start(&path), refusal, "nobody listens");
-    let _deaf = UnixListener::bind(&path).unwrap();
-    assert_eq!(start(&path), refusal, "nobody answers");
+    assert!(start(&path).starts_with("cannot start: cannot reach a lane for writing: "), "nobody listens");
+    let deaf = UnixListener::bind(&path).unwrap();
+    assert!(start(&path).starts_with("cannot start: a lane for writing does not answer; "), "nobody answers");
+    let rude = std::thread::spawn(move || drop(deaf.accept().unwrap()));
+    assert!(start(&path).starts_with("cannot start: a lane for writing broke off: "), "the answer is an end");
+    rude.join().unwrap();
 }
 
 #[test]
@@ -295,6 +297,8 @@ fn service_ends_where_a_worker_has_died_and_its_clients_are_told() {
     let mut lane = far_end.accept();
     let (inside, waiting) = (bench.ask_to_write(), bench.ask_to_write());
     expect(&mut lane, "/x");
+    // Once a later client is answered, the earlier ones have been read.
+    assert!(all(bench.send("nonsense\r\n\r\n")).starts_with("HTTP/1.1 400 "));
     bench.stopper.fail("the writer has died".to_owned());
     let codes = [all(inside), all(waiting)].map(|response| {
         assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
