@@ -46,6 +46,12 @@ pub use http::limits::{LIMITS, Limit};
 pub use keys::{KeyInfo, KeyRing};
 pub use server::{Server, Stopper};
 
+/// The method and the path of every operation, in the order of the tables. `GET` stands for `HEAD` as well.
+pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let rows = api::TABLES.iter().copied().flatten();
+    rows.map(|operation| (operation.method(), operation.path))
+}
+
 /// Why the service, or the work on its keys, failed: one plain line for the operator.
 #[derive(Debug)]
 pub struct Error(String);
