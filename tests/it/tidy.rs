@@ -1,5 +1,6 @@
 //! What the repository promises of itself.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use petstore::{Config, Deadlines, LIMITS, SETTINGS};
@@ -122,4 +123,141 @@ fn rooms_keep_to_themselves() {
             assert!(at_home || !text.contains(word), "{word} stands in {}", file.display());
         }
     }
+}
+
+/// Which rooms the code of a room may name, in the order in which a request meets them. A room is a folder or
+/// a file of `src`. `lib` stands for what `src/lib.rs` itself declares, which is `Error`. Tests may name what
+/// they like.
+const ARROWS: &[(&str, &[&str])] = &[
+    // The executable: it sees only what the library makes public.
+    ("cli", &[]),
+    ("server", &["config", "gate", "worker", "service", "keys", "store", "lib"]),
+    ("config", &[]),
+    ("http", &[]),
+    ("gate", &["config", "http"]),
+    ("worker", &["http"]),
+    // Of `worker` it names the trait by which a worker calls it, so that the worker need not know it.
+    ("service", &["http", "worker", "api", "keys", "store"]),
+    ("api", &["http", "json", "model", "store"]),
+    ("json", &[]),
+    ("model", &["json"]),
+    ("keys", &["service", "store", "lib"]),
+    ("store", &["json", "model"]),
+];
+
+/// Arrows that close a circle today and ought to go: `keys` takes the time of day from `service`.
+const CIRCULAR: &[(&str, &str)] = &[("keys", "service")];
+
+fn arrows() -> BTreeSet<(String, String)> {
+    let arrows =
+        ARROWS.iter().flat_map(|(room, named)| named.iter().map(|n| (room.to_string(), n.to_string())));
+    arrows.collect()
+}
+
+#[test]
+fn rooms_name_only_the_rooms_that_the_table_allows() {
+    let (lib, allowed) = (read("src/lib.rs"), arrows());
+    let (mut found, mut rooms) = (BTreeSet::new(), BTreeSet::new());
+    for file in sources("src") {
+        let within: Vec<&str> = file.iter().skip(1).map(|part| part.to_str().unwrap()).collect();
+        let room = match within[0].trim_end_matches(".rs") {
+            "lib" => continue,
+            "main" => "cli",
+            room => room,
+        };
+        rooms.insert(room.to_owned());
+        if file.ends_with("tests.rs") {
+            continue;
+        }
+        let is_module_of_its_folder = within.last() == Some(&"mod.rs");
+        let depth = within.len() - usize::from(is_module_of_its_folder);
+        for name in names_in_crate(&code(&read(&file)), depth) {
+            let named = home(&name, &lib);
+            if named != room {
+                let arrow = (room.to_owned(), named.to_owned());
+                assert!(allowed.contains(&arrow), "{} names {named}, and {room} may not", file.display());
+                found.insert(arrow);
+            }
+        }
+    }
+    assert_eq!(allowed.difference(&found).collect::<Vec<_>>(), Vec::<&_>::new(), "allowed and not used");
+    assert_eq!(rooms, ARROWS.iter().map(|(room, _)| room.to_string()).collect(), "each room has its row");
+}
+
+#[test]
+fn arrows_between_rooms_make_no_circle() {
+    let mut left = arrows();
+    for (room, named) in CIRCULAR {
+        assert!(left.remove(&(room.to_string(), named.to_string())), "{room} names {named} no more");
+    }
+    // What names nobody who names others is in no circle; what is left in the end is.
+    while !left.is_empty() {
+        let naming: BTreeSet<String> = left.iter().map(|(room, _)| room.clone()).collect();
+        let before = left.len();
+        left.retain(|(_, named)| naming.contains(named));
+        assert_ne!(left.len(), before, "a circle is among {left:?}");
+    }
+}
+
+#[test]
+fn names_are_found_in_every_kind_of_path() {
+    let text = "use crate::a::B;\nuse crate::{c::{D, e}, f};\n// crate::comment\nlet x = crate::g::h();\n\
+        use super::super::i;\nuse super::own;\n#[cfg(test)]\nmod tests {\n    use crate::test;\n}\nuse crate::j;\n";
+    assert_eq!(names_in_crate(&code(text), 2), ["a", "c", "f", "g", "i", "j"]);
+}
+
+/// A file without its comments, and without the modules that are made for tests only.
+fn code(text: &str) -> String {
+    let mut code = String::new();
+    let mut lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    while let Some(line) = lines.next() {
+        let item = if line == "#[cfg(test)]" { lines.next().unwrap() } else { line };
+        if item != line && item.contains("mod ") && item.ends_with('{') {
+            // As rustfmt has it, the module ends with the next brace that is not indented.
+            lines.find(|line| *line == "}").unwrap();
+        } else {
+            code += item;
+            code.push('\n');
+        }
+    }
+    code
+}
+
+/// The names that stand behind `crate::`, or behind as many `super::` as lead there from this depth.
+fn names_in_crate(code: &str, depth: usize) -> Vec<String> {
+    let code = code.replace(&"super::".repeat(depth), "crate::");
+    let word = |path: &str| -> String {
+        path.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let mut names = Vec::new();
+    for path in code.split("crate::").skip(1) {
+        let Some(group) = path.strip_prefix('{') else {
+            names.push(word(path));
+            continue;
+        };
+        let mut nesting = 0;
+        let mut members = vec![String::new()];
+        for character in group.chars() {
+            match character {
+                '{' => nesting += 1,
+                '}' if nesting == 0 => break,
+                '}' => nesting -= 1,
+                ',' if nesting == 0 => members.push(String::new()),
+                _ if nesting == 0 => members.last_mut().unwrap().push(character),
+                _ => {}
+            }
+        }
+        names.extend(members.iter().map(|member| word(member)).filter(|name| !name.is_empty()));
+    }
+    names
+}
+
+/// The room of a name of the crate: itself, or that from which `src/lib.rs` has the name, or `lib`.
+fn home<'a>(name: &'a str, lib: &'a str) -> &'a str {
+    if name.starts_with(char::is_lowercase) {
+        return name;
+    }
+    let has = |uses: &str| uses.split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
+    let uses = lib.split("pub use ").skip(1).filter_map(|uses| uses.split(';').next()).find(|uses| has(uses));
+    uses.and_then(|uses| uses.split("::").next()).unwrap_or("lib")
 }
