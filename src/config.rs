@@ -161,6 +161,19 @@ pub const SETTINGS: &[Setting] = &[
         is_list: false,
     },
     Setting {
+        flag: "trusted-proxy",
+        value: "ADDRESS[/BITS]",
+        help: "proxy whose X-Forwarded-For names the client; may be given more than once [the loopback addresses]",
+        set: |config, text| {
+            let network =
+                |word: &str| word.parse().ok().or_else(|| word.parse::<IpAddr>().ok().map(IpNet::from));
+            let networks: Option<Vec<IpNet>> = text.split(',').map(|word| network(word.trim())).collect();
+            config.trusted_proxies = networks.ok_or("an address such as 10.0.0.1 or 10.0.0.0/8")?;
+            Ok(())
+        },
+        is_list: true,
+    },
+    Setting {
         flag: "base-url",
         value: "URL",
         help: "production address in the interface description, ending in /v1",
@@ -179,19 +192,6 @@ pub const SETTINGS: &[Setting] = &[
             Ok(())
         },
         is_list: false,
-    },
-    Setting {
-        flag: "trusted-proxy",
-        value: "ADDRESS[/BITS]",
-        help: "proxy whose X-Forwarded-For names the client; may be given more than once [loopback]",
-        set: |config, text| {
-            let network =
-                |word: &str| word.parse().ok().or_else(|| word.parse::<IpAddr>().ok().map(IpNet::from));
-            let networks: Option<Vec<IpNet>> = text.split(',').map(|word| network(word.trim())).collect();
-            config.trusted_proxies = networks.ok_or("an address such as 10.0.0.1 or 10.0.0.0/8")?;
-            Ok(())
-        },
-        is_list: true,
     },
 ];
 

@@ -7,10 +7,10 @@ mod router;
 mod writing;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::api::{Call, Operation};
 use crate::http::{ApiError, Code, Request, Response, Target};
+use crate::keys::unix_time;
 use crate::quiet_log::QuietLog;
 use crate::store::Database;
 use authentication::{AUTHORIZATION, Scope};
@@ -94,12 +94,6 @@ pub fn header_fields() -> Vec<&'static str> {
 /// Whether a key is asked for before anything else is looked at.
 fn is_protected(target: &Target) -> bool {
     target.path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// Seconds since 1970, for the expiry of keys.
-pub fn unix_time() -> i64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// The gate chooses the lane by the method, and a handler's kind is its method.
