@@ -55,6 +55,10 @@ impl Gate {
         // A single neighbour cannot take all places; behind a proxy stand many.
         let has_its_share = self.holders.connections_of(peer.ip()) >= most.div_ceil(4);
         if has_its_share && !self.is_exempt(peer.ip()) {
+            let address = peer.ip();
+            self.say(format!(
+                "{address} has a quarter of all connections and gets no more; a proxy needs --trusted-proxy"
+            ));
             return self.turn_away(stream, peer);
         }
         if self.connections.len() >= most {
