@@ -251,9 +251,8 @@ fn standing(state: State) -> Standing {
     match state {
         State::Idle | State::Lingering => Standing::Idle,
         State::Head | State::Body => Standing::Coming,
-        State::Ready(_) | State::Waiting | State::Inside(_) | State::Responding | State::Closed => {
-            Standing::Busy
-        }
+        State::Responding => Standing::Taking,
+        State::Ready(_) | State::Waiting | State::Inside(_) | State::Closed => Standing::Busy,
     }
 }
 

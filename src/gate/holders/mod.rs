@@ -27,6 +27,8 @@ pub enum Standing {
     Idle,
     /// A request has begun and is not whole: nothing has been done for it yet.
     Coming,
+    /// A response is being taken, or is not.
+    Taking,
     /// Anything else: it is never closed to make room.
     Busy,
 }
@@ -64,6 +66,7 @@ struct Address {
     large: BTreeSet<(usize, Reverse<u64>, usize)>,
     idle: List,
     coming: List,
+    taking: List,
 }
 
 impl Address {
@@ -76,6 +79,7 @@ impl Address {
         match standing {
             Standing::Idle => Some(&mut self.idle),
             Standing::Coming => Some(&mut self.coming),
+            Standing::Taking => Some(&mut self.taking),
             Standing::Busy => None,
         }
     }
@@ -250,14 +254,15 @@ impl Holders {
     }
 
     /// The slot that makes room for a newcomer: of the address with the most connections, the one that has
-    /// been idle the longest, else the one whose request has been coming the longest.
+    /// been idle the longest, else the one whose request has been coming the longest, else the one that has been
+    /// taking its response the longest.
     ///
     /// An address whose connections are all busy is passed over, but no more than 8 addresses are looked
     /// at: `None` where these have nobody to spare. A newcomer that has joined already counts too.
     pub fn longest_idle(&self) -> Option<usize> {
         self.by_connections.iter().rev().take(MOST_LOOKED_AT).find_map(|(_, id)| {
             let address = &self.addresses[id.0];
-            address.idle.first.or(address.coming.first)
+            address.idle.first.or(address.coming.first).or(address.taking.first)
         })
     }
 
@@ -265,8 +270,16 @@ impl Holders {
     fn enter(&mut self, group: IpAddr) -> AddressId {
         // The map's own keyed hash: nobody outside can choose addresses that collide.
         let flow = self.ids.hasher().hash_one(group);
-        let (large, idle, coming) = (BTreeSet::new(), List::default(), List::default());
-        let address = Address { group, flow, connections: 0, bytes: 0, large, idle, coming };
+        let address = Address {
+            group,
+            flow,
+            connections: 0,
+            bytes: 0,
+            large: BTreeSet::new(),
+            idle: List::default(),
+            coming: List::default(),
+            taking: List::default(),
+        };
         let id = AddressId(self.addresses.insert(address));
         self.ids.insert(group, id);
         id

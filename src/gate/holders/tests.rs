@@ -58,9 +58,10 @@ fn small_ones_never_pay() {
 }
 
 #[test]
-fn longest_idle_makes_room_and_then_the_longest_coming() {
-    let mut holders = of(&[v4(1), v4(1), v4(1), v4(1), v4(2)]);
-    holders.stand(4, Standing::Busy);
+fn longest_idle_makes_room_then_the_longest_coming_then_the_longest_taking() {
+    let mut holders = of(&[v4(1), v4(1), v4(1), v4(1), v4(1), v4(2)]);
+    holders.stand(5, Standing::Busy);
+    holders.stand(4, Standing::Taking);
     for standing in [Standing::Coming, Standing::Idle, Standing::Idle] {
         holders.stand(0, standing);
     }
@@ -72,7 +73,7 @@ fn longest_idle_makes_room_and_then_the_longest_coming() {
         order.push(slot);
         holders.stand(slot, Standing::Busy);
     }
-    assert_eq!(order, [1, 0, 2, 3]);
+    assert_eq!(order, [1, 0, 2, 3, 4]);
 }
 
 #[test]
@@ -182,7 +183,8 @@ fn check(holders: &Holders, model: &BTreeMap<usize, Modelled>) {
     let most = addresses.values().filter(|sums| sums.has_to_spare).map(|sums| sums.connections).max();
     assert_eq!(idle.map(|c| addresses[&c.address].connections), most);
     if let Some(idle) = idle {
-        let turn = |c: &Modelled| (c.standing == Standing::Coming, c.since);
+        let order = [Standing::Idle, Standing::Coming, Standing::Taking];
+        let turn = |c: &Modelled| (order.iter().position(|standing| *standing == c.standing), c.since);
         let others = model.values().filter(|c| c.address == idle.address && c.standing != Standing::Busy);
         assert_eq!(others.map(turn).min(), Some(turn(idle)));
     }
@@ -222,7 +224,8 @@ fn random_operations_agree_with_a_plain_model() {
                 holders.hold(slot, connection.bytes);
             }
             (_, Some(connection)) => {
-                let standing = [Standing::Idle, Standing::Coming, Standing::Busy][random(3)];
+                let standing =
+                    [Standing::Idle, Standing::Coming, Standing::Taking, Standing::Busy][random(4)];
                 holders.stand(slot, standing);
                 if connection.standing != standing {
                     (connection.standing, connection.since) = (standing, since);
