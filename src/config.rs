@@ -37,6 +37,21 @@ pub struct Config {
     pub deadlines: Deadlines,
 }
 
+/// Where the interface is served, for those who read its description.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Servers {
+    /// The production address, ending in `/v1`.
+    pub production: Option<String>,
+    /// The staging address, ending in `/v1`.
+    pub staging: Option<String>,
+}
+
+impl Config {
+    pub(crate) fn servers(&self) -> Servers {
+        Servers { production: self.base_url.clone(), staging: self.staging_url.clone() }
+    }
+}
+
 /// How long each part of a conversation may take in all, however the bytes drip.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -33,6 +33,7 @@ mod gate;
 mod worker;
 
 mod service;
+mod site;
 
 mod api;
 mod json;
@@ -50,6 +51,11 @@ pub use server::{Server, Stopper};
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
     let rows = api::TABLES.iter().copied().flatten();
     rows.map(|operation| (operation.method(), operation.path))
+}
+
+/// The interface description (OpenAPI 3.1, JSON), with the addresses of this configuration.
+pub fn openapi(config: &Config) -> String {
+    site::document::print(&config.servers())
 }
 
 /// Why the service, or the work on its keys, failed: one plain line for the operator.

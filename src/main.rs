@@ -18,6 +18,7 @@ fn main() -> ExitCode {
     let done = match command {
         Command::Help => cli::print(&args::help()),
         Command::Version => cli::print(concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n")),
+        Command::OpenApi(config) => cli::print(&petstore::openapi(&config)),
         Command::Serve(config) => cli::serve::run(*config),
         Command::Key(database, action) => cli::keys::run(&database, action),
     };

@@ -26,6 +26,7 @@ impl<'r> Call<'r> {
         let mut segments = self.operation.path.split('/').zip(self.target.path.split('/'));
         let found = segments.find(|(pattern, _)| is_it(pattern));
         debug_assert!(found.is_some(), "{} has no {{{}}}", self.operation.path, parameter.name);
+        self.check_declared(parameter.name);
         found.and_then(|(_, text)| parameter.schema.of_text(text))
     }
 
@@ -37,6 +38,7 @@ impl<'r> Call<'r> {
         &self,
         parameter: &QueryParameter<S>,
     ) -> Result<Option<S::Value<'static>>, ApiError> {
+        self.check_declared(parameter.name);
         parameter.read(self.target.query)
     }
 
@@ -48,7 +50,13 @@ impl<'r> Call<'r> {
         &self,
         parameter: &DefaultedParameter<S>,
     ) -> Result<S::Value<'static>, ApiError> {
+        self.check_declared(parameter.parameter.name);
         parameter.read(self.target.query)
+    }
+
+    fn check_declared(&self, parameter: &str) {
+        let is_declared = self.operation.parameters.iter().any(|declared| declared.name() == parameter);
+        debug_assert!(is_declared, "{} does not declare the parameter {parameter}", self.operation.id);
     }
 
     /// Every value of a header field that the operation's row declares, in the order sent.
@@ -74,9 +82,18 @@ pub mod tests {
     use crate::http::Response;
     use crate::json::{Integer, Text};
 
+    static ID: PathParameter<Integer> = PathParameter { name: "id", about: "", schema: Integer::INT64 };
+    static NAME: PathParameter<Text> = PathParameter { name: "name", about: "", schema: Text };
+
     static DEEP: Operation = Operation {
+        parameters: &[&ID, &NAME],
         headers: &["Content-Type"],
-        ..Operation::new("/x/{id}/photos/{name}", "deep", Handler::Get(|_, _| Ok(Response::new(204, b""))))
+        ..Operation::new(
+            "/x/{id}/photos/{name}",
+            "deep",
+            "",
+            Handler::Get(|_, _| Ok(Response::new(204, b""))),
+        )
     };
 
     fn with_call<T>(target: &str, ask: impl FnOnce(&Call) -> T) -> T {
@@ -87,13 +104,11 @@ pub mod tests {
 
     #[test]
     fn parameters_of_the_path_are_found_by_name() {
-        let id = PathParameter { name: "id", schema: Integer::INT64 };
-        let name = PathParameter { name: "name", schema: Text };
         with_call("/x/7/photos/%41b?id=9", |call| {
-            assert_eq!(call.path(&id), Some(7));
-            assert_eq!(call.path(&name).as_deref(), Some("Ab"));
+            assert_eq!(call.path(&ID), Some(7));
+            assert_eq!(call.path(&NAME).as_deref(), Some("Ab"));
         });
-        with_call("/x/seven/photos/a", |call| assert_eq!(call.path(&id), None));
+        with_call("/x/seven/photos/a", |call| assert_eq!(call.path(&ID), None));
     }
 
     #[test]
@@ -101,6 +116,13 @@ pub mod tests {
         with_call("/x/7/photos/a", |call| {
             assert_eq!(call.header_values("Content-Type").collect::<Vec<_>>(), ["a", "c"]);
         });
+    }
+
+    #[test]
+    #[should_panic(expected = "deep does not declare the parameter x")]
+    fn undeclared_parameter_is_noticed() {
+        let undeclared = QueryParameter { name: "x", about: "", schema: Text };
+        with_call("/x/7/photos/a", |call| drop(call.query(&undeclared)));
     }
 
     #[test]

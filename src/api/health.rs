@@ -9,8 +9,18 @@ use crate::http::{ApiError, Response};
 use crate::store::PetQuery;
 
 pub const OPERATIONS: &[Operation] = &[
-    Operation::new("/healthz", "checkHealth", Handler::Check { read: |_| Ok(()), write: is_alive }),
-    Operation::new("/readyz", "checkReadiness", Handler::Check { read: can_read, write: can_write }),
+    Operation::new(
+        "/healthz",
+        "checkHealth",
+        "Says that the process answers",
+        Handler::Check { read: |_| Ok(()), write: is_alive },
+    ),
+    Operation::new(
+        "/readyz",
+        "checkReadiness",
+        "Says that a read and a write work",
+        Handler::Check { read: can_read, write: can_write },
+    ),
 ];
 
 /// Liveness: that this is called at all is the answer.

@@ -4,6 +4,7 @@
 //! To add a resource, write its file, and name its rows in [`TABLES`].
 
 mod call;
+mod description;
 mod health;
 mod list_cache;
 mod operation;
@@ -12,29 +13,32 @@ mod paging;
 mod parameter;
 mod pets;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::http::{ApiError, Code};
+use crate::http::{ApiError, Asset, Code};
 use crate::json::Invalid;
 use crate::store::{Reader, StoreError, Writer};
 
 pub use call::Call;
-pub use operation::{Handler, Operation, Staged};
+pub use operation::{Handler, HeaderField, Operation, Staged, Success};
 
 /// The rows of every resource.
-pub const TABLES: &[&[Operation]] = &[pets::OPERATIONS, orders::OPERATIONS, health::OPERATIONS];
+pub const TABLES: &[&[Operation]] =
+    &[pets::OPERATIONS, orders::OPERATIONS, health::OPERATIONS, description::OPERATIONS];
 
 /// What a handler that reads works with.
 pub struct Reading {
     pub store: Reader,
     /// Lists that need not be made again.
     lists: list_cache::ListCache,
+    description: Arc<Asset>,
 }
 
 impl Reading {
-    /// What a worker that reads needs.
-    pub fn new(store: Reader) -> Self {
-        Self { store, lists: list_cache::ListCache::default() }
+    /// What a worker that reads needs; `description` is that of the interface.
+    pub fn new(store: Reader, description: Arc<Asset>) -> Self {
+        Self { store, lists: list_cache::ListCache::default(), description }
     }
 }
 

@@ -2,8 +2,9 @@
 //! gate passes on, the deprecation header fields and the interface description, so that nothing is said
 //! twice.
 
+use crate::api::parameter::Parameter;
 use crate::api::{Call, Reading, Writing};
-use crate::http::{ApiError, Response};
+use crate::http::{ApiError, Code, Response};
 use crate::store::Committed;
 
 /// A response that waits for the commit: what makes it is called once the batch is on the disk.
@@ -26,7 +27,6 @@ pub enum Handler {
 }
 
 /// One row of the table.
-#[derive(Debug)]
 pub struct Operation {
     /// The path; a segment in braces is a parameter.
     pub path: &'static str,
@@ -34,13 +34,43 @@ pub struct Operation {
     pub id: &'static str,
     /// What answers it.
     pub handler: Handler,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// What more there is to know, for the interface description.
+    pub about: &'static str,
+    /// The parameters that the handler reads.
+    pub parameters: &'static [&'static dyn Parameter],
     /// The header fields that the handler reads; no other reaches it.
     pub headers: &'static [&'static str],
+    /// The schema of the body that it takes, by its name in the interface description.
+    pub body: Option<&'static str>,
+    /// What a success looks like; `None` where there is none.
+    pub success: Option<Success>,
+    /// Why it refuses what every operation takes.
+    pub codes: &'static [Code],
     /// `x-stability` in the interface description; `None`: stable.
-    #[cfg_attr(not(test), expect(dead_code, reason = "nothing reads it before there is a description"))]
     pub stability: Option<Stability>,
     /// Where the operation is on its way out.
     pub deprecation: Option<Deprecation>,
+}
+
+/// A success, for the interface description.
+#[derive(Clone, Copy, Debug)]
+pub struct Success {
+    pub status: u16,
+    pub about: &'static str,
+    /// The schema of the body, by its name in the interface description.
+    pub schema: &'static str,
+    /// The header fields that it may have beside the general ones.
+    pub headers: &'static [HeaderField],
+}
+
+/// A header field of a response, for the interface description.
+#[derive(Clone, Copy, Debug)]
+pub struct HeaderField {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub example: &'static str,
 }
 
 /// A stability mark below stable (specification, section 9).
@@ -48,6 +78,15 @@ pub struct Operation {
 pub enum Stability {
     /// May change or go without notice.
     Experimental,
+}
+
+impl Stability {
+    /// The word in the interface description.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Stability::Experimental => "experimental",
+        }
+    }
 }
 
 /// The end of an operation's life, as its responses announce it.
@@ -62,9 +101,22 @@ pub struct Deprecation {
 }
 
 impl Operation {
-    /// A stable row whose handler reads no header fields.
-    pub const fn new(path: &'static str, id: &'static str, handler: Handler) -> Self {
-        Self { path, id, handler, headers: &[], stability: None, deprecation: None }
+    /// A stable row whose handler reads nothing of the request.
+    pub const fn new(path: &'static str, id: &'static str, summary: &'static str, handler: Handler) -> Self {
+        Self {
+            path,
+            id,
+            handler,
+            summary,
+            about: "",
+            parameters: &[],
+            headers: &[],
+            body: None,
+            success: None,
+            codes: &[],
+            stability: None,
+            deprecation: None,
+        }
     }
 
     /// The method; GET stands for HEAD as well.
@@ -91,16 +143,34 @@ impl Operation {
 
 impl Deprecation {
     fn announce(&self, response: Response) -> Response {
-        let link = format!("<{}>; rel=\"successor-version\"", self.successor);
-        let response = response.header("Deprecation", format!("@{}", self.since)).header("Link", link);
+        self.fields()
+            .into_iter()
+            .fold(response, |response, (field, value)| response.header(field.name, value))
+    }
+
+    /// The header fields that announce it, and their values.
+    pub fn fields(&self) -> [(HeaderField, String); 3] {
         let midnight = self.sunset.at(0, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC);
         let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
-        match midnight.and_then(|at| printer.timestamp_to_rfc9110_string(&at.timestamp())) {
-            Ok(sunset) => response.header("Sunset", sunset),
-            Err(_) => response,
-        }
+        // The days that stand in the tables can all be printed.
+        let sunset = midnight.and_then(|at| printer.timestamp_to_rfc9110_string(&at.timestamp()));
+        [
+            (DEPRECATION, format!("@{}", self.since)),
+            (SUCCESSOR, format!("<{}>; rel=\"successor-version\"", self.successor)),
+            (SUNSET, sunset.unwrap_or_default()),
+        ]
     }
 }
+
+const DEPRECATION: HeaderField = HeaderField {
+    name: "Deprecation",
+    about: "Since when the operation is deprecated (RFC 9745).",
+    example: "",
+};
+const SUCCESSOR: HeaderField =
+    HeaderField { name: "Link", about: "What to call instead (RFC 5829).", example: "" };
+const SUNSET: HeaderField =
+    HeaderField { name: "Sunset", about: "When the operation is to be removed (RFC 8594).", example: "" };
 
 #[cfg(test)]
 mod tests {

@@ -5,8 +5,10 @@ use crate::api::{Call, Reading};
 use crate::http::{ApiError, Code, Response};
 
 pub const OPERATIONS: &[Operation] = &[Operation {
+    about: "Announced, but not specified yet: it answers 501.",
+    codes: &[Code::NotImplemented],
     stability: Some(Stability::Experimental),
-    ..Operation::new("/v1/store/orders", "listOrders", Handler::Get(list))
+    ..Operation::new("/v1/store/orders", "listOrders", "List the orders of the store", Handler::Get(list))
 }];
 
 /// Answers 501 until the fields of an order are specified.

@@ -5,18 +5,33 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 
 use crate::api::Call;
+use crate::api::operation::HeaderField;
 use crate::api::parameter::{DefaultedParameter, QueryParameter};
 use crate::http::limits::FULL_PAGE_BYTES;
 use crate::http::{ApiError, Response};
 use crate::json::Integer;
 
 /// Items on a page (specification, section 8).
-const LIMIT: DefaultedParameter<Integer> = DefaultedParameter {
-    parameter: QueryParameter { name: "limit", schema: Integer { minimum: 1, maximum: 100 } },
+pub static LIMIT: DefaultedParameter<Integer> = DefaultedParameter {
+    parameter: QueryParameter {
+        name: "limit",
+        about: "The most items on the page.",
+        schema: Integer { minimum: 1, maximum: 100 },
+    },
     default: 20,
 };
 /// The cursor: the last item of the page before.
-const AFTER: QueryParameter<Integer> = QueryParameter { name: "after", schema: Integer::INT64 };
+pub static AFTER: QueryParameter<Integer> = QueryParameter {
+    name: "after",
+    about: "Only items after this one: the last id of the page before. The Link header of that page has it.",
+    schema: Integer::INT64,
+};
+/// The header field that leads to the next page.
+pub const LINK: HeaderField = HeaderField {
+    name: "Link",
+    about: "Where another page follows, its address with rel=\"next\" (RFC 8288).",
+    example: "</v1/pets?limit=20&after=20>; rel=\"next\"",
+};
 
 /// Which page of a list is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,15 +1,26 @@
-//! Parameters as values: each reads its text and says in a message what is expected.
+//! Parameters as values: each reads its text, says in a message what is expected, and describes itself.
 
 use std::borrow::Cow;
+
+use serde_json::json;
 
 use crate::http::query;
 use crate::http::{ApiError, Code};
 use crate::json::Schema;
 
+/// A parameter as the interface description has it.
+pub trait Parameter: Sync {
+    fn name(&self) -> &'static str;
+    /// The Parameter Object (OpenAPI 3.1, section 4.8.12).
+    fn describe(&self) -> serde_json::Value;
+}
+
 /// A parameter of the path: the segment that stands in braces in the operation's row.
 #[derive(Debug)]
 pub struct PathParameter<S> {
     pub name: &'static str,
+    /// What it means, for the interface description.
+    pub about: &'static str,
     pub schema: S,
 }
 
@@ -17,6 +28,8 @@ pub struct PathParameter<S> {
 #[derive(Debug)]
 pub struct QueryParameter<S> {
     pub name: &'static str,
+    /// What it means, for the interface description.
+    pub about: &'static str,
     pub schema: S,
 }
 
@@ -25,6 +38,48 @@ pub struct QueryParameter<S> {
 pub struct DefaultedParameter<S: Schema> {
     pub parameter: QueryParameter<S>,
     pub default: S::Value<'static>,
+}
+
+impl<S: Schema + Sync> Parameter for PathParameter<S> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn describe(&self) -> serde_json::Value {
+        json!({
+            "name": self.name,
+            "in": "path",
+            "required": true,
+            "description": self.about,
+            "schema": self.schema.describe(),
+        })
+    }
+}
+
+impl<S: Schema + Sync> Parameter for QueryParameter<S> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn describe(&self) -> serde_json::Value {
+        json!({
+            "name": self.name,
+            "in": "query",
+            "description": self.about,
+            "schema": self.schema.describe(),
+        })
+    }
+}
+
+impl<S: Schema<Value<'static>: Sync + Clone + Into<serde_json::Value>> + Sync> Parameter
+    for DefaultedParameter<S>
+{
+    fn name(&self) -> &'static str {
+        self.parameter.name
+    }
+    fn describe(&self) -> serde_json::Value {
+        let mut described = self.parameter.describe();
+        described["schema"]["default"] = self.default.clone().into();
+        described
+    }
 }
 
 impl<S: Schema> QueryParameter<S> {
@@ -61,7 +116,11 @@ mod tests {
     use crate::json::Integer;
 
     const COUNT: DefaultedParameter<Integer> = DefaultedParameter {
-        parameter: QueryParameter { name: "count", schema: Integer { minimum: 0, maximum: 9 } },
+        parameter: QueryParameter {
+            name: "count",
+            about: "How many.",
+            schema: Integer { minimum: 0, maximum: 9 },
+        },
         default: 5,
     };
 
@@ -70,6 +129,13 @@ mod tests {
         assert_eq!(COUNT.read(Some("x=1&count=9")), Ok(9));
         assert_eq!(COUNT.read(Some("x=1")), Ok(5));
         assert_eq!(COUNT.parameter.read(None), Ok(None));
+    }
+
+    #[test]
+    fn parameter_is_described_as_it_is_read() {
+        let schema = json!({"type": "integer", "format": "int64", "minimum": 0, "maximum": 9, "default": 5});
+        let described = json!({"name": "count", "in": "query", "description": "How many.", "schema": schema});
+        assert_eq!(COUNT.describe(), described);
     }
 
     #[test]

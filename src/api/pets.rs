@@ -1,7 +1,7 @@
 //! `/v1/pets`: list, create and get animals.
 
-use crate::api::operation::{Deprecation, Handler, Operation, Staged};
-use crate::api::paging::{PageWriter, Paging};
+use crate::api::operation::{Deprecation, Handler, HeaderField, Operation, Staged, Success};
+use crate::api::paging::{AFTER, LIMIT, LINK, PageWriter, Paging};
 use crate::api::parameter::{PathParameter, QueryParameter};
 use crate::api::{Call, Reading, Writing};
 use crate::http::{ApiError, Code, Response};
@@ -12,25 +12,55 @@ use crate::store::PetQuery;
 const PETS: &str = "/v1/pets";
 
 pub const OPERATIONS: &[Operation] = &[
-    Operation::new(PETS, "listPets", Handler::Get(list)),
     Operation {
-        headers: &["Content-Type", "Content-Encoding"],
-        ..Operation::new(PETS, "createPet", Handler::Post(create))
+        about: "Animals in ascending order of their ids, a page at a time. Where another page follows, the Link \
+            header leads to it.",
+        parameters: &[&LIMIT, &STATUS, &AFTER],
+        success: Some(Success { status: 200, about: "A page of animals.", schema: "Pets", headers: &[LINK] }),
+        codes: &[Code::InvalidParameter, Code::DuplicateParameter],
+        ..Operation::new(PETS, "listPets", "List all animals", Handler::Get(list))
     },
     Operation {
+        about: "Adds a new animal. When the 201 comes, the animal is flushed to the disk.",
+        headers: &["Content-Type", "Content-Encoding"],
+        body: Some("NewPet"),
+        success: Some(Success {
+            status: 201,
+            about: "The animal was added.",
+            schema: "Pet",
+            headers: &[LOCATION],
+        }),
+        codes: &[
+            Code::InvalidJson,
+            Code::MissingMember,
+            Code::InvalidMember,
+            Code::DuplicateMember,
+            Code::UnsupportedMediaType,
+            Code::UnsupportedContentEncoding,
+        ],
+        ..Operation::new(PETS, "createPet", "Add an animal", Handler::Post(create))
+    },
+    Operation {
+        about: "One animal by its identifier.",
+        parameters: &[&PET_ID],
+        success: Some(Success { status: 200, about: "The animal.", schema: "Pet", headers: &[] }),
+        codes: &[Code::NotFound],
         deprecation: Some(Deprecation {
             // 21 November 2026, midnight UTC.
             since: 1_795_219_200,
             sunset: jiff::civil::date(2030, 12, 5),
             successor: PETS,
         }),
-        ..Operation::new("/v1/pets/{petId}", "getPet", Handler::Get(get))
+        ..Operation::new("/v1/pets/{petId}", "getPet", "Get an animal", Handler::Get(get))
     },
 ];
 
-const STATUS: QueryParameter<Enumeration<PetStatus>> =
-    QueryParameter { name: "status", schema: PetStatus::SCHEMA };
-const PET_ID: PathParameter<Integer> = PathParameter { name: "petId", schema: Integer::INT64 };
+static STATUS: QueryParameter<Enumeration<PetStatus>> =
+    QueryParameter { name: "status", about: "Only animals of this availability.", schema: PetStatus::SCHEMA };
+static PET_ID: PathParameter<Integer> =
+    PathParameter { name: "petId", about: "Identifier of the animal.", schema: Integer::INT64 };
+const LOCATION: HeaderField =
+    HeaderField { name: "Location", about: "The address of the animal.", example: "/v1/pets/7" };
 
 /// `GET /v1/pets`: a page of animals in ascending order of their ids.
 ///

@@ -14,6 +14,8 @@ pub enum Command {
     Help,
     Version,
     Serve(Box<Config>),
+    /// Print the interface description.
+    OpenApi(Box<Config>),
     /// Work on the keys of this database.
     Key(PathBuf, KeyAction),
 }
@@ -50,6 +52,7 @@ petstore: a pet store inventory service over HTTP, on an embedded SQLite databas
   petstore key rotate NAME --overlap DURATION
                                             make its successor; both are valid meanwhile
   petstore key revoke NAME                  refuse it from now on
+  petstore openapi                          print the interface description (OpenAPI 3.1)
   petstore --help | --version
 
 Keys are changed in the database; a running server obeys at once.
@@ -102,9 +105,14 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
             Arg::Value(word) => words.push(word.string().map_err(say)?),
         }
     }
+    let is_description = words == ["openapi"];
+    if is_description {
+        words.clear();
+    }
     let action = action(&words, expires.as_deref(), overlap.as_deref(), read_only)?;
     let config = config(&settings, variable)?;
     Ok(match action {
+        None if is_description => Command::OpenApi(Box::new(config)),
         None => Command::Serve(Box::new(config)),
         Some(action) => Command::Key(config.database, action),
     })
@@ -222,6 +230,15 @@ mod tests {
         assert_eq!(config.trusted_proxies.len(), 2);
         let config = served(&[], &[("PETSTORE_TRUSTED_PROXY", "10.0.0.1,10.1.0.0/16,::1")]);
         assert_eq!(config.trusted_proxies.len(), 3);
+    }
+
+    #[test]
+    fn description_has_the_addresses_of_the_settings() {
+        match parsed(&["openapi", "--base-url", "https://h/v1"], &[]) {
+            Ok(Command::OpenApi(config)) => assert_eq!(config.base_url.as_deref(), Some("https://h/v1")),
+            other => panic!("{other:?}"),
+        }
+        assert!(parsed(&["openapi", "twice"], &[]).unwrap_err().contains("openapi"));
     }
 
     #[test]

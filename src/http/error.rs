@@ -10,6 +10,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::http::Response;
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
@@ -26,7 +27,6 @@ macro_rules! codes {
 
         impl Code {
             /// Every code, in the order of the table.
-            #[cfg(test)]
             pub const ALL: &[Code] = &[$(Code::$name),*];
 
             /// The HTTP status.
@@ -40,7 +40,7 @@ macro_rules! codes {
             }
 
             /// The `message` member where the case has no better one.
-            fn usual_message(self) -> Cow<'static, str> {
+            pub fn usual_message(self) -> Cow<'static, str> {
                 match self { $(Code::$name => $message.into(),)* }
             }
         }
@@ -73,6 +73,54 @@ codes! {
     OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could answer; whether the request was carried out is unknown. Look before you try again.";
     StorageUnavailable = 503 "storage_unavailable" "The database cannot be used at the moment; nothing was changed. Try again in a moment.";
     HttpVersion = 505 "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0.";
+}
+
+impl Code {
+    /// Why the service may refuse or fail any request to an operation, whatever it does.
+    pub fn general(writes: bool) -> impl Iterator<Item = Self> {
+        let any = [
+            Code::BadRequest,
+            Code::Unauthorized,
+            Code::RequestTimeout,
+            Code::ContentTooLarge,
+            Code::UriTooLong,
+            Code::ExpectationFailed,
+            Code::HeadersTooLarge,
+            Code::Internal,
+            Code::TransferCoding,
+            Code::Overloaded,
+            Code::StorageUnavailable,
+            Code::HttpVersion,
+        ];
+        let writing = [Code::InsufficientScope, Code::OutcomeUnknown];
+        any.into_iter().chain(writing.into_iter().filter(move |_| writes))
+    }
+
+    /// The Error body with the usual message.
+    pub fn example(self) -> serde_json::Value {
+        json!({ "code": self.as_str(), "message": self.usual_message(), "status": self.status() })
+    }
+}
+
+/// The JSON Schema of the Error body.
+pub fn error_schema() -> serde_json::Value {
+    let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    json!({
+        "type": "object",
+        "description": "Why a request failed.",
+        "required": ["code", "message", "status"],
+        "properties": {
+            "code": { "type": "string", "enum": codes, "description": "The stable, machine-readable cause." },
+            "message": { "type": "string", "description": "What is wrong and what is expected, for people." },
+            "status": {
+                "type": "integer",
+                "minimum": 400,
+                "maximum": 599,
+                "description": "The HTTP status, repeated.",
+            },
+        },
+        "examples": [Code::NotFound.example()],
+    })
 }
 
 /// A failure on its way to the client.

@@ -1,6 +1,7 @@
 //! The vocabulary that all rooms share: requests, responses, failures, targets, queries and limits, as
 //! plain data. Knows nothing of sockets, SQL or pets.
 
+mod asset;
 mod error;
 pub mod limits;
 pub mod query;
@@ -8,7 +9,8 @@ mod request;
 pub mod response;
 mod target;
 
-pub use error::{ApiError, Code};
+pub use asset::{ASSET_HEADERS, Asset};
+pub use error::{ApiError, Code, error_schema};
 pub use request::Request;
 pub use response::{PASS_ON, Response, TICKET};
 pub use target::Target;

@@ -101,7 +101,7 @@ impl Response {
         if !(200..=599).contains(&self.status) {
             return Err(Unprintable("its status is not final"));
         }
-        if self.status == 204 && !self.body.is_empty() {
+        if has_no_body(self.status) && !self.body.is_empty() {
             return Err(Unprintable("it has a body that its status does not allow"));
         }
         if self.headers.len() > MAX_RESPONSE_FIELDS {
@@ -127,10 +127,15 @@ pub fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Whether a response has neither a body nor a Content-Length (RFC 9110, section 8.6; that of a 304 would be
+/// that of the 200).
+fn has_no_body(status: u16) -> bool {
+    status == 204 || status == 304
+}
+
 /// Writes what frames the body, and the empty line before it.
 pub fn write_end_of_head(out: &mut Vec<u8>, status: u16, body_length: usize) {
-    // RFC 9110, section 8.6: no Content-Length in a 204.
-    if status != 204 {
+    if !has_no_body(status) {
         out.extend_from_slice(b"Content-Length: ");
         write_decimal(out, body_length);
         out.extend_from_slice(b"\r\n");
@@ -153,11 +158,12 @@ pub fn write_decimal(out: &mut Vec<u8>, number: usize) {
 }
 
 /// The reason phrase of a status (RFC 9110, section 15).
-fn reason(status: u16) -> &'static str {
+pub fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
         201 => "Created",
         204 => "No Content",
+        304 => "Not Modified",
         400 => "Bad Request",
         401 => "Unauthorized",
         403 => "Forbidden",

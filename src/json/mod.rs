@@ -6,5 +6,5 @@ mod number;
 mod object;
 mod schema;
 
-pub use object::{Invalid, Object, Optional, Required, Value};
-pub use schema::{Enumeration, Integer, Schema, Text, Word};
+pub use object::{Invalid, Object, Optional, Required, Value, describe};
+pub use schema::{Enumeration, Integer, Schema, Text, Word, reference};

@@ -12,6 +12,8 @@ use super::Schema;
 #[derive(Clone, Copy, Debug)]
 pub struct Required<S> {
     pub name: &'static str,
+    /// What it means, for the interface description.
+    pub about: &'static str,
     pub schema: S,
 }
 
@@ -19,7 +21,61 @@ pub struct Required<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct Optional<S> {
     pub name: &'static str,
+    /// What it means, for the interface description.
+    pub about: &'static str,
     pub schema: S,
+}
+
+/// A member as the interface description has it.
+pub trait Member {
+    fn name(&self) -> &'static str;
+    fn is_required(&self) -> bool;
+    /// Its JSON Schema, with what it means.
+    fn describe(&self) -> serde_json::Value;
+}
+
+impl<S: Schema> Member for Required<S> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn is_required(&self) -> bool {
+        true
+    }
+    fn describe(&self) -> serde_json::Value {
+        with_description(self.schema.describe(), self.about)
+    }
+}
+
+impl<S: Schema> Member for Optional<S> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn is_required(&self) -> bool {
+        false
+    }
+    fn describe(&self) -> serde_json::Value {
+        with_description(self.schema.describe(), self.about)
+    }
+}
+
+/// Adds what a value means; beside a reference this is allowed since OpenAPI 3.1.
+fn with_description(mut schema: serde_json::Value, about: &str) -> serde_json::Value {
+    schema["description"] = about.into();
+    schema
+}
+
+/// The JSON Schema of an object with these members.
+pub fn describe(about: &str, members: &[&dyn Member], example: serde_json::Value) -> serde_json::Value {
+    let required: Vec<&str> = members.iter().filter(|m| m.is_required()).map(|m| m.name()).collect();
+    let properties: serde_json::Map<_, _> =
+        members.iter().map(|member| (member.name().to_owned(), member.describe())).collect();
+    serde_json::json!({
+        "type": "object",
+        "description": about,
+        "required": required,
+        "properties": properties,
+        "examples": [example],
+    })
 }
 
 /// Why a body is not what is expected; each message names the member and says what is.
@@ -200,11 +256,19 @@ mod tests {
     use super::*;
     use crate::json::{Integer, Text};
 
-    const NAME: Required<Text> = Required { name: "name", schema: Text };
-    const COUNT: Optional<Integer> = Optional { name: "count", schema: Integer::INT64 };
+    const NAME: Required<Text> = Required { name: "name", about: "", schema: Text };
+    const COUNT: Optional<Integer> = Optional { name: "count", about: "How many.", schema: Integer::INT64 };
 
     fn parse(body: &str) -> Result<Object<'_>, Invalid> {
         Object::parse(body.as_bytes(), "with 'name'")
+    }
+
+    #[test]
+    fn object_is_described_by_its_members() {
+        let schema = describe("Things.", &[&NAME, &COUNT], serde_json::json!({"name": "x"}));
+        assert_eq!(schema["required"], serde_json::json!(["name"]));
+        assert_eq!(schema["properties"]["count"]["description"], "How many.");
+        assert_eq!(schema["properties"]["name"]["type"], "string");
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! What a value may be: one place that reads it from a body or from a query, and says in a message what is
-//! expected.
+//! What a value may be: one place that reads it from a body or from a query, says in a message what is
+//! expected, and describes it as JSON Schema (2020-12) does.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
+
+use serde_json::json;
 
 use super::Value;
 use super::number::{NoInt64, int64_of_json, int64_of_text};
@@ -23,6 +25,9 @@ pub trait Schema {
 
     /// Reads the text of a query or of a path; `None` where it is something else.
     fn of_text(&self, text: &str) -> Option<Self::Value<'static>>;
+
+    /// The JSON Schema. One that has a name is referred to as a component of the interface description.
+    fn describe(&self) -> serde_json::Value;
 }
 
 /// A whole number between two bounds, both allowed.
@@ -67,6 +72,10 @@ impl Schema for Integer {
         let is_plain = self.minimum < 0 || !text.starts_with('-');
         int64_of_text(text).filter(|number| is_plain && self.allows(*number))
     }
+
+    fn describe(&self) -> serde_json::Value {
+        json!({ "type": "integer", "format": "int64", "minimum": self.minimum, "maximum": self.maximum })
+    }
 }
 
 /// Any string.
@@ -87,10 +96,17 @@ impl Schema for Text {
     fn of_text(&self, text: &str) -> Option<Cow<'static, str>> {
         Some(text.to_owned().into())
     }
+
+    fn describe(&self) -> serde_json::Value {
+        json!({ "type": "string" })
+    }
 }
 
 /// A value that is one of a few words.
 pub trait Word: Copy + 'static {
+    /// What the values are together, as a component of the interface description.
+    const NAME: &'static str;
+
     /// All of them.
     const ALL: &'static [Self];
 
@@ -111,6 +127,19 @@ impl<W> Enumeration<W> {
     pub const fn new() -> Self {
         Self(PhantomData)
     }
+}
+
+impl<W: Word> Enumeration<W> {
+    /// The component that [`Schema::describe`] refers to: its name and its JSON Schema.
+    pub fn component(self, description: &str) -> (&'static str, serde_json::Value) {
+        let words: Vec<&str> = W::ALL.iter().map(|word| word.as_str()).collect();
+        (W::NAME, json!({ "type": "string", "enum": words, "description": description }))
+    }
+}
+
+/// Refers to a component of the interface description.
+pub fn reference(name: &str) -> serde_json::Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
 impl<W: Word> Schema for Enumeration<W> {
@@ -135,6 +164,10 @@ impl<W: Word> Schema for Enumeration<W> {
     fn of_text(&self, text: &str) -> Option<W> {
         W::of_str(text)
     }
+
+    fn describe(&self) -> serde_json::Value {
+        reference(W::NAME)
+    }
 }
 
 #[cfg(test)]
@@ -145,6 +178,7 @@ mod tests {
     struct Digit(&'static str);
 
     impl Word for Digit {
+        const NAME: &'static str = "Digit";
         const ALL: &'static [Self] = &[Digit("one"), Digit("two"), Digit("three")];
         fn as_str(self) -> &'static str {
             self.0
@@ -163,6 +197,18 @@ mod tests {
         assert_eq!(Integer::INT64.of_text("-0"), Some(0));
         assert_eq!(FEW.expected(), "an integer from 1 to 100");
         assert_eq!(Integer::INT64.expected(), "an integer of 64 bits (int64)");
+    }
+
+    #[test]
+    fn schemas_describe_what_they_read() {
+        assert_eq!(
+            FEW.describe(),
+            json!({"type": "integer", "format": "int64", "minimum": 1, "maximum": 100})
+        );
+        let digits = Enumeration::<Digit>::new();
+        assert_eq!(digits.describe(), json!({"$ref": "#/components/schemas/Digit"}));
+        let (name, schema) = digits.component("x");
+        assert_eq!((name, &schema["enum"]), ("Digit", &json!(["one", "two", "three"])));
     }
 
     #[test]

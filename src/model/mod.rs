@@ -2,4 +2,4 @@
 
 mod pet;
 
-pub use pet::{NewPet, Pet, PetStatus};
+pub use pet::{NewPet, Pet, PetStatus, components};

@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
+use serde_json::json;
 
-use crate::json::{Enumeration, Integer, Invalid, Object, Optional, Required, Text, Word};
+use crate::json::{
+    Enumeration, Integer, Invalid, Object, Optional, Required, Text, Word, describe, reference,
+};
 
 /// Whether an animal can be had: `available`, `pending` or `sold`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +26,7 @@ impl PetStatus {
 }
 
 impl Word for PetStatus {
+    const NAME: &'static str = "PetStatus";
     const ALL: &'static [Self] = &[PetStatus::Available, PetStatus::Pending, PetStatus::Sold];
 
     fn as_str(self) -> &'static str {
@@ -75,11 +79,40 @@ pub struct NewPet<'a> {
     pub status: Option<PetStatus>,
 }
 
-impl<'a> NewPet<'a> {
-    const NAME: Required<Text> = Required { name: "name", schema: Text };
-    const CATEGORY_ID: Required<Integer> = Required { name: "categoryId", schema: Integer::INT64 };
-    const STATUS: Optional<Enumeration<PetStatus>> = Optional { name: "status", schema: PetStatus::SCHEMA };
+const NAME: Required<Text> =
+    Required { name: "name", about: "The animal's name; may be empty.", schema: Text };
+const CATEGORY_ID: Required<Integer> = Required {
+    name: "categoryId",
+    about: "Identifier of the category the animal belongs to.",
+    schema: Integer::INT64,
+};
+const STATUS: Optional<Enumeration<PetStatus>> = Optional {
+    name: "status",
+    about: "Availability of the animal; absent where none was given.",
+    schema: PetStatus::SCHEMA,
+};
+const ID: Required<Integer> = Required {
+    name: "id",
+    about: "Unique identifier, assigned by the service on creation. Ids ascend and are never used again.",
+    schema: Integer::INT64,
+};
 
+/// The schemas of the interface description: their names and their JSON Schemas.
+pub fn components() -> [(&'static str, serde_json::Value); 4] {
+    let new = json!({ "name": "Rex", "categoryId": 3, "status": "available" });
+    let pet = json!({ "id": 7, "name": "Rex", "categoryId": 3, "status": "available" });
+    [
+        PetStatus::SCHEMA.component("Availability of an animal."),
+        ("NewPet", describe("An animal to be added.", &[&NAME, &CATEGORY_ID, &STATUS], new)),
+        ("Pet", describe("An animal of the inventory.", &[&ID, &NAME, &CATEGORY_ID, &STATUS], pet)),
+        (
+            "Pets",
+            json!({ "type": "array", "description": "Animals in ascending order of their ids.", "items": reference("Pet") }),
+        ),
+    ]
+}
+
+impl<'a> NewPet<'a> {
     /// Reads the body of a creation.
     ///
     /// # Errors
@@ -87,9 +120,9 @@ impl<'a> NewPet<'a> {
     pub fn from_json(body: &'a [u8]) -> Result<Self, Invalid> {
         let object = Object::parse(body, "with 'name' and 'categoryId'")?;
         Ok(Self {
-            name: object.required(&Self::NAME)?,
-            category_id: object.required(&Self::CATEGORY_ID)?,
-            status: object.optional(&Self::STATUS)?,
+            name: object.required(&NAME)?,
+            category_id: object.required(&CATEGORY_ID)?,
+            status: object.optional(&STATUS)?,
         })
     }
 }

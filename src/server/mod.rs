@@ -4,11 +4,13 @@ mod descriptors;
 mod socket_folder;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening, TrustedProxies};
 use crate::keys::{KeyRing, secret};
 use crate::service::{self, Authenticator, ReadService, WriteService};
+use crate::site;
 use crate::store::{Reader, Writer};
 use crate::worker::Worker;
 use crate::{Config, Error};
@@ -52,10 +54,15 @@ impl Server {
             move || stopper.fail(format!("the {name} has died"))
         };
         let authenticator = Authenticator::new(config.api_key.as_deref());
+        let description = Arc::new(site::document::asset(&config.servers()));
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for i in 0..config.workers.max(1) {
             let (name, path) = (format!("reader-{i}"), folder.socket(&format!("read-{i}")));
-            let service = ReadService::new(Reader::open(&config.database)?, authenticator.clone());
+            let service = ReadService::new(
+                Reader::open(&config.database)?,
+                authenticator.clone(),
+                Arc::clone(&description),
+            );
             let died = died(&name);
             workers.push(Worker::start(&path, name, service, died)?);
             lanes.push(LaneAddress { path, kind: Kind::Read, window: READ_WINDOW });

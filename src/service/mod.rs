@@ -123,7 +123,10 @@ mod tests {
 
     #[test]
     fn gate_passes_on_what_the_operations_declare_and_the_key() {
-        assert_eq!(header_fields(), ["Authorization", "Content-Encoding", "Content-Type"]);
+        assert_eq!(
+            header_fields(),
+            ["Accept-Encoding", "Authorization", "Content-Encoding", "Content-Type", "If-None-Match"]
+        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The service of a worker that reads: a batch shares a snapshot.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{Handler, Reading};
-use crate::http::{Request, Response};
+use crate::http::{Asset, Request, Response};
 use crate::service::{Authenticator, Pipeline, wrong_lane};
 use crate::store::Reader;
 use crate::worker::Service;
@@ -18,8 +19,8 @@ pub struct ReadService {
 }
 
 impl ReadService {
-    pub fn new(store: Reader, authenticator: Authenticator) -> Self {
-        Self { reading: Reading::new(store), pipeline: Pipeline::new(authenticator) }
+    pub fn new(store: Reader, authenticator: Authenticator, description: Arc<Asset>) -> Self {
+        Self { reading: Reading::new(store, description), pipeline: Pipeline::new(authenticator) }
     }
 
     fn respond(&mut self, request: &Request) -> Response {

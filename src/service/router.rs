@@ -4,7 +4,7 @@
 use crate::api::{Operation, TABLES};
 use crate::http::{ApiError, Code, Response, Target};
 
-/// The methods that RFC 9110 (section 9), RFC 5789 (PATCH) and `OpenAPI` 3.2 (QUERY) know; any other is 501.
+/// The methods that RFC 9110 (section 9), RFC 5789 (PATCH) and OpenAPI 3.2 (QUERY) know; any other is 501.
 const KNOWN_METHODS: [&str; 10] =
     ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"];
 
@@ -132,11 +132,11 @@ mod tests {
     }
 
     fn get(path: &'static str, id: &'static str) -> Operation {
-        Operation::new(path, id, Handler::Get(|_, _| Ok(Response::new(204, b""))))
+        Operation::new(path, id, "", Handler::Get(|_, _| Ok(Response::new(204, b""))))
     }
 
     fn post(path: &'static str, id: &'static str) -> Operation {
-        Operation::new(path, id, Handler::Post(|_, _| Ok(Box::new(|_| Response::new(204, b"")))))
+        Operation::new(path, id, "", Handler::Post(|_, _| Ok(Box::new(|_| Response::new(204, b"")))))
     }
 
     #[test]

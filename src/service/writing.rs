@@ -127,10 +127,11 @@ mod tests {
     use crate::store::{PetQuery, Reader};
 
     const ROWS: &[Operation] = &[
-        Operation::new("/good", "good", Handler::Post(|writing, call| insert(writing, call.body()))),
+        Operation::new("/good", "good", "", Handler::Post(|writing, call| insert(writing, call.body()))),
         Operation::new(
             "/panic",
             "panic",
+            "",
             Handler::Post(|writing, call| {
                 let _staged = insert(writing, call.body())?;
                 panic!("after the insert")
@@ -139,21 +140,23 @@ mod tests {
         Operation::new(
             "/refused",
             "refused",
+            "",
             Handler::Post(|writing, call| {
                 let _staged = insert(writing, call.body())?;
                 Err(ApiError::new(Code::InvalidMember))
             }),
         ),
-        Operation::new("/early", "early", Handler::Post(|_, _| Err(ApiError::new(Code::InvalidMember)))),
+        Operation::new("/early", "early", "", Handler::Post(|_, _| Err(ApiError::new(Code::InvalidMember)))),
         Operation::new(
             "/ready",
             "ready",
+            "",
             Handler::Check {
                 read: |_| Ok(()),
                 write: |writing| Ok(writing.store.probe().map(|()| Response::new(204, b""))?),
             },
         ),
-        Operation::new("/read", "read", Handler::Get(|_, _| Ok(Response::new(204, b"")))),
+        Operation::new("/read", "read", "", Handler::Get(|_, _| Ok(Response::new(204, b"")))),
     ];
 
     fn insert<'r>(writing: &mut Writing, body: &[u8]) -> Result<Staged<'r>, ApiError> {

@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod client;
+mod described;
 mod harness;
 mod wait;
 
 mod authentication;
 mod deadlines;
+mod description;
 mod durability;
 mod framing;
 mod get_pet;

@@ -1,0 +1,318 @@
+//! The interface description (OpenAPI 3.1), made of the tables of operations and of the schemas that the
+//! service reads with, so that it cannot say anything else.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::api::{HeaderField, Operation, Success, TABLES};
+use crate::config::Servers;
+use crate::http::response::reason;
+use crate::http::{Asset, Code, error_schema};
+use crate::json::reference;
+use crate::model;
+
+/// The version of the interface (specification, section 9); its first number is in the path.
+const VERSION: &str = "1.0.0";
+/// Below this path lies the interface that is described.
+const BASE: &str = "/v1";
+/// The tag of all operations (specification, section 1).
+const TAG: &str = "animals";
+
+const REQUEST_ID: HeaderField = HeaderField {
+    name: "X-Request-Id",
+    about: "Identifies the request in the log: the client's own, or one made by the service.",
+    example: "5bd1e3f2-0000002a",
+};
+const WWW_AUTHENTICATE: HeaderField = HeaderField {
+    name: "WWW-Authenticate",
+    about: "The scheme, and what is wrong with the key (RFC 6750, section 3).",
+    example: "Bearer realm=\"petstore\"",
+};
+const RETRY_AFTER: HeaderField = HeaderField {
+    name: "Retry-After",
+    about: "After how many seconds to try again (RFC 9110, section 10.2.3).",
+    example: "1",
+};
+const ACCEPT: HeaderField =
+    HeaderField { name: "Accept", about: "The media type that is taken.", example: "application/json" };
+const ACCEPT_ENCODING: HeaderField =
+    HeaderField { name: "Accept-Encoding", about: "The content coding that is taken.", example: "identity" };
+
+/// The document as it is served.
+pub fn asset(servers: &Servers) -> Asset {
+    Asset::new("application/json", print(servers).into_bytes())
+}
+
+/// The document as text, for people too.
+pub fn print(servers: &Servers) -> String {
+    // Printing what is made of strings and numbers cannot fail.
+    let text = serde_json::to_string_pretty(&document(servers)).unwrap_or_default();
+    text + "\n"
+}
+
+/// The whole document.
+fn document(servers: &Servers) -> Value {
+    let operations = TABLES.iter().copied().flatten();
+    let mut paths = Map::new();
+    for operation in operations {
+        // What lies outside is for those who run the service.
+        let Some(path) = operation.path.strip_prefix(BASE) else { continue };
+        let item = paths.entry(path).or_insert_with(|| json!({}));
+        item[operation.method().to_lowercase()] = describe(operation);
+    }
+    let responses = share_responses(&mut paths);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Pet store inventory",
+            "version": VERSION,
+            "summary": "List animals, add an animal, and fetch a single one.",
+            "description": "Every operation asks for an API key as a bearer token. Every failure has the Error \
+                body, with a stable `code`. Clients ignore members and header fields that they do not know.",
+            "license": { "name": "MIT", "identifier": "MIT" },
+        },
+        "servers": describe_servers(servers),
+        "tags": [{ "name": TAG, "description": "The animals of the inventory." }],
+        "security": [{ "apiKey": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "apiKey": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An API key, sent as `Authorization: Bearer <API_KEY>`.",
+                },
+            },
+            "schemas": schemas(),
+            "responses": responses,
+        },
+    })
+}
+
+fn describe_servers(servers: &Servers) -> Value {
+    let named = [("Production", &servers.production), ("Staging", &servers.staging)];
+    let listed: Vec<Value> = named
+        .into_iter()
+        .filter_map(|(name, url)| url.as_ref().map(|url| json!({ "url": url, "description": name })))
+        .collect();
+    // Relative to where the document was found (OpenAPI 3.1, section 4.8.5).
+    if listed.is_empty() { json!([{ "url": BASE, "description": "This service" }]) } else { listed.into() }
+}
+
+fn schemas() -> Map<String, Value> {
+    let components = model::components().into_iter().chain([("Error", error_schema())]);
+    components.map(|(name, schema)| (name.to_owned(), schema)).collect()
+}
+
+fn describe(operation: &Operation) -> Value {
+    let mut described = json!({
+        "operationId": operation.id,
+        "tags": [TAG],
+        "summary": operation.summary,
+        "description": operation.about,
+        "security": [{ "apiKey": [] }],
+        "responses": responses(operation),
+    });
+    if !operation.parameters.is_empty() {
+        described["parameters"] = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
+    }
+    if let Some(schema) = operation.body {
+        let content = json!({ "application/json": { "schema": reference(schema) } });
+        described["requestBody"] = json!({ "required": true, "content": content });
+    }
+    if let Some(mark) = operation.stability {
+        described["x-stability"] = mark.as_str().into();
+        // Nothing is there yet that could be tried.
+        described["x-hideTryItPanel"] = operation.success.is_none().into();
+    }
+    if let Some(deprecation) = &operation.deprecation {
+        let successor = deprecation.successor.strip_prefix(BASE).unwrap_or(deprecation.successor);
+        described["deprecated"] = true.into();
+        described["x-sunset"] = deprecation.sunset.to_string().into();
+        described["description"] = format!(
+            "{} Deprecated: to be removed on {}. Call `GET {successor}` instead, with the `status` filter.",
+            operation.about, deprecation.sunset
+        )
+        .into();
+    }
+    described
+}
+
+/// Takes the responses that several operations have in common out of them, and refers to them by the names of
+/// their statuses.
+fn share_responses(paths: &mut Map<String, Value>) -> Map<String, Value> {
+    let mut uses: Vec<(Value, usize)> = Vec::new();
+    for_each_response(paths, |_, response| match uses.iter_mut().find(|(known, _)| known == response) {
+        Some((_, count)) => *count += 1,
+        None => uses.push((response.clone(), 1)),
+    });
+    let mut shared: Map<String, Value> = Map::new();
+    for_each_response(paths, |status, response| {
+        if !uses.iter().any(|(known, count)| known == response && *count > 1) {
+            return;
+        }
+        let phrase = status.parse().map_or("", reason).replace(' ', "");
+        let names = (1..).map(|i| if i == 1 { phrase.clone() } else { format!("{phrase}{i}") });
+        // The first name that is free or says the same.
+        for name in names {
+            if shared.get(&name).is_none_or(|known| known == response) {
+                let reference = json!({ "$ref": format!("#/components/responses/{name}") });
+                shared.insert(name, std::mem::replace(response, reference));
+                return;
+            }
+        }
+    });
+    shared
+}
+
+/// Hands out every response with its status.
+fn for_each_response(paths: &mut Map<String, Value>, mut visit: impl FnMut(&str, &mut Value)) {
+    let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(|item| item.values_mut());
+    for responses in operations.filter_map(|operation| operation["responses"].as_object_mut()) {
+        responses.iter_mut().for_each(|(status, response)| visit(status, response));
+    }
+}
+
+/// Every status that the service answers the operation with.
+fn responses(operation: &Operation) -> Map<String, Value> {
+    let announced = operation.deprecation.iter().flat_map(|deprecation| deprecation.fields());
+    let announced: Vec<(HeaderField, String)> = announced.collect();
+    let success = operation.success.iter().map(|success| {
+        let fields = success.headers.iter().map(|field| (*field, field.example.to_owned()));
+        (success.status.to_string(), describe_success(success, headers(fields.chain(announced.clone()))))
+    });
+    let mut causes: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in Code::general(operation.writes()).chain(operation.codes.iter().copied()) {
+        causes.entry(code.status()).or_default().push(code);
+    }
+    let failures = causes.into_iter().map(|(status, codes)| {
+        let own: &[HeaderField] = match status {
+            401 | 403 => &[WWW_AUTHENTICATE],
+            415 => &[ACCEPT, ACCEPT_ENCODING],
+            503 => &[RETRY_AFTER],
+            _ => &[],
+        };
+        // What is refused before the operation is known cannot announce its end.
+        let is_past_authentication =
+            [500, 501, 503].contains(&status) || codes.iter().any(|code| operation.codes.contains(code));
+        let announced = announced.iter().filter(|_| is_past_authentication).cloned();
+        let fields = own.iter().map(|field| (*field, field.example.to_owned()));
+        (status.to_string(), describe_failure(&codes, headers(fields.chain(announced))))
+    });
+    success.chain(failures).collect()
+}
+
+fn describe_success(success: &Success, headers: Value) -> Value {
+    json!({
+        "description": success.about,
+        "headers": headers,
+        "content": { "application/json": { "schema": reference(success.schema) } },
+    })
+}
+
+fn describe_failure(codes: &[Code], headers: Value) -> Value {
+    let about: Vec<String> =
+        codes.iter().map(|code| format!("`{}`: {}", code.as_str(), code.usual_message())).collect();
+    let example = |code: &Code| (code.as_str().to_owned(), json!({ "value": code.example() }));
+    let examples: Map<String, Value> = codes.iter().map(example).collect();
+    json!({
+        "description": about.join("\n\n"),
+        "headers": headers,
+        "content": { "application/json": { "schema": reference("Error"), "examples": examples } },
+    })
+}
+
+/// The header fields of a response, beside those that frame it.
+fn headers(own: impl Iterator<Item = (HeaderField, String)>) -> Value {
+    let general = [(REQUEST_ID, REQUEST_ID.example.to_owned())];
+    let describe = |(field, example): (HeaderField, String)| {
+        let schema = json!({ "type": "string", "examples": [example] });
+        (field.name.to_owned(), json!({ "description": field.about, "schema": schema }))
+    };
+    general.into_iter().chain(own).map(describe).collect::<Map<_, _>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(operation: &str) -> Value {
+        let document = document(&Servers::default());
+        let path = operation.split_once(' ').unwrap();
+        document["paths"][path.1][path.0].clone()
+    }
+
+    #[test]
+    fn specification_is_described() {
+        for (operation, id) in [
+            ("get /pets", "listPets"),
+            ("post /pets", "createPet"),
+            ("get /pets/{petId}", "getPet"),
+            ("get /store/orders", "listOrders"),
+        ] {
+            let described = of(operation);
+            assert_eq!(described["operationId"], id);
+            assert_eq!(described["tags"], json!(["animals"]));
+            assert_eq!(described["security"], json!([{ "apiKey": [] }]));
+        }
+        let document = document(&Servers::default());
+        assert_eq!(document["info"]["version"], "1.0.0");
+        assert_eq!(document["paths"].as_object().unwrap().len(), 3);
+        let schemas: Vec<_> =
+            document["components"]["schemas"].as_object().unwrap().keys().cloned().collect();
+        assert_eq!(schemas, ["Error", "NewPet", "Pet", "PetStatus", "Pets"]);
+    }
+
+    #[test]
+    fn marks_are_described() {
+        let deprecated = of("get /pets/{petId}");
+        assert_eq!(
+            (&deprecated["deprecated"], &deprecated["x-sunset"]),
+            (&json!(true), &json!("2030-12-05"))
+        );
+        assert!(deprecated["description"].as_str().unwrap().contains("2030-12-05"));
+        let sunset = &deprecated["responses"]["404"]["headers"]["Sunset"]["schema"]["examples"][0];
+        assert_eq!(sunset, "Thu, 05 Dec 2030 00:00:00 GMT");
+        assert_eq!(deprecated["responses"]["401"]["headers"]["Sunset"], Value::Null);
+        let orders = of("get /store/orders");
+        assert_eq!(
+            (&orders["x-stability"], &orders["x-hideTryItPanel"]),
+            (&json!("experimental"), &json!(true))
+        );
+        assert_eq!(of("get /pets")["deprecated"], Value::Null);
+    }
+
+    #[test]
+    fn bounds_are_described() {
+        let limit = &of("get /pets")["parameters"][0];
+        assert_eq!(limit["name"], "limit");
+        assert_eq!((&limit["schema"]["minimum"], &limit["schema"]["maximum"]), (&json!(1), &json!(100)));
+        assert_eq!(limit["schema"]["default"], 20);
+    }
+
+    #[test]
+    fn servers_are_those_of_the_settings_or_this_one() {
+        let urls = |production: Option<&str>, staging: Option<&str>| -> Vec<String> {
+            let owned = |url: Option<&str>| url.map(str::to_owned);
+            let servers = Servers { production: owned(production), staging: owned(staging) };
+            let listed = describe_servers(&servers);
+            listed.as_array().unwrap().iter().map(|s| format!("{} {}", s["description"], s["url"])).collect()
+        };
+        assert_eq!(urls(None, None), ["\"This service\" \"/v1\""]);
+        assert_eq!(
+            urls(Some("https://a/v1"), Some("https://b/v1")),
+            ["\"Production\" \"https://a/v1\"", "\"Staging\" \"https://b/v1\""]
+        );
+    }
+
+    #[test]
+    fn references_lead_somewhere() {
+        let document = document(&Servers::default());
+        let text = document.to_string();
+        for reference in text.split("\"$ref\":\"#").skip(1) {
+            let pointer = reference.split('"').next().unwrap();
+            assert!(document.pointer(pointer).is_some(), "{pointer}");
+        }
+    }
+}

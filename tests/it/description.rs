@@ -1,0 +1,159 @@
+//! The interface description: served to everybody, and true.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::client::{Connection, Reply};
+use crate::described;
+use crate::harness::{Folder, KEY, Server, run};
+
+/// A request for the description with further header fields.
+fn ask(server: &Server, fields: &str) -> Reply {
+    let mut connection = server.connect();
+    connection.send(format!("GET /openapi.json HTTP/1.1\r\nHost: h\r\n{fields}\r\n"));
+    connection.reply()
+}
+
+#[test]
+fn description_is_for_everybody_and_the_same_as_the_command_prints() {
+    let server = Server::start();
+    let reply = ask(&server, "");
+    assert_eq!(reply.expect(200).json(), *described::document());
+    assert_eq!(reply.header("Content-Type"), Some("application/json"));
+    assert_eq!(reply.header("Cache-Control"), Some("no-cache"));
+}
+
+#[test]
+fn description_is_sent_once_and_compressed_for_who_takes_it() {
+    let server = Server::start();
+    let plain = ask(&server, "");
+    let tag = plain.header("ETag").unwrap().to_owned();
+    let again = ask(&server, &format!("If-None-Match: {tag}\r\n"));
+    assert_eq!((again.expect(304).body.len(), again.header("ETag")), (0, Some(tag.as_str())));
+    let small = ask(&server, "Accept-Encoding: gzip, br\r\n");
+    assert_eq!(small.expect(200).header("Content-Encoding"), Some("gzip"));
+    assert!(small.body.len() < plain.body.len() / 4);
+    assert_ne!(small.header("ETag"), Some(tag.as_str()));
+}
+
+#[test]
+fn description_names_the_addresses_of_the_settings() {
+    let words = ["--base-url", "https://example.org/v1", "--staging-url", "https://example.net/v1"];
+    let server = Server::start_with(|command| command.args(words));
+    let servers = ask(&server, "").json()["servers"].clone();
+    assert_eq!(servers[0]["url"], "https://example.org/v1");
+    assert_eq!(servers[1]["description"], "Staging");
+}
+
+/// Every operation and status that is described, such as `getPet 404`.
+fn described_statuses() -> BTreeSet<String> {
+    let mut statuses = BTreeSet::new();
+    for item in described::document()["paths"].as_object().unwrap().values() {
+        for operation in item.as_object().unwrap().values() {
+            let id = operation["operationId"].as_str().unwrap();
+            statuses.extend(operation["responses"].as_object().unwrap().keys().map(|s| format!("{id} {s}")));
+        }
+    }
+    statuses
+}
+
+const OPERATIONS: &[(&str, &str, &str)] = &[
+    ("listPets", "GET", "/v1/pets"),
+    ("createPet", "POST", "/v1/pets"),
+    ("getPet", "GET", "/v1/pets/1"),
+    ("listOrders", "GET", "/v1/store/orders"),
+];
+const PET: &str = r#"{"name":"Rex","categoryId":3,"status":"available"}"#;
+
+/// Provokes the statuses of the operations, and remembers which came.
+struct Provocation {
+    came: BTreeSet<String>,
+}
+
+impl Provocation {
+    /// Sends a request to an operation, and reads the reply, which must be described.
+    fn ask(&mut self, connection: &mut Connection, id: &str, request: String) {
+        let (_, method, _) = OPERATIONS.iter().find(|(known, _, _)| *known == id).unwrap();
+        connection.try_send(&request);
+        let reply = connection.reply_to(method);
+        let target = request.split(' ').nth(1).unwrap();
+        described::check(method, target, &reply);
+        self.came.insert(format!("{id} {}", reply.status));
+    }
+
+    /// Asks every operation, each on a connection of its own: `change` makes the request.
+    fn ask_all(&mut self, server: &Server, change: impl Fn(&str, &str) -> String) {
+        for (id, method, path) in OPERATIONS {
+            self.ask(&mut server.connect(), id, change(method, path));
+        }
+    }
+}
+
+fn authorized(method: &str, path: &str, fields: &str) -> String {
+    let body = if method == "POST" { PET } else { "" };
+    let length = body.len();
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\n{fields}Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+#[test]
+fn every_status_that_is_described_is_answered() {
+    let mut all = Provocation { came: BTreeSet::new() };
+    let server = Server::start();
+    server.fill(["Rex"]);
+    all.ask_all(&server, |method, path| authorized(method, path, ""));
+    all.ask_all(&server, |method, path| format!("{method} {path} HTTP/1.1\r\n\r\n"));
+    all.ask_all(&server, |method, path| format!("{method} {path} HTTP/1.1\r\nHost: h\r\n\r\n"));
+    all.ask_all(&server, |method, path| authorized(method, &format!("{path}?{}", "x".repeat(9000)), ""));
+    all.ask_all(&server, |method, path| authorized(method, path, "Expect: tea\r\n"));
+    all.ask_all(&server, |method, path| authorized(method, path, &format!("X: {}\r\n", "x".repeat(17_000))));
+    all.ask_all(&server, |method, path| format!("{method} {path} HTTP/2.0\r\nHost: h\r\n\r\n"));
+    let framed = |framing: &str| {
+        let framing = framing.to_owned();
+        move |method: &str, path: &str| format!("{method} {path} HTTP/1.1\r\nHost: h\r\n{framing}\r\n\r\n")
+    };
+    all.ask_all(&server, framed("Content-Length: 70000"));
+    all.ask_all(&server, framed("Transfer-Encoding: gzip"));
+    all.ask(&mut server.connect(), "getPet", authorized("GET", "/v1/pets/999", ""));
+    all.ask(
+        &mut server.connect(),
+        "createPet",
+        authorized("POST", "/v1/pets", "Content-Type: text/plain\r\n"),
+    );
+    let reader = run(&["key", "add", "reader", "--read-only"], &server.folder.database());
+    let reader = String::from_utf8(reader.stdout).unwrap();
+    let denied = authorized("POST", "/v1/pets", "").replace(KEY, reader.trim());
+    all.ask(&mut server.connect(), "createPet", denied);
+
+    // The lock of another holds up who writes until there is a 503; all connections being taken, everybody.
+    let full = Server::start_with(|command| command.args(["--max-connections", "1"]));
+    let lock = rusqlite::Connection::open(full.folder.database()).unwrap();
+    let mut first = full.connect();
+    first.get("/v1/pets", KEY).expect(200);
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    first.send(authorized("POST", "/v1/pets", ""));
+    all.ask_all(&full, |method, path| authorized(method, path, ""));
+    lock.execute_batch("COMMIT").unwrap();
+
+    // A table that somebody dropped is a fault that only the log explains.
+    let other = rusqlite::Connection::open(server.folder.database()).unwrap();
+    other.execute_batch("DROP TABLE pets").unwrap();
+    all.ask_all(&server, |method, path| authorized(method, path, ""));
+
+    let folder = Folder::new();
+    let mut config = petstore::Config::default();
+    config.listen = ([127, 0, 0, 1], 0).into();
+    config.database = folder.database();
+    config.deadlines.head = Duration::from_millis(100);
+    let impatient = petstore::Server::start(config).unwrap();
+    for (id, method, path) in OPERATIONS {
+        let mut connection = Connection::open(impatient.address());
+        all.ask(&mut connection, id, format!("{method} {path} HTTP/1.1\r\nHost:"));
+    }
+
+    let mut described = described_statuses();
+    // It touches nothing that could fail.
+    described.remove("listOrders 500");
+    assert_eq!(described.difference(&all.came).collect::<Vec<_>>(), Vec::<&String>::new(), "never answered");
+}
