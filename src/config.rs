@@ -31,6 +31,8 @@ pub struct Config {
     /// Proxies whose `X-Forwarded-For` counts: the rightmost address in it that is not one of these is the
     /// client's, in limits and in the log. Loopback.
     pub trusted_proxies: Vec<IpNet>,
+    /// Origins whose scripts may read responses in a browser, such as `https://app.example`; `*`: all. None.
+    pub allow_origins: Vec<String>,
     /// One more API key beside those in the database.
     pub api_key: Option<String>,
     /// How long a client may take.
@@ -100,6 +102,7 @@ impl Default for Config {
             base_url: None,
             staging_url: None,
             trusted_proxies: loopback(),
+            allow_origins: Vec::new(),
             api_key: None,
             deadlines: Deadlines::default(),
         }
@@ -189,6 +192,18 @@ pub const SETTINGS: &[Setting] = &[
         is_list: true,
     },
     Setting {
+        flag: "allow-origin",
+        value: "ORIGIN",
+        help: "origin whose scripts may read responses in a browser, or *; may be given more than once",
+        set: |config, text| {
+            let origins: Option<Vec<String>> = text.split(',').map(|word| origin(word.trim())).collect();
+            config.allow_origins =
+                origins.ok_or("* or an origin such as https://app.example, without a path")?;
+            Ok(())
+        },
+        is_list: true,
+    },
+    Setting {
         flag: "base-url",
         value: "URL",
         help: "production address in the interface description, ending in /v1",
@@ -221,6 +236,14 @@ fn number(text: &str, most: usize) -> Option<usize> {
     text.parse().ok().filter(|number| (1..=most).contains(number))
 }
 
+/// A scheme, a host and a port where there is one, as browsers write them (RFC 6454, section 6.1).
+fn origin(text: &str) -> Option<String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_host_byte = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._:[]".contains(&b);
+    let is_origin = host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_host_byte));
+    (text == "*" || is_origin).then(|| text.to_owned())
+}
+
 fn url(text: &str) -> Result<String, &'static str> {
     let expected = "an http or https address whose path ends in /v1";
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or(expected)?;
@@ -247,6 +270,9 @@ mod tests {
         assert_eq!(set("workers", "64").unwrap().workers, 64);
         let trusted = set("trusted-proxy", "10.0.0.0/8, ::1").unwrap().trusted_proxies;
         assert_eq!(trusted, ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()]);
+        let origins =
+            set("allow-origin", "https://a.example:8443, http://[::1]:3000,*").unwrap().allow_origins;
+        assert_eq!(origins, ["https://a.example:8443", "http://[::1]:3000", "*"]);
         assert_eq!(set("base-url", "https://h:1/x/v1").unwrap().base_url.unwrap(), "https://h:1/x/v1");
     }
 
@@ -271,6 +297,12 @@ mod tests {
             ("trusted-proxy", "proxy.example"),
             ("trusted-proxy", "10.0.0.0/33"),
             ("trusted-proxy", "10.0.0.1,"),
+            ("allow-origin", ""),
+            ("allow-origin", "app.example"),
+            ("allow-origin", "https://app.example/"),
+            ("allow-origin", "https://App.example"),
+            ("allow-origin", "https://"),
+            ("allow-origin", "null"),
         ] {
             assert!(set(flag, text).is_err(), "{flag} {text}");
         }

@@ -41,6 +41,7 @@ pub use listener::Listening;
 pub use stopper::Stopper;
 pub use trusted_proxies::TrustedProxies;
 pub use wire::head::Kind;
+pub use wire::origins::Origins;
 
 /// Events handled before everybody else has their turn.
 const EVENTS: usize = 256;
@@ -69,6 +70,8 @@ pub struct GateConfig {
     pub passed_on: Vec<&'static str>,
     /// Whose word on a client's address counts.
     pub trusted_proxies: TrustedProxies,
+    /// Whose scripts may read responses in a browser.
+    pub origins: Origins,
 }
 
 /// The requests of one kind that wait for a lane.
@@ -152,12 +155,13 @@ impl Gate {
             shared: Shared {
                 now,
                 deadlines: config.deadlines,
+                general: GeneralFields::new(config.origins.tell_apart()),
                 intake: Intake {
                     ids: RequestIds::default(),
                     passed_on: config.passed_on,
                     trusted: config.trusted_proxies,
+                    origins: config.origins,
                 },
-                general: GeneralFields::new(),
                 draining: false,
             },
             holders: Holders::new(BUDGET),

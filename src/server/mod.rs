@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening, TrustedProxies};
+use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening, Origins, TrustedProxies};
 use crate::keys::{KeyRing, secret};
 use crate::service::{self, Authenticator, ReadService, WriteService};
 use crate::site;
@@ -80,6 +80,7 @@ impl Server {
             lanes,
             passed_on: service::header_fields(),
             trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
+            origins: Origins::new(config.allow_origins.clone()),
         };
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
         let run = move || {

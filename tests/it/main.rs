@@ -17,6 +17,7 @@ mod list_pets;
 mod log;
 mod methods;
 mod new_pet;
+mod origins;
 mod overload;
 mod shutdown;
 mod startup;

@@ -13,7 +13,7 @@ fn bench() -> Bench {
         now: Instant::now(),
         deadlines: Deadlines::default(),
         intake: Intake::default(),
-        general: GeneralFields::new(),
+        general: GeneralFields::new(false),
         draining: false,
     };
     let client = Client::new(([127, 0, 0, 1], 9).into(), &shared);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::Deadlines;
-use crate::gate::{Gate, GateConfig, Listening, Stopper, TrustedProxies};
+use crate::gate::{Gate, GateConfig, Listening, Origins, Stopper, TrustedProxies};
 use crate::http::{Request, Response};
 use crate::store::tests::Folder;
 use crate::worker::{Service, Worker};
@@ -35,6 +35,7 @@ fn config(lanes: Vec<LaneAddress>) -> GateConfig {
         lanes,
         passed_on: Vec::new(),
         trusted_proxies: TrustedProxies::default(),
+        origins: Origins::default(),
     }
 }
 

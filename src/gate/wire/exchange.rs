@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::gate::wire::answer::Answer;
 use crate::gate::wire::general::GeneralFields;
 use crate::gate::wire::head::Head;
+use crate::gate::wire::origins::Allowed;
 use crate::gate::wire::request_id::RequestId;
 use crate::http::response::{write_end_of_head, write_field, write_status_line};
 
@@ -23,6 +24,9 @@ pub struct Exchange {
     is_http_1_0: bool,
     /// Whether the client wants the connection to persist.
     pub keep_alive: bool,
+    /// How the origin is allowed that a browser names, and whether it asks what it may send.
+    allowed: Option<Allowed>,
+    is_preflight: bool,
     begun: Instant,
     /// Method and path for the access log; the query stays out of it.
     summary: String,
@@ -31,7 +35,16 @@ pub struct Exchange {
 impl Exchange {
     /// A request of which nothing is understood.
     pub fn new(id: RequestId, begun: Instant) -> Self {
-        Self { id, is_head: false, is_http_1_0: false, keep_alive: false, begun, summary: "-".to_owned() }
+        Self {
+            id,
+            is_head: false,
+            is_http_1_0: false,
+            keep_alive: false,
+            allowed: None,
+            is_preflight: false,
+            begun,
+            summary: "-".to_owned(),
+        }
     }
 
     /// A request whose head is understood; `request` begins with the lane's request line.
@@ -48,6 +61,8 @@ impl Exchange {
             is_head: head.is_head,
             is_http_1_0: head.is_http_1_0,
             keep_alive: head.keep_alive,
+            allowed: head.allowed.clone(),
+            is_preflight: head.is_preflight,
             begun,
             summary,
         }
@@ -64,8 +79,14 @@ impl Exchange {
         } else if self.is_http_1_0 {
             write_field(out, "Connection", b"keep-alive");
         }
+        if let Some(allowed) = &self.allowed {
+            allowed.write_response(out);
+        }
         let mut may_be_kept = false;
         answer.each_field(|name, value| {
+            if self.is_preflight && self.allowed.is_some() && name == "Allow" {
+                Allowed::write_preflight(value, out);
+            }
             may_be_kept |= name.eq_ignore_ascii_case("Cache-Control");
             write_field(out, name, value);
         });
@@ -106,7 +127,7 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     fn printed(exchange: &Exchange, response: &Response, close: bool) -> String {
-        let mut general = GeneralFields::new();
+        let mut general = GeneralFields::new(false);
         general.refresh(UNIX_EPOCH + Duration::from_secs(784_111_777));
         let mut out = Vec::new();
         exchange.print(&Answer::from(response), close, &general, &mut out);

@@ -8,11 +8,14 @@ use crate::http::response::write_field;
 pub struct GeneralFields {
     block: Vec<u8>,
     second: u64,
+    /// Whether responses depend on the origin.
+    varies: bool,
 }
 
 impl GeneralFields {
-    pub fn new() -> Self {
-        let mut fields = Self { block: Vec::new(), second: 0 };
+    /// `varies`: whether responses depend on the origin of a request.
+    pub fn new(varies: bool) -> Self {
+        let mut fields = Self { block: Vec::new(), second: 0, varies };
         fields.refresh(SystemTime::now());
         fields
     }
@@ -37,5 +40,9 @@ impl GeneralFields {
         }
         write_field(&mut self.block, "Server", b"petstore");
         write_field(&mut self.block, "X-Content-Type-Options", b"nosniff");
+        if self.varies {
+            // RFC 9110, section 12.5.5.
+            write_field(&mut self.block, "Vary", b"Origin");
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::gate::trusted_proxies::TrustedProxies;
 use crate::gate::wire::body::{Body, Chunked};
+use crate::gate::wire::origins::Allowed;
 use crate::gate::wire::reader::Intake;
 use crate::gate::wire::request_id::RequestId;
 use crate::gate::wire::request_line::{RequestLine, bad_request, is_authority};
@@ -26,6 +26,7 @@ pub struct Head {
     pub kind: Kind,
     /// Answered without a body, whatever the lane says.
     pub is_head: bool,
+    is_options: bool,
     /// HTTP/1.0 must be told that the connection persists, HTTP/1.1 that it does not.
     pub is_http_1_0: bool,
     /// Whether the client wants to go on after this request.
@@ -34,6 +35,10 @@ pub struct Head {
     pub expects_continue: bool,
     /// The client's own identifier, where it gave a usable one, else the one made here.
     pub id: RequestId,
+    /// How the origin is allowed that a browser names.
+    pub allowed: Option<Allowed>,
+    /// Whether a browser asks what it may send (Fetch standard, section 3.2.2).
+    pub is_preflight: bool,
     /// Whom the request is for, where a proxy says so; believed only from a trusted one.
     pub forwarded_for: Option<IpAddr>,
     pub body: Body,
@@ -55,10 +60,13 @@ impl Head {
         let mut parsed = Self {
             kind: if [&b"GET"[..], b"HEAD", b"OPTIONS"].contains(&method) { Kind::Read } else { Kind::Write },
             is_head: method == b"HEAD",
+            is_options: method == b"OPTIONS",
             is_http_1_0: line.minor_version == 0,
             keep_alive: line.minor_version > 0,
             expects_continue: false,
             id: intake.ids.next(),
+            allowed: None,
+            is_preflight: false,
             forwarded_for: None,
             body: Body::Length(0),
             length_at: None,
@@ -68,9 +76,9 @@ impl Head {
         let start = line.target.end + 11;
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADER_FIELDS];
         let checked = match httparse::parse_headers(&head[start..], &mut headers) {
-            Ok(httparse::Status::Complete((_, headers))) => parsed
-                .obey(headers, &intake.trusted)
-                .map(|()| parsed.pass_on(headers, &intake.passed_on, out)),
+            Ok(httparse::Status::Complete((_, headers))) => {
+                parsed.obey(headers, intake).map(|()| parsed.pass_on(headers, &intake.passed_on, out))
+            }
             Ok(httparse::Status::Partial) => Err(bad_request("The header fields have no end.")),
             Err(httparse::Error::TooManyHeaders) => Err(ApiError::new(Code::HeadersTooLarge)),
             Err(_) => Err(bad_request(
@@ -81,7 +89,7 @@ impl Head {
     }
 
     /// Takes from the header fields what the gate itself obeys.
-    fn obey(&mut self, headers: &[httparse::Header], trusted: &TrustedProxies) -> Result<(), ApiError> {
+    fn obey(&mut self, headers: &[httparse::Header], intake: &Intake) -> Result<(), ApiError> {
         let (mut hosts, mut close) = (0, false);
         let (mut length, mut coding) = (None, None);
         let mut failure = None;
@@ -104,6 +112,7 @@ impl Head {
                         fail(ApiError::new(Code::ExpectationFailed));
                     }
                 }
+                6 if header.name.eq_ignore_ascii_case("Origin") => self.allowed = intake.origins.allow(value),
                 10 if header.name.eq_ignore_ascii_case("Connection") => {
                     for option in value.split(|b| *b == b',').map(<[u8]>::trim_ascii) {
                         close |= option.eq_ignore_ascii_case(b"close");
@@ -119,12 +128,15 @@ impl Head {
                     fail(bad_request("Content-Length is given more than once."));
                 }
                 15 if header.name.eq_ignore_ascii_case("X-Forwarded-For") => {
-                    self.forwarded_for = trusted.client_of(value).or(self.forwarded_for);
+                    self.forwarded_for = intake.trusted.client_of(value).or(self.forwarded_for);
                 }
                 17 if header.name.eq_ignore_ascii_case("Transfer-Encoding")
                     && coding.replace(value).is_some() =>
                 {
                     fail(ApiError::new(Code::TransferCoding));
+                }
+                29 if header.name.eq_ignore_ascii_case("Access-Control-Request-Method") => {
+                    self.is_preflight = self.is_options;
                 }
                 _ => {}
             }

@@ -5,6 +5,7 @@ pub mod body;
 pub mod exchange;
 pub mod general;
 pub mod head;
+pub mod origins;
 pub mod reader;
 pub mod request_id;
 pub mod request_line;

@@ -4,6 +4,7 @@
 use crate::gate::trusted_proxies::TrustedProxies;
 use crate::gate::wire::body::is_text;
 use crate::gate::wire::head::Head;
+use crate::gate::wire::origins::Origins;
 use crate::gate::wire::request_id::RequestIds;
 use crate::gate::wire::request_line::{RequestLine, bad_request, is_target_too_long};
 use crate::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
@@ -18,6 +19,8 @@ pub struct Intake {
     pub passed_on: Vec<&'static str>,
     /// Whose word on the client's address counts.
     pub trusted: TrustedProxies,
+    /// Whose scripts may read responses.
+    pub origins: Origins,
 }
 
 /// Where the reader stands with the request.

@@ -1,0 +1,84 @@
+//! Which other origins may read responses in a browser (Fetch standard, section 3.2, the CORS protocol).
+
+use crate::http::response::write_field;
+
+/// The header fields of responses that scripts of other origins may read, beside those that all may.
+const EXPOSED: &[u8] = b"Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id";
+/// The header fields of requests that they may send, beside those that all may.
+const SENT: &[u8] = b"Authorization, Content-Type, X-Request-Id";
+/// For how many seconds a browser need not ask again.
+const MAX_AGE: &[u8] = b"600";
+
+/// The origins that are allowed; `*` stands for all. Nobody by default.
+#[derive(Clone, Debug, Default)]
+pub struct Origins(Vec<String>);
+
+/// How a request's origin is allowed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Allowed {
+    /// Everybody is.
+    Any,
+    /// This one is.
+    Origin(Box<str>),
+}
+
+impl Origins {
+    pub fn new(origins: Vec<String>) -> Self {
+        Self(origins)
+    }
+
+    /// Whether the origin that a request names is allowed.
+    pub fn allow(&self, origin: &[u8]) -> Option<Allowed> {
+        if self.0.iter().any(|known| known == "*") {
+            return Some(Allowed::Any);
+        }
+        let known = self.0.iter().find(|known| known.as_bytes() == origin)?;
+        Some(Allowed::Origin(known.as_str().into()))
+    }
+
+    /// Whether responses depend on the origin, so that one that is kept may be wrong for another.
+    pub fn tell_apart(&self) -> bool {
+        self.0.iter().any(|known| known != "*")
+    }
+}
+
+impl Allowed {
+    /// Writes what lets a script read the response.
+    pub fn write_response(&self, out: &mut Vec<u8>) {
+        match self {
+            Allowed::Any => write_field(out, "Access-Control-Allow-Origin", b"*"),
+            Allowed::Origin(origin) => write_field(out, "Access-Control-Allow-Origin", origin.as_bytes()),
+        }
+        write_field(out, "Access-Control-Expose-Headers", EXPOSED);
+    }
+
+    /// Writes what lets a browser send the request that it asks about, with one of these methods.
+    pub fn write_preflight(methods: &[u8], out: &mut Vec<u8>) {
+        write_field(out, "Access-Control-Allow-Methods", methods);
+        write_field(out, "Access-Control-Allow-Headers", SENT);
+        write_field(out, "Access-Control-Max-Age", MAX_AGE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_compared_to_the_letter() {
+        let origins = Origins::new(vec!["https://a.example".to_owned(), "http://localhost:3000".to_owned()]);
+        assert_eq!(origins.allow(b"https://a.example"), Some(Allowed::Origin("https://a.example".into())));
+        for origin in ["https://A.example", "https://a.example:443", "http://a.example", "null", "*", ""] {
+            assert_eq!(origins.allow(origin.as_bytes()), None, "{origin}");
+        }
+        assert!(origins.tell_apart());
+    }
+
+    #[test]
+    fn star_allows_everybody_and_nothing_allows_nobody() {
+        let all = Origins::new(vec!["*".to_owned()]);
+        assert_eq!(all.allow(b"null"), Some(Allowed::Any));
+        assert!(!all.tell_apart());
+        assert_eq!(Origins::default().allow(b"https://a.example"), None);
+    }
+}
