@@ -196,6 +196,14 @@ mod tests {
     }
 
     #[test]
+    fn names_are_bounded_in_characters() {
+        let folder = Folder::new();
+        let mut ring = KeyRing::open(&folder.database()).unwrap();
+        assert!(ring.add(&"\u{e9}".repeat(MAX_NAME), None, false).is_ok());
+        assert!(ring.add(&"x".repeat(MAX_NAME + 1), None, false).is_err());
+    }
+
+    #[test]
     fn first_key_is_made_once() {
         let folder = Folder::new();
         let mut ring = KeyRing::open(&folder.database()).unwrap();
