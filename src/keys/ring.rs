@@ -142,7 +142,7 @@ fn say(error: StoreError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::tests::Folder;
+    use crate::store::tests::{Folder, refuse_writes};
 
     #[test]
     fn rotated_key_keeps_its_scope_and_leaves_in_time() {
@@ -201,6 +201,15 @@ mod tests {
         let mut ring = KeyRing::open(&folder.database()).unwrap();
         assert!(ring.add(&"\u{e9}".repeat(MAX_NAME), None, false).is_ok());
         assert!(ring.add(&"x".repeat(MAX_NAME + 1), None, false).is_err());
+    }
+
+    #[test]
+    fn failure_of_the_database_is_told_with_its_cause() {
+        let folder = Folder::new();
+        let mut ring = KeyRing::open(&folder.database()).unwrap();
+        refuse_writes(&ring.store, true);
+        let said = ring.add("ci", None, false).unwrap_err().to_string();
+        assert_eq!(said, "the database failed: attempt to write a readonly database");
     }
 
     #[test]

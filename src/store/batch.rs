@@ -256,6 +256,7 @@ mod tests {
             } else {
                 assert!(writer.undo_unit());
             }
+            assert!(writer.execute("RELEASE unit").is_err(), "its savepoint is gone");
         }
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Rex", "Ada"]);

@@ -142,6 +142,18 @@ mod tests {
         let folder = Folder::new();
         let path = folder.0.join("nowhere").join("pets.db");
         let error = Writer::open(&path).err().unwrap();
-        assert!(error.contains("nowhere"), "{error}");
+        assert!(error.starts_with("cannot create") && error.contains("nowhere"), "{error}");
+    }
+
+    #[test]
+    fn locked_file_is_named_as_such() {
+        let folder = Folder::new();
+        let path = folder.database();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let mut connection = Connection::open(&path).unwrap();
+        connection.busy_timeout(std::time::Duration::ZERO).unwrap();
+        let error = migrate(&mut connection, &path, STEPS).unwrap_err();
+        assert_eq!(error, format!("{} is locked by another process", path.display()));
     }
 }
