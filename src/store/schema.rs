@@ -73,10 +73,13 @@ mod tests {
     #[test]
     fn opening_twice_changes_nothing() {
         let folder = Folder::new();
-        for _ in 0..2 {
+        let files = [(); 2].map(|()| {
             let writer = Writer::open(&folder.database()).unwrap();
             assert_eq!(version(&writer.database.connection), newest_version(STEPS));
-        }
+            drop(writer);
+            std::fs::read(folder.database()).unwrap()
+        });
+        assert_eq!(files[0], files[1], "not even the header is written again");
     }
 
     #[test]
