@@ -170,4 +170,22 @@ mod tests {
         writer.delete_keys("mine").unwrap();
         assert_eq!(ask(), (Err(invalid()), 0));
     }
+
+    #[test]
+    fn keys_are_remembered_up_to_a_bound() {
+        let folder = Folder::new();
+        let mut writer = Writer::open(&folder.database()).unwrap();
+        writer.insert_key(&key("a", false, None)).unwrap();
+        writer.insert_key(&key("b", false, None)).unwrap();
+        let mut authenticator = Authenticator::default();
+        assert_eq!(ask(&mut authenticator, &writer, &["Bearer a"]), Ok(Scope::Full));
+        assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(Scope::Full));
+        assert_eq!(authenticator.known.len(), 2);
+        for i in 2..MAX_KNOWN {
+            let other = key(&i.to_string(), false, None);
+            authenticator.known.insert(other.digest, other);
+        }
+        assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(Scope::Full));
+        assert_eq!(authenticator.known.len(), 1, "all others are forgotten");
+    }
 }
