@@ -62,3 +62,51 @@ impl Service for ReadService {
 
     fn stop(&mut self) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Operation;
+    use crate::service::router::Router;
+    use crate::store::Writer;
+    use crate::store::tests::Folder;
+
+    const ROWS: &[Operation] = &[
+        Operation::new("/small", "small", Handler::Get(|_, _| Ok(Response::new(200, b"x")))),
+        Operation::new("/page", "page", Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; 64 * 1024])))),
+        Operation::new(
+            "/half",
+            "half",
+            Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; ENOUGH_BYTES / 2]))),
+        ),
+        Operation::new("/write", "write", Handler::Post(|_, _| Ok(Box::new(|_| Response::new(204, b""))))),
+    ];
+
+    /// Asks for all in one batch; returns the statuses of those that are answered.
+    fn ask(asked: &[(&str, &str)]) -> Vec<u16> {
+        let folder = Folder::new();
+        drop(Writer::open(&folder.database()).unwrap());
+        let store = Reader::open(&folder.database()).unwrap();
+        let mut service = ReadService::new(store, Authenticator::new(None));
+        service.pipeline.router = Router(&[ROWS]);
+        let requests: Vec<Request> = asked
+            .iter()
+            .map(|(method, target)| Request { method, target, headers: Vec::new(), body: b"" })
+            .collect();
+        let mut responses = Vec::new();
+        assert_eq!(service.answer(&requests, &mut responses), Duration::ZERO, "nothing is flushed");
+        responses.iter().map(Response::status).collect()
+    }
+
+    #[test]
+    fn batch_ends_early_once_its_responses_are_large() {
+        let (small, page, half) = (("GET", "/small"), ("GET", "/page"), ("GET", "/half"));
+        assert_eq!(ask(&[half, half, small]), [200, 200]);
+        assert_eq!(ask(&[half, page, small, small]), [200; 4]);
+    }
+
+    #[test]
+    fn request_down_the_wrong_lane_is_500() {
+        assert_eq!(ask(&[("POST", "/write"), ("GET", "/small")]), [500, 200]);
+    }
+}
