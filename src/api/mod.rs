@@ -68,6 +68,12 @@ impl Writing {
         self.verdict.take_if(|(_, verdict)| verdict.is_err());
     }
 
+    /// Has a verdict hold for the rest of a test.
+    #[cfg(test)]
+    pub fn hold(&mut self, verdict: Result<(), StoreError>) {
+        self.verdict = Some((Instant::now() + Duration::from_secs(3600), verdict));
+    }
+
     /// Whether the store takes writes, as just seen or seen a moment ago. Only between batches.
     fn takes_writes(&mut self) -> Result<(), StoreError> {
         match &self.verdict {
@@ -101,5 +107,41 @@ impl From<Invalid> for ApiError {
             Invalid::Duplicate(message) => (Code::DuplicateMember, message),
         };
         ApiError::with_message(code, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::{Folder, refuse_writes};
+
+    fn no() -> Result<(), StoreError> {
+        Err(StoreError::Unavailable("as if just seen".to_owned()))
+    }
+
+    #[test]
+    fn verdict_holds_for_a_moment() {
+        let folder = Folder::new();
+        let mut writing = Writing::new(Writer::open(&folder.database()).unwrap());
+        writing.hold(no());
+        assert_eq!(writing.takes_writes(), no());
+        writing.verdict = Instant::now().checked_sub(VERDICT_HOLDS).map(|at| (at, no()));
+        assert_eq!(writing.takes_writes(), Ok(()), "asked again");
+        refuse_writes(&writing.store, true);
+        writing.hold(Ok(()));
+        assert_eq!(writing.takes_writes(), Ok(()));
+    }
+
+    #[test]
+    fn batch_overrules_an_earlier_verdict_to_the_contrary() {
+        let folder = Folder::new();
+        let mut writing = Writing::new(Writer::open(&folder.database()).unwrap());
+        writing.hold(Ok(()));
+        writing.succeeded();
+        assert!(writing.verdict.is_some(), "no probe is needed");
+        writing.failed(StoreError::Unavailable("full".to_owned()));
+        assert!(matches!(&writing.verdict, Some((_, Err(StoreError::Unavailable(said)))) if said == "full"));
+        writing.succeeded();
+        assert!(writing.verdict.is_none(), "only a probe can tell");
     }
 }

@@ -124,7 +124,7 @@ mod tests {
     use crate::model::NewPet;
     use crate::service::router::Router;
     use crate::store::tests::{Folder, refuse_writes};
-    use crate::store::{PetQuery, Reader};
+    use crate::store::{PetQuery, Reader, StoreError};
 
     const ROWS: &[Operation] = &[
         Operation::new("/good", "good", "", Handler::Post(|writing, call| insert(writing, call.body()))),
@@ -167,7 +167,9 @@ mod tests {
     struct Bench {
         service: WriteService,
         reader: Reader,
-        _folder: Folder,
+        /// How long the flush of the last batch took.
+        flush: Duration,
+        folder: Folder,
     }
 
     fn bench() -> Bench {
@@ -176,7 +178,7 @@ mod tests {
             WriteService::new(Writer::open(&folder.database()).unwrap(), Authenticator::new(None));
         service.pipeline.router = Router(&[ROWS]);
         let reader = Reader::open(&folder.database()).unwrap();
-        Bench { service, reader, _folder: folder }
+        Bench { service, reader, flush: Duration::ZERO, folder }
     }
 
     impl Bench {
@@ -193,7 +195,7 @@ mod tests {
                 })
                 .collect();
             let mut responses = Vec::new();
-            self.service.answer(&requests, &mut responses);
+            self.flush = self.service.answer(&requests, &mut responses);
             responses.iter().map(Response::status).collect()
         }
 
@@ -237,5 +239,36 @@ mod tests {
         refuse_writes(&bench.service.writing.store, false);
         assert_eq!(bench.kept(), [""; 0]);
         assert_eq!(bench.ask(&["/good"]), [201]);
+    }
+
+    #[test]
+    fn readiness_comes_back_with_the_first_write_that_works() {
+        let mut bench = bench();
+        bench.service.pipeline.router = Router::SERVICE;
+        bench.service.writing.hold(Err(StoreError::Unavailable("as if just seen".to_owned())));
+        assert_eq!(bench.ask(&["/readyz"]), [503], "nothing has been written since");
+        bench.service.pipeline.router = Router(&[ROWS]);
+        assert_eq!(bench.ask(&["/good"]), [201]);
+        bench.service.pipeline.router = Router::SERVICE;
+        assert_eq!(bench.ask(&["/readyz"]), [200]);
+    }
+
+    #[test]
+    fn flush_is_told_where_there_was_one() {
+        let mut bench = bench();
+        bench.ask(&["/early"]);
+        assert_eq!(bench.flush, Duration::ZERO);
+        bench.ask(&["/good"]);
+        assert_ne!(bench.flush, Duration::ZERO);
+    }
+
+    #[test]
+    fn end_leaves_nothing_in_the_log_of_the_store() {
+        let mut bench = bench();
+        bench.ask(&["/good"]);
+        let log = bench.folder.0.join("pets.db-wal");
+        assert_ne!(std::fs::metadata(&log).unwrap().len(), 0);
+        bench.service.stop();
+        assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
     }
 }
