@@ -38,3 +38,18 @@ fn can_write(writing: &mut Writing) -> Result<Response, ApiError> {
     writing.takes_writes()?;
     Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::{lose_pets, pair};
+
+    #[test]
+    fn unreadable_animals_are_noticed() {
+        let (_folder, writer, reader) = pair();
+        let mut reading = Reading::new(reader);
+        assert_eq!(can_read(&mut reading), Ok(()));
+        lose_pets(&writer);
+        assert!(can_read(&mut reading).is_err());
+    }
+}

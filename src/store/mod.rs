@@ -251,6 +251,11 @@ pub(crate) mod tests {
         writer.connection.pragma_update(None, "query_only", refuse).unwrap();
     }
 
+    /// Takes the animals away, so that nobody can read them.
+    pub fn lose_pets(writer: &Writer) {
+        writer.connection.execute_batch("DROP TABLE pets").unwrap();
+    }
+
     /// The writer of a new database, and a reader.
     pub fn pair() -> (Folder, Writer, Reader) {
         let folder = Folder::new();
