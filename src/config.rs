@@ -98,7 +98,7 @@ impl Default for Config {
             database: PathBuf::from("petstore.db"),
             max_connections: 10_000,
             open_files: None,
-            workers: default_workers(),
+            workers: default_workers(std::thread::available_parallelism().map_or(1, usize::from)),
             base_url: None,
             staging_url: None,
             trusted_proxies: loopback(),
@@ -115,8 +115,7 @@ pub(crate) fn loopback() -> Vec<IpNet> {
     networks.into_iter().filter_map(|(address, bits)| IpNet::new(address, bits).ok()).collect()
 }
 
-fn default_workers() -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+fn default_workers(processors: usize) -> usize {
     (processors / 2).clamp(1, 4)
 }
 
@@ -305,6 +304,13 @@ mod tests {
             ("allow-origin", "null"),
         ] {
             assert!(set(flag, text).is_err(), "{flag} {text}");
+        }
+    }
+
+    #[test]
+    fn workers_are_half_the_processors_within_bounds() {
+        for (processors, workers) in [(1, 1), (2, 1), (3, 1), (4, 2), (6, 3), (8, 4), (9, 4), (128, 4)] {
+            assert_eq!(default_workers(processors), workers, "{processors}");
         }
     }
 

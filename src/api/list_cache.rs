@@ -68,12 +68,29 @@ mod tests {
         let mut lists = ListCache::default();
         for after in 0..1000 {
             lists.keep(query(after), &Response::json_bytes(200, vec![0; 60_000]));
+            assert!(lists.get(&query(after), 0).is_some(), "small enough to keep");
             assert!(
                 lists.responses.values().map(|response| response.body().len()).sum::<usize>() <= MAX_BYTES
             );
         }
         lists.keep(query(5000), &Response::json_bytes(200, vec![0; MAX_BYTES]));
         assert!(lists.get(&query(5000), 0).is_none(), "too large to keep");
+    }
+
+    #[test]
+    fn bounds_are_reached_and_not_passed() {
+        let list = |length| Response::json_bytes(200, vec![0; length]);
+        let mut lists = ListCache::default();
+        lists.keep(query(1), &list(MAX_LIST_BYTES));
+        lists.keep(query(2), &list(MAX_LIST_BYTES + 1));
+        assert!(lists.get(&query(1), 0).is_some() && lists.get(&query(2), 0).is_none());
+
+        let mut lists = ListCache::default();
+        let most = MAX_BYTES / (2 * ENTRY_BYTES);
+        (0..).take(most).for_each(|after| lists.keep(query(after), &list(ENTRY_BYTES)));
+        assert_eq!(lists.responses.len(), most);
+        lists.keep(query(-1), &list(ENTRY_BYTES));
+        assert_eq!(lists.responses.len(), 1, "all others made room");
     }
 
     #[test]
