@@ -136,5 +136,7 @@ mod tests {
         let huge = page(100, &[&large, &large, &large]);
         assert_eq!(link(&huge), Some("</x?limit=100&status=sold&after=6>; rel=\"next\""));
         assert!(huge.body().len() < FULL_PAGE_BYTES + 10);
+        let long = "x".repeat(1000);
+        assert_eq!(link(&page(100, &[long.as_str(); 100])), None, "ordinary names end no page");
     }
 }

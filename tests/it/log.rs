@@ -29,3 +29,17 @@ fn nothing_is_logged_where_nothing_is_wrong() {
     let logged = server.stop();
     assert_eq!(logged, "");
 }
+
+#[test]
+fn cause_of_a_failure_is_logged_with_the_identifier_of_its_request() {
+    let server = Server::start();
+    let database = rusqlite::Connection::open(server.folder.database()).unwrap();
+    database.execute_batch("DROP TABLE pets").unwrap();
+    let mut connection = server.connect();
+    connection.send(format!(
+        "GET /v1/pets HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\nAuthorization: Bearer {KEY}\r\n\r\n"
+    ));
+    connection.reply().expect_error(500, "internal_error", "X-Request-Id");
+    let logged = server.stop();
+    assert!(logged.contains("request mine: listPets: no such table: pets"), "{logged}");
+}
