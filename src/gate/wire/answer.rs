@@ -128,6 +128,13 @@ mod tests {
     }
 
     #[test]
+    fn other_fields_of_the_same_lengths_frame_nothing() {
+        let text = "HTTP/1.1 200 OK\r\nT: 1.2\r\nAccept-Charset: x\r\nIf-Modified-Since: x\r\n\r\n";
+        let response = LaneResponse::parse(text.as_bytes()).unwrap().unwrap();
+        assert_eq!((response.length, fields(&response.answer).len()), (text.len(), 2));
+    }
+
+    #[test]
     fn what_is_no_response_of_a_worker_is_malformed() {
         for text in [
             "nonsense\r\n\r\n",

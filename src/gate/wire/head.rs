@@ -335,6 +335,17 @@ mod tests {
     }
 
     #[test]
+    fn other_fields_of_the_same_lengths_are_not_obeyed() {
+        let (head, checked) = parse(
+            "POST / HTTP/1.1\r\nHost: h\r\nFrom: a b\r\nCookie: 100-continue\r\nUser-Agent: close\r\n\
+             Content-Type: other\r\nAccept-Charset: 5\r\nIf-Modified-Since: chunked\r\n\r\n",
+        );
+        assert!(checked.is_ok());
+        assert!(head.keep_alive && !head.expects_continue);
+        assert_eq!((head.id.as_str(), head.body), ("made", Body::Length(0)));
+    }
+
+    #[test]
     fn framing_is_strict() {
         for (headers, expected) in [
             ("Host: h\r\nContent-Length: 5\r\n", Ok(())),
