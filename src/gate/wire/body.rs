@@ -177,10 +177,12 @@ pub fn is_text(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// Decodes byte by byte and in one piece, which must agree; returns the body and what follows it.
+    /// Decodes in small pieces and in one, which must agree; returns the body and what follows it.
     fn decode(input: &[u8]) -> Result<(String, String), Code> {
         let whole = decode_pieces(input, input.len().max(1));
-        assert_eq!(whole, decode_pieces(input, 1), "{:?}", String::from_utf8_lossy(input));
+        for size in 1..8 {
+            assert_eq!(whole, decode_pieces(input, size), "{size}: {:?}", String::from_utf8_lossy(input));
+        }
         whole
     }
 
@@ -238,15 +240,24 @@ mod tests {
     fn large_bodies_are_413() {
         let fits = format!("8000\r\n{0}\r\n8000\r\n{0}\r\n0\r\n\r\n", "x".repeat(0x8000));
         assert_eq!(decode(fits.as_bytes()).unwrap().0.len(), MAX_BODY_BYTES);
+        for size in [MAX_BODY_BYTES, 0x8fff] {
+            let fits = format!("{size:016x}\r\n{}\r\n0\r\n\r\n", "x".repeat(size));
+            assert_eq!(decode(fits.as_bytes()).unwrap().0.len(), size);
+        }
         let beyond = format!("8000\r\n{0}\r\n8001\r\n", "x".repeat(0x8000));
-        for input in ["10001\r\n", "ffffffffffffffff1\r\n", "00000000000000001\r\n", &beyond] {
+        for input in ["10001", "fffff", "00000000000000001", &beyond] {
             assert_eq!(decode(input.as_bytes()), Err(Code::ContentTooLarge), "{input:.20}");
         }
     }
 
     #[test]
-    fn endless_trailers_are_431() {
+    fn long_trailers_and_extensions_are_431() {
         let endless = format!("0\r\n{}", "x: y\r\n".repeat(MAX_DROPPED_BYTES / 4 + 1));
         assert_eq!(decode(endless.as_bytes()), Err(Code::HeadersTooLarge));
+        let most = "x".repeat(MAX_DROPPED_BYTES);
+        assert!(decode(format!("0\r\n{most}\r\n\r\n").as_bytes()).is_ok());
+        assert!(decode(format!("0;{most}\r\n\r\n").as_bytes()).is_ok());
+        assert_eq!(decode(format!("0\r\nx{most}").as_bytes()), Err(Code::HeadersTooLarge));
+        assert_eq!(decode(format!("0;x{most}").as_bytes()), Err(Code::HeadersTooLarge));
     }
 }
