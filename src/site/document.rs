@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(document["paths"].as_object().unwrap().len(), 3);
         let schemas: Vec<_> =
             document["components"]["schemas"].as_object().unwrap().keys().cloned().collect();
-        assert_eq!(schemas, ["Error", "NewPet", "Pet", "PetStatus", "Pets"]);
+        assert_eq!(schemas, ["PetStatus", "NewPet", "Pet", "Pets", "Error"]);
     }
 
     #[test]

@@ -106,20 +106,6 @@ fn readme_names_only_paths_that_are_there() {
     }
 }
 
-#[test]
-fn readme_names_every_limit() {
-    let readme = read("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
-    for limit in petstore::LIMITS {
-        let said = match limit.unit {
-            "bytes" => format!("{} {} KiB", limit.what, limit.most / 1024),
-            _ => format!("{} {}", limit.most, limit.what),
-        };
-        let at = readme.find(&said).unwrap_or_else(|| panic!("{said}"));
-        let status = readme[at..].split(['(', ')']).nth(1);
-        assert_eq!(status, Some(limit.status.to_string().as_str()), "{said}");
-    }
-}
-
 /// Words that stand in some rooms only; a room is a file or a folder.
 const WORDS: &[(&str, &[&str])] = &[
     ("rusqlite", &["src/store"]),

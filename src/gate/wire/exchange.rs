@@ -104,19 +104,17 @@ impl Exchange {
     ///
     /// It names the peer, or the client that a trusted proxy names.
     pub fn log(&self, peer: SocketAddr, client: IpAddr, answer: &Answer, now: Instant) {
-        if !log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
-            return;
+        if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
+            log::info!(target: ACCESS_LOG, "{}", self.line(peer, client, answer, now));
         }
+    }
+
+    fn line(&self, peer: SocketAddr, client: IpAddr, answer: &Answer, now: Instant) -> String {
         let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
         let duration = now.saturating_duration_since(self.begun).as_secs_f64() * 1e3;
-        log::info!(
-            target: ACCESS_LOG,
-            "{client} {} {} {} {} bytes {duration:.3} ms",
-            self.id.as_str(),
-            self.summary,
-            answer.status,
-            answer.body.len(),
-        );
+        let (id, summary) = (self.id.as_str(), &self.summary);
+        let (status, length) = (answer.status, answer.body.len());
+        format!("{client} {id} {summary} {status} {length} bytes {duration:.3} ms")
     }
 }
 
@@ -149,6 +147,17 @@ mod tests {
         let mut old = exchange;
         old.is_http_1_0 = true;
         assert!(printed(&old, &response, false).contains("\r\nConnection: keep-alive\r\n"));
+    }
+
+    #[test]
+    fn log_line_has_the_duration_in_milliseconds() {
+        let begun = Instant::now();
+        let exchange = Exchange::new(RequestId::from_client(b"id").unwrap(), begun);
+        let (response, peer) = (Response::new(200, b"abc"), SocketAddr::from(([1, 2, 3, 4], 5)));
+        let answer = Answer::from(&response);
+        let line = |client| exchange.line(peer, client, &answer, begun + Duration::from_micros(2500));
+        assert_eq!(line(peer.ip()), "1.2.3.4:5 id - 200 3 bytes 2.500 ms");
+        assert_eq!(line([9, 9, 9, 9].into()), "9.9.9.9 id - 200 3 bytes 2.500 ms", "behind a proxy");
     }
 
     #[test]
