@@ -283,7 +283,22 @@ mod tests {
              Content-Type: a\r\nContent-Length: 00012\r\n\r\n"
         );
         assert_eq!(passed_on("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"), "GET /?x HTTP/1.1\r\n\r\n");
-        assert_eq!(passed_on("OPTIONS http://h HTTP/1.1\r\nHost: h\r\n\r\n"), "OPTIONS * HTTP/1.1\r\n\r\n");
+    }
+
+    #[test]
+    fn target_is_passed_on_in_origin_form() {
+        for (target, passed) in [
+            ("GET http://h", "GET /"),
+            ("GET http://h/x", "GET /x"),
+            ("GET /x", "GET /x"),
+            ("OPTIONS http://h", "OPTIONS *"),
+            ("OPTIONS http://h/x", "OPTIONS /x"),
+            ("OPTIONS http://h?x", "OPTIONS /?x"),
+            ("OPTIONS *", "OPTIONS *"),
+        ] {
+            let head = format!("{target} HTTP/1.1\r\nHost: h\r\n\r\n");
+            assert_eq!(passed_on(&head), format!("{passed} HTTP/1.1\r\n\r\n"), "{target}");
+        }
     }
 
     #[test]

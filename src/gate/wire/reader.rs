@@ -255,6 +255,25 @@ mod tests {
     }
 
     #[test]
+    fn request_has_begun_with_more_than_an_empty_line() {
+        let reader_of = |input: &[u8]| {
+            let mut intake = Intake { ids: RequestIds::new(), passed_on: Vec::new() };
+            let mut reader = Reader::new();
+            reader.advance(input, &mut intake, &mut Vec::new());
+            reader
+        };
+        let head = "POST / HTTP/1.0\r\nContent-Length: 3\r\n\r\n";
+        for input in ["", "\r\n", &format!("{head}abc")] {
+            assert!(!reader_of(input.as_bytes()).has_begun(), "{input:?}");
+        }
+        for input in ["G", "\r\nG", "GET / HTTP/1.1\r\n", head] {
+            let reader = reader_of(input.as_bytes());
+            assert!(reader.has_begun(), "{input:?}");
+            assert_eq!((reader.is_in_body(), reader.head().is_some()), (input == head, input == head));
+        }
+    }
+
+    #[test]
     fn line_ends_are_strict() {
         for input in [
             &b"GET / HTTP/1.1\nHost: h\n\n"[..],
@@ -289,6 +308,8 @@ mod tests {
         let endless = "x".repeat(MAX_HEAD_BYTES);
         assert_eq!(steps(format!("GET /{endless}").as_bytes()), ["414 uri_too_long"]);
         assert_eq!(steps(endless.as_bytes()), ["431 request_header_fields_too_large"]);
+        let most = format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", "X: y\r\n".repeat(MAX_HEADER_FIELDS - 1));
+        assert_eq!(steps(most.as_bytes()), ["GET / "]);
         let many = format!("GET / HTTP/1.1\r\nHost: h\r\n{}", "X: y\r\n".repeat(MAX_HEADER_FIELDS));
         assert_eq!(steps(many.as_bytes()), ["431 request_header_fields_too_large"]);
     }
