@@ -1,6 +1,6 @@
--- The whole schema of a petstore database, version 1 (PRAGMA user_version).
+-- The schema of a petstore database, version 1 (PRAGMA user_version).
 -- Readable as documentation: every table, column and index says what it is for.
--- A released schema is never edited; a later one is a further step in src/store/schema.rs.
+-- Once released it is never edited; a later version is a further step, named in src/store/schema.rs.
 
 -- Every animal of the inventory (Pet in the interface).
 CREATE TABLE pets (

@@ -6,17 +6,22 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_secs(1);
 
 /// What one thread says of failures.
-#[derive(Default)]
 pub struct QuietLog {
+    /// Under which name `RUST_LOG` chooses the lines.
+    target: &'static str,
     last: Option<Instant>,
     held_back: u64,
 }
 
 impl QuietLog {
+    pub fn new(target: &'static str) -> Self {
+        Self { target, last: None, held_back: 0 }
+    }
+
     /// Logs a line, unless the last one is too fresh; then it is counted.
     pub fn say(&mut self, line: &str) {
         if let Some(line) = self.admit(line, Instant::now()) {
-            log::error!("{line}");
+            log::error!(target: self.target, "{line}");
         }
     }
 
@@ -39,7 +44,7 @@ mod tests {
 
     #[test]
     fn storm_is_a_line_a_second_and_is_counted() {
-        let (mut log, start) = (QuietLog::default(), Instant::now());
+        let (mut log, start) = (QuietLog::new("test"), Instant::now());
         assert_eq!(log.admit("a", start).as_deref(), Some("a"));
         assert_eq!(log.admit("b", start), None);
         assert_eq!(log.admit("c", start + QUIET / 2), None);

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use crate::api::operation::{Handler, Operation};
-use crate::api::{Reading, Writing};
+use crate::api::{Probe, Reading};
 use crate::http::{ApiError, Response};
 use crate::store::PetQuery;
 
@@ -24,7 +24,7 @@ pub const OPERATIONS: &[Operation] = &[
 ];
 
 /// Liveness: that this is called at all is the answer.
-fn is_alive(_: &mut Writing) -> Result<Response, ApiError> {
+fn is_alive(_: Probe) -> Result<Response, ApiError> {
     Ok(Response::json_bytes(200, br#"{"status":"ok"}"#))
 }
 
@@ -34,20 +34,22 @@ fn can_read(reading: &mut Reading) -> Result<(), ApiError> {
 }
 
 /// Readiness: 503 as soon as a batch has failed, and 200 only after a write has worked.
-fn can_write(writing: &mut Writing) -> Result<Response, ApiError> {
-    writing.takes_writes()?;
+fn can_write(probe: Probe) -> Result<Response, ApiError> {
+    probe.takes_writes()?;
     Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Asset;
     use crate::store::tests::{lose_pets, pair};
+    use std::sync::Arc;
 
     #[test]
     fn unreadable_animals_are_noticed() {
         let (_folder, writer, reader) = pair();
-        let mut reading = Reading::new(reader);
+        let mut reading = Reading::new(reader, Arc::new(Asset::new("text/plain", Vec::new())));
         assert_eq!(can_read(&mut reading), Ok(()));
         lose_pets(&writer);
         assert!(can_read(&mut reading).is_err());

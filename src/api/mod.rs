@@ -1,5 +1,5 @@
 //! What each operation takes, checks and answers: one file a resource, which owns its rows of the table of
-//! operations. Knows the store's use cases, and nothing of sockets or SQL.
+//! operations. Knows the store's reads and writes, and nothing of sockets or SQL.
 //!
 //! To add a resource, write its file, and name its rows in [`TABLES`].
 
@@ -84,6 +84,24 @@ impl Writing {
                 verdict
             }
         }
+    }
+}
+
+/// What a check may ask of the writer: it cannot write anything itself.
+pub struct Probe<'w>(&'w mut Writing);
+
+impl<'w> Probe<'w> {
+    /// Of a writer that is between two batches.
+    pub fn new(writing: &'w mut Writing) -> Self {
+        Self(writing)
+    }
+
+    /// Whether the store takes writes.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn takes_writes(self) -> Result<(), StoreError> {
+        self.0.takes_writes()
     }
 }
 

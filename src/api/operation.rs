@@ -3,7 +3,7 @@
 //! twice.
 
 use crate::api::parameter::Parameter;
-use crate::api::{Call, Reading, Writing};
+use crate::api::{Call, Probe, Reading, Writing};
 use crate::http::{ApiError, Code, Response};
 use crate::store::Committed;
 
@@ -20,10 +20,7 @@ pub enum Handler {
     Post(for<'r> fn(&mut Writing, &Call<'r>) -> Result<Staged<'r>, ApiError>),
     /// GET and HEAD: asks a reader, and where it has nothing to say against it, the writer between two of
     /// its batches.
-    Check {
-        read: fn(&mut Reading) -> Result<(), ApiError>,
-        write: fn(&mut Writing) -> Result<Response, ApiError>,
-    },
+    Check { read: fn(&mut Reading) -> Result<(), ApiError>, write: fn(Probe) -> Result<Response, ApiError> },
 }
 
 /// One row of the table.

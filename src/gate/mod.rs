@@ -171,7 +171,7 @@ impl Gate {
             stopper,
             is_starting: true,
             trouble: None,
-            troubles: QuietLog::default(),
+            troubles: QuietLog::new("petstore::gate"),
             next_tick: now,
             scratch: vec![0; LANE_READ_BYTES],
         };

@@ -56,7 +56,7 @@ codes! {
     InvalidMember = 400 "invalid_member" "A member of the body has a value that is not allowed.";
     DuplicateMember = 400 "duplicate_member" "A member of the body is given more than once.";
     Unauthorized = 401 "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'.";
-    InsufficientScope = 403 "insufficient_scope" "This API key may read only; adding an animal needs a key that may write.";
+    InsufficientScope = 403 "insufficient_scope" "This API key may read only; this operation needs a key that may write.";
     NotFound = 404 "not_found" "There is nothing at this path.";
     MethodNotAllowed = 405 "method_not_allowed" "This path does not take this method; the Allow header lists those it takes.";
     RequestTimeout = 408 "request_timeout" "The request did not arrive whole in time.";

@@ -29,7 +29,7 @@ struct Pipeline {
 
 impl Pipeline {
     fn new(authenticator: Authenticator) -> Self {
-        Self { router: Router::SERVICE, authenticator, failures: QuietLog::default() }
+        Self { router: Router::SERVICE, authenticator, failures: QuietLog::new("petstore::service") }
     }
 
     /// Authentication first, then the route, then the scope.

@@ -72,14 +72,25 @@ mod tests {
     use crate::store::tests::Folder;
 
     const ROWS: &[Operation] = &[
-        Operation::new("/small", "small", Handler::Get(|_, _| Ok(Response::new(200, b"x")))),
-        Operation::new("/page", "page", Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; 64 * 1024])))),
+        Operation::new("/small", "small", "", Handler::Get(|_, _| Ok(Response::new(200, b"x")))),
+        Operation::new(
+            "/page",
+            "page",
+            "",
+            Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; 64 * 1024]))),
+        ),
         Operation::new(
             "/half",
             "half",
+            "",
             Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; ENOUGH_BYTES / 2]))),
         ),
-        Operation::new("/write", "write", Handler::Post(|_, _| Ok(Box::new(|_| Response::new(204, b""))))),
+        Operation::new(
+            "/write",
+            "write",
+            "",
+            Handler::Post(|_, _| Ok(Box::new(|_| Response::new(204, b"")))),
+        ),
     ];
 
     /// Asks for all in one batch; returns the statuses of those that are answered.
@@ -87,7 +98,8 @@ mod tests {
         let folder = Folder::new();
         drop(Writer::open(&folder.database()).unwrap());
         let store = Reader::open(&folder.database()).unwrap();
-        let mut service = ReadService::new(store, Authenticator::new(None));
+        let mut service =
+            ReadService::new(store, Authenticator::new(None), Arc::new(Asset::new("text/plain", Vec::new())));
         service.pipeline.router = Router(&[ROWS]);
         let requests: Vec<Request> = asked
             .iter()

@@ -94,6 +94,7 @@ fn is_parameter(segment: &str) -> bool {
 mod tests {
     use super::*;
     use crate::api::Handler;
+    use crate::service::is_protected;
 
     fn found(method: &str, path: &str) -> Result<&'static str, ApiError> {
         Router::SERVICE.route(method, &Target::parse(path)).map(|operation| operation.id)
@@ -114,6 +115,9 @@ mod tests {
             }
             if row.id.is_empty() || !row.id.bytes().all(|b| b.is_ascii_alphanumeric()) {
                 return Some(format!("{:?} is no id", row.id));
+            }
+            if row.writes() && !is_protected(&Target::parse(row.path)) {
+                return Some(format!("{} writes without a key", row.path));
             }
             for earlier in &rows[..i] {
                 if earlier.id == row.id {
@@ -147,13 +151,13 @@ mod tests {
     #[test]
     fn unsound_tables_are_noticed() {
         assert_eq!(
-            flaw(&[&get("/a", "a"), &post("/a", "b"), &get("/a/{b}", "c"), &get("/a/{b}/c", "d")]),
+            flaw(&[&get("/v1/a", "a"), &post("/v1/a", "b"), &get("/a/{b}", "c"), &get("/a/{b}/c", "d")]),
             None
         );
         for (rows, said) in [
             ([get("/a", "a"), get("/a", "b")], "meets"),
             ([get("/a/{b}", "a"), get("/a/c", "b")], "meets"),
-            ([get("/a/{b}", "a"), post("/a/{c}", "b")], "meets"),
+            ([get("/v1/{b}", "a"), post("/v1/{c}", "b")], "meets"),
             ([get("/{a}/b", "a"), get("/c/{d}", "b")], "meets"),
             ([get("/a", "a"), get("/b", "a")], "twice"),
             ([get("/a", "a"), get("b", "b")], "malformed"),
@@ -164,6 +168,7 @@ mod tests {
             ([get("/a", "a"), get("/b/{}", "b")], "malformed"),
             ([get("/a", "a"), get("/b%20", "b")], "malformed"),
             ([get("/a", "a"), get("/b", "")], "no id"),
+            ([get("/a", "a"), post("/b", "b")], "without a key"),
         ] {
             let flaw = flaw(&[&rows[0], &rows[1]]);
             assert!(flaw.as_ref().is_some_and(|flaw| flaw.contains(said)), "{:?}: {flaw:?}", rows[1].path);

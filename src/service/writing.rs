@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::api::{Handler, Operation, Staged, Writing};
+use crate::api::{Handler, Operation, Probe, Staged, Writing};
 use crate::http::{ApiError, Request, Response};
 use crate::service::{Authenticator, Pipeline, wrong_lane};
 use crate::store::{Units, Writer};
@@ -22,7 +22,7 @@ enum Outcome<'r> {
     /// What makes the response after the commit.
     Staged(&'static Operation, Staged<'r>),
     /// What is asked of the writer after the commit.
-    Check(&'static Operation, fn(&mut Writing) -> Result<Response, ApiError>),
+    Check(&'static Operation, fn(Probe) -> Result<Response, ApiError>),
 }
 
 /// A request that is refused has written, and only undoing the whole batch undoes that.
@@ -101,8 +101,8 @@ impl Service for WriteService {
                     done.map_or_else(|response| response, |response| operation.announce(response))
                 }
                 Outcome::Check(operation, check) => {
-                    let writing = &mut self.writing;
-                    let done = self.pipeline.run(operation, request, || check(writing));
+                    let probe = Probe::new(&mut self.writing);
+                    let done = self.pipeline.run(operation, request, || check(probe));
                     done.map_or_else(|response| response, |response| operation.announce(response))
                 }
             });
@@ -153,7 +153,7 @@ mod tests {
             "",
             Handler::Check {
                 read: |_| Ok(()),
-                write: |writing| Ok(writing.store.probe().map(|()| Response::new(204, b""))?),
+                write: |probe| Ok(probe.takes_writes().map(|()| Response::new(204, b""))?),
             },
         ),
         Operation::new("/read", "read", "", Handler::Get(|_, _| Ok(Response::new(204, b"")))),

@@ -25,6 +25,11 @@ pub enum Units {
     Separate,
 }
 
+/// Writes the newest animals as they are. Every column is named, so that every index is written.
+const REWRITE: &str = "UPDATE sqlite_sequence SET seq = seq;
+    UPDATE pets SET name = name, category_id = category_id, status = status
+        WHERE id > (SELECT max(id) - 1000 FROM pets);";
+
 /// Shows that a batch is on the disk. Only [`Writer::commit`] makes one, so that nothing can be
 /// acknowledged before.
 #[derive(Debug, PartialEq)]
@@ -62,6 +67,7 @@ impl Writer {
     /// Where the database cannot be read.
     pub fn begin(&mut self, units: Units) -> Result<(), StoreError> {
         self.units = units;
+        self.in_unit = false;
         self.written = 0;
         self.database.forget_version();
         self.database.read_version()
@@ -76,6 +82,7 @@ impl Writer {
         if self.units == Units::Separate {
             self.open_transaction()?;
             self.execute("SAVEPOINT unit")?;
+            self.in_unit = true;
         }
         Ok(())
     }
@@ -85,7 +92,7 @@ impl Writer {
     /// # Errors
     /// Where the batch has failed.
     pub fn keep_unit(&mut self) -> Result<(), StoreError> {
-        if self.units == Units::Separate && self.state == State::Open {
+        if mem::take(&mut self.in_unit) && self.state == State::Open {
             self.execute("RELEASE unit")?;
         }
         Ok(())
@@ -98,8 +105,10 @@ impl Writer {
         }
         // Where this fails, so does the commit, and nothing is left.
         let undone = match self.state {
-            State::Open => self.execute("ROLLBACK TO unit").and_then(|()| self.execute("RELEASE unit")),
-            State::Closed | State::Failed(_) => Ok(()),
+            State::Open if mem::take(&mut self.in_unit) => {
+                self.execute("ROLLBACK TO unit").and_then(|()| self.execute("RELEASE unit"))
+            }
+            State::Open | State::Closed | State::Failed(_) => Ok(()),
         };
         if let Err(error) = undone {
             self.state = State::Failed(error);
@@ -191,11 +200,8 @@ impl Writer {
             if after_failure {
                 let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
                 connection.pragma_update(None, "user_version", version)?;
-                // Every page that a creation writes: the sequence, the animals, their index.
-                connection.execute_batch(
-                    "UPDATE sqlite_sequence SET seq = seq;
-                     UPDATE pets SET status = status WHERE id > (SELECT max(id) - 1000 FROM pets);",
-                )?;
+                // Every page that a creation writes: the sequence, the animals, their indexes.
+                connection.execute_batch(REWRITE)?;
             }
             Ok(())
         });

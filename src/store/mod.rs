@@ -45,6 +45,8 @@ pub struct Writer {
     database: Database,
     state: State,
     units: Units,
+    /// Whether the writes of a request are being kept apart.
+    in_unit: bool,
     /// Writes of the request under way.
     written: usize,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
@@ -170,6 +172,7 @@ impl Writer {
             database: Database::new(connection),
             state: State::Closed,
             units: Units::Joined,
+            in_unit: false,
             written: 0,
             last_failed: false,
         })

@@ -249,7 +249,10 @@ fn what_waits_is_answered_before_the_end() {
     ended.recv_timeout(PATIENCE).unwrap();
     let worker = bench.worker;
     let stopper = std::thread::spawn(move || drop(worker));
-    (0..3).for_each(|_| let_go.send(()).unwrap());
+    // A batch may have more than one of them, and the service may be gone by then.
+    for _ in 0..3 {
+        let _ = let_go.send(());
+    }
     (0..3).for_each(|i| assert_eq!(lane.answer().0, format!("1.{i}")));
     drop(lane);
     stopper.join().unwrap();

@@ -97,6 +97,15 @@ fn readme_names_the_deadlines_as_they_are() {
 }
 
 #[test]
+fn every_file_of_tests_is_run() {
+    let main = read("tests/it/main.rs");
+    for file in sources("tests/it") {
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        assert!(name == "main" || main.contains(&format!("\nmod {name};\n")), "{name} is not in main.rs");
+    }
+}
+
+#[test]
 fn readme_names_only_paths_that_are_there() {
     let readme = read("README.md");
     let folders = ["src/", "scripts/", "tests/", "examples/"];

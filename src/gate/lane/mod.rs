@@ -255,8 +255,8 @@ impl Lane {
         }
     }
 
-    /// The whole response at the start of `input`, and whose it is, `None` for the greeting's; `None` where
-    /// none is whole yet.
+    /// The whole response at the start of `input`; `None` where none is whole yet. The ticket in it is `None`
+    /// for the greeting.
     ///
     /// # Errors
     /// Where the bytes are no response, or not that to the request whose turn it is.

@@ -255,9 +255,16 @@ mod tests {
         let endless = format!("0\r\n{}", "x: y\r\n".repeat(MAX_DROPPED_BYTES / 4 + 1));
         assert_eq!(decode(endless.as_bytes()), Err(Code::HeadersTooLarge));
         let most = "x".repeat(MAX_DROPPED_BYTES);
-        assert!(decode(format!("0\r\n{most}\r\n\r\n").as_bytes()).is_ok());
+        assert!(decode(format!("0\r\n{}:\r\n\r\n", &most[1..]).as_bytes()).is_ok());
+        assert!(decode(format!("0\r\nx:{}\r\n\r\n", &most[2..]).as_bytes()).is_ok());
         assert!(decode(format!("0;{most}\r\n\r\n").as_bytes()).is_ok());
-        assert_eq!(decode(format!("0\r\nx{most}").as_bytes()), Err(Code::HeadersTooLarge));
+        assert_eq!(decode(format!("0\r\n{most}:").as_bytes()), Err(Code::HeadersTooLarge));
+        assert_eq!(decode(format!("0\r\nx:{most}").as_bytes()), Err(Code::HeadersTooLarge));
+        assert_eq!(decode(format!("0 {most} ").as_bytes()), Err(Code::BadRequest));
+        assert_eq!(
+            decode(format!("0{} ", " ".repeat(MAX_DROPPED_BYTES + 1)).as_bytes()),
+            Err(Code::HeadersTooLarge)
+        );
         assert_eq!(decode(format!("0;x{most}").as_bytes()), Err(Code::HeadersTooLarge));
     }
 }

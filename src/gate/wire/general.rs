@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn clock_before_1970_is_at_its_first_second() {
-        let mut fields = GeneralFields { block: Vec::new(), second: 0 };
+        let mut fields = GeneralFields { block: Vec::new(), second: 0, varies: false };
         fields.refresh(UNIX_EPOCH - std::time::Duration::from_secs(5));
         let block = String::from_utf8(fields.block).unwrap();
         assert!(block.starts_with("Date: Thu, 01 Jan 1970 00:00:00 GMT\r\nServer: "), "{block}");

@@ -227,6 +227,7 @@ impl Head {
 
 /// As many as [`MAX_BODY_BYTES`] needs.
 const LENGTH_DIGITS: usize = 5;
+const _: () = assert!(MAX_BODY_BYTES < 10usize.pow(LENGTH_DIGITS as u32));
 
 fn length_digits(mut length: usize) -> [u8; LENGTH_DIGITS] {
     let mut digits = [b'0'; LENGTH_DIGITS];
@@ -357,7 +358,9 @@ mod tests {
         );
         assert!(checked.is_ok());
         assert!(head.keep_alive && !head.expects_continue);
-        assert_eq!((head.id.as_str(), head.body), ("made", Body::Length(0)));
+        assert_eq!(head.body, Body::Length(0));
+        assert!(head.id.as_str().ends_with("-00000001"), "made here: {}", head.id.as_str());
+        assert_eq!((head.allowed, head.is_preflight, head.forwarded_for), (None, false, None));
     }
 
     #[test]

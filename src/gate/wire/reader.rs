@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn request_has_begun_with_more_than_an_empty_line() {
         let reader_of = |input: &[u8]| {
-            let mut intake = Intake { ids: RequestIds::new(), passed_on: Vec::new() };
+            let mut intake = Intake::default();
             let mut reader = Reader::new();
             reader.advance(input, &mut intake, &mut Vec::new());
             reader
