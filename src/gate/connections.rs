@@ -6,7 +6,7 @@ use std::net::{IpAddr, Shutdown, SocketAddr};
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 
-use crate::gate::client::{Client, State};
+use crate::gate::client::{Client, Shared, State};
 use crate::gate::holders::Standing;
 use crate::gate::lane::Ticket;
 use crate::gate::listener::Accepted;
@@ -14,7 +14,7 @@ use crate::gate::{FIRST_LANE, Gate};
 use crate::http::{ApiError, Code};
 
 /// Clients let in before the others are looked after again.
-const MAX_ACCEPTS: usize = 128;
+pub const MAX_ACCEPTS: usize = 128;
 /// Bytes read from a client before the others have their turn.
 const READ_BYTES: usize = 16 * 1024;
 /// Clients who are read on from before the others are looked after again.
@@ -35,6 +35,8 @@ pub struct Connection {
     read_closed: bool,
     /// Whether our side is ended.
     shut: bool,
+    /// Whether it is among those who are read on from later.
+    is_listed: bool,
 }
 
 impl Gate {
@@ -84,21 +86,23 @@ impl Gate {
             client: Client::new(peer, &self.shared),
             serial: self.serial,
             address: peer.ip(),
-            readable: false,
+            // Its request may be here already; then it is no idle one that makes room.
+            readable: true,
             writable: true,
             read_closed: false,
             shut: false,
+            is_listed: false,
         });
-        self.holders.join(slot, peer.ip());
+        self.holders.join(slot, peer.ip(), self.is_exempt(peer.ip()));
         if self.connections.len() > most {
             self.connections[slot].client.refuse(no_room(), &mut self.shared);
-            self.drive(slot);
         }
+        self.drive(slot);
+        self.make_room();
     }
 
-    /// Whether the limits for a single address do not hold for this one: many may stand behind it.
     fn is_exempt(&self, address: IpAddr) -> bool {
-        address.to_canonical().is_loopback() || self.shared.intake.trusted.contains(address)
+        is_exempt(address, &self.shared)
     }
 
     /// Whose turn a client's requests are, for a fair order: its address's, or where that is exempt its own.
@@ -134,6 +138,10 @@ impl Gate {
         connection.readable |= event.is_readable() || event.is_error();
         connection.writable |= event.is_writable() || event.is_error();
         connection.read_closed |= event.is_read_closed();
+        // Whose request waits neither reads nor writes, so that nothing else would tell that it has gone.
+        if event.is_error() || event.is_write_closed() {
+            connection.client.close(&self.shared);
+        }
         self.drive(slot);
         self.make_room();
     }
@@ -175,11 +183,15 @@ impl Gate {
             }
             // Back-pressure: while room is short, the one who holds the most is not read from.
             if self.holders.lacks(READ_BYTES) && self.holders.largest() == Some(slot) {
-                self.paused.push(Ticket { slot, serial: connection.serial });
+                if !std::mem::replace(&mut connection.is_listed, true) {
+                    self.paused.push(Ticket { slot, serial: connection.serial });
+                }
                 break;
             }
             if has_read {
-                self.unread.push_back(Ticket { slot, serial: connection.serial });
+                if !std::mem::replace(&mut connection.is_listed, true) {
+                    self.unread.push_back(Ticket { slot, serial: connection.serial });
+                }
                 break;
             }
             match connection.stream.read(&mut self.scratch[..READ_BYTES]) {
@@ -200,7 +212,8 @@ impl Gate {
         }
         if client.address() != connection.address {
             connection.address = client.address();
-            self.holders.change_address(slot, client.address());
+            let address = connection.address;
+            self.holders.change_address(slot, address, is_exempt(address, &self.shared));
         }
         self.holders.hold(slot, client.held());
         self.holders.stand(slot, standing(client.state()));
@@ -239,11 +252,18 @@ impl Gate {
     }
 
     fn drive_again(&mut self, ticket: Ticket) {
-        if self.connections.get(ticket.slot).is_some_and(|c| c.serial == ticket.serial) {
+        if let Some(connection) = self.connections.get_mut(ticket.slot).filter(|c| c.serial == ticket.serial)
+        {
+            connection.is_listed = false;
             self.drive(ticket.slot);
             self.make_room();
         }
     }
+}
+
+/// Whether the limits for a single address do not hold for this one: many may stand behind it.
+fn is_exempt(address: IpAddr, shared: &Shared) -> bool {
+    address.to_canonical().is_loopback() || shared.intake.trusted.contains(address)
 }
 
 /// Where a client stands when room is made for another.

@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 /// Connections that wait to be let in; beyond, clients try again after a second. The operating system may
 /// allow fewer (Linux: `net.core.somaxconn`).
-const BACKLOG: i32 = 4096;
+pub const BACKLOG: usize = 4096;
 /// How long to wait when there are no descriptors or no memory for one more.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -102,7 +102,7 @@ impl Listening {
             // A service that is started again takes its port at once, whatever old connections linger.
             socket.set_reuse_address(true)?;
             socket.bind(&address.into())?;
-            socket.listen(BACKLOG)?;
+            socket.listen(BACKLOG as i32)?;
             socket.set_nonblocking(true)?;
             Ok(TcpListener::from_std(socket.into()))
         };

@@ -26,11 +26,11 @@ use crate::config::Deadlines;
 use crate::http::{ApiError, Code};
 use crate::quiet_log::QuietLog;
 use client::Shared;
-use connections::Connection;
+use connections::{Connection, MAX_ACCEPTS};
 use fair_queue::FairQueue;
 use holders::Holders;
-use lane::{Lane, MAX_SHUT, Ticket};
-use listener::Listener;
+use lane::{Estimates, Lane, MAX_SHUT, Ticket};
+use listener::{BACKLOG, Listener};
 use memory::Memory;
 use wire::general::GeneralFields;
 use wire::reader::Intake;
@@ -74,26 +74,14 @@ pub struct GateConfig {
     pub origins: Origins,
 }
 
-/// The requests of one kind that wait for a lane.
+/// The requests that wait for a lane, by kind.
 struct Waiting {
-    queue: FairQueue<Ticket>,
-    /// How many bytes a response of this kind has, as far as the last ones tell.
-    typical_response: usize,
+    reads: FairQueue<Ticket>,
+    writes: FairQueue<Ticket>,
 }
 
-/// The requests that wait, by kind.
-struct WaitingByKind {
-    reads: Waiting,
-    writes: Waiting,
-}
-
-impl WaitingByKind {
-    fn new(most: usize) -> Self {
-        let waiting = || Waiting { queue: FairQueue::new(most), typical_response: 0 };
-        Self { reads: waiting(), writes: waiting() }
-    }
-
-    fn of(&mut self, kind: Kind) -> &mut Waiting {
+impl Waiting {
+    fn of(&mut self, kind: Kind) -> &mut FairQueue<Ticket> {
         match kind {
             Kind::Read => &mut self.reads,
             Kind::Write => &mut self.writes,
@@ -110,7 +98,8 @@ pub struct Gate {
     max_refused: usize,
     serial: u64,
     lanes: Vec<Lane>,
-    waiting: WaitingByKind,
+    waiting: Waiting,
+    estimates: Estimates,
     shared: Shared,
     holders: Holders,
     /// Clients who have sent more than was read in their turn.
@@ -151,7 +140,8 @@ impl Gate {
             serial: 0,
             lanes,
             // Each connection has one request waiting at the most.
-            waiting: WaitingByKind::new(2 * places),
+            waiting: Waiting { reads: FairQueue::new(2 * places), writes: FairQueue::new(2 * places) },
+            estimates: Estimates::new(),
             shared: Shared {
                 now,
                 deadlines: config.deadlines,
@@ -343,7 +333,10 @@ impl Gate {
         if let Some(listener) = &mut self.listener {
             listener.is_ready = true;
         }
-        self.accept();
+        // As many as the queue at the door holds, and no more: others may come as fast.
+        for _ in 0..=BACKLOG / MAX_ACCEPTS {
+            self.accept();
+        }
         self.listener = None;
         self.shared.draining = true;
         let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();

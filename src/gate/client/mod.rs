@@ -17,6 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use crate::config::Deadlines;
+use crate::gate::lane::{Asked, Estimates};
 use crate::gate::wire::answer::Answer;
 use crate::gate::wire::exchange::Exchange;
 use crate::gate::wire::general::GeneralFields;
@@ -87,8 +88,9 @@ pub struct Client {
     /// Whether the client has ended its side.
     ended: bool,
     lingered: usize,
-    /// How many bytes the last response had, as the next one may be alike.
-    last_response: Option<usize>,
+    /// What the request under way asks for, and what the last one did and how many bytes its response had.
+    asked: Asked,
+    last: Option<(Asked, usize)>,
 }
 
 impl Client {
@@ -108,7 +110,8 @@ impl Client {
             persists: true,
             ended: false,
             lingered: 0,
-            last_response: None,
+            asked: Asked::default(),
+            last: None,
         };
         client.enter(State::Idle, shared);
         client
@@ -154,9 +157,19 @@ impl Client {
         self.stash.capacity() + request + self.out.capacity()
     }
 
-    /// Bytes that the request takes in a lane, its response included, as far as that can be known.
-    pub fn expected_bytes(&self, typical_response: usize) -> usize {
-        self.request.len() + self.last_response.unwrap_or(typical_response)
+    /// What the request under way asks for.
+    pub fn asked(&self) -> Asked {
+        self.asked
+    }
+
+    /// Bytes that the request takes in a lane, its response included: as the last one, where it asks for the
+    /// same again, else as others.
+    pub fn expected_bytes(&self, estimates: &mut Estimates) -> usize {
+        let response = match self.last {
+            Some((asked, bytes)) if asked == self.asked => bytes,
+            _ => estimates.expected(self.asked),
+        };
+        self.request.len() + response
     }
 
     /// Gives back what is held, as room is short. Who can still be answered gets a 503.
@@ -278,7 +291,8 @@ impl Client {
     }
 
     /// The request was put into a queue for room in a lane.
-    pub fn queue(&mut self, shared: &Shared) {
+    pub fn queue(&mut self, asked: Asked, shared: &Shared) {
+        self.asked = asked;
         self.enter(State::Waiting, shared);
     }
 
@@ -304,7 +318,7 @@ impl Client {
         self.persists = exchange.keep_alive && !shared.draining && !self.ended;
         exchange.print(answer, !self.persists, &shared.general, &mut self.out);
         exchange.log(self.peer, self.address, answer, shared.now);
-        self.last_response = Some(answer.body.len());
+        self.last = Some((self.asked, answer.body.len()));
         self.request = Vec::new();
         self.enter(State::Responding, shared);
     }

@@ -27,7 +27,7 @@ impl Bench {
     }
 
     fn go_inside(&mut self, kind: Kind) {
-        self.client.queue(&self.shared);
+        self.client.queue(Asked::default(), &self.shared);
         self.client.go_inside(kind, &self.shared);
     }
 
@@ -152,7 +152,7 @@ fn slow_reader_is_given_up() {
 fn waiting_too_long_is_503() {
     let mut bench = bench();
     bench.receive(GET);
-    bench.client.queue(&bench.shared);
+    bench.client.queue(Asked::default(), &bench.shared);
     assert_eq!(bench.expire(), State::Responding);
     assert!(String::from_utf8_lossy(bench.client.output()).contains("\r\nRetry-After: 1\r\n"));
     assert_eq!(bench.take().0, "HTTP/1.1 503 Service Unavailable");
@@ -296,4 +296,20 @@ fn client_behind_a_trusted_proxy_is_whom_it_names() {
     bench.client = Client::new(([10, 0, 0, 1], 9).into(), &bench.shared);
     bench.receive(request);
     assert_eq!(bench.client.address(), IpAddr::from([10, 0, 0, 1]), "not trusted");
+}
+
+#[test]
+fn next_response_is_expected_to_be_as_the_last_one_of_the_same_request() {
+    let (mut bench, mut estimates) = (bench(), Estimates::new());
+    let (asked, other) = (estimates.asked(b"GET /a HTTP/1.1"), estimates.asked(b"GET /b HTTP/1.1"));
+    estimates.learn(asked, 1000);
+    estimates.learn(other, 2000);
+    let mut expected = |bench: &mut Bench, asked| {
+        bench.client.queue(asked, &bench.shared);
+        bench.client.expected_bytes(&mut estimates)
+    };
+    assert_eq!(expected(&mut bench, asked), 1000, "as others");
+    bench.client.answer(&Answer::from(&Response::new(200, b"abc")), &mut bench.shared);
+    assert_eq!(expected(&mut bench, asked), 3, "as its own");
+    assert_eq!(expected(&mut bench, other), 2000);
 }

@@ -19,6 +19,9 @@ const ADDRESS_STEP: usize = 64 * 1024;
 /// The most addresses that [`Holders::longest_idle`] looks at.
 const MOST_LOOKED_AT: usize = 8;
 
+/// As many connections an ordinary client may have; only who has more makes room for others.
+/// (Fewer in tests, which are about the order.)
+const FEW_CONNECTIONS: usize = if cfg!(test) { 3 } else { 16 };
 /// Where a connection stands when room is made for another one. The default is `Idle`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
@@ -44,12 +47,22 @@ struct Connection {
     /// When it came to its present size, counted in changes of all sizes.
     since: u64,
     standing: Standing,
-    /// The neighbours in the list of its address and standing.
+    /// The neighbours in the lists of its standing: that of its address, and that of all.
+    places: [Place; 2],
+}
+
+/// The neighbours in a list.
+#[derive(Clone, Copy, Default)]
+struct Place {
     before: Option<usize>,
     after: Option<usize>,
 }
 
-/// The slots of one address and standing, the one that came to it first at the head.
+/// Which of a connection's two places.
+const OF_ADDRESS: usize = 0;
+const OF_ALL: usize = 1;
+
+/// The slots of one standing, the one that came to it first at the head.
 #[derive(Clone, Copy, Default)]
 struct List {
     first: Option<usize>,
@@ -64,24 +77,39 @@ struct Address {
     bytes: usize,
     /// The connections that are not small: steps of [`SMALL_BYTES`], since when, and slot.
     large: BTreeSet<(usize, Reverse<u64>, usize)>,
+    /// Whether many may stand behind it, so that their number says nothing.
+    is_exempt: bool,
+    lists: Lists,
+}
+
+/// A list for each standing that makes room.
+#[derive(Default)]
+struct Lists {
     idle: List,
     coming: List,
     taking: List,
 }
 
-impl Address {
-    /// Its size in steps, where one of its connections could give way.
-    fn steps(&self) -> Option<usize> {
-        (!self.large.is_empty()).then_some(self.bytes / ADDRESS_STEP)
-    }
-
-    fn list(&mut self, standing: Standing) -> Option<&mut List> {
+impl Lists {
+    fn of(&mut self, standing: Standing) -> Option<&mut List> {
         match standing {
             Standing::Idle => Some(&mut self.idle),
             Standing::Coming => Some(&mut self.coming),
             Standing::Taking => Some(&mut self.taking),
             Standing::Busy => None,
         }
+    }
+
+    /// Who makes room first.
+    fn first(&self) -> Option<usize> {
+        self.idle.first.or(self.coming.first).or(self.taking.first)
+    }
+}
+
+impl Address {
+    /// Its size in steps, where one of its connections could give way.
+    fn steps(&self) -> Option<usize> {
+        (!self.large.is_empty()).then_some(self.bytes / ADDRESS_STEP)
     }
 }
 
@@ -101,7 +129,9 @@ pub struct Holders {
     ids: HashMap<IpAddr, AddressId>,
     /// The addresses with a connection that is not small, by [`Address::steps`].
     by_steps: BTreeSet<(usize, AddressId)>,
-    /// All addresses, by how many connections they have.
+    /// The connections of all addresses.
+    all: Lists,
+    /// All addresses but those that are exempt, by how many connections they have.
     by_connections: BTreeSet<(usize, AddressId)>,
 }
 
@@ -117,24 +147,28 @@ impl Holders {
             addresses: Slab::new(),
             ids: HashMap::new(),
             by_steps: BTreeSet::new(),
+            all: Lists::default(),
             by_connections: BTreeSet::new(),
         }
     }
 
     /// A connection came: it holds nothing and is [`Standing::Idle`]. Whoever had the slot is forgotten.
-    pub fn join(&mut self, slot: usize, address: IpAddr) {
+    ///
+    /// `is_exempt`: many clients may stand behind the address, as behind a proxy, so that the number of its
+    /// connections says nothing.
+    pub fn join(&mut self, slot: usize, address: IpAddr, is_exempt: bool) {
         self.leave(slot);
         let group = group(address);
         let id = match self.ids.get(&group) {
             Some(id) => *id,
-            None => self.enter(group),
+            None => self.enter(group, is_exempt),
         };
         if self.slots.len() <= slot {
             self.slots.resize_with(slot + 1, || None);
         }
         let standing = Standing::Idle;
         self.slots[slot] =
-            Some(Connection { address: id, bytes: 0, since: 0, standing, before: None, after: None });
+            Some(Connection { address: id, bytes: 0, since: 0, standing, places: Default::default() });
         self.connections += 1;
         self.count(id, self.addresses[id.0].connections + 1);
         self.link(slot);
@@ -152,13 +186,13 @@ impl Holders {
 
     /// The connection turned out to serve another address, as a proxy says: it goes there with its bytes
     /// and standing, as the latest of that standing. The same address again costs no hash.
-    pub fn change_address(&mut self, slot: usize, address: IpAddr) {
+    pub fn change_address(&mut self, slot: usize, address: IpAddr, is_exempt: bool) {
         let Some(Some(connection)) = self.slots.get(slot) else { return };
         if self.addresses[connection.address.0].group == group(address) {
             return;
         }
         let (bytes, standing) = (connection.bytes, connection.standing);
-        self.join(slot, address);
+        self.join(slot, address, is_exempt);
         self.stand(slot, standing);
         self.hold(slot, bytes);
     }
@@ -253,21 +287,22 @@ impl Holders {
         self.link(slot);
     }
 
-    /// The slot that makes room for a newcomer: of the address with the most connections, the one that has
-    /// been idle the longest, else the one whose request has been coming the longest, else the one that has been
-    /// taking its response the longest.
+    /// The slot that makes room for a newcomer: the one that has been idle the longest, else the one whose
+    /// request has been coming the longest, else the one that has been taking its response the longest. It
+    /// is one of the address with the most connections, where that has more than a client needs, and else
+    /// one of all.
     ///
     /// An address whose connections are all busy is passed over, but no more than 8 addresses are looked
-    /// at: `None` where these have nobody to spare. A newcomer that has joined already counts too.
+    /// at. A newcomer that has joined already counts too.
     pub fn longest_idle(&self) -> Option<usize> {
-        self.by_connections.iter().rev().take(MOST_LOOKED_AT).find_map(|(_, id)| {
-            let address = &self.addresses[id.0];
-            address.idle.first.or(address.coming.first).or(address.taking.first)
-        })
+        let busiest = self.by_connections.iter().rev().take(MOST_LOOKED_AT);
+        let many = busiest.take_while(|(connections, _)| *connections > FEW_CONNECTIONS);
+        let of_address = many.map(|(_, id)| self.addresses[id.0].lists.first()).find_map(|first| first);
+        of_address.or_else(|| self.all.first())
     }
 
     /// Makes an entry for an address that had no connection.
-    fn enter(&mut self, group: IpAddr) -> AddressId {
+    fn enter(&mut self, group: IpAddr, is_exempt: bool) -> AddressId {
         // The map's own keyed hash: nobody outside can choose addresses that collide.
         let flow = self.ids.hasher().hash_one(group);
         let address = Address {
@@ -276,9 +311,8 @@ impl Holders {
             connections: 0,
             bytes: 0,
             large: BTreeSet::new(),
-            idle: List::default(),
-            coming: List::default(),
-            taking: List::default(),
+            is_exempt,
+            lists: Lists::default(),
         };
         let id = AddressId(self.addresses.insert(address));
         self.ids.insert(group, id);
@@ -291,45 +325,61 @@ impl Holders {
         self.by_connections.remove(&(address.connections, id));
         address.connections = connections;
         if connections > 0 {
-            self.by_connections.insert((connections, id));
+            if !address.is_exempt {
+                self.by_connections.insert((connections, id));
+            }
         } else {
             self.ids.remove(&address.group);
             self.addresses.remove(id.0);
         }
     }
 
-    /// Puts a slot at the end of the list of its standing.
+    /// Puts a slot at the end of the lists of its standing.
     fn link(&mut self, slot: usize) {
-        let Some(Some(connection)) = self.slots.get_mut(slot) else { return };
-        let Some(list) = self.addresses[connection.address.0].list(connection.standing) else { return };
-        connection.before = list.last.replace(slot);
-        connection.after = None;
-        match connection.before {
-            None => list.first = Some(slot),
-            Some(before) => {
-                if let Some(Some(before)) = self.slots.get_mut(before) {
-                    before.after = Some(slot);
-                }
+        for which in [OF_ADDRESS, OF_ALL] {
+            let Some((standing, address)) = self.standing(slot) else { return };
+            let Some(list) = self.list(which, address, standing) else { return };
+            let before = list.last.replace(slot);
+            if before.is_none() {
+                list.first = Some(slot);
             }
+            self.place(Some(slot), which, |place| *place = Place { before, after: None });
+            self.place(before, which, |place| place.after = Some(slot));
         }
     }
 
-    /// Takes a slot out of the list of its standing.
+    /// Takes a slot out of the lists of its standing.
     fn unlink(&mut self, slot: usize) {
-        let Some(Some(connection)) = self.slots.get(slot) else { return };
-        let Some(list) = self.addresses[connection.address.0].list(connection.standing) else { return };
-        let (before, after) = (connection.before, connection.after);
-        if before.is_none() {
-            list.first = after;
+        for which in [OF_ADDRESS, OF_ALL] {
+            let Some((standing, address)) = self.standing(slot) else { return };
+            let mut own = Place::default();
+            self.place(Some(slot), which, |place| own = *place);
+            let Some(list) = self.list(which, address, standing) else { return };
+            if own.before.is_none() {
+                list.first = own.after;
+            }
+            if own.after.is_none() {
+                list.last = own.before;
+            }
+            self.place(own.before, which, |place| place.after = own.after);
+            self.place(own.after, which, |place| place.before = own.before);
         }
-        if after.is_none() {
-            list.last = before;
-        }
-        if let Some(Some(before)) = before.and_then(|before| self.slots.get_mut(before)) {
-            before.after = after;
-        }
-        if let Some(Some(after)) = after.and_then(|after| self.slots.get_mut(after)) {
-            after.before = before;
+    }
+
+    fn standing(&self, slot: usize) -> Option<(Standing, AddressId)> {
+        let connection = self.slots.get(slot)?.as_ref()?;
+        Some((connection.standing, connection.address))
+    }
+
+    fn list(&mut self, which: usize, address: AddressId, standing: Standing) -> Option<&mut List> {
+        let lists = if which == OF_ALL { &mut self.all } else { &mut self.addresses[address.0].lists };
+        lists.of(standing)
+    }
+
+    /// Changes a place of a slot, where there is one.
+    fn place(&mut self, slot: Option<usize>, which: usize, change: impl FnOnce(&mut Place)) {
+        if let Some(Some(connection)) = slot.and_then(|slot| self.slots.get_mut(slot)) {
+            change(&mut connection.places[which]);
         }
     }
 }

@@ -12,29 +12,33 @@ use crate::http::{ApiError, Code};
 
 /// How long a lane may stay shut before the service is ended, so that it can be started anew.
 pub const MAX_SHUT: Duration = Duration::from_secs(5);
-/// What a request costs beside its bytes, in bytes, for the order in which they go.
-const REQUEST_COST: usize = 1024;
-/// Over how many responses the typical one is told.
-const TYPICAL_OVER: usize = 16;
+/// What a request costs beside its bytes, in bytes, for the order in which they go: in the time that the
+/// smallest takes, so many bytes of a response are made.
+const REQUEST_COST: usize = 8 * 1024;
 
 impl Gate {
     /// Sends waiting requests down the lanes, as far as those have room.
     pub(in crate::gate) fn dispatch(&mut self) {
         for kind in [Kind::Read, Kind::Write] {
-            let waiting = self.waiting.of(kind);
-            while let Some(ticket) = waiting.queue.peek().copied() {
+            let queue = self.waiting.of(kind);
+            while let Some((ticket, said)) = queue.peek().map(|(ticket, said)| (*ticket, said)) {
                 let connection = self.connections.get_mut(ticket.slot).filter(|c| c.serial == ticket.serial);
                 let connection = connection.filter(|c| c.client.state() == State::Waiting);
                 let Some(connection) = connection else {
                     // Gone, or answered by now.
-                    waiting.queue.pop();
+                    queue.pop();
                     continue;
                 };
-                let bytes = connection.client.expected_bytes(waiting.typical_response);
+                let bytes = connection.client.expected_bytes(&mut self.estimates);
+                // Responses to its like may have shown meanwhile what it costs.
+                if cost(bytes) / 2 > said {
+                    queue.reprice(cost(bytes));
+                    continue;
+                }
                 let free =
                     self.lanes.iter_mut().filter(|lane| lane.address.kind == kind && lane.has_room(bytes));
                 let Some(lane) = free.min_by_key(|lane| lane.load()) else { break };
-                waiting.queue.pop();
+                queue.pop();
                 lane.push(ticket, connection.client.id(), connection.client.request(), bytes);
                 connection.client.go_inside(kind, &self.shared);
                 self.holders.hold(ticket.slot, connection.client.held());
@@ -46,15 +50,16 @@ impl Gate {
     pub(in crate::gate) fn join_queue(&mut self, slot: usize, kind: Kind) {
         let flow = self.flow(slot);
         let Some(connection) = self.connections.get_mut(slot) else { return };
-        let waiting = self.waiting.of(kind);
-        let cost = cost(connection.client.expected_bytes(waiting.typical_response));
         let ticket = Ticket { slot, serial: connection.serial };
-        connection.client.queue(&self.shared);
-        if waiting.queue.push(flow, cost, ticket).is_err() {
+        let asked = self.estimates.asked(connection.client.request());
+        connection.client.queue(asked, &self.shared);
+        let cost = cost(connection.client.expected_bytes(&mut self.estimates));
+        let queue = self.waiting.of(kind);
+        if queue.push(flow, cost, ticket).is_err() {
             // There are more places than connections, so at least half are of clients who have gone.
             let connections = &self.connections;
-            waiting.queue.retain(|t| connections.get(t.slot).is_some_and(|c| c.serial == t.serial));
-            if waiting.queue.push(flow, cost, ticket).is_err() {
+            queue.retain(|t| connections.get(t.slot).is_some_and(|c| c.serial == t.serial));
+            if queue.push(flow, cost, ticket).is_err() {
                 let client = &mut self.connections[slot].client;
                 client.refuse(ApiError::new(Code::Overloaded), &mut self.shared);
             }
@@ -92,13 +97,11 @@ impl Gate {
             if response.passes_on && kind == Kind::Read {
                 client.go_on(&self.shared);
             } else {
-                let waiting = self.waiting.of(kind);
-                let expected = client.expected_bytes(waiting.typical_response);
+                let expected = client.expected_bytes(&mut self.estimates);
+                self.estimates.learn(client.asked(), response.length);
                 client.answer(&response.answer, &mut self.shared);
                 let more = response.length.saturating_sub(expected);
-                waiting.queue.charge(flow, u32::try_from(more).unwrap_or(u32::MAX));
-                let typical = waiting.typical_response * (TYPICAL_OVER - 1) + response.length;
-                waiting.typical_response = typical / TYPICAL_OVER;
+                self.waiting.of(kind).charge(flow, u32::try_from(more).unwrap_or(u32::MAX));
             }
             self.drive(slot);
             self.make_room();

@@ -11,8 +11,10 @@
 //! has gone all the way and come back.
 
 mod all;
+mod estimates;
 
 pub use all::MAX_SHUT;
+pub use estimates::{Asked, Estimates};
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
