@@ -1,0 +1,98 @@
+//! Attacks on the door: many who come, and many who stay.
+
+use std::time::{Duration, Instant};
+
+use crate::client::get;
+use crate::crowd::Crowd;
+use crate::origin::many;
+use crate::plan::{Reading, Source, again, once, silence};
+use crate::requests::{Leaving, WRONG_KEY, bundle, come_and_go, largest, unknown_path};
+use crate::trial::{SPAN, Stage, Trial};
+
+/// The most connections of a server that is to be full soon.
+const FEW: &str = "100";
+
+/// Visitors who leave at once.
+#[track_caller]
+fn visitors(words: &str, leaving: Leaving) {
+    let trial = Trial::begin();
+    come_and_go(trial.address(), words, leaving, Instant::now() + SPAN);
+    trial.end();
+}
+
+#[test]
+fn visitors_without_a_word_hold_up_nobody() {
+    visitors("", Leaving::Close);
+}
+
+#[test]
+fn visitors_who_reset_hold_up_nobody() {
+    visitors("", Leaving::Reset);
+}
+
+#[test]
+fn visitors_who_ask_and_leave_hold_up_nobody() {
+    visitors(&get("/v1/pets", WRONG_KEY), Leaving::Reset);
+}
+
+#[test]
+fn visitors_who_ask_for_much_and_leave_hold_up_nobody() {
+    visitors(&largest(), Leaving::Close);
+}
+
+/// There are soon more connections than the server takes. Those who come early have `ahead` before room
+/// is needed for the others.
+#[track_caller]
+fn full_house(source: fn() -> Source, reading: Reading, ahead: Duration) {
+    let trial = Stage::with(&["--max-connections", FEW]).begin_in_full_house();
+    let mut early = Crowd::new(trial.address(), 90, source(), reading);
+    early.run(ahead);
+    // The second one takes a place that an innocent may have had when the first one came.
+    let mut late = [(); 2].map(|()| Crowd::new(trial.address(), 15, source(), reading));
+    late.iter_mut().for_each(|crowd| crowd.run(SPAN / 2));
+    late.into_iter().chain([early]).for_each(|crowd| drop(crowd.leave()));
+    trial.end();
+}
+
+#[test]
+fn idle_ones_make_room() {
+    full_house(silence, Reading::All, SPAN / 8);
+}
+
+#[test]
+fn half_sent_requests_make_room() {
+    full_house(|| once("GET /healthz HTTP/1.1\r\n"), Reading::All, SPAN / 8);
+}
+
+#[test]
+fn half_sent_bodies_make_room() {
+    let source = || once("POST /v1/pets HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nx");
+    full_house(source, Reading::All, SPAN / 8);
+}
+
+/// Who was refused and does not close.
+#[test]
+fn refused_ones_who_stay_make_room() {
+    full_house(|| once("nonsense\r\n\r\n"), Reading::Nothing, SPAN / 8);
+}
+
+/// Who asks, and takes no response, until the operating system has no more room for any.
+#[test]
+fn those_who_take_nothing_make_room() {
+    full_house(|| again(bundle(&unknown_path())), Reading::Nothing, SPAN);
+}
+
+#[test]
+fn idle_ones_make_room_for_400_newcomers() {
+    let trial = Trial::begin();
+    let idle_count = many(9_900);
+    let mut idle = Crowd::new(trial.address(), idle_count, silence(), Reading::All);
+    idle.run_until("the idle connections", |tally| tally.opened == idle_count);
+    let request = get("/nope", WRONG_KEY);
+    let mut newcomers = Crowd::new(trial.address(), 400, once(request), Reading::All);
+    newcomers.run_until("the newcomers' answers", |tally| tally.of(404) + tally.ended == 400);
+    newcomers.run(SPAN / 2);
+    let (_, tally) = (idle.leave(), newcomers.leave());
+    trial.end();
+    assert_eq!((tally.of(404), tally.ended), (400, 0), "{tally:?}");
+}

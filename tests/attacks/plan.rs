@@ -1,0 +1,77 @@
+//! What attackers send and read, and what they have met.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a connection sends next, after so many pieces.
+pub type Source = Box<dyn FnMut(usize) -> Option<Arc<[u8]>>>;
+
+/// Sends this once.
+pub fn once(bytes: impl Into<Vec<u8>>) -> Source {
+    let bytes: Arc<[u8]> = bytes.into().into();
+    Box::new(move |sent| (sent == 0).then(|| Arc::clone(&bytes)))
+}
+
+/// Sends this again and again, without waiting for replies.
+pub fn again(bytes: impl Into<Vec<u8>>) -> Source {
+    let bytes: Arc<[u8]> = bytes.into().into();
+    Box::new(move |_| Some(Arc::clone(&bytes)))
+}
+
+/// Sends nothing.
+pub fn silence() -> Source {
+    Box::new(|_| None)
+}
+
+/// What each connection does with replies.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Reading {
+    /// Reads all as fast as possible, counts them, and comes again where it was closed.
+    AllAndComeAgain,
+    /// Reads all and counts them.
+    All,
+    /// Reads 1 KiB a second.
+    Sips,
+    Nothing,
+}
+
+impl Reading {
+    /// Whether replies are read as they come.
+    pub fn is_eager(self) -> bool {
+        matches!(self, Reading::All | Reading::AllAndComeAgain)
+    }
+}
+
+/// What the crowd has met.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub opened: usize,
+    /// Connections that the server ended.
+    pub ended: usize,
+    /// Whole pieces that were taken off a connection's hands.
+    pub sent: usize,
+    /// Replies by their status.
+    pub statuses: BTreeMap<u16, usize>,
+    /// Replies with a 503 that did not say when to come again.
+    pub without_retry_after: usize,
+}
+
+impl Tally {
+    pub fn of(&self, status: u16) -> usize {
+        self.statuses.get(&status).copied().unwrap_or_default()
+    }
+
+    /// Expects replies with this status, and no others but orderly refusals.
+    #[track_caller]
+    pub fn expect(&self, status: u16) {
+        assert!(self.of(status) > 0, "no {status}: {self:?}");
+        self.expect_refusals_beside(status);
+    }
+
+    /// Expects no replies but orderly refusals and those with this status.
+    #[track_caller]
+    pub fn expect_refusals_beside(&self, status: u16) {
+        assert!(self.statuses.keys().all(|other| [status, 503].contains(other)), "{self:?}");
+        assert_eq!(self.without_retry_after, 0, "{self:?}");
+    }
+}

@@ -1,0 +1,157 @@
+//! What no attack may do: take much memory, keep it, or keep others waiting.
+
+use std::collections::BTreeMap;
+use std::fs::read_to_string;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::harness::{Server, run};
+use crate::innocents::{Answer, Figures, Innocents, Patience};
+
+/// How long an attack goes on.
+pub const SPAN: Duration = Duration::from_secs(4);
+/// The most resident memory in MiB, whatever happens.
+const MOST_MIB: u64 = 256;
+/// The most resident memory in MiB when the attackers have gone, and how soon.
+const AFTERWARDS_MIB: u64 = 64;
+const AFTERWARDS: Duration = Duration::from_secs(3);
+/// The longest that an innocent client waits for an answer.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// A name that makes an animal large.
+const LARGE_NAME_BYTES: usize = 60_000;
+
+/// A server that nobody uses yet. There is one at a time, as attacks want the machine for themselves.
+pub struct Stage {
+    pub server: Server,
+    alone: MutexGuard<'static, ()>,
+}
+
+impl Stage {
+    pub fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// With further words on the command line.
+    pub fn with(words: &[&str]) -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Self { server: Server::start_with(|command| command.args(words)), alone }
+    }
+
+    /// A new key that may only read.
+    pub fn read_only_key(&self) -> String {
+        let output = run(&["key", "add", "reader", "--read-only"], &self.server.folder.database());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Fills the first page with small animals, as the innocents ask for it, and what is after id 20 with
+    /// large ones: a page of them ends early, with 1 MiB.
+    pub fn fill(&self) {
+        let large = "x".repeat(LARGE_NAME_BYTES);
+        self.server.fill(std::iter::repeat_n("small", 20).chain(std::iter::repeat_n(large.as_str(), 60)));
+    }
+
+    /// Lets the innocents in.
+    pub fn begin(self) -> Trial {
+        self.begin_with(Patience::None)
+    }
+
+    /// Lets innocents in who know that an idle connection may be closed to make room.
+    pub fn begin_in_full_house(self) -> Trial {
+        self.begin_with(Patience::ComeAgain)
+    }
+
+    fn begin_with(self, patience: Patience) -> Trial {
+        let innocents = Innocents::start(self.server.address, patience);
+        Trial { innocents, server: self.server, most_mib: MOST_MIB, _alone: self.alone }
+    }
+}
+
+/// A server with innocent clients, ready to be attacked.
+pub struct Trial {
+    pub innocents: Innocents,
+    server: Server,
+    most_mib: u64,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Trial {
+    pub fn begin() -> Self {
+        Stage::new().begin()
+    }
+
+    /// With another bound on the resident memory.
+    pub fn within_mib(self, most_mib: u64) -> Self {
+        Self { most_mib, ..self }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.address
+    }
+
+    /// Prints how long each kind of request waited.
+    pub fn print_figures(self, beside: &str) {
+        let answers = self.innocents.stop();
+        for what in ["healthz", "list", "create"] {
+            let figures = Figures::of(answers.iter().filter(|answer| answer.what == what));
+            eprintln!("{what} beside {beside}: {figures}");
+        }
+        if let Some(failures) = failures(&answers) {
+            eprintln!("beside {beside} failed: {failures}");
+        }
+    }
+
+    /// The attackers have just closed: looks at what they have done.
+    #[track_caller]
+    pub fn end(self) {
+        let closed = Instant::now();
+        let resident = || resident_mib(self.server.pid());
+        while closed.elapsed() < AFTERWARDS && resident().is_some_and(|(_, now)| now >= AFTERWARDS_MIB) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let took = closed.elapsed();
+        let (highest, afterwards) = resident().expect("a server that lives");
+        let answers = self.innocents.stop();
+        let figures = Figures::of(&answers);
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or_default();
+        eprintln!("{name}: {figures}; {highest} MiB, and {afterwards} MiB {} ms later", took.as_millis());
+
+        let mut faults = Vec::new();
+        if highest >= self.most_mib {
+            faults.push(format!("{highest} MiB resident, and {} are too many", self.most_mib));
+        }
+        if afterwards >= AFTERWARDS_MIB {
+            faults.push(format!("{afterwards} MiB resident {AFTERWARDS:?} afterwards"));
+        }
+        if figures.max > LONGEST_WAIT {
+            faults.push(format!("an innocent waited: {figures}"));
+        }
+        faults.extend(failures(&answers).map(|failures| format!("innocents were not served: {failures}")));
+        assert!(faults.is_empty(), "{}", faults.join("; "));
+    }
+}
+
+/// How often innocents got what; `None` where all got what they asked for.
+fn failures(answers: &[Answer]) -> Option<String> {
+    let mut counts = BTreeMap::new();
+    for answer in answers {
+        if let Some(failure) = &answer.failure {
+            *counts.entry((answer.what, failure)).or_insert(0) += 1;
+        }
+    }
+    (!counts.is_empty()).then(|| format!("{counts:?} of {}", answers.len()))
+}
+
+/// The most resident memory that there ever was, and that of now, in MiB. The system itself keeps the
+/// former, so no peak is missed between two looks. `None` where the process has ended.
+fn resident_mib(pid: u32) -> Option<(u64, u64)> {
+    let status = read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let field = |name: &str| {
+        let value = status.lines().find_map(|line| line.strip_prefix(name))?.trim();
+        value.strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    Some((field("VmHWM:")? / 1024, field("VmRSS:")? / 1024))
+}
