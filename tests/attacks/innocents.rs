@@ -16,7 +16,7 @@ use crate::wait::wait_until;
 /// From one round of requests to the next.
 const EVERY: Duration = Duration::from_millis(50);
 /// After this a client does not wait any more. Longer than is allowed, so that the figures tell more.
-const GIVE_UP: Duration = Duration::from_secs(10);
+const GIVE_UP: Duration = Duration::from_secs(20);
 
 /// What came of one request.
 #[derive(Clone)]

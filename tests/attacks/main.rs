@@ -7,6 +7,8 @@
 #[allow(dead_code, reason = "the tests of the interface use the rest")]
 #[path = "../it/client.rs"]
 mod client;
+#[path = "../it/described.rs"]
+mod described;
 #[allow(dead_code, reason = "the tests of the interface use the rest")]
 #[path = "../it/harness.rs"]
 mod harness;

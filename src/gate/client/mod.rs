@@ -164,7 +164,7 @@ impl Client {
 
     /// Bytes that the request takes in a lane, its response included: as the last one, where it asks for the
     /// same again, else as others.
-    pub fn expected_bytes(&self, estimates: &mut Estimates) -> usize {
+    pub fn expected_bytes(&self, estimates: &Estimates) -> usize {
         let response = match self.last {
             Some((asked, bytes)) if asked == self.asked => bytes,
             _ => estimates.expected(self.asked),

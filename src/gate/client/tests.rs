@@ -304,9 +304,9 @@ fn next_response_is_expected_to_be_as_the_last_one_of_the_same_request() {
     let (asked, other) = (estimates.asked(b"GET /a HTTP/1.1"), estimates.asked(b"GET /b HTTP/1.1"));
     estimates.learn(asked, 1000);
     estimates.learn(other, 2000);
-    let mut expected = |bench: &mut Bench, asked| {
+    let expected = |bench: &mut Bench, asked| {
         bench.client.queue(asked, &bench.shared);
-        bench.client.expected_bytes(&mut estimates)
+        bench.client.expected_bytes(&estimates)
     };
     assert_eq!(expected(&mut bench, asked), 1000, "as others");
     bench.client.answer(&Answer::from(&Response::new(200, b"abc")), &mut bench.shared);

@@ -47,6 +47,8 @@ struct Connection {
     /// When it came to its present size, counted in changes of all sizes.
     since: u64,
     standing: Standing,
+    /// When it came to its standing, counted in changes of standing.
+    stands_since: u64,
     /// The neighbours in the lists of its standing: that of its address, and that of all.
     places: [Place; 2],
 }
@@ -99,11 +101,6 @@ impl Lists {
             Standing::Busy => None,
         }
     }
-
-    /// Who makes room first.
-    fn first(&self) -> Option<usize> {
-        self.idle.first.or(self.coming.first).or(self.taking.first)
-    }
 }
 
 impl Address {
@@ -123,6 +120,8 @@ pub struct Holders {
     connections: usize,
     /// Counts the changes of sizes, for the order among equals.
     changes: u64,
+    /// Counts the changes of standings, for the order of those who make room.
+    standings: u64,
     /// Slots are small integers: the length is the most connections there ever were at once.
     slots: Vec<Option<Connection>>,
     addresses: Slab<Address>,
@@ -143,6 +142,7 @@ impl Holders {
             total: 0,
             connections: 0,
             changes: 0,
+            standings: 0,
             slots: Vec::new(),
             addresses: Slab::new(),
             ids: HashMap::new(),
@@ -167,8 +167,15 @@ impl Holders {
             self.slots.resize_with(slot + 1, || None);
         }
         let standing = Standing::Idle;
-        self.slots[slot] =
-            Some(Connection { address: id, bytes: 0, since: 0, standing, places: Default::default() });
+        self.standings += 1;
+        self.slots[slot] = Some(Connection {
+            address: id,
+            bytes: 0,
+            since: 0,
+            standing,
+            stands_since: self.standings,
+            places: Default::default(),
+        });
         self.connections += 1;
         self.count(id, self.addresses[id.0].connections + 1);
         self.link(slot);
@@ -281,24 +288,32 @@ impl Holders {
             return;
         }
         self.unlink(slot);
+        self.standings += 1;
         if let Some(Some(connection)) = self.slots.get_mut(slot) {
             connection.standing = standing;
+            connection.stands_since = self.standings;
         }
         self.link(slot);
     }
 
-    /// The slot that makes room for a newcomer: the one that has been idle the longest, else the one whose
-    /// request has been coming the longest, else the one that has been taking its response the longest. It
-    /// is one of the address with the most connections, where that has more than a client needs, and else
-    /// one of all.
+    /// The slot that makes room for a newcomer: the one that has been idle, or whose request has been coming,
+    /// for the longest; else the one that has been taking its response the longest. It is one of the address
+    /// with the most connections, where that has more than a client needs, and else one of all.
     ///
     /// An address whose connections are all busy is passed over, but no more than 8 addresses are looked
     /// at. A newcomer that has joined already counts too.
     pub fn longest_idle(&self) -> Option<usize> {
         let busiest = self.by_connections.iter().rev().take(MOST_LOOKED_AT);
         let many = busiest.take_while(|(connections, _)| *connections > FEW_CONNECTIONS);
-        let of_address = many.map(|(_, id)| self.addresses[id.0].lists.first()).find_map(|first| first);
-        of_address.or_else(|| self.all.first())
+        let of_address = many.map(|(_, id)| self.first(&self.addresses[id.0].lists)).find_map(|first| first);
+        of_address.or_else(|| self.first(&self.all))
+    }
+
+    /// Who of these lists makes room first.
+    fn first(&self, lists: &Lists) -> Option<usize> {
+        let since = |slot: &usize| self.slots.get(*slot)?.as_ref().map(|c| c.stands_since);
+        let waiting = [lists.idle.first, lists.coming.first].into_iter().flatten();
+        waiting.min_by_key(since).or(lists.taking.first)
     }
 
     /// Makes an entry for an address that had no connection.

@@ -29,7 +29,7 @@ impl Gate {
                     queue.pop();
                     continue;
                 };
-                let bytes = connection.client.expected_bytes(&mut self.estimates);
+                let bytes = connection.client.expected_bytes(&self.estimates);
                 // Responses to its like may have shown meanwhile what it costs.
                 if cost(bytes) / 2 > said {
                     queue.reprice(cost(bytes));
@@ -53,7 +53,7 @@ impl Gate {
         let ticket = Ticket { slot, serial: connection.serial };
         let asked = self.estimates.asked(connection.client.request());
         connection.client.queue(asked, &self.shared);
-        let cost = cost(connection.client.expected_bytes(&mut self.estimates));
+        let cost = cost(connection.client.expected_bytes(&self.estimates));
         let queue = self.waiting.of(kind);
         if queue.push(flow, cost, ticket).is_err() {
             // There are more places than connections, so at least half are of clients who have gone.
@@ -97,7 +97,7 @@ impl Gate {
             if response.passes_on && kind == Kind::Read {
                 client.go_on(&self.shared);
             } else {
-                let expected = client.expected_bytes(&mut self.estimates);
+                let expected = client.expected_bytes(&self.estimates);
                 self.estimates.learn(client.asked(), response.length);
                 client.answer(&response.answer, &mut self.shared);
                 let more = response.length.saturating_sub(expected);
