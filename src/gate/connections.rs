@@ -8,7 +8,7 @@ use mio::{Interest, Token};
 
 use crate::gate::client::{Client, Shared, State};
 use crate::gate::holders::Standing;
-use crate::gate::lane::Ticket;
+use crate::gate::lane::Asker;
 use crate::gate::listener::Accepted;
 use crate::gate::{FIRST_LANE, Gate};
 use crate::http::{ApiError, Code};
@@ -184,13 +184,13 @@ impl Gate {
             // Back-pressure: while room is short, the one who holds the most is not read from.
             if self.holders.lacks(READ_BYTES) && self.holders.largest() == Some(slot) {
                 if !std::mem::replace(&mut connection.is_listed, true) {
-                    self.paused.push(Ticket { slot, serial: connection.serial });
+                    self.paused.push(Asker { slot, serial: connection.serial });
                 }
                 break;
             }
             if has_read {
                 if !std::mem::replace(&mut connection.is_listed, true) {
-                    self.unread.push_back(Ticket { slot, serial: connection.serial });
+                    self.unread.push_back(Asker { slot, serial: connection.serial });
                 }
                 break;
             }
@@ -239,23 +239,22 @@ impl Gate {
     /// Reads on from those who had sent more than was read in their turn.
     pub(super) fn read_on(&mut self) {
         for _ in 0..MAX_READ_ON {
-            let Some(ticket) = self.unread.pop_front() else { return };
-            self.drive_again(ticket);
+            let Some(asker) = self.unread.pop_front() else { return };
+            self.drive_again(asker);
         }
     }
 
     /// Reads on from those who were not read from for want of room.
     pub(super) fn resume_paused(&mut self) {
-        for ticket in std::mem::take(&mut self.paused) {
-            self.drive_again(ticket);
+        for asker in std::mem::take(&mut self.paused) {
+            self.drive_again(asker);
         }
     }
 
-    fn drive_again(&mut self, ticket: Ticket) {
-        if let Some(connection) = self.connections.get_mut(ticket.slot).filter(|c| c.serial == ticket.serial)
-        {
+    fn drive_again(&mut self, asker: Asker) {
+        if let Some(connection) = self.connections.get_mut(asker.slot).filter(|c| c.serial == asker.serial) {
             connection.is_listed = false;
-            self.drive(ticket.slot);
+            self.drive(asker.slot);
             self.make_room();
         }
     }

@@ -29,7 +29,7 @@ use client::Shared;
 use connections::{Connection, MAX_ACCEPTS};
 use fair_queue::FairQueue;
 use holders::Holders;
-use lane::{Estimates, Lane, MAX_SHUT, Ticket};
+use lane::{Asker, Estimates, Lane, MAX_SHUT};
 use listener::{BACKLOG, Listener};
 use memory::Memory;
 use wire::general::GeneralFields;
@@ -76,12 +76,12 @@ pub struct GateConfig {
 
 /// The requests that wait for a lane, by kind.
 struct Waiting {
-    reads: FairQueue<Ticket>,
-    writes: FairQueue<Ticket>,
+    reads: FairQueue<Asker>,
+    writes: FairQueue<Asker>,
 }
 
 impl Waiting {
-    fn of(&mut self, kind: Kind) -> &mut FairQueue<Ticket> {
+    fn of(&mut self, kind: Kind) -> &mut FairQueue<Asker> {
         match kind {
             Kind::Read => &mut self.reads,
             Kind::Write => &mut self.writes,
@@ -103,9 +103,9 @@ pub struct Gate {
     shared: Shared,
     holders: Holders,
     /// Clients who have sent more than was read in their turn.
-    unread: VecDeque<Ticket>,
+    unread: VecDeque<Asker>,
     /// Clients who are not read from for want of room.
-    paused: Vec<Ticket>,
+    paused: Vec<Asker>,
     memory: Memory,
     stopper: Stopper,
     /// Whether the lanes have not answered yet, and what has gone wrong with them.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::gate::Gate;
 use crate::gate::client::State;
-use crate::gate::lane::{Lane, Ticket};
+use crate::gate::lane::{Asker, Lane};
 use crate::gate::wire::answer::Malformed;
 use crate::gate::wire::head::Kind;
 use crate::http::{ApiError, Code};
@@ -21,8 +21,8 @@ impl Gate {
     pub(in crate::gate) fn dispatch(&mut self) {
         for kind in [Kind::Read, Kind::Write] {
             let queue = self.waiting.of(kind);
-            while let Some((ticket, said)) = queue.peek().map(|(ticket, said)| (*ticket, said)) {
-                let connection = self.connections.get_mut(ticket.slot).filter(|c| c.serial == ticket.serial);
+            while let Some((asker, said)) = queue.peek().map(|(asker, said)| (*asker, said)) {
+                let connection = self.connections.get_mut(asker.slot).filter(|c| c.serial == asker.serial);
                 let connection = connection.filter(|c| c.client.state() == State::Waiting);
                 let Some(connection) = connection else {
                     // Gone, or answered by now.
@@ -39,9 +39,9 @@ impl Gate {
                     self.lanes.iter_mut().filter(|lane| lane.address.kind == kind && lane.has_room(bytes));
                 let Some(lane) = free.min_by_key(|lane| lane.load()) else { break };
                 queue.pop();
-                lane.push(ticket, connection.client.id(), connection.client.request(), bytes);
+                lane.push(asker, connection.client.id(), connection.client.request(), bytes);
                 connection.client.go_inside(kind, &self.shared);
-                self.holders.hold(ticket.slot, connection.client.held());
+                self.holders.hold(asker.slot, connection.client.held());
             }
         }
     }
@@ -50,16 +50,16 @@ impl Gate {
     pub(in crate::gate) fn join_queue(&mut self, slot: usize, kind: Kind) {
         let flow = self.flow(slot);
         let Some(connection) = self.connections.get_mut(slot) else { return };
-        let ticket = Ticket { slot, serial: connection.serial };
+        let asker = Asker { slot, serial: connection.serial };
         let asked = self.estimates.asked(connection.client.request());
         connection.client.queue(asked, &self.shared);
         let cost = cost(connection.client.expected_bytes(&self.estimates));
         let queue = self.waiting.of(kind);
-        if queue.push(flow, cost, ticket).is_err() {
+        if queue.push(flow, cost, asker).is_err() {
             // There are more places than connections, so at least half are of clients who have gone.
             let connections = &self.connections;
             queue.retain(|t| connections.get(t.slot).is_some_and(|c| c.serial == t.serial));
-            if queue.push(flow, cost, ticket).is_err() {
+            if queue.push(flow, cost, asker).is_err() {
                 let client = &mut self.connections[slot].client;
                 client.refuse(ApiError::new(Code::Overloaded), &mut self.shared);
             }
@@ -86,12 +86,12 @@ impl Gate {
     fn deliver(&mut self, index: usize, input: &[u8]) -> io::Result<usize> {
         let mut consumed = 0;
         let kind = self.lanes[index].address.kind;
-        while let Some((ticket, response)) = self.lanes[index]
+        while let Some((asker, response)) = self.lanes[index]
             .next_response(&input[consumed..])
             .map_err(|Malformed| io::Error::from(ErrorKind::InvalidData))?
         {
             consumed += response.length;
-            let Some(slot) = ticket.and_then(|ticket| self.holder(ticket)) else { continue };
+            let Some(slot) = asker.and_then(|asker| self.holder(asker)) else { continue };
             let flow = self.flow(slot);
             let client = &mut self.connections[slot].client;
             if response.passes_on && kind == Kind::Read {
@@ -109,11 +109,11 @@ impl Gate {
         Ok(consumed)
     }
 
-    /// The slot of the client who still waits for the response to this ticket.
-    fn holder(&self, ticket: Ticket) -> Option<usize> {
-        let connection = self.connections.get(ticket.slot)?;
-        (connection.serial == ticket.serial && matches!(connection.client.state(), State::Inside(_)))
-            .then_some(ticket.slot)
+    /// The slot of the client of the asker, where the client still waits for its response.
+    fn holder(&self, asker: Asker) -> Option<usize> {
+        let connection = self.connections.get(asker.slot)?;
+        (connection.serial == asker.serial && matches!(connection.client.state(), State::Inside(_)))
+            .then_some(asker.slot)
     }
 
     /// Sends the requests that this round has brought, those of a lane in one write.
@@ -133,15 +133,15 @@ impl Gate {
 
     /// Gives a lane's connection up, and tells those who were on it.
     pub(in crate::gate) fn lose_lane(&mut self, index: usize, reason: &str) {
-        let tickets = self.lanes[index].fail(self.shared.now);
+        let askers = self.lanes[index].fail(self.shared.now);
         let kind = self.lanes[index].kind();
-        let lost = match tickets.len() {
+        let lost = match askers.len() {
             0 => String::new(),
             count => format!(" with {count} requests in it"),
         };
         self.say(format!("a lane for {kind} broke off{lost}: {reason}"));
-        for ticket in tickets {
-            if let Some(slot) = self.holder(ticket) {
+        for asker in askers {
+            if let Some(slot) = self.holder(asker) {
                 self.connections[slot].client.lose(&mut self.shared);
                 self.drive(slot);
             }

@@ -37,9 +37,9 @@ const LANE_BYTES: usize = 1024 * 1024;
 /// A lane's buffers are freed above this size once they are empty.
 const KEEP_BYTES: usize = 256 * 1024;
 
-/// Which client's request it is; a client's slot may be another's by the time the response comes.
+/// Which client's request it is. A client's slot may be another's by the time the response comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
+pub struct Asker {
     pub slot: usize,
     pub serial: u64,
 }
@@ -67,7 +67,7 @@ enum State {
 /// Whose turn it is on a lane.
 struct Turn {
     /// `None`: the greeting.
-    ticket: Option<Ticket>,
+    asker: Option<Asker>,
     bytes: usize,
 }
 
@@ -169,12 +169,12 @@ impl Lane {
     }
 
     /// Puts a whole request on its way; [`Lane::flush`] sends it.
-    pub fn push(&mut self, ticket: Ticket, id: &str, request: &[u8], bytes: usize) {
-        self.send(Some(ticket), id, request, bytes);
+    pub fn push(&mut self, asker: Asker, id: &str, request: &[u8], bytes: usize) {
+        self.send(Some(asker), id, request, bytes);
     }
 
     /// Writes the request with the number by which its response will be known again.
-    fn send(&mut self, ticket: Option<Ticket>, id: &str, request: &[u8], bytes: usize) {
+    fn send(&mut self, asker: Option<Asker>, id: &str, request: &[u8], bytes: usize) {
         let line = request.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         self.out.extend_from_slice(&request[..line]);
         self.out.extend_from_slice(TICKET.as_bytes());
@@ -184,7 +184,7 @@ impl Lane {
         self.out.extend_from_slice(id.as_bytes());
         self.out.extend_from_slice(b"\r\n");
         self.out.extend_from_slice(&request[line..]);
-        self.turns.push_back(Turn { ticket, bytes });
+        self.turns.push_back(Turn { asker, bytes });
         self.bytes += bytes;
         self.count += 1;
     }
@@ -257,7 +257,7 @@ impl Lane {
         }
     }
 
-    /// The whole response at the start of `input`; `None` where none is whole yet. The ticket in it is `None`
+    /// The whole response at the start of `input`; `None` where none is whole yet. The asker in it is `None`
     /// for the greeting.
     ///
     /// # Errors
@@ -265,7 +265,7 @@ impl Lane {
     pub fn next_response<'a>(
         &mut self,
         input: &'a [u8],
-    ) -> Result<Option<(Option<Ticket>, LaneResponse<'a>)>, Malformed> {
+    ) -> Result<Option<(Option<Asker>, LaneResponse<'a>)>, Malformed> {
         if input.is_empty() {
             return Ok(None);
         }
@@ -277,10 +277,10 @@ impl Lane {
         }
         let turn = self.turns.pop_front().ok_or(Malformed)?;
         self.bytes -= turn.bytes;
-        if turn.ticket.is_none() {
+        if turn.asker.is_none() {
             self.greeted();
         }
-        Ok(Some((turn.ticket, response)))
+        Ok(Some((turn.asker, response)))
     }
 
     /// The greeting has come back.
@@ -293,7 +293,7 @@ impl Lane {
     }
 
     /// Gives the connection up, and hands out the requests that were on it.
-    pub fn fail(&mut self, now: Instant) -> Vec<Ticket> {
+    pub fn fail(&mut self, now: Instant) -> Vec<Asker> {
         // Dropping the stream also takes it out of the registry. A lane that breaks off within the greeting
         // has been shut for longer.
         self.state = State::Closed { since: self.shut_since().unwrap_or(now) };
@@ -301,7 +301,7 @@ impl Lane {
         self.sent = 0;
         self.input = Vec::new();
         self.bytes = 0;
-        std::mem::take(&mut self.turns).into_iter().filter_map(|turn| turn.ticket).collect()
+        std::mem::take(&mut self.turns).into_iter().filter_map(|turn| turn.asker).collect()
     }
 }
 
