@@ -54,6 +54,11 @@ pub fn all_but_the_first_byte() -> String {
     "ET /healthz HTTP/1.1\r\nHost: h\r\n\r\n".to_owned()
 }
 
+/// The largest answer that needs no key.
+pub fn description() -> String {
+    "GET /openapi.json HTTP/1.1\r\nHost: h\r\n\r\n".to_owned()
+}
+
 /// A path that there is not, for which no key is asked.
 pub fn unknown_path() -> String {
     "GET /nope HTTP/1.1\r\nHost: h\r\n\r\n".to_owned()

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::client::get;
 use crate::crowd::Crowd;
 use crate::plan::{Reading, Source, again, once};
-use crate::requests::{bundle, large_page, unknown_path};
+use crate::requests::{bundle, description, large_page, unknown_path};
 use crate::trial::{SPAN, Stage, Trial};
 
 /// Different pages in all, of which none has an animal.
-const EMPTY_PAGES: usize = if cfg!(debug_assertions) { 250_000 } else { 500_000 };
+const EMPTY_PAGES: usize = 500_000;
 /// A cursor that is beyond every animal.
 const BEYOND: usize = 1_000_000;
 /// Pages asked for in one piece.
@@ -47,32 +47,42 @@ fn pages_of_fast_readers_are_bounded() {
     large_pages(16, 1, Reading::AllAndComeAgain);
 }
 
-/// A stranger asks for what there is not, again and again.
+/// A stranger asks this again and again.
 #[track_caller]
-fn pipelined_404s(connections: usize, reading: Reading) {
+fn pipelined(request: &str, status: u16, connections: usize, reading: Reading) {
     let trial = Trial::begin();
-    let mut crowd = Crowd::new(trial.address(), connections, again(bundle(&unknown_path())), reading);
+    let mut crowd = Crowd::new(trial.address(), connections, again(bundle(request)), reading);
     crowd.run(SPAN);
     let tally = crowd.leave();
     trial.end();
     if reading.is_eager() {
-        tally.expect(404);
+        tally.expect(status);
     }
 }
 
 #[test]
 fn pipelined_404s_of_one_connection_hold_up_nobody() {
-    pipelined_404s(1, Reading::AllAndComeAgain);
+    pipelined(&unknown_path(), 404, 1, Reading::AllAndComeAgain);
 }
 
 #[test]
 fn pipelined_404s_of_64_connections_hold_up_nobody() {
-    pipelined_404s(64, Reading::AllAndComeAgain);
+    pipelined(&unknown_path(), 404, 64, Reading::AllAndComeAgain);
 }
 
 #[test]
 fn pipelined_404s_that_nobody_takes_are_bounded() {
-    pipelined_404s(2_000, Reading::Nothing);
+    pipelined(&unknown_path(), 404, 2_000, Reading::Nothing);
+}
+
+#[test]
+fn pipelined_descriptions_hold_up_nobody() {
+    pipelined(&description(), 200, 64, Reading::AllAndComeAgain);
+}
+
+#[test]
+fn descriptions_that_nobody_takes_are_bounded() {
+    pipelined(&description(), 200, 2_000, Reading::Nothing);
 }
 
 #[test]
