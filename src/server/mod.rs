@@ -19,10 +19,12 @@ use socket_folder::SocketFolder;
 
 pub use crate::gate::Stopper;
 
-/// The most requests in one reading lane at once.
+/// The most requests in one lane for reading at once, and their bytes: 64 lists of 100 animals.
 const READ_WINDOW: usize = 64;
-/// The most requests in the writing lane at once: they share a flush of the disk.
+const READ_WINDOW_BYTES: usize = 512 * 1024;
+/// The most requests in the lane for writing at once, and their bytes: they share a flush of the disk.
 const WRITE_WINDOW: usize = 512;
+const WRITE_WINDOW_BYTES: usize = 256 * 1024;
 
 /// A running service. Dropping it ends it as [`Stopper::stop`] does, and waits for the end.
 pub struct Server {
@@ -65,13 +67,23 @@ impl Server {
             );
             let died = died(&name);
             workers.push(Worker::start(&path, name, service, died)?);
-            lanes.push(LaneAddress { path, kind: Kind::Read, window: READ_WINDOW });
+            lanes.push(LaneAddress {
+                path,
+                kind: Kind::Read,
+                window: READ_WINDOW,
+                window_bytes: READ_WINDOW_BYTES,
+            });
         }
         let (name, path) = ("writer".to_owned(), folder.socket("write"));
         let service = WriteService::new(writer, authenticator);
         let died = died(&name);
         workers.push(Worker::start(&path, name, service, died)?);
-        lanes.push(LaneAddress { path, kind: Kind::Write, window: WRITE_WINDOW });
+        lanes.push(LaneAddress {
+            path,
+            kind: Kind::Write,
+            window: WRITE_WINDOW,
+            window_bytes: WRITE_WINDOW_BYTES,
+        });
 
         let gate_config = GateConfig {
             max_connections,

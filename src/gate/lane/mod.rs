@@ -31,9 +31,6 @@ use crate::http::response::write_decimal;
 
 /// A request for the server as a whole, which every service answers.
 const GREETING: &[u8] = b"OPTIONS * HTTP/1.1\r\n\r\n";
-/// The most bytes in a lane at once, of requests and of the responses that are expected; a single request may
-/// have more. What is behind them does not wait for long.
-const LANE_BYTES: usize = 1024 * 1024;
 /// A lane's buffers are freed above this size once they are empty.
 const KEEP_BYTES: usize = 256 * 1024;
 
@@ -52,6 +49,9 @@ pub struct LaneAddress {
     pub kind: Kind,
     /// The most requests in it at once.
     pub window: usize,
+    /// The most bytes in it at once, of requests and of the responses that are expected, so that what is
+    /// behind them does not wait for long; a single request may have more.
+    pub window_bytes: usize,
 }
 
 /// Where a lane stands.
@@ -165,7 +165,10 @@ impl Lane {
     /// Whether a request may go down that takes so many bytes, its response included.
     pub fn has_room(&self, bytes: usize) -> bool {
         let has_turn = self.turns.len() < self.address.window;
-        self.is_open() && has_turn && !self.is_full && (self.bytes == 0 || self.bytes + bytes <= LANE_BYTES)
+        self.is_open()
+            && has_turn
+            && !self.is_full
+            && (self.bytes == 0 || self.bytes + bytes <= self.address.window_bytes)
     }
 
     /// Puts a whole request on its way; [`Lane::flush`] sends it.

@@ -100,7 +100,7 @@ fn served_by_the_test(kind: Kind, window: usize) -> (Folder, Bench, FarEnd) {
     let folder = Folder::new();
     let path = folder.0.join("lane");
     let far_end = FarEnd::bind(&path);
-    let bench = Bench::start(vec![LaneAddress { path, kind, window }]);
+    let bench = Bench::start(vec![LaneAddress { path, kind, window, window_bytes: usize::MAX }]);
     (folder, bench, far_end)
 }
 
@@ -188,8 +188,8 @@ fn response_that_passes_on_sends_the_request_down_the_other_lane() {
     let (read, write) = (folder.0.join("read"), folder.0.join("write"));
     let far_ends = [&read, &write].map(|path| FarEnd::bind(path));
     let bench = Bench::start(vec![
-        LaneAddress { path: read, kind: Kind::Read, window: 64 },
-        LaneAddress { path: write, kind: Kind::Write, window: 64 },
+        LaneAddress { path: read, kind: Kind::Read, window: 64, window_bytes: usize::MAX },
+        LaneAddress { path: write, kind: Kind::Write, window: 64, window_bytes: usize::MAX },
     ]);
     let [mut read, mut write] = far_ends.map(|far_end| far_end.accept());
     let client = bench.ask("/both");
@@ -217,17 +217,28 @@ fn unasked_response_breaks_the_lane_and_reaches_nobody() {
 
 #[test]
 fn requests_beyond_the_window_wait_their_turn() {
-    let (_folder, bench, far_end) = served_by_the_test(Kind::Read, 1);
-    let mut lane = far_end.accept();
-    let first = bench.ask("/1");
-    let ticket = expect(&mut lane, "/1");
-    let second = bench.ask("/2");
-    answer(&mut lane, &ticket, "one");
-    assert!(all(first).ends_with("one"));
-    let ticket = expect(&mut lane, "/2");
-    answer(&mut lane, &ticket, "two");
-    assert!(all(second).ends_with("two"));
-    bench.stop();
+    for (window, window_bytes) in [(1, usize::MAX), (64, 1)] {
+        let folder = Folder::new();
+        let path = folder.0.join("lane");
+        let far_end = FarEnd::bind(&path);
+        let bench = Bench::start(vec![LaneAddress { path, kind: Kind::Read, window, window_bytes }]);
+        let mut lane = far_end.accept();
+        let first = bench.ask("/1");
+        let ticket = expect(&mut lane, "/1");
+        let second = bench.ask("/2");
+        // Once a later client is answered, the second has been read, and could have gone down the lane.
+        assert!(all(bench.send("nonsense\r\n\r\n")).starts_with("HTTP/1.1 400 "));
+        lane.set_nonblocking(true).unwrap();
+        let early = lane.read(&mut [0; 1]).map_err(|error| error.kind());
+        assert_eq!(early, Err(ErrorKind::WouldBlock));
+        lane.set_nonblocking(false).unwrap();
+        answer(&mut lane, &ticket, "one");
+        assert!(all(first).ends_with("one"));
+        let ticket = expect(&mut lane, "/2");
+        answer(&mut lane, &ticket, "two");
+        assert!(all(second).ends_with("two"));
+        bench.stop();
+    }
 }
 
 #[test]
@@ -270,7 +281,12 @@ fn start_fails_where_a_lane_does_not_answer() {
     let path = folder.0.join("lane");
     let start = |path: &Path| {
         let listening = Listening::bind(([127, 0, 0, 1], 0).into()).unwrap();
-        let lanes = vec![LaneAddress { path: path.to_owned(), kind: Kind::Write, window: 1 }];
+        let lanes = vec![LaneAddress {
+            path: path.to_owned(),
+            kind: Kind::Write,
+            window: 1,
+            window_bytes: usize::MAX,
+        }];
         Gate::new(listening, config(lanes), Stopper::default()).err().unwrap()
     };
     assert!(start(&path).starts_with("cannot start: cannot reach a lane for writing: "), "nobody listens");
@@ -404,7 +420,12 @@ fn behind_a_proxy(service: impl Service) -> (Folder, Worker, Proxy, Bench) {
     let (far, near) = (folder.0.join("far"), folder.0.join("near"));
     let worker = Worker::start(&far, "test".to_owned(), service, || ()).unwrap();
     let proxy = Proxy::start(near.clone(), far);
-    let bench = Bench::start(vec![LaneAddress { path: near, kind: Kind::Read, window: 64 }]);
+    let bench = Bench::start(vec![LaneAddress {
+        path: near,
+        kind: Kind::Read,
+        window: 64,
+        window_bytes: usize::MAX,
+    }]);
     (folder, worker, proxy, bench)
 }
 
