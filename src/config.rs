@@ -180,7 +180,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         flag: "trusted-proxy",
         value: "ADDRESS[/BITS]",
-        help: "proxy whose X-Forwarded-For names the client; may be given more than once [the loopback addresses]",
+        help: "proxy whose X-Forwarded-For names the client, in place of the default; may be given more than once [the loopback addresses]",
         set: |config, text| {
             let network =
                 |word: &str| word.parse().ok().or_else(|| word.parse::<IpAddr>().ok().map(IpNet::from));

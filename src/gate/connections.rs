@@ -61,13 +61,14 @@ impl Gate {
             self.say(format!(
                 "{address} has a quarter of all connections and gets no more; a proxy needs --trusted-proxy"
             ));
-            return self.turn_away(stream, peer);
+            let message = "This address has as many connections as one may have; try again in a moment.";
+            return self.turn_away(stream, peer, ApiError::with_message(Code::Overloaded, message));
         }
         if self.connections.len() >= most {
             self.close_longest_idle();
         }
         if self.connections.len() >= most + self.max_refused {
-            return self.turn_away(stream, peer);
+            return self.turn_away(stream, peer, no_room());
         }
         // A response is one write; Nagle's algorithm would hold back the end of a large one.
         let _ = stream.set_nodelay(true);
@@ -114,9 +115,9 @@ impl Gate {
     }
 
     /// Refuses a client for whom there is not even a slot to be refused in: a word, and no further look.
-    fn turn_away(&mut self, mut stream: TcpStream, peer: SocketAddr) {
+    fn turn_away(&mut self, mut stream: TcpStream, peer: SocketAddr, error: ApiError) {
         let mut client = Client::new(peer, &self.shared);
-        client.refuse(no_room(), &mut self.shared);
+        client.refuse(error, &mut self.shared);
         // Best effort throughout: what is read here cannot turn the close into a reset.
         let _ = stream.write(client.output());
         let _ = stream.shutdown(Shutdown::Write);

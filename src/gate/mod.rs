@@ -179,7 +179,7 @@ impl Gate {
             let reason = self.stopper.failure().map(str::to_owned).or_else(|| self.trouble.clone());
             if let Some(reason) = reason.or_else(late) {
                 return Err(format!(
-                    "cannot start: {reason}; perhaps the system allows too few threads (ulimit -u)"
+                    "cannot start: perhaps the system allows too few threads (ulimit -u): {reason}"
                 ));
             }
             // Whoever waits at the door has an event, and is let in later.

@@ -289,13 +289,13 @@ fn start_fails_where_a_lane_does_not_answer() {
         }];
         Gate::new(listening, config(lanes), Stopper::default()).err().unwrap()
     };
-    assert!(start(&path).starts_with("cannot start: cannot reach a lane for writing: "), "nobody listens");
+    assert!(start(&path).contains(": cannot reach a lane for writing: "), "nobody listens");
     let _deaf = UnixListener::bind(&path).unwrap();
-    assert!(start(&path).starts_with("cannot start: a lane for writing does not answer; "), "nobody answers");
+    assert!(start(&path).ends_with(": a lane for writing does not answer"), "nobody answers");
     let path = folder.0.join("rude");
     let rude = UnixListener::bind(&path).unwrap();
     let rude = std::thread::spawn(move || expect(&mut rude.accept().unwrap().0, "*"));
-    assert!(start(&path).starts_with("cannot start: a lane for writing broke off: "), "the answer is an end");
+    assert!(start(&path).contains(": a lane for writing broke off: "), "the answer is an end");
     rude.join().unwrap();
 }
 
