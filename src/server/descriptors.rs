@@ -69,4 +69,11 @@ mod tests {
             assert!(error.starts_with(&format!("too few files may be open: {limit}, ")), "{error}");
         }
     }
+
+    #[test]
+    fn refusal_says_how_many_files_are_enough() {
+        let error = allowed(Some(10)).unwrap_err();
+        assert_eq!(error, "too few files may be open: 10, and at least 48 are needed (ulimit -n)");
+        assert!(allowed(Some(48)).is_ok());
+    }
 }

@@ -131,6 +131,7 @@ mod tests {
         let path = folder.0.clone();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         UnixListener::bind(folder.socket("read-99")).unwrap();
+        assert!(path.join("read-99").exists());
         drop(folder);
         assert!(!path.exists());
     }
@@ -201,5 +202,18 @@ mod tests {
         assert!(refusal(&long).contains("too long for sockets"), "{}", refusal(&long));
         let most = MAX_PATH - PREFIX.len() - 16 - 1 - LONGEST_NAME.len();
         assert!(refusal(&long).contains(&format!("longer than {most} bytes")), "{}", refusal(&long));
+    }
+
+    #[test]
+    fn longest_path_is_good_for_a_socket_and_one_byte_more_is_refused() {
+        let parent = Folder::new();
+        let own = "/".len() + PREFIX.len() + 16 + LONGEST_NAME.len();
+        let rest = MAX_PATH - own - "/".len() - parent.0.as_os_str().len();
+        let (longest, longer) = (parent.0.join("x".repeat(rest)), parent.0.join("x".repeat(rest + 1)));
+        std::fs::create_dir(&longest).unwrap();
+        std::fs::create_dir(&longer).unwrap();
+        let folder = SocketFolder::new_in(&longest).unwrap();
+        UnixListener::bind(folder.socket(&LONGEST_NAME[1..])).unwrap();
+        assert!(SocketFolder::new_in(&longer).is_err());
     }
 }
