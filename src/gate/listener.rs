@@ -117,3 +117,61 @@ impl Listening {
         self.0.local_addr().map_err(|error| format!("cannot tell the address: {error}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mio::Poll;
+
+    /// A listener that has had no event yet, what watches it, and its address.
+    fn listener() -> (Listener, Poll, SocketAddr) {
+        let listening = Listening::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let (poll, address) = (Poll::new().unwrap(), listening.address().unwrap());
+        (Listener::new(listening, Token(0), poll.registry()).unwrap(), poll, address)
+    }
+
+    fn peer(accepted: Accepted) -> Option<SocketAddr> {
+        match accepted {
+            Accepted::Client(_, peer) => Some(peer),
+            Accepted::Nobody => None,
+            Accepted::NoResources => panic!("there are resources"),
+        }
+    }
+
+    #[test]
+    fn who_waits_is_let_in_until_nobody_waits() {
+        let (mut listener, _poll, address) = listener();
+        let now = Instant::now();
+        let client = std::net::TcpStream::connect(address).unwrap();
+        assert_eq!(peer(listener.accept(now)), None, "no event has told of anybody");
+        assert_eq!(listener.next_try(now), None);
+        listener.is_ready = true;
+        assert_eq!(listener.next_try(now), Some(Duration::ZERO));
+        assert_eq!(peer(listener.accept(now)), Some(client.local_addr().unwrap()));
+        assert!(listener.is_ready, "there may be more");
+        assert_eq!(peer(listener.accept(now)), None);
+        assert!(!listener.is_ready);
+        assert_eq!(listener.next_try(now), None);
+    }
+
+    #[test]
+    fn who_waits_for_want_of_resources_is_let_in_after_the_pause() {
+        let (mut listener, _poll, address) = listener();
+        let now = Instant::now();
+        let client = std::net::TcpStream::connect(address).unwrap();
+        listener.is_ready = true;
+        listener.paused_until = Some(now + PAUSE);
+        assert_eq!(peer(listener.accept(now)), None);
+        assert_eq!(listener.next_try(now), Some(PAUSE));
+        assert_eq!(listener.next_try(now + PAUSE), Some(Duration::ZERO));
+        assert_eq!(peer(listener.accept(now + PAUSE)), Some(client.local_addr().unwrap()));
+        assert_eq!(listener.next_try(now), Some(Duration::ZERO), "the pause is over");
+    }
+
+    #[test]
+    fn address_in_use_is_named() {
+        let (_listener, _poll, address) = listener();
+        let refusal = Listening::bind(address).err();
+        assert_eq!(refusal, Some(format!("cannot listen on {address}: the address is in use")));
+    }
+}
