@@ -111,3 +111,56 @@ fn print(response: &Response, number: &str, out: &mut Vec<u8>) {
         let _ = ApiError::new(Code::Internal).into_response().print((TICKET, number), out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request whose first header field is this.
+    fn taken(field: &str) -> Taken {
+        let request = tiny_http::TestRequest::new().with_header(field.parse().unwrap());
+        Taken::new(request.into())
+    }
+
+    fn numbered(number: &str) -> Taken {
+        taken(&format!("{TICKET}: {number} an-identifier"))
+    }
+
+    #[test]
+    fn number_is_what_the_ticket_says_before_the_identifier() {
+        assert_eq!(numbered("12.345").number(), "12.345");
+        assert_eq!(taken(&format!("{TICKET}: 12.345")).number(), "12.345");
+        assert_eq!(taken("Host: 1.1 x").number(), "");
+    }
+
+    #[test]
+    fn request_of_another_connection_is_given_back() {
+        let mut batch = Batch::new(numbered("1.9"));
+        assert!(batch.push(numbered("1.10")).is_none());
+        for number in ["2.1", "11.1"] {
+            let other = batch.push(numbered(number));
+            assert_eq!(other.as_ref().map(Taken::number), Some(number));
+        }
+        assert_eq!((batch.len(), batch.requests().len()), (2, 2));
+    }
+
+    #[test]
+    fn batch_is_full_with_its_most_requests() {
+        let mut batch = Batch::new(numbered("1.0"));
+        for i in 1..MAX_REQUESTS {
+            assert!(!batch.is_full(), "{i}");
+            assert!(batch.push(numbered(&format!("1.{i}"))).is_none());
+        }
+        assert!(batch.is_full());
+    }
+
+    #[test]
+    fn what_has_no_response_yet_stays() {
+        let mut batch = Batch::new(numbered("1.0"));
+        (1..3).for_each(|i| assert!(batch.push(numbered(&format!("1.{i}"))).is_none()));
+        let mut out = Vec::new();
+        batch.send([b"a", b"b"].map(|body| Response::new(200, body)).into_iter(), &mut out);
+        assert_eq!((batch.len(), out), (1, Vec::new()));
+        assert_eq!(batch.requests.front().map(Taken::number), Some("1.2"));
+    }
+}
