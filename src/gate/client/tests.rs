@@ -313,3 +313,65 @@ fn next_response_is_expected_to_be_as_the_last_one_of_the_same_request() {
     assert_eq!(expected(&mut bench, asked), 3, "as its own");
     assert_eq!(expected(&mut bench, other), 2000);
 }
+
+#[test]
+fn one_mebibyte_is_thrown_away_after_the_last_response_and_no_more() {
+    let mut bench = bench();
+    bench.receive("nonsense\r\n");
+    bench.take();
+    assert_eq!(bench.receive(&"x".repeat(1024 * 1024 - 1)), State::Lingering);
+    assert_eq!(bench.receive("x"), State::Lingering);
+    assert!(bench.client.wants_input());
+    assert_eq!(bench.receive("x"), State::Closed);
+    assert!(!bench.client.wants_input());
+}
+
+#[test]
+fn request_begins_with_its_first_byte() {
+    let mut bench = bench();
+    for _ in 0..2 {
+        bench.shared.now += Duration::from_secs(1);
+        let begun = bench.shared.now;
+        bench.receive("G");
+        bench.shared.now += Duration::from_secs(1);
+        bench.receive(&GET[1..]);
+        assert_eq!(bench.client.begun, begun);
+        bench.answer("x");
+        bench.take();
+    }
+}
+
+#[test]
+fn end_between_requests_and_after_the_last_response_closes() {
+    let mut idle = bench();
+    idle.client.end(&mut idle.shared);
+    assert_eq!(idle.client.state(), State::Closed);
+    let mut lingering = bench();
+    lingering.receive("nonsense\r\n");
+    assert_eq!(lingering.take().1, State::Lingering);
+    lingering.client.end(&mut lingering.shared);
+    assert_eq!(lingering.client.state(), State::Closed);
+}
+
+#[test]
+fn request_and_response_take_room_in_a_lane_and_what_is_sent_is_held() {
+    let (mut bench, mut estimates) = (bench(), Estimates::new());
+    let asked = estimates.asked(GET.as_bytes());
+    estimates.learn(asked, 1000);
+    bench.receive(GET);
+    bench.client.queue(asked, &bench.shared);
+    assert_eq!(bench.client.expected_bytes(&estimates), bench.client.request().len() + 1000);
+    assert!(bench.client.held() >= bench.client.request().len());
+    bench.answer("x");
+    assert!(bench.client.held() >= bench.client.output().len());
+}
+
+#[test]
+fn request_has_its_own_identifier_until_it_is_answered() {
+    let mut bench = bench();
+    assert_eq!(bench.client.id(), "-");
+    bench.receive("GET / HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\n\r\n");
+    assert_eq!(bench.client.id(), "mine");
+    bench.answer("x");
+    assert_eq!(bench.client.id(), "-");
+}
