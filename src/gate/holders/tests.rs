@@ -45,6 +45,51 @@ fn largest_address_gives_way_first_and_its_largest_connection() {
 }
 
 #[test]
+fn whole_budget_may_be_held_and_not_a_byte_more() {
+    let mut holders = of(&[v4(1)]);
+    let budget = holders.budget;
+    holders.hold(0, 1000);
+    assert!(!holders.lacks(budget - 1000) && holders.lacks(budget - 999));
+    holders.hold(0, budget);
+    assert!(!holders.excess() && !holders.lacks(0) && holders.lacks(1));
+    holders.hold(0, budget + 1);
+    assert!(holders.excess() && holders.lacks(0));
+}
+
+#[test]
+fn addresses_within_one_step_of_64_kib_are_alike() {
+    let (least, most) = (64 * 1024, 2 * 64 * 1024 - 1);
+    let mut holders = of(&[v4(1), v4(2)]);
+    holders.hold(0, least);
+    holders.hold(1, most);
+    let first = holders.largest();
+    assert!(first.is_some());
+    holders.hold(0, most);
+    holders.hold(1, least);
+    assert_eq!(holders.largest(), first);
+    for slot in [0, 1] {
+        holders.hold(slot, most + 1);
+        assert_eq!(holders.largest(), Some(slot), "a step ahead");
+        holders.hold(slot, least);
+    }
+}
+
+#[test]
+fn of_equal_connections_the_one_so_large_for_the_longest_gives_way() {
+    let mut holders = of(&[v4(1); 3]);
+    for slot in [1, 2, 0] {
+        holders.hold(slot, 2 * SMALL_BYTES);
+    }
+    holders.hold(1, 3 * SMALL_BYTES - 1);
+    assert_eq!(holders.largest(), Some(1), "not 2, and within a step no time begins anew");
+    holders.hold(1, 3 * SMALL_BYTES);
+    holders.hold(1, 2 * SMALL_BYTES);
+    assert_eq!(holders.largest(), Some(2));
+    holders.leave(2);
+    assert_eq!(holders.largest(), Some(0));
+}
+
+#[test]
 fn small_ones_never_pay() {
     let mut holders = of(&[v4(1); 1000]);
     for slot in 0..1000 {
