@@ -325,6 +325,18 @@ mod tests {
     }
 
     #[test]
+    fn debt_that_still_counts_is_not_forgotten_with_others() {
+        let mut queue = FairQueue::new(1000);
+        queue.push(A, 1000, "first of A").unwrap();
+        for flow in 0..2 * MIN_DEBTS as u64 {
+            queue.push(100 + flow, 1, "other").unwrap();
+        }
+        queue.push(A, 1, "second of A").unwrap();
+        queue.push(B, 500, "B").unwrap();
+        assert_eq!(drain(&mut queue)[2 * MIN_DEBTS..], ["B", "first of A", "second of A"]);
+    }
+
+    #[test]
     fn ever_new_flows_keep_nobody_waiting_for_ever() {
         let mut queue = FairQueue::new(100);
         for flow in 100..110 {
