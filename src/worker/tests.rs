@@ -4,6 +4,7 @@ use super::*;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
 
 use crate::http::TICKET;
 use crate::store::tests::Folder;
@@ -146,6 +147,27 @@ fn no_response_is_sent_before_its_batch_has_ended() {
     lane.stream.set_nonblocking(false).unwrap();
     let_go.send(()).unwrap();
     assert_eq!(lane.answer().1, "/ 0");
+    drop(lane);
+    drop(bench.worker);
+}
+
+#[test]
+fn requests_that_wait_are_answered_together() {
+    let (bench, ended, let_go) = held();
+    let mut lane = bench.connect();
+    let end = Instant::now() + PATIENCE;
+    loop {
+        assert!(Instant::now() < end, "each request was answered alone");
+        lane.ask("1.0", "/", 0);
+        assert_eq!(ended.recv_timeout(PATIENCE), Ok(1));
+        (1..=20).for_each(|i| lane.ask(&format!("1.{i}"), "/", 0));
+        (0..=20).for_each(|_| let_go.send(()).unwrap());
+        (0..=20).for_each(|i| assert_eq!(lane.answer().0, format!("1.{i}")));
+        // How many the worker finds waiting is up to the threads, so it may take another round.
+        if ended.try_iter().any(|requests| requests > 1) {
+            break;
+        }
+    }
     drop(lane);
     drop(bench.worker);
 }
