@@ -228,6 +228,7 @@ fn draining_ends_persistence() {
 #[test]
 fn idle_client_has_a_last_call() {
     let mut bench = bench();
+    assert_eq!(bench.client.deadline(), Some(bench.shared.now + bench.shared.deadlines.idle));
     bench.shared.draining = true;
     bench.client.hurry(&bench.shared);
     assert_eq!(bench.client.deadline(), Some(bench.shared.now + LAST_CALL));
