@@ -376,3 +376,15 @@ fn request_has_its_own_identifier_until_it_is_answered() {
     bench.answer("x");
     assert_eq!(bench.client.id(), "-");
 }
+
+#[test]
+fn all_requests_sent_ahead_are_read_one_after_the_other() {
+    let mut bench = bench();
+    let mut state = bench.receive(&GET.repeat(4));
+    for _ in 0..4 {
+        assert_eq!(state, State::Ready(Kind::Read));
+        bench.answer("x");
+        state = bench.take().1;
+    }
+    assert_eq!((state, bench.client.held()), (State::Idle, 0));
+}
