@@ -162,12 +162,13 @@ impl Client {
         self.asked
     }
 
-    /// Bytes that the request takes in a lane, its response included: as the last one, where it asks for the
-    /// same again, else as others.
-    pub fn expected_bytes(&self, estimates: &Estimates) -> usize {
-        let response = match self.last {
-            Some((asked, bytes)) if asked == self.asked => bytes,
-            _ => estimates.expected(self.asked),
+    /// Bytes that the request takes in a lane of this kind, its response included. What is written comes back
+    /// in the response; what is read is as the last time, where the same is asked for again, else as for others.
+    pub fn expected_bytes(&self, kind: Kind, estimates: &Estimates) -> usize {
+        let response = match (kind, self.last) {
+            (Kind::Write, _) => self.request.len(),
+            (Kind::Read, Some((asked, bytes))) if asked == self.asked => bytes,
+            (Kind::Read, _) => estimates.expected(self.asked),
         };
         self.request.len() + response
     }

@@ -307,7 +307,7 @@ fn next_response_is_expected_to_be_as_the_last_one_of_the_same_request() {
     estimates.learn(other, 2000);
     let expected = |bench: &mut Bench, asked| {
         bench.client.queue(asked, &bench.shared);
-        bench.client.expected_bytes(&estimates)
+        bench.client.expected_bytes(Kind::Read, &estimates)
     };
     assert_eq!(expected(&mut bench, asked), 1000, "as others");
     bench.client.answer(&Answer::from(&Response::new(200, b"abc")), &mut bench.shared);
@@ -361,7 +361,7 @@ fn request_and_response_take_room_in_a_lane_and_what_is_sent_is_held() {
     estimates.learn(asked, 1000);
     bench.receive(GET);
     bench.client.queue(asked, &bench.shared);
-    assert_eq!(bench.client.expected_bytes(&estimates), bench.client.request().len() + 1000);
+    assert_eq!(bench.client.expected_bytes(Kind::Read, &estimates), bench.client.request().len() + 1000);
     assert!(bench.client.held() >= bench.client.request().len());
     bench.answer("x");
     assert!(bench.client.held() >= bench.client.output().len());
@@ -387,4 +387,12 @@ fn all_requests_sent_ahead_are_read_one_after_the_other() {
         state = bench.take().1;
     }
     assert_eq!((state, bench.client.held()), (State::Idle, 0));
+}
+
+#[test]
+fn what_is_written_is_expected_to_come_back() {
+    let mut bench = bench();
+    bench.receive(&format!("{POST}abc"));
+    let expected = bench.client.expected_bytes(Kind::Write, &Estimates::new());
+    assert_eq!(expected, 2 * bench.client.request().len());
 }

@@ -29,7 +29,7 @@ impl Gate {
                     queue.pop();
                     continue;
                 };
-                let bytes = connection.client.expected_bytes(&self.estimates);
+                let bytes = connection.client.expected_bytes(kind, &self.estimates);
                 // Responses to its like may have shown meanwhile what it costs.
                 if cost(bytes) / 2 > said {
                     queue.reprice(cost(bytes));
@@ -53,7 +53,7 @@ impl Gate {
         let asker = Asker { slot, serial: connection.serial };
         let asked = self.estimates.asked(connection.client.request());
         connection.client.queue(asked, &self.shared);
-        let cost = cost(connection.client.expected_bytes(&self.estimates));
+        let cost = cost(connection.client.expected_bytes(kind, &self.estimates));
         let queue = self.waiting.of(kind);
         if queue.push(flow, cost, asker).is_err() {
             // There are more places than connections, so at least half are of clients who have gone.
@@ -97,8 +97,10 @@ impl Gate {
             if response.passes_on && kind == Kind::Read {
                 client.go_on(&self.shared);
             } else {
-                let expected = client.expected_bytes(&self.estimates);
-                self.estimates.learn(client.asked(), response.length);
+                let expected = client.expected_bytes(kind, &self.estimates);
+                if kind == Kind::Read {
+                    self.estimates.learn(client.asked(), response.length);
+                }
                 client.answer(&response.answer, &mut self.shared);
                 let more = response.length.saturating_sub(expected);
                 self.waiting.of(kind).charge(flow, u32::try_from(more).unwrap_or(u32::MAX));
