@@ -18,7 +18,7 @@ pub const MAX_ACCEPTS: usize = 128;
 /// Bytes read from a client before the others have their turn.
 const READ_BYTES: usize = 16 * 1024;
 /// Clients who are read on from before the others are looked after again.
-const MAX_READ_ON: usize = 256;
+const MAX_READ_ON: usize = 4;
 
 /// A client and its socket.
 pub struct Connection {
