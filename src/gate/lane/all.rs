@@ -97,13 +97,14 @@ impl Gate {
             if response.passes_on && kind == Kind::Read {
                 client.go_on(&self.shared);
             } else {
-                let expected = client.expected_bytes(kind, &self.estimates);
+                // What is written was priced by its own size, and has been let go.
                 if kind == Kind::Read {
+                    let expected = client.expected_bytes(kind, &self.estimates);
                     self.estimates.learn(client.asked(), response.length);
+                    let more = response.length.saturating_sub(expected);
+                    self.waiting.of(kind).charge(flow, u32::try_from(more).unwrap_or(u32::MAX));
                 }
                 client.answer(&response.answer, &mut self.shared);
-                let more = response.length.saturating_sub(expected);
-                self.waiting.of(kind).charge(flow, u32::try_from(more).unwrap_or(u32::MAX));
             }
             self.drive(slot);
             self.make_room();
