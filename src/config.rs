@@ -76,6 +76,48 @@ pub struct Deadlines {
     pub drain: Duration,
 }
 
+/// A deadline as clients meet it.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline {
+    /// The member of [`Deadlines`].
+    pub name: &'static str,
+    /// How long.
+    pub most: Duration,
+    /// From when to when.
+    pub span: &'static str,
+    /// What happens then.
+    pub then: &'static str,
+}
+
+impl Deadlines {
+    /// All of them, for people.
+    pub fn table(&self) -> [Deadline; 8] {
+        let row = |name, most, span, then| Deadline { name, most, span, then };
+        [
+            row("head", self.head, "from the first byte of a request to the end of its head", "408"),
+            row("body", self.body, "from the end of the head to the end of the body", "408"),
+            row("lane", self.lane, "while a whole request waits for a thread", "503; it was not carried out"),
+            row(
+                "answer",
+                self.answer,
+                "while a thread works on the request",
+                "503; for a create `outcome_unknown`",
+            ),
+            row("response", self.response, "while the client takes the response", CLOSED),
+            row("idle", self.idle, "from a response to the next request", CLOSED),
+            row("linger", self.linger, "from the last response until the client closes its side", CLOSED),
+            row(
+                "drain",
+                self.drain,
+                "from SIGTERM to the end of the requests that have begun",
+                "the service ends without them",
+            ),
+        ]
+    }
+}
+
+const CLOSED: &str = "the connection is closed";
+
 impl Default for Deadlines {
     fn default() -> Self {
         Self {
@@ -125,8 +167,10 @@ pub struct Setting {
     pub flag: &'static str,
     /// What stands for the value in the help text.
     pub value: &'static str,
-    /// What it is for, with the default, in one line.
+    /// What it is for, in one line.
     pub help: &'static str,
+    /// What counts where it is not given; empty: nothing.
+    pub default: &'static str,
     /// Takes the value, or says what is expected of it. That of a flag given more than once is all its
     /// values, with commas between them, as the variable has it.
     pub set: fn(&mut Config, &str) -> Result<(), &'static str>,
@@ -139,7 +183,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         flag: "listen",
         value: "ADDRESS",
-        help: "where to listen, HOST:PORT; port 0 takes a free one [127.0.0.1:8080]",
+        help: "where to listen, HOST:PORT; port 0 takes a free one",
+        default: "127.0.0.1:8080",
         set: |config, text| {
             let mut addresses = text.to_socket_addrs().map_err(|_| "an address such as 127.0.0.1:8080")?;
             config.listen = addresses.next().ok_or("an address such as 127.0.0.1:8080")?;
@@ -150,7 +195,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         flag: "database",
         value: "FILE",
-        help: "the SQLite file, made where there is none [petstore.db]",
+        help: "the SQLite file, made where there is none",
+        default: "petstore.db",
         set: |config, text| {
             config.database = PathBuf::from(text);
             if text.is_empty() { Err("a file name") } else { Ok(()) }
@@ -160,7 +206,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         flag: "max-connections",
         value: "NUMBER",
-        help: "clients connected at once; one more gets a 503 [10000]",
+        help: "clients connected at once; one more gets a 503",
+        default: "10000",
         set: |config, text| {
             config.max_connections = number(text, 1_000_000).ok_or("a number from 1 to 1000000")?;
             Ok(())
@@ -170,7 +217,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         flag: "workers",
         value: "NUMBER",
-        help: "threads that read from the database [half the processors, 1 to 4]",
+        help: "threads that read from the database",
+        default: "half the processors, 1 to 4",
         set: |config, text| {
             config.workers = number(text, 64).ok_or("a number from 1 to 64")?;
             Ok(())
@@ -180,7 +228,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         flag: "trusted-proxy",
         value: "ADDRESS[/BITS]",
-        help: "proxy whose X-Forwarded-For names the client, in place of the default; may be given more than once [the loopback addresses]",
+        help: "proxy whose X-Forwarded-For names the client, in place of the default; may be given more than once",
+        default: "the loopback addresses",
         set: |config, text| {
             let network =
                 |word: &str| word.parse().ok().or_else(|| word.parse::<IpAddr>().ok().map(IpNet::from));
@@ -194,6 +243,7 @@ pub const SETTINGS: &[Setting] = &[
         flag: "allow-origin",
         value: "ORIGIN",
         help: "origin whose scripts may read responses in a browser, or *; may be given more than once",
+        default: "",
         set: |config, text| {
             let origins: Option<Vec<String>> = text.split(',').map(|word| origin(word.trim())).collect();
             config.allow_origins =
@@ -206,6 +256,7 @@ pub const SETTINGS: &[Setting] = &[
         flag: "base-url",
         value: "URL",
         help: "production address in the interface description, ending in /v1",
+        default: "",
         set: |config, text| {
             config.base_url = Some(url(text)?);
             Ok(())
@@ -216,6 +267,7 @@ pub const SETTINGS: &[Setting] = &[
         flag: "staging-url",
         value: "URL",
         help: "staging address in the interface description, ending in /v1",
+        default: "",
         set: |config, text| {
             config.staging_url = Some(url(text)?);
             Ok(())

@@ -42,7 +42,7 @@ mod model;
 mod keys;
 mod store;
 
-pub use config::{Config, Deadlines, SETTINGS, Setting};
+pub use config::{Config, Deadline, Deadlines, SETTINGS, Setting};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{KeyInfo, KeyRing};
 pub use server::{Server, Stopper};

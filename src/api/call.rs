@@ -18,6 +18,11 @@ impl<'r> Call<'r> {
         Self { operation, request, target }
     }
 
+    /// The whole path, without percent-encoding where it needs none.
+    pub fn whole_path(&self) -> &str {
+        &self.target.path
+    }
+
     /// The value of a parameter of the path; `None` where the segment is something else.
     pub fn path<S: Schema>(&self, parameter: &PathParameter<S>) -> Option<S::Value<'static>> {
         let is_it = |segment: &str| {

@@ -42,14 +42,14 @@ fn can_write(probe: Probe) -> Result<Response, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Asset;
+    use crate::http::Assets;
     use crate::store::tests::{lose_pets, pair};
     use std::sync::Arc;
 
     #[test]
     fn unreadable_animals_are_noticed() {
         let (_folder, writer, reader) = pair();
-        let mut reading = Reading::new(reader, Arc::new(Asset::new("text/plain", Vec::new())));
+        let mut reading = Reading::new(reader, Arc::new(Assets::default()));
         assert_eq!(can_read(&mut reading), Ok(()));
         lose_pets(&writer);
         assert!(can_read(&mut reading).is_err());

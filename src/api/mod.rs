@@ -3,8 +3,8 @@
 //!
 //! To add a resource, write its file, and name its rows in [`TABLES`].
 
+mod assets;
 mod call;
-mod description;
 mod health;
 mod list_cache;
 mod operation;
@@ -16,7 +16,7 @@ mod pets;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::http::{ApiError, Asset, Code};
+use crate::http::{ApiError, Assets, Code};
 use crate::json::Invalid;
 use crate::store::{Reader, StoreError, Writer};
 
@@ -25,20 +25,20 @@ pub use operation::{Handler, HeaderField, Operation, Staged, Success};
 
 /// The rows of every resource.
 pub const TABLES: &[&[Operation]] =
-    &[pets::OPERATIONS, orders::OPERATIONS, health::OPERATIONS, description::OPERATIONS];
+    &[pets::OPERATIONS, orders::OPERATIONS, health::OPERATIONS, assets::OPERATIONS];
 
 /// What a handler that reads works with.
 pub struct Reading {
     pub store: Reader,
     /// Lists that need not be made again.
     lists: list_cache::ListCache,
-    description: Arc<Asset>,
+    assets: Arc<Assets>,
 }
 
 impl Reading {
-    /// What a worker that reads needs; `description` is that of the interface.
-    pub fn new(store: Reader, description: Arc<Asset>) -> Self {
-        Self { store, lists: list_cache::ListCache::default(), description }
+    /// What a worker that reads needs.
+    pub fn new(store: Reader, assets: Arc<Assets>) -> Self {
+        Self { store, lists: list_cache::ListCache::default(), assets }
     }
 }
 

@@ -64,7 +64,8 @@ Settings, as flags or as environment variables (the flag wins) [default]:
     .to_owned();
     for setting in SETTINGS {
         let flag = format!("--{} {}", setting.flag, setting.value);
-        text += &format!("  {flag:<26} {}\n{:29}{}\n", setting.variable(), "", setting.help);
+        let default = if setting.default.is_empty() { "" } else { &format!(" [{}]", setting.default) };
+        text += &format!("  {flag:<26} {}\n{:29}{}{default}\n", setting.variable(), "", setting.help);
     }
     text +=
         &format!("  {:<26} PETSTORE_API_KEY\n{:29}one more API key, beside those in the database\n", "", "");

@@ -1,38 +1,81 @@
-//! A document that is made once and served often: with a strong validator, and compressed for who takes it.
+//! Documents that are made once and served often: with a strong validator, and compressed for who takes it.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::OnceLock;
 
 use flate2::Compression;
-use flate2::write::GzEncoder;
+use flate2::write::{GzDecoder, GzEncoder};
 use sha2::Digest;
 
 use crate::http::Response;
+use crate::http::response::Field;
 
 /// The header fields that decide what of an asset is sent.
 pub const ASSET_HEADERS: &[&str] = &["Accept-Encoding", "If-None-Match"];
 
-/// A document and its compressed form.
-#[derive(Clone, Debug)]
-pub struct Asset {
-    content_type: &'static str,
-    plain: Form,
-    gzip: Form,
+/// Every document that is served as it is, by its path.
+#[derive(Debug, Default)]
+pub struct Assets(BTreeMap<String, Asset>);
+
+impl Assets {
+    /// Adds one.
+    pub fn insert(&mut self, path: impl Into<String>, asset: Asset) {
+        let known = self.0.insert(path.into(), asset);
+        debug_assert!(known.is_none(), "two assets have the same path");
+    }
+
+    /// What lies at a path.
+    pub fn find(&self, path: &str) -> Option<&Asset> {
+        self.0.get(path)
+    }
 }
 
-/// One form of a document.
-#[derive(Clone, Debug)]
-struct Form {
-    bytes: Vec<u8>,
-    /// A strong entity tag (RFC 9110, section 8.8.3); each form has its own.
+/// A document and its compressed form.
+#[derive(Debug)]
+pub struct Asset {
+    content_type: &'static str,
+    /// Its validator without the quotes.
     tag: String,
+    gzip: Cow<'static, [u8]>,
+    /// Made when somebody asks for it who does not take gzip: hardly anybody does.
+    plain: OnceLock<Vec<u8>>,
+    headers: Vec<Field>,
 }
 
 impl Asset {
+    /// A document that another one may replace at the next start: clients ask each time whether it has
+    /// changed, and that costs a 304.
     pub fn new(content_type: &'static str, bytes: Vec<u8>) -> Self {
         let digest = sha2::Sha256::digest(&bytes);
-        let tag: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        let gzip = Form { bytes: gzip(&bytes), tag: format!("\"{tag}-gzip\"") };
-        Self { content_type, plain: Form { bytes, tag: format!("\"{tag}\"") }, gzip }
+        Self {
+            content_type,
+            tag: digest[..16].iter().map(|byte| format!("{byte:02x}")).collect(),
+            gzip: gzip(&bytes).into(),
+            plain: bytes.into(),
+            headers: vec![("Cache-Control", "no-cache".into())],
+        }
+    }
+
+    /// A document that is compressed already, and never changes at its path: clients keep it for a year.
+    /// `tag` names this content and no other.
+    #[cfg(any(feature = "site", test))]
+    pub fn immutable(content_type: &'static str, gzip: &'static [u8], tag: &str) -> Self {
+        Self {
+            content_type,
+            tag: tag.to_owned(),
+            gzip: gzip.into(),
+            plain: OnceLock::new(),
+            headers: vec![("Cache-Control", "public, max-age=31536000, immutable".into())],
+        }
+    }
+
+    /// Adds a header field to the responses with the document.
+    #[cfg(any(feature = "site", test))]
+    pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+        self.headers.push((name, value.into()));
+        self
     }
 
     /// The response to a client that sent these header fields; 304 where it has the document already.
@@ -42,18 +85,23 @@ impl Asset {
         mut if_none_match: impl Iterator<Item = &'a str>,
     ) -> Response {
         let is_compressed = accept_encoding.any(takes_gzip);
-        let form = if is_compressed { &self.gzip } else { &self.plain };
-        let response = if if_none_match.any(|tags| names(tags, &form.tag)) {
+        // Each form has its own strong entity tag (RFC 9110, section 8.8.3).
+        let tag = if is_compressed { format!("\"{}-gzip\"", self.tag) } else { format!("\"{}\"", self.tag) };
+        let response = if if_none_match.any(|tags| names(tags, &tag)) {
             Response::new(304, b"")
+        } else if is_compressed {
+            let response = Response::new(200, self.gzip.clone()).header("Content-Type", self.content_type);
+            response.header("Content-Encoding", "gzip")
         } else {
-            let response = Response::new(200, form.bytes.clone()).header("Content-Type", self.content_type);
-            if is_compressed { response.header("Content-Encoding", "gzip") } else { response }
+            Response::new(200, self.plain().to_vec()).header("Content-Type", self.content_type)
         };
-        response
-            .header("ETag", form.tag.clone())
-            // Another one may be there after the next start: it is asked for each time, and costs a 304.
-            .header("Cache-Control", "no-cache")
-            .header("Vary", "Accept-Encoding")
+        let response = response.header("ETag", tag).header("Vary", "Accept-Encoding");
+        let own = self.headers.iter().cloned();
+        own.fold(response, |response, (name, value)| response.header(name, value))
+    }
+
+    fn plain(&self) -> &[u8] {
+        self.plain.get_or_init(|| gunzip(&self.gzip))
     }
 }
 
@@ -62,6 +110,13 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let _ = encoder.write_all(bytes);
     encoder.finish().unwrap_or_default()
+}
+
+/// Nothing where it is not gzip, which no asset is.
+fn gunzip(bytes: &[u8]) -> Vec<u8> {
+    let mut decoder = GzDecoder::new(Vec::new());
+    let _ = decoder.write_all(bytes);
+    decoder.finish().unwrap_or_default()
 }
 
 /// Whether an Accept-Encoding takes gzip (RFC 9110, section 12.5.3).
@@ -132,5 +187,17 @@ mod tests {
         }
         let other = Asset::new("text/plain", b"b".to_vec());
         assert_eq!(ask(&other, None, Some(&tag)).status(), 200);
+    }
+
+    #[test]
+    fn compressed_document_is_served_plain_too() {
+        let packed: &'static [u8] = gzip(b"content").leak();
+        let asset = Asset::immutable("text/plain", packed, "1.2").header("X", "y");
+        let plain = ask(&asset, None, None);
+        assert_eq!((plain.body(), field(&plain, "ETag")), (&b"content"[..], Some("\"1.2\"")));
+        assert_eq!(field(&plain, "X"), Some("y"));
+        let compressed = ask(&asset, Some("gzip"), None);
+        assert_eq!((compressed.body(), field(&compressed, "ETag")), (packed, Some("\"1.2-gzip\"")));
+        assert!(field(&compressed, "Cache-Control").unwrap().contains("immutable"));
     }
 }

@@ -15,9 +15,9 @@ use serde_json::json;
 use crate::http::Response;
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
 
-/// Declares the codes with their statuses and usual messages, one row each.
+/// Declares the codes with their statuses, usual messages and what a client does about them, one row each.
 macro_rules! codes {
-    ($($name:ident = $status:literal $code:literal $message:expr;)*) => {
+    ($($name:ident = $status:literal $code:literal $message:expr => $advice:literal;)*) => {
         /// The stable, machine-readable cause of a failure.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Code { $(
@@ -43,36 +43,67 @@ macro_rules! codes {
             pub fn usual_message(self) -> Cow<'static, str> {
                 match self { $(Code::$name => $message.into(),)* }
             }
+
+            /// What a client does about it, for the pages of the site; code stands between backticks.
+            #[cfg(feature = "site")]
+            pub const fn advice(self) -> &'static str {
+                match self { $(Code::$name => $advice,)* }
+            }
         }
     };
 }
 
 codes! {
-    BadRequest = 400 "bad_request" "The request is not well-formed HTTP/1.1.";
-    InvalidParameter = 400 "invalid_parameter" "A query parameter has a value that is not allowed.";
-    DuplicateParameter = 400 "duplicate_parameter" "A query parameter is given more than once.";
-    InvalidJson = 400 "invalid_json" "The body must be one JSON object.";
-    MissingMember = 400 "missing_member" "The body lacks a required member.";
-    InvalidMember = 400 "invalid_member" "A member of the body has a value that is not allowed.";
-    DuplicateMember = 400 "duplicate_member" "A member of the body is given more than once.";
-    Unauthorized = 401 "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'.";
-    InsufficientScope = 403 "insufficient_scope" "This API key may read only; this operation needs a key that may write.";
-    NotFound = 404 "not_found" "There is nothing at this path.";
-    MethodNotAllowed = 405 "method_not_allowed" "This path does not take this method; the Allow header lists those it takes.";
-    RequestTimeout = 408 "request_timeout" "The request did not arrive whole in time.";
-    ContentTooLarge = 413 "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.");
-    UriTooLong = 414 "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.");
-    UnsupportedMediaType = 415 "unsupported_media_type" "The body must be application/json.";
-    UnsupportedContentEncoding = 415 "unsupported_content_encoding" "The body must come without a Content-Encoding.";
-    ExpectationFailed = 417 "expectation_failed" "The only expectation this service meets is '100-continue'.";
-    HeadersTooLarge = 431 "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.");
-    Internal = 500 "internal_error" "The service failed to answer this request; the log has the cause under its X-Request-Id.";
-    NotImplemented = 501 "not_implemented" "This service does not implement the request method.";
-    TransferCoding = 501 "unsupported_transfer_coding" "The only transfer coding this service takes is 'chunked'.";
-    Overloaded = 503 "overloaded" "The service has more requests than it can take; try again in a moment.";
-    OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could answer; whether the request was carried out is unknown. Look before you try again.";
-    StorageUnavailable = 503 "storage_unavailable" "The database cannot be used at the moment; nothing was changed. Try again in a moment.";
-    HttpVersion = 505 "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0.";
+    BadRequest = 400 "bad_request" "The request is not well-formed HTTP/1.1."
+        => "Mend the client's framing; the message names the part.";
+    InvalidParameter = 400 "invalid_parameter" "A query parameter has a value that is not allowed."
+        => "Send a value that the message describes, or leave the parameter out.";
+    DuplicateParameter = 400 "duplicate_parameter" "A query parameter is given more than once."
+        => "Send it once.";
+    InvalidJson = 400 "invalid_json" "The body must be one JSON object."
+        => "Send one JSON object; the message says what is wrong.";
+    MissingMember = 400 "missing_member" "The body lacks a required member."
+        => "Add the member that the message names.";
+    InvalidMember = 400 "invalid_member" "A member of the body has a value that is not allowed."
+        => "Send a value that the message describes.";
+    DuplicateMember = 400 "duplicate_member" "A member of the body is given more than once."
+        => "Send it once.";
+    Unauthorized = 401 "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'."
+        => "Send a key that is valid. The answer does not tell an unknown key from an expired or revoked one.";
+    InsufficientScope = 403 "insufficient_scope" "This API key may read only; this operation needs a key that may write."
+        => "Ask the operator for a key that may write.";
+    NotFound = 404 "not_found" "There is nothing at this path."
+        => "Check the path and the id.";
+    MethodNotAllowed = 405 "method_not_allowed" "This path does not take this method; the Allow header lists those it takes."
+        => "Use a method that `Allow` lists.";
+    RequestTimeout = 408 "request_timeout" "The request did not arrive whole in time."
+        => "Send the whole request in time.";
+    ContentTooLarge = 413 "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.")
+        => "Send a smaller body.";
+    UriTooLong = 414 "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.")
+        => "Send a shorter request target.";
+    UnsupportedMediaType = 415 "unsupported_media_type" "The body must be application/json."
+        => "Send `Content-Type: application/json`.";
+    UnsupportedContentEncoding = 415 "unsupported_content_encoding" "The body must come without a Content-Encoding."
+        => "Send the body as it is.";
+    ExpectationFailed = 417 "expectation_failed" "The only expectation this service meets is '100-continue'."
+        => "Leave the `Expect` header out.";
+    HeadersTooLarge = 431 "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.")
+        => "Send fewer or shorter header fields.";
+    Internal = 500 "internal_error" "The service failed to answer this request; the log has the cause under its X-Request-Id."
+        => "Give the operator the `X-Request-Id` of the response.";
+    NotImplemented = 501 "not_implemented" "This service does not implement the request method."
+        => "Use another method. For an operation that is only announced: wait for it.";
+    TransferCoding = 501 "unsupported_transfer_coding" "The only transfer coding this service takes is 'chunked'."
+        => "Send the body with `Content-Length`, or with the transfer coding `chunked`.";
+    Overloaded = 503 "overloaded" "The service has more requests than it can take; try again in a moment."
+        => "Send it again after the seconds in `Retry-After`.";
+    OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could answer; whether the request was carried out is unknown. Look before you try again."
+        => "Look whether the animal is there. Send it again only where it is not.";
+    StorageUnavailable = 503 "storage_unavailable" "The database cannot be used at the moment; nothing was changed. Try again in a moment."
+        => "Send it again after the seconds in `Retry-After`. If it goes on, tell the operator.";
+    HttpVersion = 505 "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0."
+        => "Send HTTP/1.1.";
 }
 
 impl Code {

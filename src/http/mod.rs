@@ -9,7 +9,7 @@ mod request;
 pub mod response;
 mod target;
 
-pub use asset::{ASSET_HEADERS, Asset};
+pub use asset::{ASSET_HEADERS, Asset, Assets};
 pub use error::{ApiError, Code, error_schema};
 pub use request::Request;
 pub use response::{PASS_ON, Response, TICKET};

@@ -56,15 +56,12 @@ impl Server {
             move || stopper.fail(format!("the {name} has died"))
         };
         let authenticator = Authenticator::new(config.api_key.as_deref());
-        let description = Arc::new(site::document::asset(&config.servers()));
+        let assets = Arc::new(site::assets(&config, address));
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for i in 0..config.workers.max(1) {
             let (name, path) = (format!("reader-{i}"), folder.socket(&format!("read-{i}")));
-            let service = ReadService::new(
-                Reader::open(&config.database)?,
-                authenticator.clone(),
-                Arc::clone(&description),
-            );
+            let service =
+                ReadService::new(Reader::open(&config.database)?, authenticator.clone(), Arc::clone(&assets));
             let died = died(&name);
             workers.push(Worker::start(&path, name, service, died)?);
             lanes.push(LaneAddress {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{Handler, Reading};
-use crate::http::{Asset, Request, Response};
+use crate::http::{Assets, Request, Response};
 use crate::service::{Authenticator, Pipeline, wrong_lane};
 use crate::store::Reader;
 use crate::worker::Service;
@@ -19,8 +19,8 @@ pub struct ReadService {
 }
 
 impl ReadService {
-    pub fn new(store: Reader, authenticator: Authenticator, description: Arc<Asset>) -> Self {
-        Self { reading: Reading::new(store, description), pipeline: Pipeline::new(authenticator) }
+    pub fn new(store: Reader, authenticator: Authenticator, assets: Arc<Assets>) -> Self {
+        Self { reading: Reading::new(store, assets), pipeline: Pipeline::new(authenticator) }
     }
 
     fn respond(&mut self, request: &Request) -> Response {
@@ -98,8 +98,7 @@ mod tests {
         let folder = Folder::new();
         drop(Writer::open(&folder.database()).unwrap());
         let store = Reader::open(&folder.database()).unwrap();
-        let mut service =
-            ReadService::new(store, Authenticator::new(None), Arc::new(Asset::new("text/plain", Vec::new())));
+        let mut service = ReadService::new(store, Authenticator::new(None), Arc::new(Assets::default()));
         service.pipeline.router = Router(&[ROWS]);
         let requests: Vec<Request> = asked
             .iter()

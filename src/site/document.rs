@@ -13,9 +13,9 @@ use crate::json::reference;
 use crate::model;
 
 /// The version of the interface (specification, section 9); its first number is in the path.
-const VERSION: &str = "1.0.0";
+pub const VERSION: &str = "1.0.0";
 /// Below this path lies the interface that is described.
-const BASE: &str = "/v1";
+pub const BASE: &str = "/v1";
 /// The tag of all operations (specification, section 1).
 const TAG: &str = "animals";
 
@@ -130,6 +130,7 @@ fn describe(operation: &Operation) -> Value {
         let successor = deprecation.successor.strip_prefix(BASE).unwrap_or(deprecation.successor);
         described["deprecated"] = true.into();
         described["x-sunset"] = deprecation.sunset.to_string().into();
+        described["x-successor"] = format!("GET {successor}").into();
         described["description"] = format!(
             "{} Deprecated: to be removed on {}. Call `GET {successor}` instead, with the `status` filter.",
             operation.about, deprecation.sunset

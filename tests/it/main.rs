@@ -20,5 +20,6 @@ mod new_pet;
 mod origins;
 mod overload;
 mod shutdown;
+mod site;
 mod startup;
 mod tidy;

@@ -14,7 +14,8 @@ fn ask(server: &Server, method: &str, target: &str, key: bool) -> Reply {
 fn unknown_paths_are_404() {
     let server = Server::start();
     for target in [
-        "/",
+        "/index.html",
+        "/docs",
         "/v1",
         "/v1/",
         "/v1/pets/",

@@ -13,12 +13,16 @@ fn read(path: impl AsRef<Path>) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// Every file below a folder, by its path within the repository.
+/// Every file of Rust below a folder, by its path within the repository.
 fn sources(folder: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(root().join(folder)).unwrap() {
         let path = format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap());
-        if root().join(&path).is_dir() { files.extend(sources(&path)) } else { files.push(path.into()) }
+        if root().join(&path).is_dir() {
+            files.extend(sources(&path));
+        } else if path.ends_with(".rs") {
+            files.push(path.into());
+        }
     }
     files
 }
@@ -50,25 +54,19 @@ fn readme_names_the_operations_as_they_are() {
     assert_eq!(named, operations.collect::<Vec<_>>());
 }
 
-/// The default that stands in a setting's help text in brackets; empty where it has none.
-fn default_in(help: &str) -> &str {
-    help.rsplit_once(" [").and_then(|(_, rest)| rest.strip_suffix(']')).unwrap_or_default()
-}
-
 #[test]
 fn readme_names_the_settings_as_they_are() {
     let flags = readme_table("flag").into_iter().filter(|row| !row[0].is_empty());
     let named: Vec<[String; 3]> = flags.map(|row| [0, 1, 3].map(|i| row[i].clone())).collect();
-    let settings = SETTINGS
-        .iter()
-        .map(|s| [format!("--{} {}", s.flag, s.value), s.variable(), default_in(s.help).to_owned()]);
+    let settings =
+        SETTINGS.iter().map(|s| [format!("--{} {}", s.flag, s.value), s.variable(), s.default.to_owned()]);
     assert_eq!(named, settings.collect::<Vec<_>>());
 }
 
 #[test]
-fn defaults_in_the_help_text_are_those_of_the_config() {
+fn defaults_of_the_settings_are_those_of_the_config() {
     for setting in SETTINGS {
-        let (mut config, default) = (Config::default(), default_in(setting.help));
+        let (mut config, default) = (Config::default(), setting.default);
         // A default in words cannot be set.
         if !default.is_empty() && !default.contains(' ') {
             assert_eq!((setting.set)(&mut config, default), Ok(()), "--{}", setting.flag);
@@ -88,12 +86,21 @@ fn readme_names_the_limits_as_they_are() {
 
 #[test]
 fn readme_names_the_deadlines_as_they_are() {
-    let named: Vec<String> =
-        readme_table("deadline").into_iter().map(|row| format!("{}: {}", row[0], row[1])).collect();
-    // Such as "Deadlines { head: 10s, body: 30s }", so that none can be forgotten here.
-    let deadlines = format!("{:?}", Deadlines::default());
-    let fields = deadlines.strip_prefix("Deadlines { ").and_then(|rest| rest.strip_suffix(" }")).unwrap();
-    assert_eq!(named.join(", ").replace(" s", "s"), fields);
+    let named: Vec<[String; 4]> =
+        readme_table("deadline").into_iter().map(|row| [0, 1, 2, 3].map(|i| row[i].clone())).collect();
+    let deadlines = Deadlines::default();
+    let rows = deadlines.table().map(|row| {
+        [
+            row.name.to_owned(),
+            format!("{} s", row.most.as_secs()),
+            row.span.to_owned(),
+            row.then.replace('`', ""),
+        ]
+    });
+    assert_eq!(named, rows);
+    // Such as "Deadlines { head: 10s, body: 30s }", so that none can be forgotten in the table.
+    let fields = rows.map(|[name, most, ..]| format!("{name}: {}", most.replace(' ', ""))).join(", ");
+    assert_eq!(format!("{deadlines:?}"), format!("Deadlines {{ {fields} }}"));
 }
 
 #[test]

@@ -1,0 +1,7 @@
+// Swagger UI is dark where the root element has this class; the system decides, here as on the other pages.
+(() => {
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+  const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+  dark.addEventListener('change', follow);
+  follow();
+})();

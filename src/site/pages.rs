@@ -1,0 +1,135 @@
+//! The pages for people. Their words stand in `pages/*.md`, their tables come from the code.
+
+use std::net::SocketAddr;
+
+use crate::config::Config;
+use crate::http::{Asset, Assets};
+use crate::site::document::BASE;
+use crate::site::page::Page;
+use crate::site::tables;
+
+/// One page.
+pub struct Source {
+    /// Its file in `pages/`, and the last segment of its path.
+    file: &'static str,
+    /// What it is called in the navigation.
+    pub name: &'static str,
+    /// As the build script rendered it.
+    html: &'static str,
+}
+
+macro_rules! sources {
+    ($($file:literal $name:literal;)*) => {
+        &[$(Source {
+            file: $file,
+            name: $name,
+            html: include_str!(concat!(env!("OUT_DIR"), "/pages/", $file, ".html")),
+        }),*]
+    };
+}
+
+/// Every page, in the order of the navigation.
+pub const PAGES: &[Source] = sources! {
+    "first-call" "First call";
+    "keys" "Keys";
+    "errors" "Errors";
+    "limits" "Limits";
+    "pages" "Lists";
+    "versions" "Versions";
+    "deprecations" "Deprecations";
+    "running" "Running it";
+};
+
+impl Source {
+    /// Where it lies.
+    pub fn path(&self) -> String {
+        format!("/docs/{}", self.file)
+    }
+
+    /// Its heading.
+    fn title(&self) -> &'static str {
+        let heading = self.html.split_once("<h1>").and_then(|(_, rest)| rest.split_once("</h1>"));
+        heading.map_or(self.name, |(heading, _)| heading)
+    }
+}
+
+/// Adds the pages and what they look like.
+pub fn add(assets: &mut Assets, config: &Config, address: SocketAddr) {
+    let base = config.base_url.clone().unwrap_or_else(|| own_address(address) + BASE);
+    for source in PAGES {
+        let path = source.path();
+        let page = Page {
+            path: &path,
+            title: source.title(),
+            head: "",
+            class: "page",
+            main: tables::fill(source.html, config).replace("{{base}}", &base),
+            asks: &[],
+        };
+        assets.insert(path.clone(), page.into_asset());
+    }
+    assets.insert("/assets/site.css", Asset::new("text/css", include_bytes!("files/site.css").to_vec()));
+    assets.insert("/assets/icon.svg", Asset::new("image/svg+xml", include_bytes!("files/icon.svg").to_vec()));
+}
+
+/// What a client on the same machine calls.
+fn own_address(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("http://localhost:{}", address.port())
+    } else {
+        format!("http://{address}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(path: &str) -> String {
+        let mut assets = Assets::default();
+        let config = Config { base_url: Some("https://pets.example/v1".to_owned()), ..Config::default() };
+        add(&mut assets, &config, ([127, 0, 0, 1], 1).into());
+        let response = assets.find(path).unwrap().respond(std::iter::empty(), std::iter::empty());
+        String::from_utf8(response.body().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn every_page_is_whole() {
+        for source in PAGES {
+            let page = page(&source.path());
+            assert!(!page.contains("{{"), "{} has a gap: {page}", source.file);
+            assert_eq!(page.matches("<h1>").count(), 1, "{}", source.file);
+            assert_eq!(page.matches("aria-current").count(), 1, "{}", source.file);
+            assert!(page.contains(&format!("<title>{} · ", source.title())), "{}", source.file);
+            assert!(!page.contains("style=") && !page.contains("<script"), "{}", source.file);
+        }
+    }
+
+    #[test]
+    fn every_file_is_a_page() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/site/pages");
+        let files = std::fs::read_dir(folder).unwrap().count();
+        assert_eq!(files, PAGES.len());
+    }
+
+    #[test]
+    fn examples_call_the_production_address() {
+        assert!(page("/docs/first-call").contains("curl -i https://pets.example/v1/pets"));
+        assert_eq!(own_address(([0, 0, 0, 0], 8080).into()), "http://localhost:8080");
+        assert_eq!(own_address(([10, 0, 0, 1], 8080).into()), "http://10.0.0.1:8080");
+    }
+
+    #[test]
+    fn links_lead_somewhere() {
+        for source in PAGES {
+            let text = page(&source.path());
+            for link in text.split("href=\"/").skip(1) {
+                let path = format!("/{}", link.split(['"', '#']).next().unwrap());
+                let is_known = ["/", "/openapi.json", "/assets/licenses.txt"].contains(&path.as_str())
+                    || ["/assets/site.css", "/assets/icon.svg"].contains(&path.as_str())
+                    || PAGES.iter().any(|page| page.path() == path);
+                assert!(is_known, "{} links to {path}", source.file);
+            }
+        }
+    }
+}

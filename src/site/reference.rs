@@ -1,0 +1,91 @@
+//! The reference: Swagger UI, with what the interface description says beyond OpenAPI.
+
+use crate::config::Config;
+use crate::http::{Asset, Assets};
+use crate::site::page::Page;
+use crate::site::tables;
+
+/// The version of the npm package `swagger-ui-dist`, of which `vendor/` has three files.
+/// `scripts/vendor-swagger-ui` brings them.
+macro_rules! swagger_ui {
+    () => {
+        "5.35.0"
+    };
+}
+
+const VERSION: &str = swagger_ui!();
+const SCRIPT: &str = concat!("/assets/swagger-ui-", swagger_ui!(), ".js");
+const STYLE: &str = concat!("/assets/swagger-ui-", swagger_ui!(), ".css");
+
+/// Adds the reference, at the root, and what it loads.
+pub fn add(assets: &mut Assets, config: &Config) {
+    let head = format!(
+        "<link rel=\"stylesheet\" href=\"{STYLE}\">\n\
+         <link rel=\"stylesheet\" href=\"/assets/reference.css\">\n\
+         <script src=\"/assets/theme.js\"></script>\n\
+         <script src=\"{SCRIPT}\" defer></script>\n\
+         <script src=\"/assets/reference.js\" defer></script>\n"
+    );
+    let servers = config.servers();
+    let asks: Vec<String> =
+        [servers.production, servers.staging].iter().flatten().map(|url| origin(url)).collect();
+    let page = Page {
+        path: "/",
+        title: "Reference",
+        head: &head,
+        class: "reference",
+        main: tables::fill(include_str!("files/reference.html"), config),
+        asks: &asks,
+    };
+    assets.insert("/", page.into_asset());
+    let script = "text/javascript; charset=utf-8";
+    let immutable = |content_type, gzip| Asset::immutable(content_type, gzip, VERSION);
+    let own = |content_type, bytes: &[u8]| Asset::new(content_type, bytes.to_vec());
+    assets.insert(SCRIPT, immutable(script, include_bytes!("vendor/swagger-ui-bundle.js.gz")));
+    assets.insert(STYLE, immutable("text/css", include_bytes!("vendor/swagger-ui.css.gz")));
+    assets.insert(
+        "/assets/licenses.txt",
+        immutable("text/plain; charset=utf-8", include_bytes!("vendor/licenses.txt.gz")),
+    );
+    assets.insert("/assets/reference.js", own(script, include_bytes!("files/reference.js")));
+    assets.insert("/assets/theme.js", own(script, include_bytes!("files/theme.js")));
+    assets.insert("/assets/reference.css", own("text/css", include_bytes!("files/reference.css")));
+}
+
+/// The scheme, the host and the port of an address.
+fn origin(url: &str) -> String {
+    url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Response;
+
+    fn get(assets: &Assets, path: &str) -> Response {
+        assets
+            .find(path)
+            .unwrap_or_else(|| panic!("{path}"))
+            .respond(["gzip"].into_iter(), std::iter::empty())
+    }
+
+    #[test]
+    fn reference_loads_at_most_500_kilobytes() {
+        let config =
+            Config { base_url: Some("https://pets.example:8443/x/v1".to_owned()), ..Config::default() };
+        let assets = crate::site::assets(&config, ([127, 0, 0, 1], 1).into());
+        let page = assets.find("/").unwrap().respond(std::iter::empty(), std::iter::empty());
+        let policy = &page.headers().iter().find(|(name, _)| *name == "Content-Security-Policy").unwrap().1;
+        assert!(policy.contains("connect-src 'self' https://pets.example:8443;"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        let html = String::from_utf8(page.body().to_vec()).unwrap();
+        assert!(!html.contains("{{"), "{html}");
+        let loaded = html.split(['"']).filter(|text| text.starts_with("/assets/") && !text.ends_with(".txt"));
+        let mut loaded: Vec<&str> = loaded.chain(["/", "/openapi.json"]).collect();
+        loaded.sort_unstable();
+        loaded.dedup();
+        assert_eq!(loaded.len(), 9, "{loaded:?}");
+        let bytes: usize = loaded.iter().map(|path| get(&assets, path).body().len()).sum();
+        assert!(bytes <= 500_000, "{bytes}");
+    }
+}

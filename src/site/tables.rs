@@ -1,0 +1,149 @@
+//! The tables of the pages, made of the tables of the code.
+
+use crate::api::{Operation, TABLES};
+use crate::config::{Config, SETTINGS};
+use crate::http::Code;
+use crate::http::limits::LIMITS;
+use crate::site::document::BASE;
+
+/// A table by the name of its place.
+type Table = (&'static str, fn(&Config) -> String);
+
+const ALL: [Table; 7] = [
+    ("operations", |_| operations(|operation| operation.path.starts_with(BASE))),
+    ("marks", |_| operations(|operation| operation.stability.is_some())),
+    ("deprecations", |_| deprecations()),
+    ("codes", |_| codes()),
+    ("limits", |_| limits()),
+    ("deadlines", deadlines),
+    ("settings", |_| settings()),
+];
+
+/// Puts the tables into the places that a page leaves for them, such as `{{codes}}`.
+pub fn fill(page: &str, config: &Config) -> String {
+    let mut filled = page.to_owned();
+    for (name, table) in ALL {
+        let place = format!("{{{{{name}}}}}");
+        if page.contains(&place) {
+            let table = table(config);
+            // Alone in its paragraph, as Markdown has it.
+            filled = filled.replace(&format!("<p>{place}</p>"), &table).replace(&place, &table);
+        }
+    }
+    filled
+}
+
+/// The operations that have a use for a table.
+fn operations(is_wanted: fn(&Operation) -> bool) -> String {
+    let rows = TABLES.iter().copied().flatten().filter(|operation| is_wanted(operation)).map(|operation| {
+        let mark = match (&operation.deprecation, operation.stability) {
+            (Some(deprecation), _) => {
+                format!("deprecated; to be removed on {}", deprecation.sunset.strftime("%-d %B %Y"))
+            }
+            (None, Some(stability)) => stability.as_str().to_owned(),
+            (None, None) => "stable".to_owned(),
+        };
+        [format!("`{} {}`", operation.method(), operation.path), operation.summary.to_owned(), mark]
+    });
+    table(["operation", "what it does", "stability"], rows)
+}
+
+fn deprecations() -> String {
+    let rows = TABLES.iter().copied().flatten().filter_map(|operation| {
+        let deprecation = operation.deprecation.as_ref()?;
+        Some([
+            format!("`{} {}`", operation.method(), operation.path),
+            deprecation.sunset.strftime("%-d %B %Y").to_string(),
+            format!("`GET {}` with the `status` filter", deprecation.successor),
+        ])
+    });
+    table(["operation", "to be removed on", "call instead"], rows)
+}
+
+fn codes() -> String {
+    let rows = Code::ALL.iter().map(|code| {
+        [
+            format!("`{}`", code.as_str()),
+            code.status().to_string(),
+            code.usual_message().into_owned(),
+            code.advice().to_owned(),
+        ]
+    });
+    table(["code", "status", "when it comes", "what to do"], rows)
+}
+
+fn limits() -> String {
+    let rows = LIMITS.iter().map(|limit| {
+        [limit.what.to_owned(), format!("{} {}", limit.most, limit.unit), limit.status.to_string()]
+    });
+    table(["limit", "at most", "status for more"], rows)
+}
+
+fn deadlines(config: &Config) -> String {
+    let rows = config.deadlines.table().map(|deadline| {
+        [deadline.span.to_owned(), format!("{} s", deadline.most.as_secs_f64()), deadline.then.to_owned()]
+    });
+    table(["from when to when", "at most", "what happens then"], rows)
+}
+
+fn settings() -> String {
+    let rows = SETTINGS.iter().map(|setting| {
+        [
+            format!("`--{} {}`", setting.flag, setting.value),
+            format!("`{}`", setting.variable()),
+            setting.help.to_owned(),
+            setting.default.to_owned(),
+        ]
+    });
+    table(["flag", "variable", "meaning", "default"], rows)
+}
+
+/// A table that fits a phone as well: there each cell says what it is.
+fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let head: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
+    let row = |cells: [String; N]| {
+        let cell = |(head, cell): (&&str, String)| format!("<td data-head=\"{head}\">{}</td>", inline(&cell));
+        format!("<tr>{}</tr>\n", heads.iter().zip(cells).map(cell).collect::<String>())
+    };
+    let rows: String = rows.into_iter().map(row).collect();
+    format!(
+        "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n\
+         <thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>",
+        heads[0]
+    )
+}
+
+/// Plain text as HTML; what stands between backticks is code.
+fn inline(text: &str) -> String {
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    let parts = escaped.split('`').enumerate();
+    parts.map(|(i, part)| if i % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped() {
+        assert_eq!(inline("a <b> & `c<d>`"), "a &lt;b&gt; &amp; <code>c&lt;d&gt;</code>");
+    }
+
+    #[test]
+    fn tables_say_what_the_code_says() {
+        let filled = |text| fill(text, &Config::default());
+        let codes = filled("<p>{{codes}}</p>");
+        assert!(codes.starts_with("<div") && codes.contains("<code>outcome_unknown</code>"));
+        assert!(filled("{{operations}}").contains("<code>GET /v1/pets/{petId}</code>"));
+        let marks = filled("{{marks}}");
+        assert!(marks.contains("/v1/store/orders") && !marks.contains("/v1/pets"));
+        let deprecations = filled("{{deprecations}}");
+        assert!(
+            deprecations.contains("5 December 2030") && deprecations.contains("<code>GET /v1/pets</code>")
+        );
+        assert!(filled("{{limits}}").contains("65536 bytes"));
+        assert!(filled("{{deadlines}}").contains("10 s"));
+        assert!(filled("{{settings}}").contains("PETSTORE_ALLOW_ORIGIN"));
+        assert_eq!(filled("{{else}}"), "{{else}}");
+    }
+}

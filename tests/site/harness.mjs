@@ -1,0 +1,84 @@
+// A petstore of its own for each test file, and a browser that tells on every page.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+export const SHOTS = join(ROOT, 'target', 'site', 'screenshots');
+export const KEY = 'secret-of-the-test';
+
+// The packages lie in target/site, away from the sources.
+const require = createRequire(join(ROOT, 'target', 'site', 'package.json'));
+const { chromium } = require('playwright-core');
+const { source } = require('axe-core');
+
+// Starts the release binary; `words` are more words of its command line.
+export async function serve(...words) {
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-site-'));
+  const child = spawn(
+    join(ROOT, 'target', 'release', 'petstore'),
+    ['--listen', '127.0.0.1:0', '--database', join(folder, 'petstore.db'), ...words],
+    { env: { ...process.env, PETSTORE_API_KEY: KEY }, stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  const ended = new Promise((resolve) => child.on('exit', resolve));
+  const first = new Promise((resolve) => createInterface(child.stdout).once('line', resolve));
+  const line = await Promise.race([first, ended.then((code) => `it ended with ${code}`)]);
+  const url = /^petstore listening on (http:\S+)$/.exec(line)?.[1];
+  assert.ok(url, `the service started: ${line}`);
+  return {
+    url,
+    async stop() {
+      child.kill();
+      assert.equal(await ended, 0);
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+// A headless Chromium that asks nobody by itself.
+export function launch() {
+  mkdirSync(SHOTS, { recursive: true });
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  });
+}
+
+export const LOOKS = {
+  light: { viewport: { width: 1280, height: 900 }, colorScheme: 'light' },
+  dark: { viewport: { width: 1280, height: 900 }, colorScheme: 'dark' },
+  phone: { viewport: { width: 390, height: 844 }, colorScheme: 'light', isMobile: true, hasTouch: true },
+};
+
+// A page that keeps in mind what went to the console and who was asked.
+export async function open(browser, options = LOOKS.light) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const said = [];
+  const asked = [];
+  page.on('console', (message) => said.push(`${message.type()}: ${message.text()}`));
+  page.on('pageerror', (error) => said.push(`error: ${error.message}`));
+  page.on('request', (request) => asked.push(request.url()));
+  return { page, said, asked, close: () => context.close() };
+}
+
+// What axe-core holds to be serious or critical.
+export async function barriers(page) {
+  // Evaluated by the driver, as the page's own policy allows no foreign script.
+  const { violations } = await page.evaluate(`${source}; axe.run(document)`);
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' | ')}`);
+}

@@ -1,0 +1,231 @@
+// The project site in a real browser: every page in every look, and the reference as a person uses it.
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { barriers, KEY, launch, LOOKS, open, serve, SHOTS } from './harness.mjs';
+
+let service;
+let browser;
+before(async () => {
+  [service, browser] = await Promise.all([serve(), launch()]);
+});
+after(async () => {
+  await browser?.close();
+  await service?.stop();
+});
+
+// The addresses in the navigation, so that no page is forgotten.
+async function pages() {
+  const html = await (await fetch(service.url)).text();
+  const navigation = html.slice(html.indexOf('<nav'), html.indexOf('</nav>'));
+  return [...navigation.matchAll(/href="([^"]+)"/g)].map(([, path]) => path);
+}
+
+// The parts of one operation in the reference.
+function panel(page, id) {
+  const block = page.locator(`#operations-animals-${id}`);
+  const live = block.locator('.live-responses-table tbody tr.response');
+  return {
+    block,
+    summary: block.locator('.opblock-summary-control'),
+    execute: block.getByRole('button', { name: 'Execute' }),
+    status: live.locator('.response-col_status'),
+    body: live.locator('.microlight').first(),
+  };
+}
+
+async function openReference(look) {
+  const tab = await open(browser, look);
+  await tab.page.goto(service.url);
+  await tab.page.locator('.opblock').first().waitFor();
+  return tab;
+}
+
+for (const [look, options] of Object.entries(LOOKS)) {
+  test(`every page is whole, silent and open to all: ${look}`, async () => {
+    const paths = await pages();
+    assert.ok(paths.length >= 9, `${paths}`);
+    for (const path of paths) {
+      const { page, said, asked, close } = await open(browser, options);
+      await page.goto(service.url + path);
+      if (path === '/') await page.locator('.opblock').first().waitFor();
+      assert.equal(await page.locator('h1').count(), 1, path);
+      assert.equal(await page.locator('nav [aria-current]').getAttribute('href'), path);
+      assert.deepEqual(await barriers(page), [], path);
+      const width = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(width <= 0, `${path} is ${width} px wider than the window`);
+      assert.deepEqual(said, [], path);
+      assert.deepEqual(asked.filter((url) => !url.startsWith(`${service.url}/`) && !url.startsWith('data:')), [], path);
+      await page.screenshot({ path: join(SHOTS, `${path === '/' ? 'reference' : path.slice(6)}-${look}.png`), fullPage: true });
+      await close();
+    }
+  });
+
+  test(`every operation is open to all: ${look}`, async () => {
+    const { page, said, close } = await openReference(options);
+    await page.getByLabel('API key', { exact: true }).fill(KEY);
+    for (const summary of await page.locator('.opblock-summary-control').all()) await summary.click();
+    await panel(page, 'listPets').execute.click();
+    await panel(page, 'listPets').status.waitFor();
+    await page.locator('.opblock-body').nth(3).waitFor();
+    assert.deepEqual(await barriers(page), []);
+    assert.deepEqual(said, []);
+    await page.screenshot({ path: join(SHOTS, `operations-${look}.png`), fullPage: true });
+    await close();
+  });
+}
+
+test('a key entered once lists and creates, and is kept nowhere', async () => {
+  const { page, said, asked, close } = await openReference();
+  const [list, create] = [panel(page, 'listPets'), panel(page, 'createPet')];
+  await list.summary.click();
+  await list.execute.click();
+  await assertText(list.status, '401');
+  await page.locator('#announcement', { hasText: 'Response 401' }).waitFor({ state: 'attached' });
+  assert.match(await list.body.textContent(), /"unauthorized"/);
+  // Chromium itself reports every response from 400 on.
+  assert.equal(said.splice(0).filter((line) => !line.includes('status of 401')).length, 0);
+
+  await page.getByLabel('API key', { exact: true }).fill(KEY);
+  await create.summary.click();
+  const name = `Rex ${Date.now()}`;
+  await create.block.getByLabel('Request body').fill(JSON.stringify({ name, categoryId: 3, status: 'available' }));
+  await create.execute.click();
+  await assertText(create.status, '201');
+  assert.match(await create.body.textContent(), new RegExp(`"name": "${name}"`));
+
+  await list.execute.click();
+  await assertText(list.status, '200');
+  await page.locator('#announcement', { hasText: 'Response 200' }).waitFor({ state: 'attached' });
+  await list.block.locator('.microlight', { hasText: name }).first().waitFor();
+
+  // The picture of the README.
+  await page.setViewportSize({ width: 1120, height: 1480 });
+  await page.evaluate(() => scrollTo({ top: 0, behavior: 'instant' }));
+  await page.screenshot({ path: join(SHOTS, 'tried.png') });
+
+  const kept = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage, document.cookie]));
+  assert.ok(!kept.includes(KEY), kept);
+  assert.ok(asked.every((url) => !url.includes(KEY)));
+  await page.reload();
+  assert.equal(await page.getByLabel('API key', { exact: true }).inputValue(), '');
+  assert.deepEqual(said, []);
+  await close();
+});
+
+test('a key that is taken out of its field is sent no more', async () => {
+  const { page, close } = await openReference();
+  const list = panel(page, 'listPets');
+  await list.summary.click();
+  const field = page.getByLabel('API key', { exact: true });
+  for (const [key, status] of [[KEY, '200'], ['', '401'], ['wrong', '401'], [` ${KEY} `, '200']]) {
+    await field.fill(key);
+    const reply = page.waitForResponse((response) => response.url().includes('/v1/pets?'));
+    await list.execute.click();
+    assert.equal((await reply).status(), Number(status), `"${key}"`);
+    await assertText(list.status, status);
+  }
+  await close();
+});
+
+test('marks are shown, and what cannot be tried has no panel', async () => {
+  const { page, close } = await openReference();
+  const [orders, one, list] = ['listOrders', 'getPet', 'listPets'].map((id) => panel(page, id));
+  await assertText(orders.block.locator('.mark'), 'experimental');
+  await assertText(one.block.locator('.mark'), 'deprecated; to be removed on 2030-12-05; call GET /pets instead');
+  assert.equal(await list.block.locator('.mark').count(), 0);
+  for (const { summary } of [orders, one, list]) await summary.click();
+  await list.execute.waitFor();
+  await one.execute.waitFor();
+  await orders.block.locator('.opblock-body').waitFor();
+  assert.equal(await orders.block.locator('.try-out, .execute').count(), 0);
+  assert.equal(await page.getByRole('button', { name: 'Authorize' }).count(), 0);
+  await close();
+});
+
+test('all of it can be done with the keyboard', async () => {
+  const { page, said, close } = await openReference();
+  const list = panel(page, 'listPets');
+  const isFocused = (locator) => locator.evaluate((element) => element === document.activeElement);
+  const walkTo = async (locator, what) => {
+    for (let step = 0; step < 60; step += 1) {
+      if ((await locator.count()) && (await isFocused(locator))) return;
+      await page.keyboard.press('Tab');
+    }
+    assert.fail(`the Tab key leads to ${what}`);
+  };
+  await page.keyboard.press('Tab');
+  assert.ok(await isFocused(page.getByText('Skip to the content')));
+  await walkTo(page.getByLabel('API key', { exact: true }), 'the field for the key');
+  await page.keyboard.type(KEY);
+  await page.keyboard.press('Enter');
+  await walkTo(list.summary, 'the first operation');
+  await page.keyboard.press('Enter');
+  await walkTo(list.execute, 'Execute');
+  await page.keyboard.press('Enter');
+  await assertText(list.status, '200');
+  assert.deepEqual(said, []);
+  await close();
+});
+
+test('without JavaScript there is something to read', async () => {
+  const { page, close } = await open(browser, { ...LOOKS.light, javaScriptEnabled: false });
+  await page.goto(service.url);
+  await page.locator('h1', { hasText: 'Reference' }).waitFor();
+  await page.locator('td', { hasText: '/v1/store/orders' }).waitFor();
+  await page.getByRole('link', { name: 'Errors' }).click();
+  await page.getByText('outcome_unknown').first().waitFor();
+  await close();
+});
+
+test('the reference takes at most 500 KB, and next time hardly any', async () => {
+  const { page, close } = await open(browser);
+  const session = await page.context().newCDPSession(page);
+  await session.send('Network.enable');
+  let bytes = 0;
+  session.on('Network.loadingFinished', ({ encodedDataLength }) => (bytes += encodedDataLength));
+  await page.goto(service.url, { waitUntil: 'networkidle' });
+  assert.ok(bytes > 400_000 && bytes <= 500_000, `${bytes} bytes`);
+  bytes = 0;
+  await page.goto(service.url, { waitUntil: 'networkidle' });
+  assert.ok(bytes < 10_000, `${bytes} bytes the second time`);
+  await close();
+});
+
+test('scripts of an allowed origin may read responses, others may not', async () => {
+  const elsewhere = createServer((_, response) => response.setHeader('Content-Type', 'text/html').end('<title>a</title>'));
+  elsewhere.listen(0, '127.0.0.1');
+  await once(elsewhere, 'listening');
+  const origin = `http://127.0.0.1:${elsewhere.address().port}`;
+  const open_to = await serve('--allow-origin', origin);
+  const { page, close } = await open(browser);
+  await page.goto(origin);
+  const create = (url) =>
+    page.evaluate(
+      async ([url, key]) => {
+        const reply = await fetch(`${url}/v1/pets`, {
+          method: 'POST',
+          headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+          body: '{"name":"Rex","categoryId":1}',
+        });
+        return [reply.status, reply.headers.get('Location')];
+      },
+      [url, KEY],
+    );
+  assert.deepEqual(await create(open_to.url), [201, '/v1/pets/1']);
+  await assert.rejects(create(service.url), /Failed to fetch/);
+  await close();
+  elsewhere.close();
+  await open_to.stop();
+});
+
+// Waits until the text is there, and says what stood there instead.
+async function assertText(locator, text) {
+  await locator
+    .filter({ hasText: text })
+    .waitFor({ timeout: 15_000 })
+    .catch(async () => assert.equal(await locator.textContent({ timeout: 1_000 }), text));
+}

@@ -1,0 +1,102 @@
+"""Holds the interface description against tools that others read it with, and against the running service."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TOOLS = ROOT / "target" / "site"
+PETSTORE = ROOT / "target" / "release" / "petstore"
+KEY = "secret-of-the-test"
+
+
+def run(*words, **options):
+    """Runs a program, and shows what it said where it fails."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
+    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def tool(name):
+    """A program of the Python packages."""
+    return pathlib.Path(sys.executable).with_name(name)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """The address of a running service of its own."""
+    words = [PETSTORE, "--listen", "127.0.0.1:0", "--database", tmp_path_factory.mktemp("service") / "petstore.db"]
+    environment = {**os.environ, "PETSTORE_API_KEY": KEY}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        line = process.stdout.readline()
+        assert line.startswith("petstore listening on http://"), line
+        yield line.split()[-1]
+        process.terminate()
+        assert process.wait(timeout=20) == 0
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory):
+    """The interface description in a file, as the command prints it."""
+    file = tmp_path_factory.mktemp("description") / "openapi.json"
+    file.write_text(run(PETSTORE, "openapi", "--base-url", "https://pets.example/v1"))
+    return file
+
+
+def test_validator_finds_nothing(document):
+    assert run(tool("openapi-spec-validator"), document).strip().endswith("OK")
+
+
+def test_linter_finds_nothing_unexpected(document):
+    redocly = TOOLS / "node_modules" / ".bin" / "redocly"
+    environment = {**os.environ, "REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"}
+    words = [redocly, "lint", "--extends", "recommended", "--format", "json", document]
+    said = subprocess.run(words, capture_output=True, text=True, env=environment)
+    found = [(problem["ruleId"], problem["location"][0]["pointer"]) for problem in json.loads(said.stdout)["problems"]]
+    # The orders are announced and not specified yet: they have no success to describe.
+    assert found == [("operation-2xx-response", "#/paths/~1store~1orders/get/responses")], said.stderr
+
+
+def test_schemathesis_finds_nothing(service):
+    run(
+        tool("schemathesis"),
+        *["--config-file", HERE / "schemathesis.toml", "run", f"{service}/openapi.json", "--url", f"{service}/v1"],
+        *["--header", f"Authorization: Bearer {KEY}", "--mode", "all", "--no-color"],
+        *["--phases", "examples,coverage,fuzzing,stateful", "--max-examples", "1000", "--seed", "1"],
+        cwd=TOOLS,
+    )
+
+
+@pytest.fixture(scope="module")
+def client(document, tmp_path_factory):
+    """A client that a generator made of the description."""
+    folder = tmp_path_factory.mktemp("generated")
+    run(tool("openapi-python-client"), "generate", "--path", document, "--meta", "none", "--output-path", folder / "pets")
+    sys.path.insert(0, str(folder))
+    import pets
+
+    return pets
+
+
+def test_generated_client_works(client, service):
+    from pets.api.animals import create_pet, get_pet, list_pets
+    from pets.models import Error, NewPet, Pet, PetStatus
+
+    known = client.AuthenticatedClient(base_url=f"{service}/v1", token=KEY)
+    name = f"Rex {uuid.uuid4()}"
+    made = create_pet.sync(client=known, body=NewPet(name=name, category_id=3, status=PetStatus.SOLD))
+    assert isinstance(made, Pet)
+    listed = list_pets.sync(client=known, limit=1, status=PetStatus.SOLD, after=made.id - 1)
+    assert listed == [made]
+    assert get_pet.sync(client=known, pet_id=made.id) == made
+    missing = get_pet.sync(client=known, pet_id=made.id + 1_000_000)
+    assert isinstance(missing, Error) and missing.status == 404
+    unknown = client.AuthenticatedClient(base_url=f"{service}/v1", token="wrong")
+    refused = list_pets.sync(client=unknown)
+    assert isinstance(refused, Error) and refused.code == "unauthorized"
