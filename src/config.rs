@@ -228,7 +228,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         flag: "trusted-proxy",
         value: "ADDRESS[/BITS]",
-        help: "proxy whose X-Forwarded-For names the client, in place of the default; may be given more than once",
+        help: "proxy whose X-Forwarded-For names the client, in place of the default",
         default: "the loopback addresses",
         set: |config, text| {
             let network =
@@ -242,7 +242,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         flag: "allow-origin",
         value: "ORIGIN",
-        help: "origin whose scripts may read responses in a browser, or *; may be given more than once",
+        help: "origin whose scripts may read responses in a browser, or *",
         default: "",
         set: |config, text| {
             let origins: Option<Vec<String>> = text.split(',').map(|word| origin(word.trim())).collect();

@@ -4,26 +4,27 @@ mod cli;
 
 use std::process::ExitCode;
 
-use cli::args::{self, Command};
+use cli::args::{self, Wish};
+use cli::command::Failure;
+use cli::help;
 
 /// For the executable only: who embeds the library chooses for themselves.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let command = match args::parse(lexopt::Parser::from_env(), |variable| std::env::var_os(variable)) {
-        Ok(command) => command,
-        Err(line) => return cli::fail(2, &format!("{line} (petstore --help says what there is)")),
-    };
-    let done = match command {
-        Command::Help => cli::print(&args::help()),
-        Command::Version => cli::print(concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n")),
-        Command::OpenApi(config) => cli::print(&petstore::openapi(&config)),
-        Command::Serve(config) => cli::serve::run(*config),
-        Command::Key(database, action) => cli::keys::run(&database, action),
+    let wish = args::parse(lexopt::Parser::from_env(), |variable| std::env::var_os(variable));
+    let done = match wish {
+        Ok(Wish::Help(words)) => cli::print(&help::text(&words)).map_err(Failure::from),
+        Ok(Wish::Version) => {
+            cli::print(concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n")).map_err(Failure::from)
+        }
+        Ok(Wish::Run(command, call)) => (command.run)(&call),
+        Err(line) => Err(Failure::Usage(line)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => cli::fail(1, &error.to_string()),
+        Err(Failure::Usage(line)) => cli::fail(2, &format!("{line} (petstore --help says what there is)")),
+        Err(Failure::Failed(error)) => cli::fail(1, &error.to_string()),
     }
 }

@@ -1,9 +1,12 @@
 //! The parts of the command line.
 
 pub mod args;
-pub mod keys;
-pub mod logging;
-pub mod serve;
+pub mod command;
+mod description;
+pub mod help;
+mod keys;
+mod logging;
+mod serve;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -9,13 +9,23 @@ use petstore::{Config, Error, Server, Stopper};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
+use super::command::{Command, Settings};
 use super::{logging, print};
 
 /// Whether the service has started, so that a panic is news for the log.
 static HAS_STARTED: AtomicBool = AtomicBool::new(false);
 
+pub const COMMANDS: &[Command] = &[Command {
+    name: "serve",
+    operands: &[],
+    flags: &[],
+    settings: Settings::All,
+    about: "serve until SIGTERM or SIGINT; petstore alone means it too",
+    run: |call| Ok(run(call.config.clone())?),
+}];
+
 /// Serves until a signal says to end.
-pub fn run(mut config: Config) -> Result<(), Error> {
+fn run(mut config: Config) -> Result<(), Error> {
     logging::start()?;
     std::panic::set_hook(Box::new(log_panic));
     // A file that may not grow further (ulimit -f) is a failed write, and no reason to die.

@@ -124,7 +124,8 @@ fn wrong_requests_say_what_is_wrong() {
         (&["key", "add", "a", "--expires", "2020-01-01"], 1, "expired"),
         (&["key", "add", ""], 1, "name"),
         (&["key", "add"], 2, "NAME"),
-        (&["key", "rotate", "a"], 2, "--overlap"),
+        (&["key", "rotate", "a"], 1, "no valid key named 'a'"),
+        (&["key", "rotate", "a", "--overlap", "soon"], 2, "--overlap"),
         (&["key", "revoke", "a"], 1, "no key named 'a'"),
     ] {
         let output = run(words, &folder.database());
