@@ -109,7 +109,12 @@ impl<'w> Probe<'w> {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(detail) => ApiError::new(Code::StorageUnavailable).detail(detail),
+            StoreError::Unavailable(trouble, detail) => {
+                let what_next =
+                    if trouble.passes() { "Try again in a moment." } else { "An operator must look." };
+                let message = format!("The database {}; nothing was changed. {what_next}", trouble.as_str());
+                ApiError::with_message(Code::StorageUnavailable, message).detail(detail)
+            }
             StoreError::Internal(detail) => ApiError::new(Code::Internal).detail(detail),
         }
     }
@@ -131,10 +136,11 @@ impl From<Invalid> for ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Trouble;
     use crate::store::tests::{Folder, refuse_writes};
 
     fn no() -> Result<(), StoreError> {
-        Err(StoreError::Unavailable("as if just seen".to_owned()))
+        Err(StoreError::Unavailable(Trouble::Locked, "as if just seen".to_owned()))
     }
 
     #[test]
@@ -157,8 +163,8 @@ mod tests {
         writing.hold(Ok(()));
         writing.succeeded();
         assert!(writing.verdict.is_some(), "no probe is needed");
-        writing.failed(StoreError::Unavailable("full".to_owned()));
-        assert!(matches!(&writing.verdict, Some((_, Err(StoreError::Unavailable(said)))) if said == "full"));
+        writing.failed(StoreError::Unavailable(Trouble::Full, "full".to_owned()));
+        assert!(matches!(writing.verdict, Some((_, Err(StoreError::Unavailable(Trouble::Full, _))))));
         writing.succeeded();
         assert!(writing.verdict.is_none(), "only a probe can tell");
     }

@@ -218,6 +218,9 @@ impl Gate {
                 }
             }
             if self.stopper.is_stopping() && !self.shared.draining {
+                if let Some(reason) = self.stopper.reason() {
+                    log::error!("ending: {reason}");
+                }
                 drained_by = drained_by.or(Some(Instant::now() + self.shared.deadlines.drain));
                 self.begin_drain();
             }
@@ -227,6 +230,7 @@ impl Gate {
                     log::warn!("ended with {} connections unfinished", self.connections.len());
                 }
                 if is_over || self.connections.is_empty() {
+                    let failure = failure.or_else(|| self.stopper.reason().map(str::to_owned));
                     return failure.map_or(Ok(()), Err);
                 }
             }

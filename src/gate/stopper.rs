@@ -12,6 +12,8 @@ pub struct Stopper(Arc<Word>);
 #[derive(Default)]
 struct Word {
     stopping: AtomicBool,
+    /// Why it stops, where that is a failure.
+    reason: OnceLock<String>,
     failure: OnceLock<String>,
     /// Wakes the gate, once there is one.
     waker: OnceLock<Waker>,
@@ -24,6 +26,13 @@ impl Stopper {
         self.wake();
     }
 
+    /// Has the service finish what was begun, and end with this reason as a failure. The first one counts.
+    pub(crate) fn stop_because(&self, reason: String) {
+        if self.0.reason.set(reason).is_ok() {
+            self.stop();
+        }
+    }
+
     /// Has the service tell its clients that it cannot go on, and end with this reason. The first one counts.
     pub(crate) fn fail(&self, reason: String) {
         let _ = self.0.failure.set(reason);
@@ -32,6 +41,10 @@ impl Stopper {
 
     pub(super) fn is_stopping(&self) -> bool {
         self.0.stopping.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn reason(&self) -> Option<&str> {
+        self.0.reason.get().map(String::as_str)
     }
 
     pub(super) fn failure(&self) -> Option<&str> {

@@ -100,7 +100,7 @@ codes! {
         => "Send it again after the seconds in `Retry-After`.";
     OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could answer; whether the request was carried out is unknown. Look before you try again."
         => "Look whether the animal is there. Send it again only where it is not.";
-    StorageUnavailable = 503 "storage_unavailable" "The database cannot be used at the moment; nothing was changed. Try again in a moment."
+    StorageUnavailable = 503 "storage_unavailable" "The database cannot be used; nothing was changed."
         => "Send it again after the seconds in `Retry-After`. If it goes on, tell the operator.";
     HttpVersion = 505 "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0."
         => "Send HTTP/1.1.";

@@ -136,7 +136,7 @@ fn check_name(name: &str) -> Result<(), Error> {
 }
 
 fn say(error: StoreError) -> Error {
-    Error(format!("the database failed: {error}"))
+    Error(error.to_string())
 }
 
 #[cfg(test)]
@@ -209,7 +209,7 @@ mod tests {
         let mut ring = KeyRing::open(&folder.database()).unwrap();
         refuse_writes(&ring.store, true);
         let said = ring.add("ci", None, false).unwrap_err().to_string();
-        assert_eq!(said, "the database failed: attempt to write a readonly database");
+        assert_eq!(said, "the database can only be read: attempt to write a readonly database");
     }
 
     #[test]

@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 
 use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening, Origins, TrustedProxies};
 use crate::keys::{KeyRing, secret};
-use crate::service::{self, Authenticator, ReadService, WriteService};
+use crate::service::{self, Authenticator, Lost, ReadService, WriteService};
 use crate::site;
-use crate::store::{Reader, Writer};
+use crate::store::{Claim, Reader, Writer};
 use crate::worker::Worker;
 use crate::{Config, Error};
 use descriptors::connections_allowed;
@@ -45,6 +45,8 @@ impl Server {
             return Err(format!("PETSTORE_API_KEY cannot be sent as a bearer token; use {characters}").into());
         }
         let (max_connections, max_refused) = connections_allowed(&config)?;
+        let claim = Claim::take(&config.database)?;
+        let is_new = claim.is_new();
         let writer = Writer::open(&config.database)?;
         let listening = Listening::bind(config.listen)?;
         let address = listening.address()?;
@@ -57,11 +59,19 @@ impl Server {
         };
         let authenticator = Authenticator::new(config.api_key.as_deref());
         let assets = Arc::new(site::assets(&config, address));
+        let lost: Lost = {
+            let stopper = stopper.clone();
+            Arc::new(move |error| stopper.stop_because(error.to_string()))
+        };
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for i in 0..config.workers.max(1) {
             let (name, path) = (format!("reader-{i}"), folder.socket(&format!("read-{i}")));
-            let service =
-                ReadService::new(Reader::open(&config.database)?, authenticator.clone(), Arc::clone(&assets));
+            let service = ReadService::new(
+                Reader::open(&config.database)?,
+                authenticator.clone(),
+                Arc::clone(&assets),
+                Arc::clone(&lost),
+            );
             let died = died(&name);
             workers.push(Worker::start(&path, name, service, died)?);
             lanes.push(LaneAddress {
@@ -72,7 +82,7 @@ impl Server {
             });
         }
         let (name, path) = ("writer".to_owned(), folder.socket("write"));
-        let service = WriteService::new(writer, authenticator);
+        let service = WriteService::new(writer, authenticator, lost);
         let died = died(&name);
         workers.push(Worker::start(&path, name, service, died)?);
         lanes.push(LaneAddress {
@@ -96,6 +106,8 @@ impl Server {
             let ended = gate.run();
             drop(workers);
             drop(folder);
+            // After the last connection to the database.
+            drop(claim);
             ended
         };
         let gate = std::thread::Builder::new()
@@ -106,6 +118,10 @@ impl Server {
         // Last, as nothing must fail between making the key and showing it.
         if config.api_key.is_none() {
             server.first_key = KeyRing::open(&config.database)?.make_first()?;
+        }
+        if is_new {
+            // A wrong folder is the usual cause.
+            log::warn!("made a new database: {}", config.database.display());
         }
         Ok(server)
     }

@@ -7,12 +7,13 @@ mod router;
 mod writing;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use crate::api::{Call, Operation};
 use crate::http::{ApiError, Code, Request, Response, Target};
 use crate::keys::unix_time;
 use crate::quiet_log::QuietLog;
-use crate::store::Database;
+use crate::store::{Database, StoreError};
 use authentication::{AUTHORIZATION, Scope};
 use router::Router;
 
@@ -20,16 +21,29 @@ pub use authentication::Authenticator;
 pub use reading::ReadService;
 pub use writing::WriteService;
 
+/// Told when the database is lost, so that the service ends.
+pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
+
 /// What all workers do alike.
 struct Pipeline {
     router: Router,
     authenticator: Authenticator,
     failures: QuietLog,
+    lost: Lost,
 }
 
 impl Pipeline {
-    fn new(authenticator: Authenticator) -> Self {
-        Self { router: Router::SERVICE, authenticator, failures: QuietLog::new("petstore::service") }
+    fn new(authenticator: Authenticator, lost: Lost) -> Self {
+        Self { router: Router::SERVICE, authenticator, failures: QuietLog::new("petstore::service"), lost }
+    }
+
+    /// A batch met trouble with the store.
+    fn trouble(&mut self, what: &str, error: &StoreError) {
+        if error.is_moved() {
+            (self.lost)(error);
+        } else {
+            self.failures.say(&format!("{what}: {error}"));
+        }
     }
 
     /// Authentication first, then the route, then the scope.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::api::{Handler, Reading};
 use crate::http::{Assets, Request, Response};
-use crate::service::{Authenticator, Pipeline, wrong_lane};
+use crate::service::{Authenticator, Lost, Pipeline, wrong_lane};
 use crate::store::Reader;
 use crate::worker::Service;
 
@@ -19,8 +19,8 @@ pub struct ReadService {
 }
 
 impl ReadService {
-    pub fn new(store: Reader, authenticator: Authenticator, assets: Arc<Assets>) -> Self {
-        Self { reading: Reading::new(store, assets), pipeline: Pipeline::new(authenticator) }
+    pub fn new(store: Reader, authenticator: Authenticator, assets: Arc<Assets>, lost: Lost) -> Self {
+        Self { reading: Reading::new(store, assets), pipeline: Pipeline::new(authenticator, lost) }
     }
 
     fn respond(&mut self, request: &Request) -> Response {
@@ -43,7 +43,7 @@ impl Service for ReadService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         if let Err(error) = self.reading.store.begin() {
             // The queries that follow meet the same trouble and answer for it one by one.
-            self.pipeline.failures.say(&format!("cannot begin to read: {error}"));
+            self.pipeline.trouble("cannot begin to read", &error);
         }
         let mut bytes = 0;
         for request in requests {
@@ -55,7 +55,7 @@ impl Service for ReadService {
             }
         }
         if let Err(error) = self.reading.store.end() {
-            self.pipeline.failures.say(&format!("cannot end a snapshot: {error}"));
+            self.pipeline.trouble("cannot end a snapshot", &error);
         }
         Duration::ZERO
     }
@@ -98,7 +98,7 @@ mod tests {
         let folder = Folder::new();
         drop(Writer::open(&folder.database()).unwrap());
         let store = Reader::open(&folder.database()).unwrap();
-        let mut service = ReadService::new(store, Authenticator::new(None), Arc::new(Assets::default()));
+        let mut service = ReadService::new(store, Authenticator::new(None), Arc::default(), Arc::new(|_| ()));
         service.pipeline.router = Router(&[ROWS]);
         let requests: Vec<Request> = asked
             .iter()

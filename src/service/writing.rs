@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::api::{Handler, Operation, Probe, Staged, Writing};
 use crate::http::{ApiError, Request, Response};
-use crate::service::{Authenticator, Pipeline, wrong_lane};
+use crate::service::{Authenticator, Lost, Pipeline, wrong_lane};
 use crate::store::{Units, Writer};
 use crate::worker::Service;
 
@@ -29,8 +29,8 @@ enum Outcome<'r> {
 struct MustUndo;
 
 impl WriteService {
-    pub fn new(store: Writer, authenticator: Authenticator) -> Self {
-        Self { writing: Writing::new(store), pipeline: Pipeline::new(authenticator) }
+    pub fn new(store: Writer, authenticator: Authenticator, lost: Lost) -> Self {
+        Self { writing: Writing::new(store), pipeline: Pipeline::new(authenticator, lost) }
     }
 
     /// Carries the requests out up to the commit. With joined units this fails where a request is refused
@@ -38,7 +38,7 @@ impl WriteService {
     fn stage<'r>(&mut self, requests: &'r [Request<'r>], units: Units) -> Result<Vec<Outcome<'r>>, MustUndo> {
         if let Err(error) = self.writing.store.begin(units) {
             // The statements that follow meet the same trouble and answer for it one by one.
-            self.pipeline.failures.say(&format!("cannot begin to write: {error}"));
+            self.pipeline.trouble("cannot begin to write", &error);
         }
         requests.iter().map(|request| self.stage_one(request)).collect()
     }
@@ -85,7 +85,7 @@ impl Service for WriteService {
             Ok(_) if writes > 0 => self.writing.succeeded(),
             Ok(_) => {}
             Err(error) => {
-                self.pipeline.failures.say(&format!("{writes} writes failed and were undone: {error}"));
+                self.pipeline.trouble(&format!("{writes} writes failed and were undone"), error);
                 self.writing.failed(error.clone());
             }
         }
@@ -110,6 +110,13 @@ impl Service for WriteService {
         if writes > 0 { flush } else { Duration::ZERO }
     }
 
+    /// A copy of a database at rest is whole without its write-ahead log.
+    fn rest(&mut self) {
+        if let Err(error) = self.writing.store.checkpoint() {
+            log::debug!("the write-ahead log stays for now: {error}");
+        }
+    }
+
     fn stop(&mut self) {
         if let Err(error) = self.writing.store.checkpoint() {
             log::warn!("the write-ahead log stays beside the database: {error}");
@@ -124,7 +131,7 @@ mod tests {
     use crate::model::NewPet;
     use crate::service::router::Router;
     use crate::store::tests::{Folder, refuse_writes};
-    use crate::store::{PetQuery, Reader, StoreError};
+    use crate::store::{PetQuery, Reader, StoreError, Trouble};
 
     const ROWS: &[Operation] = &[
         Operation::new("/good", "good", "", Handler::Post(|writing, call| insert(writing, call.body()))),
@@ -174,8 +181,11 @@ mod tests {
 
     fn bench() -> Bench {
         let folder = Folder::new();
-        let mut service =
-            WriteService::new(Writer::open(&folder.database()).unwrap(), Authenticator::new(None));
+        let mut service = WriteService::new(
+            Writer::open(&folder.database()).unwrap(),
+            Authenticator::new(None),
+            std::sync::Arc::new(|_| ()),
+        );
         service.pipeline.router = Router(&[ROWS]);
         let reader = Reader::open(&folder.database()).unwrap();
         Bench { service, reader, flush: Duration::ZERO, folder }
@@ -245,7 +255,10 @@ mod tests {
     fn readiness_comes_back_with_the_first_write_that_works() {
         let mut bench = bench();
         bench.service.pipeline.router = Router::SERVICE;
-        bench.service.writing.hold(Err(StoreError::Unavailable("as if just seen".to_owned())));
+        bench
+            .service
+            .writing
+            .hold(Err(StoreError::Unavailable(Trouble::Locked, "as if just seen".to_owned())));
         assert_eq!(bench.ask(&["/readyz"]), [503], "nothing has been written since");
         bench.service.pipeline.router = Router(&[ROWS]);
         assert_eq!(bench.ask(&["/good"]), [201]);

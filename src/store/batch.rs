@@ -43,6 +43,7 @@ impl Reader {
     /// Where the database cannot be read.
     pub fn begin(&mut self) -> Result<(), StoreError> {
         self.0.forget_version();
+        self.0.watch.look()?;
         self.0.connection.prepare_cached("BEGIN")?.execute([])?;
         // Reading it is what takes the snapshot: BEGIN alone waits for the first read.
         self.0.read_version()
@@ -70,6 +71,7 @@ impl Writer {
         self.in_unit = false;
         self.written = 0;
         self.database.forget_version();
+        self.database.watch.look()?;
         self.database.read_version()
     }
 
@@ -127,7 +129,7 @@ impl Writer {
             Ok(_) => self.written += 1,
             // A full disk or an I/O error may have rolled back the whole transaction by itself
             // (sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction).
-            Err(error @ StoreError::Unavailable(_)) => self.state = State::Failed(error.clone()),
+            Err(error @ StoreError::Unavailable(..)) => self.state = State::Failed(error.clone()),
             Err(StoreError::Internal(_)) => {}
         }
         written
@@ -159,7 +161,8 @@ impl Writer {
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
         let ended = match mem::replace(&mut self.state, State::Closed) {
             State::Closed => return Ok(Committed(())),
-            State::Open => self.execute("COMMIT"),
+            // What goes to a file that is no longer there must not be acknowledged.
+            State::Open => self.database.watch.look_now().and_then(|()| self.execute("COMMIT")),
             State::Failed(error) => Err(error),
         };
         self.last_failed = ended.is_err();
@@ -311,9 +314,9 @@ mod tests {
         writer.database.connection.pragma_update(None, "max_page_count", pages).unwrap();
         writer.insert_pet(&new_pet("small")).unwrap();
         let large = "x".repeat(60_000);
-        assert!(matches!(writer.insert_pet(&new_pet(&large)), Err(StoreError::Unavailable(_))));
-        assert!(matches!(writer.insert_pet(&new_pet("late")), Err(StoreError::Unavailable(_))));
-        assert!(matches!(writer.commit(), Err(StoreError::Unavailable(_))));
+        assert!(matches!(writer.insert_pet(&new_pet(&large)), Err(StoreError::Unavailable(..))));
+        assert!(matches!(writer.insert_pet(&new_pet("late")), Err(StoreError::Unavailable(..))));
+        assert!(matches!(writer.commit(), Err(StoreError::Unavailable(..))));
         assert_eq!(names(&mut reader), [""; 0]);
 
         writer.database.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
@@ -343,11 +346,11 @@ mod tests {
         writer.database.connection.busy_timeout(std::time::Duration::ZERO).unwrap();
         let other = rusqlite::Connection::open(folder.database()).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        assert!(matches!(writer.probe(), Err(StoreError::Unavailable(_))));
-        assert!(matches!(writer.insert_pet(&new_pet("Rex")), Err(StoreError::Unavailable(_))));
+        assert!(matches!(writer.probe(), Err(StoreError::Unavailable(..))));
+        assert!(matches!(writer.insert_pet(&new_pet("Rex")), Err(StoreError::Unavailable(..))));
         other.execute_batch("ROLLBACK").unwrap();
-        assert!(matches!(writer.insert_pet(&new_pet("late")), Err(StoreError::Unavailable(_))));
-        assert!(matches!(writer.commit(), Err(StoreError::Unavailable(_))));
+        assert!(matches!(writer.insert_pet(&new_pet("late")), Err(StoreError::Unavailable(..))));
+        assert!(matches!(writer.commit(), Err(StoreError::Unavailable(..))));
         assert_eq!(writer.probe(), Ok(()));
     }
 }

@@ -58,7 +58,7 @@ impl Database {
     /// Where the database cannot be read.
     pub fn key(&self, digest: &Digest) -> Result<Option<ApiKey>, StoreError> {
         Ok(self
-            .connection
+            .connection()?
             .prepare_cached(&format!("SELECT {COLUMNS} FROM api_keys WHERE digest = ?1"))?
             .query_row([digest], api_key)
             .optional()?)
@@ -69,7 +69,7 @@ impl Database {
     /// # Errors
     /// Where the database cannot be read.
     pub fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        let mut statement = self.connection.prepare(&format!(
+        let mut statement = self.connection()?.prepare(&format!(
             "SELECT {COLUMNS} FROM api_keys ORDER BY name, created_at, expires_at IS NULL, expires_at"
         ))?;
         let keys = statement.query_map([], api_key)?.collect::<rusqlite::Result<_>>()?;

@@ -1,36 +1,42 @@
 //! The store: the only place with SQL. Knows nothing of HTTP.
 //!
 //! The workers that read have a [`Reader`] each, which cannot write; the worker that writes has the only
-//! [`Writer`]. Both are a [`Database`], which is what can be read. `schema.rs` says whose file it is and
-//! brings it up to date, `batch.rs` draws the lines around what belongs together, `pets.rs` and `keys.rs`
-//! hold the statements.
+//! [`Writer`]. Both are a [`Database`], which is what can be read. `file.rs` looks after the file itself,
+//! `schema.rs` says whose it is and brings it up to date, `batch.rs` draws the lines around what belongs
+//! together, `pets.rs` and `keys.rs` hold the statements, and `error.rs` says what is the matter.
 
 mod batch;
+mod error;
+mod file;
 mod keys;
 mod pets;
 mod schema;
 
-use std::fs::OpenOptions;
 use std::ops::Deref;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
 pub use batch::{Committed, Units};
+pub use error::{StoreError, Trouble};
+pub use file::Claim;
 pub use keys::{ApiKey, Digest};
 pub use pets::PetQuery;
 
 use batch::State;
+use file::Watch;
 
 /// How long a connection waits for another process to release its lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// The most bytes of the write-ahead log that stay once it has been moved into the database file.
+const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
 /// One connection, and what can be read with it.
 pub struct Database {
     connection: Connection,
+    watch: Watch,
     /// `PRAGMA data_version` at the start of the batch under way.
     version: i64,
     /// Counts down, for versions that no other batch has.
@@ -69,47 +75,20 @@ impl Deref for Writer {
     }
 }
 
-/// Why the store could not do as asked. The text is for the log, never for a client.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StoreError {
-    /// The disk is full or failing, or another process holds the database: it may work later.
-    Unavailable(String),
-    /// Anything else, which is a fault of ours.
-    Internal(String),
-}
-
-impl std::fmt::Display for StoreError {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        let (Self::Unavailable(detail) | Self::Internal(detail)) = self;
-        f.write_str(detail)
-    }
-}
-
-impl From<rusqlite::Error> for StoreError {
-    fn from(error: rusqlite::Error) -> Self {
-        let detail = error.to_string();
-        match error.sqlite_error_code() {
-            Some(
-                ErrorCode::DiskFull
-                | ErrorCode::SystemIoFailure
-                | ErrorCode::DatabaseBusy
-                | ErrorCode::DatabaseLocked
-                | ErrorCode::ReadOnly
-                | ErrorCode::CannotOpen
-                | ErrorCode::OutOfMemory
-                | ErrorCode::PermissionDenied
-                | ErrorCode::FileLockingProtocolFailed
-                | ErrorCode::DatabaseCorrupt
-                | ErrorCode::NotADatabase,
-            ) => StoreError::Unavailable(detail),
-            _ => StoreError::Internal(detail),
-        }
-    }
-}
-
 impl Database {
-    fn new(connection: Connection) -> Self {
-        Self { connection, version: 0, unread_versions: 0 }
+    /// A connection that has read the database, so that all its files are open.
+    fn new(connection: Connection, path: &Path) -> Result<Self, String> {
+        let watch = Watch::new(path).map_err(|_| format!("{} was moved or deleted", path.display()))?;
+        Ok(Self { connection, watch, version: 0, unread_versions: 0 })
+    }
+
+    /// The connection, where what it reads is still the database.
+    ///
+    /// # Errors
+    /// Where the file was moved or deleted.
+    fn connection(&self) -> Result<&Connection, StoreError> {
+        self.watch.verdict()?;
+        Ok(&self.connection)
     }
 
     /// A number that differs from that of an earlier batch where anybody else has committed since
@@ -137,9 +116,10 @@ impl Reader {
     /// # Errors
     /// One plain line that names the file and says what is wrong with it.
     pub fn open(path: &Path) -> Result<Self, String> {
-        let connection =
-            connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, &error))?;
-        Ok(Self(Database::new(connection)))
+        let say = |error: rusqlite::Error| cannot_open(path, &error);
+        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(say)?;
+        schema::check(&connection, path, schema::STEPS)?;
+        Ok(Self(Database::new(connection, path)?))
     }
 }
 
@@ -150,9 +130,13 @@ impl Writer {
     /// # Errors
     /// One plain line that names the file and says what is wrong with it.
     pub fn open(path: &Path) -> Result<Self, String> {
-        create_private(path)?;
+        file::prepare(path)?;
         let say = |error: rusqlite::Error| cannot_open(path, &error);
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
+        // SQLite opens what it may not write all the same.
+        if connection.is_readonly(MAIN_DB).map_err(say)? {
+            return Err(format!("the database {} can only be read by this user", path.display()));
+        }
         schema::check(&connection, path, schema::STEPS)?;
         // Readers never wait for the writer (sqlite.org/wal.html). Asked for before the migration, as a
         // transaction cannot change it.
@@ -167,9 +151,13 @@ impl Writer {
         }
         // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
         connection.pragma_update(None, "synchronous", "FULL").map_err(say)?;
+        // What a long reader made it grow to is given back (sqlite.org/pragma.html#pragma_journal_size_limit).
+        connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
         schema::migrate(&mut connection, path, schema::STEPS)?;
+        schema::compare(&connection, path, schema::STEPS)?;
+        let database = Database::new(connection, path)?;
         Ok(Self {
-            database: Database::new(connection),
+            database,
             state: State::Closed,
             units: Units::Joined,
             in_unit: false,
@@ -178,14 +166,18 @@ impl Writer {
         })
     }
 
-    /// Moves what the write-ahead log holds into the database file; done once, at the end.
+    /// Moves what the write-ahead log holds into the database file, so that the file alone is whole.
     ///
     /// # Errors
     /// Where the disk or another process does not let it; nothing is lost then, the log stays.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
         let connection = &self.database.connection;
         let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-        if is_busy { Err(StoreError::Unavailable("another process reads it".to_owned())) } else { Ok(()) }
+        if is_busy {
+            Err(StoreError::Unavailable(Trouble::Locked, "another process reads it".to_owned()))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -201,23 +193,26 @@ fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Makes an empty file that only its owner may read: it will hold the digests of keys. SQLite gives the
-/// files beside it the same mode.
-fn create_private(path: &Path) -> Result<(), String> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(format!("cannot create the database {}: {error}", path.display())),
-    }
-}
-
+/// One plain line for an operator.
 fn cannot_open(path: &Path, error: &rusqlite::Error) -> String {
+    let name = path.display();
     match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => format!("{} is not an SQLite database", path.display()),
+        Some(ErrorCode::NotADatabase) => format!("{name} is not an SQLite database"),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            format!("{} is locked by another process", path.display())
+            format!("{name} is locked by another process")
         }
-        _ => format!("cannot open the database {}: {error}", path.display()),
+        Some(ErrorCode::CannotOpen) => format!(
+            "cannot open the database {name}: this user may not read it, or may not make files in its folder"
+        ),
+        Some(ErrorCode::ReadOnly) => {
+            format!("the database {name} or its folder can only be read by this user")
+        }
+        Some(ErrorCode::DiskFull) => format!("the disk of the database {name} is full"),
+        Some(ErrorCode::DatabaseCorrupt) => format!("the database {name} is damaged: restore a backup"),
+        Some(ErrorCode::SystemIoFailure) => format!(
+            "cannot read or write the database {name}: its disk is full or failing (SQLite says: {error})"
+        ),
+        _ => format!("cannot open the database {name}: SQLite says: {error}"),
     }
 }
 

@@ -93,7 +93,7 @@ impl Database {
     /// # Errors
     /// Where the database cannot be read.
     pub fn pet<T>(&self, id: i64, read: impl FnOnce(Pet) -> T) -> Result<Option<T>, StoreError> {
-        let mut statement = self.connection.prepare_cached(BY_ID)?;
+        let mut statement = self.connection()?.prepare_cached(BY_ID)?;
         Ok(statement.query_row([id], |row| Ok(read(pet(row)?))).optional()?)
     }
 
@@ -111,10 +111,10 @@ impl Database {
         let limit = query.limit + 1;
         let mut statement;
         let mut rows = if let Some(status) = query.status {
-            statement = self.connection.prepare_cached(PAGE_OF_STATUS)?;
+            statement = self.connection()?.prepare_cached(PAGE_OF_STATUS)?;
             statement.query(params![status, first, limit])?
         } else {
-            statement = self.connection.prepare_cached(PAGE)?;
+            statement = self.connection()?.prepare_cached(PAGE)?;
             statement.query(params![first, limit])?
         };
         while let Some(row) = rows.next()? {

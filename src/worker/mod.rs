@@ -27,6 +27,8 @@ pub trait Service: Send + 'static {
     /// Answers the first of the requests, one or as many as it likes, with a response for each. They are sent
     /// when this returns, which says how long they waited for the disk; zero where they did not.
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration;
+    /// Called once when nothing has come for a second after a batch.
+    fn rest(&mut self) {}
     /// The last call.
     fn stop(&mut self);
 }
@@ -99,13 +101,19 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
     let mut out = Vec::new();
     // The first request of another connection than that of the batch before.
     let mut first = None;
+    let mut is_resting = true;
     loop {
-        let Some(request) = first.take().or_else(|| next(server, &mut pacing)) else {
+        let Some(request) = first.take().or_else(|| next(server, &mut pacing, is_resting)) else {
             if stopping.load(Ordering::SeqCst) {
                 break;
             }
+            if !is_resting && pacing.is_quiet() {
+                is_resting = true;
+                guard(|| service.rest());
+            }
             continue;
         };
+        is_resting = false;
         let mut batch = Batch::new(request);
         while !batch.is_full()
             && first.is_none()
@@ -128,8 +136,8 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
 }
 
 /// Waits for the next request. `None` where there is none and the worker may have been told to stop.
-fn next(server: &tiny_http::Server, pacing: &mut Pacing) -> Option<Taken> {
-    let request = pacing.receive(server);
+fn next(server: &tiny_http::Server, pacing: &mut Pacing, is_resting: bool) -> Option<Taken> {
+    let request = pacing.receive(server, is_resting);
     // What waits in the queue was begun before the stop, and is answered.
     request.or_else(|| server.try_recv().ok().flatten()).map(Taken::new)
 }

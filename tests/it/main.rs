@@ -10,6 +10,7 @@ mod authentication;
 mod deadlines;
 mod description;
 mod durability;
+mod file;
 mod framing;
 mod get_pet;
 mod keys;

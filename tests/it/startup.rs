@@ -38,7 +38,10 @@ fn later_version_is_refused() {
 fn missing_folder_is_refused() {
     let folder = Folder::new();
     expect_refusal(run(&[], &folder.path().join("nowhere/pets.db")), 1, "nowhere");
-    expect_refusal(run(&[], folder.path()), 1, "cannot open");
+    expect_refusal(run(&[], folder.path()), 1, "is a folder");
+    expect_refusal(run(&[], ":memory:".as_ref()), 1, "must be a file");
+    std::os::unix::fs::symlink("nowhere", folder.database()).unwrap();
+    expect_refusal(run(&[], &folder.database()), 1, "leads nowhere");
 }
 
 #[test]

@@ -1,0 +1,188 @@
+//! The database's file: what is noticed when it moves, who may have it, and what stays beside it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::client::Connection;
+use crate::harness::{Folder, KEY, Server, output, petstore, run};
+use crate::wait::wait_until;
+
+const REX: &str = r#"{"name":"Rex","categoryId":1}"#;
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Waits until nothing stands in the write-ahead log.
+fn wait_for_rest(server: &Server) {
+    let log = beside(&server.folder.database(), "-wal");
+    wait_until("the write-ahead log to be emptied", || fs::metadata(&log).unwrap().len() == 0);
+}
+
+#[test]
+fn nothing_is_acknowledged_for_a_file_that_is_gone() {
+    for (i, leave) in [
+        (|path: &Path| fs::remove_file(path).unwrap()) as fn(&Path),
+        |path| fs::rename(path, beside(path, ".old")).unwrap(),
+        |path| {
+            fs::copy(path, beside(path, ".copy")).unwrap();
+            fs::rename(beside(path, ".copy"), path).unwrap();
+        },
+        |path| fs::remove_file(beside(path, "-wal")).unwrap(),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut server = Server::start();
+        let mut connection = server.connect();
+        connection.post("/v1/pets", KEY, REX).expect(201);
+        leave(&server.folder.database());
+        let refused = connection.post("/v1/pets", KEY, REX);
+        refused.expect_error(503, "storage_unavailable", "moved or deleted");
+        let (status, _, log) = server.ended();
+        assert_eq!(status.code(), Some(1), "{i}: {log}");
+        let lines = log.lines().filter(|line| line.contains("moved or deleted")).count();
+        assert_eq!(lines, 2, "{i}: one line in the log, and the reason at the end: {log}");
+    }
+}
+
+#[test]
+fn reads_notice_a_file_that_is_gone() {
+    let mut server = Server::start();
+    server.fill(["Rex"]);
+    fs::remove_file(server.folder.database()).unwrap();
+    // A look holds for a moment.
+    wait_until("a read to notice", || {
+        let mut connection = Connection::open(server.address);
+        connection.send(crate::client::get("/v1/pets", KEY));
+        connection.reply_unless_ended().is_none_or(|reply| reply.status == 503)
+    });
+    assert_eq!(server.ended().0.code(), Some(1));
+}
+
+#[test]
+fn database_has_one_service() {
+    let server = Server::start();
+    let path = server.folder.database();
+    let links = ["hard", "soft"].map(|name| server.folder.path().join(name));
+    fs::hard_link(&path, &links[0]).unwrap();
+    std::os::unix::fs::symlink(&path, &links[1]).unwrap();
+    for name in [&path, &links[1]] {
+        let second = run(&["--listen", "127.0.0.1:0"], name);
+        let said = String::from_utf8(second.stderr).unwrap();
+        assert_eq!(second.status.code(), Some(1), "{said}");
+        assert!(said.contains("another petstore serves") && said.lines().count() == 1, "{said}");
+    }
+    let hard = run(&["--listen", "127.0.0.1:0"], &links[0]);
+    assert_eq!(hard.status.code(), Some(1));
+    // Work on the keys goes on beside it.
+    assert!(run(&["key", "add", "beside"], &path).status.success());
+    server.connect().get("/v1/pets", KEY).expect(200);
+    // Who is killed has it no longer.
+    let folder = server.kill();
+    Server::start_in(folder, |command| command);
+}
+
+#[test]
+fn file_that_can_only_be_read_is_refused() {
+    let folder = Server::start().kill();
+    fs::set_permissions(folder.database(), fs::Permissions::from_mode(0o444)).unwrap();
+    for name in ["pets.db-wal", "pets.db-shm"] {
+        let _ = fs::remove_file(folder.path().join(name));
+    }
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    // The superuser may write everything.
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", env!("CARGO_BIN_EXE_petstore")]);
+    if !output(std::process::Command::new("id").arg("-u")).stdout.starts_with(b"0\n") {
+        command = petstore(&[]);
+    }
+    // A copy that another user can reach.
+    let refused =
+        output(command.env("PETSTORE_DATABASE", folder.database()).env("TMPDIR", std::env::temp_dir()));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("this user") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn changed_schema_is_refused() {
+    for (change, said) in [
+        ("DROP TABLE pets", "lacks the column id of the table pets"),
+        ("ALTER TABLE pets RENAME COLUMN status TO state", "column status of the table pets"),
+        ("DROP TABLE api_keys", "table api_keys"),
+    ] {
+        let folder = Server::start().kill();
+        rusqlite::Connection::open(folder.database()).unwrap().execute_batch(change).unwrap();
+        let refused = run(&["--listen", "127.0.0.1:0"], &folder.database());
+        let error = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{change}: {error}");
+        assert!(error.contains(said) && error.lines().count() == 1, "{change}: {error}");
+    }
+}
+
+#[test]
+fn table_that_is_dropped_is_said_to_be_missing() {
+    let server = Server::start();
+    let other = rusqlite::Connection::open(server.folder.database()).unwrap();
+    other.execute_batch("ALTER TABLE pets RENAME TO animals").unwrap();
+    let mut connection = server.connect();
+    for target in ["/v1/pets", "/readyz"] {
+        connection.get(target, KEY).expect_error(503, "storage_unavailable", "lacks a table");
+    }
+    connection.get("/healthz", "").expect(200);
+    other.execute_batch("ALTER TABLE animals RENAME TO pets").unwrap();
+    connection.get("/readyz", "").expect(200);
+}
+
+#[test]
+fn copy_of_a_database_at_rest_is_whole() {
+    let server = Server::start();
+    server.fill(["Rex", "Tom"]);
+    wait_for_rest(&server);
+    let copy = Folder::new();
+    fs::copy(server.folder.database(), copy.database()).unwrap();
+    let copied = rusqlite::Connection::open(copy.database()).unwrap();
+    let count: i64 = copied.query_row("SELECT count(*) FROM pets", [], |row| row.get(0)).unwrap();
+    assert_eq!(count, 2);
+}
+
+#[test]
+fn log_that_a_long_reader_made_grow_is_given_back() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    connection.post("/v1/pets", KEY, REX).expect(201);
+    let reader = rusqlite::Connection::open(server.folder.database()).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM pets").unwrap();
+    let log = beside(&server.folder.database(), "-wal");
+    let large = format!(r#"{{"name":"{}","categoryId":1}}"#, "x".repeat(60_000));
+    while fs::metadata(&log).unwrap().len() < 20 * 1024 * 1024 {
+        connection.post("/v1/pets", KEY, &large).expect(201);
+    }
+    reader.execute_batch("COMMIT").unwrap();
+    connection.post("/v1/pets", KEY, REX).expect(201);
+    wait_for_rest(&server);
+}
+
+#[test]
+fn restored_copy_is_not_mixed_with_the_log_of_its_predecessor() {
+    let server = Server::start();
+    server.fill(["old"]);
+    wait_for_rest(&server);
+    let backup = beside(&server.folder.database(), ".backup");
+    fs::copy(server.folder.database(), &backup).unwrap();
+    server.fill(["lost"]);
+    let folder = server.kill();
+    let log = beside(&folder.database(), "-wal");
+    assert!(fs::metadata(&log).unwrap().len() > 0);
+    fs::rename(&backup, folder.database()).unwrap();
+    let refused = run(&["--listen", "127.0.0.1:0"], &folder.database());
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("belongs to another database") && said.lines().count() == 1, "{said}");
+    fs::remove_file(log).unwrap();
+    Server::start_in(folder, |command| command).connect().get("/v1/pets", KEY).expect(200);
+}
