@@ -33,6 +33,8 @@ pub struct Config {
     pub trusted_proxies: Vec<IpNet>,
     /// Origins whose scripts may read responses in a browser, such as `https://app.example`; `*`: all. None.
     pub allow_origins: Vec<String>,
+    /// Where metrics are served, to whoever can reach it; `None`: nowhere.
+    pub admin: Option<SocketAddr>,
     /// One more API key beside those in the database.
     pub api_key: Option<String>,
     /// How long a client may take.
@@ -145,6 +147,7 @@ impl Default for Config {
             staging_url: None,
             trusted_proxies: loopback(),
             allow_origins: Vec::new(),
+            admin: None,
             api_key: None,
             deadlines: Deadlines::default(),
         }
@@ -253,6 +256,21 @@ pub const SETTINGS: &[Setting] = &[
         is_list: true,
     },
     Setting {
+        flag: "admin",
+        value: "ADDRESS",
+        help: "where to serve metrics, PORT on the loopback address or HOST:PORT, to whoever can reach it",
+        default: "",
+        set: |config, text| {
+            let text = text.strip_prefix(':').unwrap_or(text);
+            let port = text.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)));
+            let named = || text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+            config.admin =
+                Some(port.or_else(named).ok_or("a port such as 9090, or an address with its port")?);
+            Ok(())
+        },
+        is_list: false,
+    },
+    Setting {
         flag: "base-url",
         value: "URL",
         help: "production address in the interface description, ending in /v1",
@@ -324,6 +342,9 @@ mod tests {
         let origins =
             set("allow-origin", "https://a.example:8443, http://[::1]:3000,*").unwrap().allow_origins;
         assert_eq!(origins, ["https://a.example:8443", "http://[::1]:3000", "*"]);
+        for text in ["9090", ":9090", "127.0.0.1:9090"] {
+            assert_eq!(set("admin", text).unwrap().admin, Some(([127, 0, 0, 1], 9090).into()));
+        }
         assert_eq!(set("base-url", "https://h:1/x/v1").unwrap().base_url.unwrap(), "https://h:1/x/v1");
     }
 
@@ -338,6 +359,8 @@ mod tests {
             ("max-connections", "0"),
             ("max-connections", "-1"),
             ("workers", "65"),
+            ("admin", ""),
+            ("admin", "99999"),
             ("workers", "two"),
             ("base-url", "https://h"),
             ("base-url", "ftp://h/v1"),

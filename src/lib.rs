@@ -27,10 +27,13 @@ mod config;
 mod server;
 
 mod http;
+mod metrics;
 mod quiet_log;
 
 mod gate;
 mod worker;
+
+mod admin;
 
 mod service;
 mod site;
@@ -45,6 +48,7 @@ mod store;
 pub use config::{Config, Deadline, Deadlines, SETTINGS, Setting};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{KeyInfo, KeyRing};
+pub use metrics::note_dropped_log_lines;
 pub use server::{Server, Stopper};
 
 /// The method and the path of every operation, in the order of the tables. `GET` stands for `HEAD` as well.

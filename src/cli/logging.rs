@@ -76,6 +76,7 @@ fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &Ato
         }
         let lost = dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
+            petstore::note_dropped_log_lines(lost);
             let _ = writeln!(out, "petstore: {lost} log lines were dropped, as nobody took them in time");
         }
     }

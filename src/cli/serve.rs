@@ -71,6 +71,9 @@ fn raise_open_files() -> Result<usize, String> {
 fn announce(server: &Server) -> Result<(), Error> {
     let address = server.address();
     let mut text = format!("petstore listening on http://{address}\n");
+    if let Some(admin) = server.admin_address() {
+        text += &format!("petstore admin on http://{admin}\n");
+    }
     if let Some(key) = server.first_key() {
         let host = match address.ip() {
             ip if !ip.is_unspecified() => address.to_string(),

@@ -136,7 +136,6 @@ impl<T> FairQueue<T> {
     }
 
     /// How many wait.
-    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.waiting.len()
     }

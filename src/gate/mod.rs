@@ -24,6 +24,7 @@ use slab::Slab;
 
 use crate::config::Deadlines;
 use crate::http::{ApiError, Code};
+use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS};
@@ -50,7 +51,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// Bytes read from a lane at once.
 const LANE_READ_BYTES: usize = 256 * 1024;
 /// The most bytes held for all clients together, but for those in the lanes, which have a bound of their own.
-const BUDGET: usize = 64 * 1024 * 1024;
+pub const BUDGET: usize = 64 * 1024 * 1024;
 /// How long clients have to take their last responses when the service fails.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -72,6 +73,7 @@ pub struct GateConfig {
     pub trusted_proxies: TrustedProxies,
     /// Whose scripts may read responses in a browser.
     pub origins: Origins,
+    pub metrics: Metrics,
 }
 
 /// The requests that wait for a lane, by kind.
@@ -153,6 +155,7 @@ impl Gate {
                     origins: config.origins,
                 },
                 draining: false,
+                metrics: config.metrics,
             },
             holders: Holders::new(BUDGET),
             unread: VecDeque::new(),
@@ -328,6 +331,12 @@ impl Gate {
         self.resume_paused();
         self.connect_lanes();
         self.memory.look(self.holders.total(), now);
+        self.shared.metrics.hold(|| Levels {
+            connections: self.connections.len(),
+            reads: self.waiting.reads.len(),
+            writes: self.waiting.writes.len(),
+            held: self.holders.total(),
+        });
     }
 
     /// Lets nobody in any more, and leaves little time to those who have nothing under way.

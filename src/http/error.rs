@@ -202,7 +202,6 @@ impl ApiError {
     }
 
     /// The code.
-    #[cfg(test)]
     pub fn code(&self) -> Code {
         self.code
     }

@@ -1,5 +1,6 @@
 //! Puts the rooms together: opens the store, starts the lanes and the gate, and ends them in order.
 
+mod admin;
 mod descriptors;
 mod socket_folder;
 
@@ -7,13 +8,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening, Origins, TrustedProxies};
+use crate::gate::{BUDGET, Gate, GateConfig, Kind, LaneAddress, Listening, Origins, TrustedProxies};
 use crate::keys::{KeyRing, secret};
+use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Lost, ReadService, WriteService};
 use crate::site;
 use crate::store::{Claim, Reader, Writer};
 use crate::worker::Worker;
 use crate::{Config, Error};
+use admin::Admin;
 use descriptors::connections_allowed;
 use socket_folder::SocketFolder;
 
@@ -32,6 +35,7 @@ pub struct Server {
     first_key: Option<String>,
     stopper: Stopper,
     gate: Option<JoinHandle<Result<(), String>>>,
+    admin_address: Option<SocketAddr>,
 }
 
 impl Server {
@@ -63,6 +67,10 @@ impl Server {
             let stopper = stopper.clone();
             Arc::new(move |error| stopper.stop_because(error.to_string()))
         };
+        let metrics = match config.admin {
+            Some(_) => Metrics::watched(BUDGET).map_err(|error| format!("cannot count: {error}"))?,
+            None => Metrics::default(),
+        };
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for i in 0..config.workers.max(1) {
             let (name, path) = (format!("reader-{i}"), folder.socket(&format!("read-{i}")));
@@ -71,6 +79,7 @@ impl Server {
                 authenticator.clone(),
                 Arc::clone(&assets),
                 Arc::clone(&lost),
+                metrics.clone(),
             );
             let died = died(&name);
             workers.push(Worker::start(&path, name, service, died)?);
@@ -82,7 +91,7 @@ impl Server {
             });
         }
         let (name, path) = ("writer".to_owned(), folder.socket("write"));
-        let service = WriteService::new(writer, authenticator, lost);
+        let service = WriteService::new(writer, authenticator, lost, metrics.clone());
         let died = died(&name);
         workers.push(Worker::start(&path, name, service, died)?);
         lanes.push(LaneAddress {
@@ -92,6 +101,13 @@ impl Server {
             window_bytes: WRITE_WINDOW_BYTES,
         });
 
+        let admin = config.admin.map(|address| {
+            let stopper = stopper.clone();
+            let died = move |reason| stopper.stop_because(format!("the admin address has died: {reason}"));
+            Admin::start(&config, address, &metrics, &folder, died)
+        });
+        let admin = admin.transpose()?;
+        let admin_address = admin.as_ref().map(Admin::address);
         let gate_config = GateConfig {
             max_connections,
             max_refused,
@@ -100,11 +116,13 @@ impl Server {
             passed_on: service::header_fields(),
             trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
             origins: Origins::new(config.allow_origins.clone()),
+            metrics,
         };
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
         let run = move || {
             let ended = gate.run();
             drop(workers);
+            drop(admin);
             drop(folder);
             // After the last connection to the database.
             drop(claim);
@@ -114,7 +132,7 @@ impl Server {
             .name("gate".to_owned())
             .spawn(run)
             .map_err(|error| Error::no_thread(&error))?;
-        let mut server = Self { address, first_key: None, stopper, gate: Some(gate) };
+        let mut server = Self { address, first_key: None, stopper, gate: Some(gate), admin_address };
         // Last, as nothing must fail between making the key and showing it.
         if config.api_key.is_none() {
             server.first_key = KeyRing::open(&config.database)?.make_first()?;
@@ -129,6 +147,11 @@ impl Server {
     /// The address that was bound, with the port that was taken.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The admin address that was bound, where there is one.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin_address
     }
 
     /// The API key that was made because the database had none. It is kept nowhere else.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::api::{Call, Operation};
 use crate::http::{ApiError, Code, Request, Response, Target};
 use crate::keys::unix_time;
+use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
 use crate::store::{Database, StoreError};
 use authentication::{AUTHORIZATION, Scope};
@@ -30,11 +31,19 @@ struct Pipeline {
     authenticator: Authenticator,
     failures: QuietLog,
     lost: Lost,
+    metrics: Metrics,
 }
 
 impl Pipeline {
-    fn new(authenticator: Authenticator, lost: Lost) -> Self {
-        Self { router: Router::SERVICE, authenticator, failures: QuietLog::new("petstore::service"), lost }
+    fn new(authenticator: Authenticator, lost: Lost, metrics: Metrics) -> Self {
+        let failures = QuietLog::new("petstore::service");
+        Self { router: Router::SERVICE, authenticator, failures, lost, metrics }
+    }
+
+    /// Counts a response on its way.
+    fn count(&self, operation: Option<&Operation>, response: Response) -> Response {
+        self.metrics.handled(operation.map_or("none", |operation| operation.id), response.status());
+        response
     }
 
     /// A batch met trouble with the store.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::api::{Handler, Reading};
 use crate::http::{Assets, Request, Response};
+use crate::metrics::Metrics;
 use crate::service::{Authenticator, Lost, Pipeline, wrong_lane};
 use crate::store::Reader;
 use crate::worker::Service;
@@ -19,15 +20,21 @@ pub struct ReadService {
 }
 
 impl ReadService {
-    pub fn new(store: Reader, authenticator: Authenticator, assets: Arc<Assets>, lost: Lost) -> Self {
-        Self { reading: Reading::new(store, assets), pipeline: Pipeline::new(authenticator, lost) }
+    pub fn new(
+        store: Reader,
+        authenticator: Authenticator,
+        assets: Arc<Assets>,
+        lost: Lost,
+        metrics: Metrics,
+    ) -> Self {
+        Self { reading: Reading::new(store, assets), pipeline: Pipeline::new(authenticator, lost, metrics) }
     }
 
     fn respond(&mut self, request: &Request) -> Response {
         let Self { reading, pipeline } = self;
         let call = match pipeline.enter(request, &reading.store) {
             Ok(call) => call,
-            Err(response) => return response,
+            Err(response) => return pipeline.count(None, response),
         };
         let operation = call.operation;
         let done = pipeline.run(operation, request, || match operation.handler {
@@ -35,7 +42,8 @@ impl ReadService {
             Handler::Check { read, .. } => read(reading).map(|()| Response::pass_on()),
             Handler::Post(_) => Err(wrong_lane()),
         });
-        done.map_or_else(|response| response, |response| operation.announce(response))
+        let response = done.map_or_else(|response| response, |response| operation.announce(response));
+        pipeline.count(Some(operation), response)
     }
 }
 
@@ -98,7 +106,13 @@ mod tests {
         let folder = Folder::new();
         drop(Writer::open(&folder.database()).unwrap());
         let store = Reader::open(&folder.database()).unwrap();
-        let mut service = ReadService::new(store, Authenticator::new(None), Arc::default(), Arc::new(|_| ()));
+        let mut service = ReadService::new(
+            store,
+            Authenticator::new(None),
+            Arc::default(),
+            Arc::new(|_| ()),
+            Metrics::default(),
+        );
         service.pipeline.router = Router(&[ROWS]);
         let requests: Vec<Request> = asked
             .iter()

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::api::{Handler, Operation, Probe, Staged, Writing};
 use crate::http::{ApiError, Request, Response};
+use crate::metrics::Metrics;
 use crate::service::{Authenticator, Lost, Pipeline, wrong_lane};
 use crate::store::{Units, Writer};
 use crate::worker::Service;
@@ -18,7 +19,7 @@ pub struct WriteService {
 /// What has come of a request before its batch is committed.
 enum Outcome<'r> {
     /// The response, which does not depend on the commit.
-    Response(Response),
+    Response(Option<&'static Operation>, Response),
     /// What makes the response after the commit.
     Staged(&'static Operation, Staged<'r>),
     /// What is asked of the writer after the commit.
@@ -29,8 +30,8 @@ enum Outcome<'r> {
 struct MustUndo;
 
 impl WriteService {
-    pub fn new(store: Writer, authenticator: Authenticator, lost: Lost) -> Self {
-        Self { writing: Writing::new(store), pipeline: Pipeline::new(authenticator, lost) }
+    pub fn new(store: Writer, authenticator: Authenticator, lost: Lost, metrics: Metrics) -> Self {
+        Self { writing: Writing::new(store), pipeline: Pipeline::new(authenticator, lost, metrics) }
     }
 
     /// Carries the requests out up to the commit. With joined units this fails where a request is refused
@@ -47,7 +48,7 @@ impl WriteService {
         let Self { writing, pipeline } = self;
         let call = match pipeline.enter(request, &writing.store) {
             Ok(call) => call,
-            Err(response) => return Ok(Outcome::Response(response)),
+            Err(response) => return Ok(Outcome::Response(None, response)),
         };
         let operation = call.operation;
         let staged = pipeline.run(operation, request, || match operation.handler {
@@ -63,7 +64,7 @@ impl WriteService {
         match staged {
             Ok(outcome) => Ok(outcome),
             // What is refused must not be written.
-            Err(response) if writing.store.undo_unit() => Ok(Outcome::Response(response)),
+            Err(response) if writing.store.undo_unit() => Ok(Outcome::Response(Some(operation), response)),
             Err(_) => Err(MustUndo),
         }
     }
@@ -85,27 +86,34 @@ impl Service for WriteService {
             Ok(_) if writes > 0 => self.writing.succeeded(),
             Ok(_) => {}
             Err(error) => {
+                self.pipeline.metrics.undone(writes);
                 self.pipeline.trouble(&format!("{writes} writes failed and were undone"), error);
                 self.writing.failed(error.clone());
             }
         }
+        if writes > 0 {
+            self.pipeline.metrics.committed(requests.len(), flush);
+        }
         for (outcome, request) in outcomes.into_iter().zip(requests) {
-            responses.push(match outcome {
-                Outcome::Response(response) => response,
+            let (operation, response) = match outcome {
+                Outcome::Response(operation, response) => (operation, response),
                 Outcome::Staged(operation, staged) => {
                     let done = self.pipeline.run(operation, request, || match &committed {
                         Ok(committed) => Ok(staged(committed)),
                         // Its cause has been logged for the whole batch.
                         Err(error) => Err(ApiError::from(error.clone()).without_detail()),
                     });
-                    done.map_or_else(|response| response, |response| operation.announce(response))
+                    let announce = |response| operation.announce(response);
+                    (Some(operation), done.map_or_else(|response| response, announce))
                 }
                 Outcome::Check(operation, check) => {
                     let probe = Probe::new(&mut self.writing);
                     let done = self.pipeline.run(operation, request, || check(probe));
-                    done.map_or_else(|response| response, |response| operation.announce(response))
+                    let announce = |response| operation.announce(response);
+                    (Some(operation), done.map_or_else(|response| response, announce))
                 }
-            });
+            };
+            responses.push(self.pipeline.count(operation, response));
         }
         if writes > 0 { flush } else { Duration::ZERO }
     }
@@ -185,6 +193,7 @@ mod tests {
             Writer::open(&folder.database()).unwrap(),
             Authenticator::new(None),
             std::sync::Arc::new(|_| ()),
+            Metrics::default(),
         );
         service.pipeline.router = Router(&[ROWS]);
         let reader = Reader::open(&folder.database()).unwrap();

@@ -21,7 +21,7 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
 pub use batch::{Committed, Units};
 pub use error::{StoreError, Trouble};
-pub use file::Claim;
+pub use file::{Claim, log_of};
 pub use keys::{ApiKey, Digest};
 pub use pets::PetQuery;
 

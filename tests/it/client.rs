@@ -244,7 +244,9 @@ fn check(reply: &Reply, method: &str, length: Option<usize>) {
     let has_no_body = [204, 304].contains(&reply.status);
     assert_eq!(length.is_none(), has_no_body, "{reply:?}");
     let is_json = reply.header("Content-Type") == Some("application/json");
-    assert!(is_json || has_no_body || is_document, "{reply:?}");
+    let is_metrics =
+        reply.header("Content-Type").is_some_and(|kind| kind.starts_with("text/plain; version="));
+    assert!(is_json || has_no_body || is_document || is_metrics, "{reply:?}");
     assert_eq!(reply.header("Content-Type").is_none(), has_no_body, "{reply:?}");
     assert_eq!(reply.header("Retry-After").is_some(), reply.status == 503, "{reply:?}");
     assert_eq!(reply.header("WWW-Authenticate").is_some(), [401, 403].contains(&reply.status), "{reply:?}");

@@ -111,6 +111,8 @@ impl Drop for Process {
 /// A running server.
 pub struct Server {
     pub address: SocketAddr,
+    /// Where it serves metrics, where it was told to.
+    pub admin: Option<SocketAddr>,
     /// Before the folder, as fields are dropped in this order.
     process: Process,
     pub folder: Folder,
@@ -137,13 +139,19 @@ impl Server {
         change(&mut command);
         let mut process = Process::start(&mut command);
         let logged = keep(process.child.stderr.take().unwrap(), "log");
-        let (line, out) = process.first_line();
+        let (line, mut out) = process.first_line();
         let Some(address) = line.trim_end().strip_prefix("petstore listening on http://") else {
             drop(process);
             panic!("did not start: {line:?} {}", text(logged));
         };
         let address = address.parse().unwrap();
-        Self { address, process, folder, printed: Some(keep(out, "out")), logged: Some(logged) }
+        let admin = command.get_args().any(|word| word == "--admin").then(|| {
+            // Both lines come in one piece.
+            let mut line = String::new();
+            out.read_line(&mut line).unwrap();
+            line.trim_end().strip_prefix("petstore admin on http://").unwrap().parse().unwrap()
+        });
+        Self { address, admin, process, folder, printed: Some(keep(out, "out")), logged: Some(logged) }
     }
 
     pub fn connect(&self) -> Connection {

@@ -6,6 +6,7 @@ mod described;
 mod harness;
 mod wait;
 
+mod admin;
 mod authentication;
 mod deadlines;
 mod description;

@@ -147,14 +147,16 @@ fn rooms_keep_to_themselves() {
 const ARROWS: &[(&str, &[&str])] = &[
     // The executable: it sees only what the library makes public.
     ("cli", &[]),
-    ("server", &["config", "gate", "worker", "service", "site", "keys", "store", "lib"]),
+    ("server", &["admin", "config", "gate", "metrics", "worker", "service", "site", "keys", "store", "lib"]),
     ("config", &[]),
     ("http", &[]),
+    ("metrics", &[]),
     ("quiet_log", &[]),
-    ("gate", &["config", "http", "quiet_log"]),
+    ("gate", &["config", "http", "metrics", "quiet_log"]),
     ("worker", &["http", "lib"]),
     // Of `worker` it names the trait by which a worker calls it, so that the worker need not know it.
-    ("service", &["http", "quiet_log", "worker", "api", "keys", "store"]),
+    ("service", &["http", "metrics", "quiet_log", "worker", "api", "keys", "store"]),
+    ("admin", &["http", "metrics", "worker", "keys", "store"]),
     ("api", &["http", "json", "model", "store"]),
     // The interface description says what the tables of `api` say.
     ("site", &["config", "http", "api", "json", "model"]),

@@ -24,6 +24,7 @@ use crate::gate::wire::general::GeneralFields;
 use crate::gate::wire::head::{Head, Kind};
 use crate::gate::wire::reader::{Intake, Reader, Step};
 use crate::http::{ApiError, Code};
+use crate::metrics::Metrics;
 
 /// The most bytes read and thrown away after the last response.
 const MAX_LINGERING: usize = 1024 * 1024;
@@ -63,6 +64,7 @@ pub struct Shared {
     pub general: GeneralFields,
     /// Whether the service is ending, so that no connection persists.
     pub draining: bool,
+    pub metrics: Metrics,
 }
 
 /// One client's side of the conversation.
@@ -319,6 +321,7 @@ impl Client {
         self.persists = exchange.keep_alive && !shared.draining && !self.ended;
         exchange.print(answer, !self.persists, &shared.general, &mut self.out);
         exchange.log(self.peer, self.address, answer, shared.now);
+        shared.metrics.answered(answer.status, exchange.duration(shared.now));
         self.last = Some((self.asked, answer.body.len()));
         self.request = Vec::new();
         self.enter(State::Responding, shared);
@@ -326,6 +329,7 @@ impl Client {
 
     /// Answers with a failure; the connection persists where the client wants it to.
     pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
+        shared.metrics.refused(error.code().as_str());
         self.answer(&Answer::from(&error.into_response()), shared);
     }
 

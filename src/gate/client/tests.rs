@@ -15,6 +15,7 @@ fn bench() -> Bench {
         intake: Intake::default(),
         general: GeneralFields::new(false),
         draining: false,
+        metrics: crate::metrics::Metrics::default(),
     };
     let client = Client::new(([127, 0, 0, 1], 9).into(), &shared);
     Bench { shared, client }

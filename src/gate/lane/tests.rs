@@ -36,6 +36,7 @@ fn config(lanes: Vec<LaneAddress>) -> GateConfig {
         passed_on: Vec::new(),
         trusted_proxies: TrustedProxies::default(),
         origins: Origins::default(),
+        metrics: crate::metrics::Metrics::default(),
     }
 }
 

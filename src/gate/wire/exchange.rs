@@ -2,7 +2,7 @@
 //! client, and what the access log says.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::gate::wire::answer::Answer;
 use crate::gate::wire::general::GeneralFields;
@@ -100,6 +100,11 @@ impl Exchange {
         }
     }
 
+    /// How long the request has taken so far.
+    pub fn duration(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.begun)
+    }
+
     /// Writes the line of the access log.
     ///
     /// It names the peer, or the client that a trusted proxy names.
@@ -111,7 +116,7 @@ impl Exchange {
 
     fn line(&self, peer: SocketAddr, client: IpAddr, answer: &Answer, now: Instant) -> String {
         let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
-        let duration = now.saturating_duration_since(self.begun).as_secs_f64() * 1e3;
+        let duration = self.duration(now).as_secs_f64() * 1e3;
         let (id, summary) = (self.id.as_str(), &self.summary);
         let (status, length) = (answer.status, answer.body.len());
         format!("{client} {id} {summary} {status} {length} bytes {duration:.3} ms")
@@ -122,7 +127,7 @@ impl Exchange {
 mod tests {
     use super::*;
     use crate::http::Response;
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
 
     fn printed(exchange: &Exchange, response: &Response, close: bool) -> String {
         let mut general = GeneralFields::new(false);

@@ -1,0 +1,99 @@
+//! What the admin address serves: metrics, for whoever watches the service. Knows no SQL and no sockets.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::http::{ApiError, Code, Request, Response, Target};
+use crate::keys::unix_time;
+use crate::metrics::{Metrics, Now};
+use crate::store::{Reader, log_of};
+use crate::worker::Service;
+
+/// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+const METRICS: &str = "/metrics";
+
+/// Answers the requests to the admin address.
+pub struct AdminService {
+    pub metrics: Metrics,
+    pub store: Reader,
+    pub database: PathBuf,
+}
+
+impl AdminService {
+    fn respond(&self, request: &Request) -> Result<Response, ApiError> {
+        let target = Target::parse(request.target);
+        let allow = "GET, HEAD, OPTIONS";
+        match (target.path.as_ref(), request.method) {
+            (METRICS, "GET" | "HEAD") => {
+                let text = self.metrics.print(self.now());
+                Ok(Response::new(200, text).header("Content-Type", TEXT_FORMAT))
+            }
+            (METRICS | "*", "OPTIONS") => Ok(Response::new(204, b"").header("Allow", allow)),
+            (METRICS, _) => Err(ApiError::new(Code::MethodNotAllowed).header("Allow", allow)),
+            _ => Err(ApiError::new(Code::NotFound)),
+        }
+    }
+
+    fn now(&self) -> Now {
+        let bytes = |path: PathBuf| fs::metadata(path).map_or(0, |file| file.len());
+        let disk = rustix::fs::statvfs(&self.database);
+        let seconds = unix_time();
+        // Where the keys cannot be read, /readyz says why.
+        let keys = self.store.keys().unwrap_or_default();
+        let valid = keys.iter().filter_map(|key| key.expires_at).filter(|at| *at > seconds);
+        Now {
+            database: bytes(self.database.clone()),
+            log: bytes(log_of(&self.database)),
+            free: disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+            key_expiry: valid.min(),
+        }
+    }
+}
+
+impl Service for AdminService {
+    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        let answer = |request| self.respond(request).unwrap_or_else(ApiError::into_response);
+        responses.extend(requests.iter().map(answer));
+        Duration::ZERO
+    }
+
+    fn stop(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::ApiKey;
+    use crate::store::tests::Folder;
+
+    #[test]
+    fn metrics_are_served_and_nothing_else() {
+        let folder = Folder::new();
+        let mut writer = crate::store::Writer::open(&folder.database()).unwrap();
+        let key = |digest, expires_at| ApiKey {
+            digest: [digest; 32],
+            name: "ci".to_owned(),
+            read_only: false,
+            created_at: 1,
+            expires_at,
+        };
+        for key in [key(1, None), key(2, Some(5)), key(3, Some(4_100_000_000)), key(4, Some(4_000_000_000))] {
+            writer.insert_key(&key).unwrap();
+        }
+        let store = Reader::open(&folder.database()).unwrap();
+        let service =
+            AdminService { metrics: Metrics::watched(1).unwrap(), store, database: folder.database() };
+        let ask = |method, target| {
+            let request = Request { method, target, headers: Vec::new(), body: b"" };
+            service.respond(&request).unwrap_or_else(ApiError::into_response)
+        };
+        let text = String::from_utf8(ask("GET", "/metrics?x").body().to_vec()).unwrap();
+        assert!(text.contains("earliest_key_expiry_timestamp_seconds 4000000000\n"), "{text}");
+        assert!(!text.contains("disk_free_bytes 0\n") && !text.contains("{file=\"wal\"} 0\n"), "{text}");
+        assert_eq!(ask("OPTIONS", "*").status(), 204);
+        assert_eq!(ask("POST", "/metrics").status(), 405);
+        assert_eq!(ask("GET", "/v1/pets").status(), 404);
+    }
+}

@@ -1,0 +1,91 @@
+//! The admin address: a gate of its own, so that all rules of HTTP, limits and failures hold there too.
+
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+
+use super::SocketFolder;
+use crate::admin::AdminService;
+use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening, Origins, Stopper, TrustedProxies};
+use crate::metrics::Metrics;
+use crate::store::Reader;
+use crate::worker::Worker;
+use crate::{Config, Error};
+
+/// Connections at once: those who watch are few.
+const MAX_CONNECTIONS: usize = 32;
+/// Requests in a lane at once, and their bytes.
+const WINDOW: usize = 8;
+const WINDOW_BYTES: usize = 64 * 1024;
+
+/// The running admin address. Dropping it ends it.
+pub struct Admin {
+    address: SocketAddr,
+    stopper: Stopper,
+    gate: Option<JoinHandle<()>>,
+}
+
+impl Admin {
+    /// Starts to serve on the address. `died` is told why, where it ends by itself.
+    ///
+    /// # Errors
+    /// One plain line.
+    pub fn start(
+        config: &Config,
+        address: SocketAddr,
+        metrics: &Metrics,
+        folder: &SocketFolder,
+        died: impl FnOnce(String) + Send + 'static,
+    ) -> Result<Self, Error> {
+        let listening = Listening::bind(address)?;
+        let address = listening.address()?;
+        let stopper = Stopper::default();
+        let (mut workers, mut lanes) = (Vec::new(), Vec::new());
+        for (name, kind) in [("admin-read", Kind::Read), ("admin-write", Kind::Write)] {
+            let path = folder.socket(name);
+            let service = AdminService {
+                metrics: metrics.clone(),
+                store: Reader::open(&config.database)?,
+                database: config.database.clone(),
+            };
+            let failed = stopper.clone();
+            let died = move || failed.fail("a worker of the admin address has died".to_owned());
+            workers.push(Worker::start(&path, name.to_owned(), service, died)?);
+            lanes.push(LaneAddress { path, kind, window: WINDOW, window_bytes: WINDOW_BYTES });
+        }
+        let gate_config = GateConfig {
+            max_connections: MAX_CONNECTIONS,
+            max_refused: MAX_CONNECTIONS,
+            deadlines: config.deadlines.clone(),
+            lanes,
+            passed_on: Vec::new(),
+            trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
+            origins: Origins::default(),
+            metrics: Metrics::default(),
+        };
+        let gate = Gate::new(listening, gate_config, stopper.clone())?;
+        let run = move || {
+            let ended = gate.run();
+            drop(workers);
+            if let Err(reason) = ended {
+                died(reason);
+            }
+        };
+        let thread = std::thread::Builder::new().name("admin".to_owned()).spawn(run);
+        let gate = thread.map_err(|error| Error::no_thread(&error))?;
+        Ok(Self { address, stopper, gate: Some(gate) })
+    }
+
+    /// The address that was bound.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Admin {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        if self.gate.take().is_some_and(|gate| gate.join().is_err()) {
+            log::error!("the gate of the admin address has died");
+        }
+    }
+}

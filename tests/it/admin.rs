@@ -1,0 +1,58 @@
+//! The admin address: what it counts, and what it does not tell.
+
+use crate::client::Connection;
+use crate::harness::{KEY, Server};
+use crate::wait::wait_until;
+
+/// A server with an admin address, and that address.
+fn start() -> (Server, std::net::SocketAddr) {
+    let server = Server::start_with(|command| command.args(["--admin", "0"]));
+    let admin = server.admin.unwrap();
+    (server, admin)
+}
+
+fn metrics(address: std::net::SocketAddr) -> String {
+    let mut connection = Connection::open(address);
+    connection.send("GET /metrics HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    let reply = connection.reply();
+    assert_eq!(reply.header("Content-Type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    String::from_utf8(reply.expect(200).body.clone()).unwrap()
+}
+
+#[test]
+fn what_happens_is_counted() {
+    let (server, admin) = start();
+    server.fill(["Rex", "Tom"]);
+    server.get("/v1/pets").expect(200);
+    server.connect().get("/v1/pets", "wrong").expect(401);
+    let mut broken = server.connect();
+    broken.send("nonsense\r\n\r\n");
+    broken.reply().expect(400);
+    let text = metrics(admin);
+    for line in [
+        "petstore_requests_total{operation=\"createPet\",status=\"201\"} 2",
+        "petstore_requests_total{operation=\"listPets\",status=\"200\"} 1",
+        "petstore_requests_total{operation=\"none\",status=\"401\"} 1",
+        "petstore_refusals_total{code=\"bad_request\"} 1",
+        "petstore_failed_writes_total 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    let held = server.connect();
+    wait_until("a connection to be counted", || !metrics(admin).contains("petstore_connections 0\n"));
+    drop(held);
+    wait_until("no connection to be counted", || metrics(admin).contains("petstore_connections 0\n"));
+}
+
+#[test]
+fn each_address_serves_its_own() {
+    let (mut server, admin) = start();
+    let mut connection = Connection::open(admin);
+    connection.get("/v1/animals", KEY).expect_error(404, "not_found", "path");
+    connection.post("/metrics", KEY, "{}").expect_error(405, "method_not_allowed", "method");
+    connection.send("nonsense\r\n\r\n");
+    connection.reply().expect_error(400, "bad_request", "request");
+    server.connect().get("/metrics", "").expect_error(404, "not_found", "path");
+    server.signal("TERM");
+    assert_eq!(server.ended().0.code(), Some(0), "it ends with the service");
+}
