@@ -105,20 +105,17 @@ impl<T> FairQueue<T> {
         self.waiting.peek().map(|Reverse(waiting)| (&waiting.item, waiting.cost))
     }
 
-    /// The next in turn is known by now to cost so much: it takes the place that it has at that price.
-    pub fn reprice(&mut self, cost: u32) {
-        if let Some(Reverse(mut waiting)) = self.waiting.pop() {
-            waiting.cost = cost.max(1);
-            self.waiting.push(Reverse(waiting));
-        }
-    }
-
     /// The next in turn, which leaves.
     pub fn pop(&mut self) -> Option<T> {
         let Reverse(waiting) = self.waiting.pop()?;
         self.now = self.now.max(waiting.start);
         self.advance(waiting.cost);
         Some(waiting.item)
+    }
+
+    /// The next in turn, which leaves without having been served.
+    pub fn take(&mut self) -> Option<T> {
+        self.waiting.pop().map(|Reverse(waiting)| waiting.item)
     }
 
     /// Lets those go who have no more use for their places. It looks at all.
@@ -270,9 +267,10 @@ mod tests {
             queue.push(flow, 1, flow).unwrap();
         }
         queue.push(A + 100, 1, 100).unwrap();
-        for _ in 0..10 {
-            assert_eq!(queue.peek().map(|(_, cost)| cost), Some(1));
-            queue.reprice(50);
+        for flow in 0..10 {
+            assert_eq!(queue.peek(), Some((&flow, 1)));
+            assert_eq!((queue.take(), queue.now), (Some(flow), 0), "nothing was done");
+            queue.push(flow, 50, flow).unwrap();
         }
         assert_eq!(queue.pop(), Some(100));
         assert_eq!(drain(&mut queue).len(), 10);

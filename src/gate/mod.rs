@@ -13,6 +13,7 @@ mod listener;
 mod memory;
 mod stopper;
 mod trusted_proxies;
+mod turns;
 mod wire;
 
 use std::collections::VecDeque;
@@ -28,11 +29,11 @@ use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS};
-use fair_queue::FairQueue;
 use holders::Holders;
 use lane::{Asker, Estimates, Lane, MAX_SHUT};
 use listener::{BACKLOG, Listener};
 use memory::Memory;
+use turns::Turns;
 use wire::general::GeneralFields;
 use wire::reader::Intake;
 use wire::request_id::RequestIds;
@@ -78,12 +79,12 @@ pub struct GateConfig {
 
 /// The requests that wait for a lane, by kind.
 struct Waiting {
-    reads: FairQueue<Asker>,
-    writes: FairQueue<Asker>,
+    reads: Turns<Asker>,
+    writes: Turns<Asker>,
 }
 
 impl Waiting {
-    fn of(&mut self, kind: Kind) -> &mut FairQueue<Asker> {
+    fn of(&mut self, kind: Kind) -> &mut Turns<Asker> {
         match kind {
             Kind::Read => &mut self.reads,
             Kind::Write => &mut self.writes,
@@ -142,7 +143,7 @@ impl Gate {
             serial: 0,
             lanes,
             // Each connection has one request waiting at the most.
-            waiting: Waiting { reads: FairQueue::new(2 * places), writes: FairQueue::new(2 * places) },
+            waiting: Waiting { reads: Turns::new(2 * places), writes: Turns::new(2 * places) },
             estimates: Estimates::new(),
             shared: Shared {
                 now,

@@ -20,19 +20,20 @@ impl Gate {
     /// Sends waiting requests down the lanes, as far as those have room.
     pub(in crate::gate) fn dispatch(&mut self) {
         for kind in [Kind::Read, Kind::Write] {
-            let queue = self.waiting.of(kind);
-            while let Some((asker, said)) = queue.peek().map(|(asker, said)| (*asker, said)) {
+            while let Some((asker, said)) = self.waiting.of(kind).peek().map(|(asker, said)| (*asker, said)) {
+                let queue = self.waiting.of(kind);
                 let connection = self.connections.get_mut(asker.slot).filter(|c| c.serial == asker.serial);
                 let connection = connection.filter(|c| c.client.state() == State::Waiting);
                 let Some(connection) = connection else {
                     // Gone, or answered by now.
-                    queue.pop();
+                    queue.take();
                     continue;
                 };
                 let bytes = connection.client.expected_bytes(kind, &self.estimates);
                 // Responses to its like may have shown meanwhile what it costs.
                 if cost(bytes) / 2 > said {
-                    queue.reprice(cost(bytes));
+                    queue.take();
+                    self.enqueue(asker.slot, kind);
                     continue;
                 }
                 let free =
@@ -46,13 +47,19 @@ impl Gate {
         }
     }
 
-    /// Puts a client's request into the queue for its lanes.
+    /// Has a client's request wait for its lanes.
     pub(in crate::gate) fn join_queue(&mut self, slot: usize, kind: Kind) {
-        let flow = self.flow(slot);
         let Some(connection) = self.connections.get_mut(slot) else { return };
-        let asker = Asker { slot, serial: connection.serial };
         let asked = self.estimates.asked(connection.client.request());
         connection.client.queue(asked, &self.shared);
+        self.enqueue(slot, kind);
+    }
+
+    /// Puts a request that waits into the queue, at the price that is known by now.
+    fn enqueue(&mut self, slot: usize, kind: Kind) {
+        let flow = self.flow(slot);
+        let Some(connection) = self.connections.get(slot) else { return };
+        let asker = Asker { slot, serial: connection.serial };
         let cost = cost(connection.client.expected_bytes(kind, &self.estimates));
         let queue = self.waiting.of(kind);
         if queue.push(flow, cost, asker).is_err() {
@@ -102,7 +109,8 @@ impl Gate {
                     let expected = client.expected_bytes(kind, &self.estimates);
                     self.estimates.learn(client.asked(), response.length);
                     let more = response.length.saturating_sub(expected);
-                    self.waiting.of(kind).charge(flow, u32::try_from(more).unwrap_or(u32::MAX));
+                    let more = u32::try_from(more).unwrap_or(u32::MAX);
+                    self.waiting.of(kind).charge(flow, cost(response.length), more);
                 }
                 client.answer(&response.answer, &mut self.shared);
             }
