@@ -17,7 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use crate::config::Deadlines;
-use crate::gate::lane::{Asked, Estimates};
+use crate::gate::lane::{Asked, Estimates, SUCCESSES};
 use crate::gate::wire::answer::Answer;
 use crate::gate::wire::exchange::Exchange;
 use crate::gate::wire::general::GeneralFields;
@@ -90,7 +90,8 @@ pub struct Client {
     /// Whether the client has ended its side.
     ended: bool,
     lingered: usize,
-    /// What the request under way asks for, and what the last one did and how many bytes its response had.
+    /// What the request under way asks for, and what the last one did that succeeded, and how many bytes its
+    /// response had.
     asked: Asked,
     last: Option<(Asked, usize)>,
 }
@@ -322,7 +323,9 @@ impl Client {
         exchange.print(answer, !self.persists, &shared.general, &mut self.out);
         exchange.log(self.peer, self.address, answer, shared.now);
         shared.metrics.answered(answer.status, exchange.duration(shared.now));
-        self.last = Some((self.asked, answer.body.len()));
+        if SUCCESSES.contains(&answer.status) {
+            self.last = Some((self.asked, answer.body.len()));
+        }
         self.request = Vec::new();
         self.enter(State::Responding, shared);
     }

@@ -304,8 +304,8 @@ fn client_behind_a_trusted_proxy_is_whom_it_names() {
 fn next_response_is_expected_to_be_as_the_last_one_of_the_same_request() {
     let (mut bench, mut estimates) = (bench(), Estimates::new());
     let (asked, other) = (estimates.asked(b"GET /a HTTP/1.1"), estimates.asked(b"GET /b HTTP/1.1"));
-    estimates.learn(asked, 1000);
-    estimates.learn(other, 2000);
+    estimates.learn(asked, 200, 1000);
+    estimates.learn(other, 200, 2000);
     let expected = |bench: &mut Bench, asked| {
         bench.client.queue(asked, &bench.shared);
         bench.client.expected_bytes(Kind::Read, &estimates)
@@ -313,6 +313,8 @@ fn next_response_is_expected_to_be_as_the_last_one_of_the_same_request() {
     assert_eq!(expected(&mut bench, asked), 1000, "as others");
     bench.client.answer(&Answer::from(&Response::new(200, b"abc")), &mut bench.shared);
     assert_eq!(expected(&mut bench, asked), 3, "as its own");
+    bench.client.answer(&Answer::from(&Response::new(401, b"abcdef")), &mut bench.shared);
+    assert_eq!(expected(&mut bench, asked), 3, "a refusal says nothing");
     assert_eq!(expected(&mut bench, other), 2000);
 }
 
@@ -359,7 +361,7 @@ fn end_between_requests_and_after_the_last_response_closes() {
 fn request_and_response_take_room_in_a_lane_and_what_is_sent_is_held() {
     let (mut bench, mut estimates) = (bench(), Estimates::new());
     let asked = estimates.asked(GET.as_bytes());
-    estimates.learn(asked, 1000);
+    estimates.learn(asked, 200, 1000);
     bench.receive(GET);
     bench.client.queue(asked, &bench.shared);
     assert_eq!(bench.client.expected_bytes(Kind::Read, &estimates), bench.client.request().len() + 1000);

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::gate::Gate;
 use crate::gate::client::State;
-use crate::gate::lane::{Asker, Lane};
-use crate::gate::wire::answer::Malformed;
+use crate::gate::lane::{Asker, Lane, Turn};
+use crate::gate::wire::answer::{LaneResponse, Malformed};
 use crate::gate::wire::head::Kind;
 use crate::http::{ApiError, Code};
 
@@ -21,6 +21,7 @@ impl Gate {
     pub(in crate::gate) fn dispatch(&mut self) {
         for kind in [Kind::Read, Kind::Write] {
             while let Some((asker, said)) = self.waiting.of(kind).peek().map(|(asker, said)| (*asker, said)) {
+                let flow = self.flow(asker.slot);
                 let queue = self.waiting.of(kind);
                 let connection = self.connections.get_mut(asker.slot).filter(|c| c.serial == asker.serial);
                 let connection = connection.filter(|c| c.client.state() == State::Waiting);
@@ -40,7 +41,9 @@ impl Gate {
                     self.lanes.iter_mut().filter(|lane| lane.address.kind == kind && lane.has_room(bytes));
                 let Some(lane) = free.min_by_key(|lane| lane.load()) else { break };
                 queue.pop();
-                lane.push(asker, connection.client.id(), connection.client.request(), bytes);
+                let client = &connection.client;
+                let turn = Turn { asker: Some(asker), asked: client.asked(), flow, bytes };
+                lane.push(turn, client.id(), client.request());
                 connection.client.go_inside(kind, &self.shared);
                 self.holders.hold(asker.slot, connection.client.held());
             }
@@ -93,31 +96,34 @@ impl Gate {
     fn deliver(&mut self, index: usize, input: &[u8]) -> io::Result<usize> {
         let mut consumed = 0;
         let kind = self.lanes[index].address.kind;
-        while let Some((asker, response)) = self.lanes[index]
+        while let Some((turn, response)) = self.lanes[index]
             .next_response(&input[consumed..])
             .map_err(|Malformed| io::Error::from(ErrorKind::InvalidData))?
         {
             consumed += response.length;
-            let Some(slot) = asker.and_then(|asker| self.holder(asker)) else { continue };
-            let flow = self.flow(slot);
+            let passes_on = response.passes_on && kind == Kind::Read;
+            if kind == Kind::Read && !passes_on {
+                self.learn(&turn, &response);
+            }
+            let Some(slot) = turn.asker.and_then(|asker| self.holder(asker)) else { continue };
             let client = &mut self.connections[slot].client;
-            if response.passes_on && kind == Kind::Read {
+            if passes_on {
                 client.go_on(&self.shared);
             } else {
-                // What is written was priced by its own size, and has been let go.
-                if kind == Kind::Read {
-                    let expected = client.expected_bytes(kind, &self.estimates);
-                    self.estimates.learn(client.asked(), response.length);
-                    let more = response.length.saturating_sub(expected);
-                    let more = u32::try_from(more).unwrap_or(u32::MAX);
-                    self.waiting.of(kind).charge(flow, cost(response.length), more);
-                }
                 client.answer(&response.answer, &mut self.shared);
             }
             self.drive(slot);
             self.make_room();
         }
         Ok(consumed)
+    }
+
+    /// Learns from a response what its like will cost, and charges what this one cost beyond its price. Whether
+    /// the client is still there makes no difference. What is written was priced by its own size.
+    fn learn(&mut self, turn: &Turn, response: &LaneResponse) {
+        self.estimates.learn(turn.asked, response.answer.status, response.length);
+        let more = u32::try_from(response.length.saturating_sub(turn.bytes)).unwrap_or(u32::MAX);
+        self.waiting.of(Kind::Read).charge(turn.flow, cost(response.length), more);
     }
 
     /// The slot of the client of the asker, where the client still waits for its response.

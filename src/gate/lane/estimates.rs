@@ -1,33 +1,54 @@
-//! How large a response will be, as far as earlier ones tell: by the target that is asked for, or by its path.
-//! That is all that the gate knows of meaning.
+//! How large a response will be, as far as earlier ones tell: by what is asked for, or by its path. That is all
+//! that the gate knows of meaning.
 
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 
-/// Places for paths; two that share one are mistaken for each other, which only costs a good order.
-const PLACES: usize = 256;
+/// Places for paths whose responses are large.
+const LARGE_PLACES: usize = 256;
 /// Places for targets whose responses are small.
-const SMALL_PLACES: usize = 1024;
+const SMALL_PLACES: usize = 4096;
 /// A response is small below so many bytes, or where others of its path are much larger.
 const SMALL_BYTES: usize = 16 * 1024;
 /// Over how many responses an estimate is made.
 const OVER: usize = 8;
+/// The statuses that tell something: how large a refusal is says nothing of what was asked for.
+pub const SUCCESSES: Range<u16> = 200..300;
+/// For how many others who want its place a target is kept when it is asked for, and at the most.
+const KEPT: u8 = 8;
+const MOST_KEPT: u8 = 64;
 
-/// What earlier responses tell.
+/// What earlier responses tell. Of what is not known, the response is taken to be small.
 pub struct Estimates {
     /// Keyed, so that nobody can choose a path that shares the place of another.
     hasher: RandomState,
-    /// Bytes of the responses to the paths.
-    by_path: Box<[usize; PLACES]>,
-    /// Targets whose responses are small, and their bytes: whoever asks for little does not wait with those who
-    /// ask for much of the same path.
-    small: Box<[(u64, usize); SMALL_PLACES]>,
+    /// Paths with large responses.
+    large: Box<[Large]>,
+    /// Targets whose responses are small: whoever asks for little does not wait with those who ask for much of
+    /// the same path.
+    small: Box<[Small]>,
 }
 
-/// What a request asks for, as numbers.
+/// A path, and the bytes to be expected.
+#[derive(Clone, Copy, Default)]
+struct Large {
+    path: u64,
+    bytes: usize,
+}
+
+/// A target, the bytes to be expected, and for how many others that want its place it is kept.
+#[derive(Clone, Copy, Default)]
+struct Small {
+    target: u64,
+    bytes: u32,
+    kept: u8,
+}
+
+/// What a request asks for, as numbers. The method is part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Asked {
     /// Stands for the whole target.
-    pub target: u64,
+    target: u64,
     /// Stands for the path without the query.
     path: u64,
 }
@@ -36,14 +57,16 @@ impl Estimates {
     pub fn new() -> Self {
         Self {
             hasher: RandomState::new(),
-            by_path: Box::new([0; PLACES]),
-            small: Box::new([(0, 0); SMALL_PLACES]),
+            large: vec![Large::default(); LARGE_PLACES].into(),
+            small: vec![Small::default(); SMALL_PLACES].into(),
         }
     }
 
     /// What a request asks for; `request` begins with the request line.
     pub fn asked(&self, request: &[u8]) -> Asked {
-        let target = request.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+        let spaces = request.iter().enumerate().filter(|(_, byte)| **byte == b' ');
+        let end = spaces.map(|(at, _)| at).nth(1).unwrap_or(request.len());
+        let target = &request[..end];
         let hash = |bytes: &[u8]| self.hasher.hash_one(bytes);
         match target.iter().position(|byte| *byte == b'?') {
             None => {
@@ -56,21 +79,42 @@ impl Estimates {
 
     /// Bytes of the response that is to be expected.
     pub fn expected(&self, asked: Asked) -> usize {
-        let (target, bytes) = self.small[asked.target as usize % SMALL_PLACES];
-        if target == asked.target { bytes } else { self.by_path[asked.path as usize % PLACES] }
+        let small = &self.small[asked.target as usize % SMALL_PLACES];
+        if small.target == asked.target { small.bytes as usize } else { self.of_path(asked) }
     }
 
-    /// A response had so many bytes.
-    pub fn learn(&mut self, asked: Asked, bytes: usize) {
-        let of_path = &mut self.by_path[asked.path as usize % PLACES];
-        let small = &mut self.small[asked.target as usize % SMALL_PLACES];
-        if bytes < SMALL_BYTES.max(*of_path / 2) {
-            *small = (asked.target, bytes);
-        } else if small.0 == asked.target {
-            *small = (0, 0);
+    fn of_path(&self, asked: Asked) -> usize {
+        let large = &self.large[asked.path as usize % LARGE_PLACES];
+        if large.path == asked.path { large.bytes } else { 0 }
+    }
+
+    /// A response with this status had so many bytes.
+    pub fn learn(&mut self, asked: Asked, status: u16, bytes: usize) {
+        if !SUCCESSES.contains(&status) {
+            return;
         }
-        // What is larger is believed at once, what is smaller bit by bit.
-        *of_path = bytes.max((*of_path * (OVER - 1) + bytes) / OVER);
+        let of_path = self.of_path(asked);
+        let small = &mut self.small[asked.target as usize % SMALL_PLACES];
+        if bytes < SMALL_BYTES.max(of_path / 2) {
+            if small.target == asked.target {
+                small.kept = MOST_KEPT.min(small.kept + KEPT);
+            } else if small.kept > 0 {
+                // Who asks for ever new targets does not drive out those that are asked for again and again.
+                small.kept -= 1;
+            } else {
+                small.target = asked.target;
+            }
+            if small.target == asked.target {
+                small.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            }
+        } else if small.target == asked.target {
+            *small = Small::default();
+        }
+        if bytes >= SMALL_BYTES || of_path > 0 {
+            // What is larger is believed at once, what is smaller bit by bit.
+            let bytes = bytes.max((of_path * (OVER - 1) + bytes) / OVER);
+            self.large[asked.path as usize % LARGE_PLACES] = Large { path: asked.path, bytes };
+        }
     }
 }
 
@@ -94,11 +138,11 @@ mod tests {
         let mut estimates = Estimates::new();
         let asked = estimates.asked(b"GET /a HTTP/1.1\r\n");
         assert_eq!(estimates.expected(asked), 0);
-        estimates.learn(asked, 80_000);
+        estimates.learn(asked, 200, 80_000);
         assert_eq!(estimates.expected(asked), 80_000);
-        estimates.learn(asked, 40_000);
+        estimates.learn(asked, 200, 40_000);
         assert_eq!(estimates.expected(asked), 75_000);
-        (0..100).for_each(|_| estimates.learn(asked, 20_000));
+        (0..100).for_each(|_| estimates.learn(asked, 200, 20_000));
         assert!((20_000..21_000).contains(&estimates.expected(asked)));
     }
 
@@ -108,11 +152,57 @@ mod tests {
         let [much, little, new] =
             ["GET /a?100 HTTP/1.1\r\n", "GET /a?1 HTTP/1.1\r\n", "GET /a?new HTTP/1.1\r\n"]
                 .map(|line| estimates.asked(line.as_bytes()));
-        estimates.learn(much, 1_000_000);
-        estimates.learn(little, 100);
+        estimates.learn(much, 200, 1_000_000);
+        estimates.learn(little, 200, 100);
         assert_eq!(estimates.expected(little), 100);
         assert!(estimates.expected(much) > 500_000 && estimates.expected(new) > 500_000);
-        estimates.learn(little, 1_000_000);
+        estimates.learn(little, 200, 1_000_000);
         assert_eq!(estimates.expected(little), 1_000_000, "not any more");
+    }
+
+    #[test]
+    fn refusals_and_other_methods_say_nothing() {
+        let mut estimates = Estimates::new();
+        let [page, options] = ["GET /a?100 HTTP/1.1\r\n", "OPTIONS /a?100 HTTP/1.1\r\n"]
+            .map(|line| estimates.asked(line.as_bytes()));
+        for bytes in [1_000_000, 100] {
+            estimates.learn(page, 401, bytes);
+            assert_eq!(estimates.expected(page), 0);
+        }
+        estimates.learn(page, 200, 1_000_000);
+        (0..100).for_each(|_| estimates.learn(page, 304, 100));
+        (0..100).for_each(|_| estimates.learn(options, 204, 100));
+        assert_eq!((estimates.expected(page), estimates.expected(options)), (1_000_000, 100));
+    }
+
+    #[test]
+    fn other_paths_leave_what_is_known_alone() {
+        let mut estimates = Estimates::new();
+        let asked = |estimates: &Estimates, n: u32| estimates.asked(format!("GET /{n} HTTP/1.1").as_bytes());
+        let page = asked(&estimates, 0);
+        estimates.learn(page, 200, 1_000_000);
+        for n in 1..10_000 {
+            let other = asked(&estimates, n);
+            assert_eq!(estimates.expected(other), 0, "not taken for another, {n}");
+            estimates.learn(other, 200, 100);
+        }
+        assert_eq!(estimates.expected(page), 1_000_000);
+    }
+
+    #[test]
+    fn target_that_is_asked_for_again_and_again_outlasts_ever_new_ones() {
+        let mut estimates = Estimates::new();
+        let often = estimates.asked(b"GET /a HTTP/1.1");
+        let new =
+            |n: usize| Asked { target: often.target.wrapping_add(n as u64 * SMALL_PLACES as u64), ..often };
+        estimates.learn(often, 200, 100);
+        for n in 1..1000 {
+            estimates.learn(often, 200, 100);
+            (0..usize::from(KEPT)).for_each(|i| estimates.learn(new(n * 100 + i), 200, 5));
+            assert_eq!(estimates.expected(often), 100);
+        }
+        let last = new(1);
+        (0..=MOST_KEPT).for_each(|_| estimates.learn(last, 200, 5));
+        assert_eq!((estimates.expected(last), estimates.expected(often)), (5, 0), "not for ever");
     }
 }

@@ -14,7 +14,7 @@ mod all;
 mod estimates;
 
 pub use all::MAX_SHUT;
-pub use estimates::{Asked, Estimates};
+pub use estimates::{Asked, Estimates, SUCCESSES};
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -65,10 +65,15 @@ enum State {
 }
 
 /// Whose turn it is on a lane.
-struct Turn {
+#[derive(Clone, Copy, Default)]
+pub struct Turn {
     /// `None`: the greeting.
-    asker: Option<Asker>,
-    bytes: usize,
+    pub asker: Option<Asker>,
+    /// What is asked for, and at whose expense: the client may have gone by the time the response comes.
+    pub asked: Asked,
+    pub flow: u64,
+    /// Bytes of the request, and of its response as far as they can be known.
+    pub bytes: usize,
 }
 
 /// One lane's connection, and what is on it.
@@ -126,7 +131,7 @@ impl Lane {
         self.epoch += 1;
         self.count = 0;
         self.is_full = false;
-        self.send(None, "greeting", GREETING, GREETING.len());
+        self.send(Turn { bytes: GREETING.len(), ..Turn::default() }, "greeting", GREETING);
         self.flush(registry)
     }
 
@@ -172,12 +177,12 @@ impl Lane {
     }
 
     /// Puts a whole request on its way; [`Lane::flush`] sends it.
-    pub fn push(&mut self, asker: Asker, id: &str, request: &[u8], bytes: usize) {
-        self.send(Some(asker), id, request, bytes);
+    pub fn push(&mut self, turn: Turn, id: &str, request: &[u8]) {
+        self.send(turn, id, request);
     }
 
     /// Writes the request with the number by which its response will be known again.
-    fn send(&mut self, asker: Option<Asker>, id: &str, request: &[u8], bytes: usize) {
+    fn send(&mut self, turn: Turn, id: &str, request: &[u8]) {
         let line = request.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         self.out.extend_from_slice(&request[..line]);
         self.out.extend_from_slice(TICKET.as_bytes());
@@ -187,8 +192,8 @@ impl Lane {
         self.out.extend_from_slice(id.as_bytes());
         self.out.extend_from_slice(b"\r\n");
         self.out.extend_from_slice(&request[line..]);
-        self.turns.push_back(Turn { asker, bytes });
-        self.bytes += bytes;
+        self.bytes += turn.bytes;
+        self.turns.push_back(turn);
         self.count += 1;
     }
 
@@ -260,15 +265,14 @@ impl Lane {
         }
     }
 
-    /// The whole response at the start of `input`; `None` where none is whole yet. The asker in it is `None`
-    /// for the greeting.
+    /// The whole response at the start of `input`, and whose it is; `None` where none is whole yet.
     ///
     /// # Errors
     /// Where the bytes are no response, or not that to the request whose turn it is.
     pub fn next_response<'a>(
         &mut self,
         input: &'a [u8],
-    ) -> Result<Option<(Option<Asker>, LaneResponse<'a>)>, Malformed> {
+    ) -> Result<Option<(Turn, LaneResponse<'a>)>, Malformed> {
         if input.is_empty() {
             return Ok(None);
         }
@@ -283,7 +287,7 @@ impl Lane {
         if turn.asker.is_none() {
             self.greeted();
         }
-        Ok(Some((turn.asker, response)))
+        Ok(Some((turn, response)))
     }
 
     /// The greeting has come back.
