@@ -126,9 +126,16 @@ impl Gate {
 
     /// Makes room for a newcomer.
     fn close_longest_idle(&mut self) {
+        // A request that has just come does not wait where a lane has room.
+        self.dispatch();
         if let Some(slot) = self.holders.longest_idle() {
-            self.connections[slot].client.close(&self.shared);
+            self.connections[slot].client.make_room(&mut self.shared);
             self.drive(slot);
+            // It has had its word, as far as that could be sent at once.
+            if let Some(connection) = self.connections.get_mut(slot) {
+                connection.client.close(&self.shared);
+                self.drive(slot);
+            }
         }
     }
 
@@ -272,7 +279,8 @@ fn standing(state: State) -> Standing {
         State::Idle | State::Lingering => Standing::Idle,
         State::Head | State::Body => Standing::Coming,
         State::Responding => Standing::Taking,
-        State::Ready(_) | State::Waiting | State::Inside(_) | State::Closed => Standing::Busy,
+        State::Ready(_) | State::Waiting => Standing::Waiting,
+        State::Inside(_) | State::Closed => Standing::Busy,
     }
 }
 

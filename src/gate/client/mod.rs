@@ -193,6 +193,14 @@ impl Client {
         }
     }
 
+    /// Leaves, as a newcomer needs the place. Whose request waits is told so.
+    pub fn make_room(&mut self, shared: &mut Shared) {
+        match self.state {
+            State::Ready(_) | State::Waiting => self.refuse(ApiError::new(Code::Overloaded), shared),
+            _ => self.close(shared),
+        }
+    }
+
     /// The one place where the state changes, and with it the deadline.
     fn enter(&mut self, state: State, shared: &Shared) {
         let deadlines = &shared.deadlines;

@@ -399,3 +399,15 @@ fn what_is_written_is_expected_to_come_back() {
     let expected = bench.client.expected_bytes(Kind::Write, &Estimates::new());
     assert_eq!(expected, 2 * bench.client.request().len());
 }
+
+#[test]
+fn who_waits_and_makes_room_is_told() {
+    let mut waiting = bench();
+    waiting.receive(GET);
+    waiting.client.queue(Asked::default(), &waiting.shared);
+    waiting.client.make_room(&mut waiting.shared);
+    assert_eq!(waiting.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), State::Lingering));
+    let mut idle = bench();
+    idle.client.make_room(&mut idle.shared);
+    assert_eq!(idle.client.state(), State::Closed);
+}

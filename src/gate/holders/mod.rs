@@ -32,6 +32,8 @@ pub enum Standing {
     Coming,
     /// A response is being taken, or is not.
     Taking,
+    /// A request waits for a lane: nothing has been done for it yet.
+    Waiting,
     /// Anything else: it is never closed to make room.
     Busy,
 }
@@ -43,6 +45,8 @@ struct AddressId(usize);
 /// A connection.
 struct Connection {
     address: AddressId,
+    /// When it came, counted in connections.
+    joined: u64,
     bytes: usize,
     /// When it came to its present size, counted in changes of all sizes.
     since: u64,
@@ -82,6 +86,8 @@ struct Address {
     /// Whether many may stand behind it, so that their number says nothing.
     is_exempt: bool,
     lists: Lists,
+    /// Its connections, the oldest first: when they came, and slot.
+    by_age: BTreeSet<(u64, usize)>,
 }
 
 /// A list for each standing that makes room.
@@ -98,7 +104,7 @@ impl Lists {
             Standing::Idle => Some(&mut self.idle),
             Standing::Coming => Some(&mut self.coming),
             Standing::Taking => Some(&mut self.taking),
-            Standing::Busy => None,
+            Standing::Waiting | Standing::Busy => None,
         }
     }
 }
@@ -118,6 +124,8 @@ pub struct Holders {
     budget: usize,
     total: usize,
     connections: usize,
+    /// Counts those who came, for the order of age.
+    joined: u64,
     /// Counts the changes of sizes, for the order among equals.
     changes: u64,
     /// Counts the changes of standings, for the order of those who make room.
@@ -130,6 +138,8 @@ pub struct Holders {
     by_steps: BTreeSet<(usize, AddressId)>,
     /// The connections of all addresses.
     all: Lists,
+    /// The same, the oldest first: when they came, and slot.
+    by_age: BTreeSet<(u64, usize)>,
     /// All addresses but those that are exempt, by how many connections they have.
     by_connections: BTreeSet<(usize, AddressId)>,
 }
@@ -141,6 +151,7 @@ impl Holders {
             budget,
             total: 0,
             connections: 0,
+            joined: 0,
             changes: 0,
             standings: 0,
             slots: Vec::new(),
@@ -148,6 +159,7 @@ impl Holders {
             ids: HashMap::new(),
             by_steps: BTreeSet::new(),
             all: Lists::default(),
+            by_age: BTreeSet::new(),
             by_connections: BTreeSet::new(),
         }
     }
@@ -157,6 +169,11 @@ impl Holders {
     /// `is_exempt`: many clients may stand behind the address, as behind a proxy, so that the number of its
     /// connections says nothing.
     pub fn join(&mut self, slot: usize, address: IpAddr, is_exempt: bool) {
+        self.joined += 1;
+        self.join_as(slot, address, is_exempt, self.joined);
+    }
+
+    fn join_as(&mut self, slot: usize, address: IpAddr, is_exempt: bool, joined: u64) {
         self.leave(slot);
         let group = group(address);
         let id = match self.ids.get(&group) {
@@ -170,6 +187,7 @@ impl Holders {
         self.standings += 1;
         self.slots[slot] = Some(Connection {
             address: id,
+            joined,
             bytes: 0,
             since: 0,
             standing,
@@ -177,6 +195,8 @@ impl Holders {
             places: Default::default(),
         });
         self.connections += 1;
+        self.by_age.insert((joined, slot));
+        self.addresses[id.0].by_age.insert((joined, slot));
         self.count(id, self.addresses[id.0].connections + 1);
         self.link(slot);
     }
@@ -187,6 +207,8 @@ impl Holders {
         self.stand(slot, Standing::Busy);
         if let Some(connection) = self.slots.get_mut(slot).and_then(Option::take) {
             self.connections -= 1;
+            self.by_age.remove(&(connection.joined, slot));
+            self.addresses[connection.address.0].by_age.remove(&(connection.joined, slot));
             self.count(connection.address, self.addresses[connection.address.0].connections - 1);
         }
     }
@@ -198,8 +220,8 @@ impl Holders {
         if self.addresses[connection.address.0].group == group(address) {
             return;
         }
-        let (bytes, standing) = (connection.bytes, connection.standing);
-        self.join(slot, address, is_exempt);
+        let (bytes, standing, joined) = (connection.bytes, connection.standing, connection.joined);
+        self.join_as(slot, address, is_exempt, joined);
         self.stand(slot, standing);
         self.hold(slot, bytes);
     }
@@ -297,16 +319,32 @@ impl Holders {
     }
 
     /// The slot that makes room for a newcomer: the one that has been idle, or whose request has been coming,
-    /// for the longest; else the one that has been taking its response the longest. It is one of the address
-    /// with the most connections, where that has more than a client needs, and else one of all.
+    /// for the longest; else the one that has been taking its response the longest. Where there is none, it is
+    /// the oldest whose request waits: they might ask for something always, and nobody else would ever come in.
     ///
-    /// An address whose connections are all busy is passed over, but no more than 8 addresses are looked
+    /// It is one of the address with the most connections, where that has more than a client needs, and else
+    /// one of all. An address without such connections is passed over, but no more than 8 addresses are looked
     /// at. A newcomer that has joined already counts too.
     pub fn longest_idle(&self) -> Option<usize> {
+        let idle =
+            self.many().find_map(|address| self.first(&address.lists)).or_else(|| self.first(&self.all));
+        let oldest = || self.many().find_map(|address| self.oldest(&address.by_age));
+        idle.or_else(oldest).or_else(|| self.oldest(&self.by_age))
+    }
+
+    /// The oldest whose request waits. Those that are passed over are in the lanes, which take no more than
+    /// some hundreds.
+    fn oldest(&self, by_age: &BTreeSet<(u64, usize)>) -> Option<usize> {
+        let waits =
+            |slot: &usize| self.standing(*slot).is_some_and(|(standing, _)| standing == Standing::Waiting);
+        by_age.iter().map(|(_, slot)| *slot).find(waits)
+    }
+
+    /// The addresses with more connections than a client needs, as far as they are looked at.
+    fn many(&self) -> impl Iterator<Item = &Address> {
         let busiest = self.by_connections.iter().rev().take(MOST_LOOKED_AT);
         let many = busiest.take_while(|(connections, _)| *connections > FEW_CONNECTIONS);
-        let of_address = many.map(|(_, id)| self.first(&self.addresses[id.0].lists)).find_map(|first| first);
-        of_address.or_else(|| self.first(&self.all))
+        many.map(|(_, id)| &self.addresses[id.0])
     }
 
     /// Who of these lists makes room first.
@@ -328,6 +366,7 @@ impl Holders {
             large: BTreeSet::new(),
             is_exempt,
             lists: Lists::default(),
+            by_age: BTreeSet::new(),
         };
         let id = AddressId(self.addresses.insert(address));
         self.ids.insert(group, id);

@@ -25,7 +25,7 @@ fn assert_empty(holders: &Holders) {
     assert_eq!((holders.total(), holders.connections()), (0, 0));
     assert!(holders.slots.iter().all(Option::is_none));
     assert!(holders.addresses.is_empty() && holders.ids.is_empty());
-    assert!(holders.by_steps.is_empty() && holders.by_connections.is_empty());
+    assert!(holders.by_steps.is_empty() && holders.by_connections.is_empty() && holders.by_age.is_empty());
 }
 
 #[test]
@@ -111,14 +111,28 @@ fn longest_idle_or_coming_makes_room_and_then_the_longest_taking() {
         holders.stand(0, standing);
     }
     holders.stand(1, Standing::Idle);
-    let mut order = Vec::new();
     holders.stand(2, Standing::Coming);
     holders.stand(3, Standing::Coming);
-    while let Some(slot) = holders.longest_idle() {
-        order.push(slot);
+    for slot in [1, 0, 2, 3, 4] {
+        assert_eq!(holders.longest_idle(), Some(slot), "in the order in which they came to it");
         holders.stand(slot, Standing::Busy);
     }
-    assert_eq!(order, [1, 0, 2, 3, 4], "in the order in which they came to it");
+}
+
+#[test]
+fn where_all_ask_the_oldest_that_waits_makes_room() {
+    let mut holders = of(&[v4(1), v4(2), v4(2), v4(2), v4(2), v4(3)]);
+    holders.change_address(1, v4(1), false);
+    holders.change_address(1, v4(2), false);
+    (0..6).for_each(|slot| holders.stand(slot, Standing::Waiting));
+    holders.stand(4, Standing::Busy);
+    for slot in [1, 0, 2, 3, 5] {
+        assert_eq!(holders.longest_idle(), Some(slot), "of the address with many, while it has many");
+        holders.leave(slot);
+    }
+    assert_eq!(holders.longest_idle(), None, "not whose request is in a lane");
+    holders.leave(4);
+    assert_empty(&holders);
 }
 
 #[test]
@@ -190,6 +204,7 @@ struct Modelled {
     standing: Standing,
     /// When it began to stand so.
     since: usize,
+    joined: usize,
 }
 
 /// An address, as the model has it.
@@ -202,13 +217,16 @@ struct Sums {
 }
 
 fn check(holders: &Holders, model: &BTreeMap<usize, Modelled>) {
+    let asks = |c: &Modelled| [Standing::Waiting, Standing::Busy].contains(&c.standing);
+    let all_ask = model.values().all(asks);
+    let makes_room = |c: &Modelled| if all_ask { c.standing == Standing::Waiting } else { !asks(c) };
     let mut addresses: BTreeMap<IpAddr, Sums> = BTreeMap::new();
     for connection in model.values() {
         let sums = addresses.entry(connection.address).or_default();
         sums.connections += 1;
         sums.bytes += connection.bytes;
         sums.has_large |= connection.bytes >= SMALL_BYTES;
-        sums.has_to_spare |= connection.standing != Standing::Busy;
+        sums.has_to_spare |= makes_room(connection);
     }
     assert_eq!(holders.total(), model.values().map(|c| c.bytes).sum::<usize>());
     assert_eq!(holders.connections(), model.len());
@@ -232,8 +250,9 @@ fn check(holders: &Holders, model: &BTreeMap<usize, Modelled>) {
     let idle = holders.longest_idle().map(|slot| &model[&slot]);
     let many = addresses.values().filter(|sums| sums.has_to_spare && sums.connections > FEW_CONNECTIONS);
     let most = many.map(|sums| sums.connections).max();
-    let turn = |c: &Modelled| (c.standing == Standing::Taking, c.since);
-    let spare = model.values().filter(|c| c.standing != Standing::Busy);
+    let since = |c: &Modelled| if all_ask { c.joined } else { c.since };
+    let turn = |c: &Modelled| (c.standing == Standing::Taking, since(c));
+    let spare = model.values().filter(|c| makes_room(c));
     if let (Some(most), Some(idle)) = (most, idle) {
         assert_eq!(addresses[&idle.address].connections, most);
         assert_eq!(spare.filter(|c| c.address == idle.address).map(turn).min(), Some(turn(idle)));
@@ -258,7 +277,8 @@ fn random_operations_agree_with_a_plain_model() {
         match (random(8), known) {
             (_, None) => {
                 holders.join(slot, address, false);
-                model.insert(slot, Modelled { address, bytes: 0, standing: Standing::Idle, since });
+                let standing = Standing::Idle;
+                model.insert(slot, Modelled { address, bytes: 0, standing, since, joined: since });
             }
             (0, Some(_)) => {
                 holders.leave(slot);
@@ -276,8 +296,10 @@ fn random_operations_agree_with_a_plain_model() {
                 holders.hold(slot, connection.bytes);
             }
             (_, Some(connection)) => {
-                let standing =
-                    [Standing::Idle, Standing::Coming, Standing::Taking, Standing::Busy][random(4)];
+                let standings = [Standing::Busy, Standing::Idle, Standing::Coming, Standing::Taking];
+                // Now and then all ask for something.
+                let asking = [Standing::Busy, Standing::Waiting][random(2)];
+                let standing = if since % 4000 < 1000 { asking } else { standings[random(4)] };
                 holders.stand(slot, standing);
                 if connection.standing != standing {
                     (connection.standing, connection.since) = (standing, since);

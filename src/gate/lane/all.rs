@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::gate::Gate;
 use crate::gate::client::State;
+use crate::gate::holders::Standing;
 use crate::gate::lane::{Asker, Lane, Turn};
 use crate::gate::wire::answer::{LaneResponse, Malformed};
 use crate::gate::wire::head::Kind;
@@ -46,6 +47,7 @@ impl Gate {
                 lane.push(turn, client.id(), client.request());
                 connection.client.go_inside(kind, &self.shared);
                 self.holders.hold(asker.slot, connection.client.held());
+                self.holders.stand(asker.slot, Standing::Busy);
             }
         }
     }
