@@ -6,7 +6,7 @@ use crate::client::get;
 use crate::crowd::Crowd;
 use crate::origin::many;
 use crate::plan::{Reading, Source, again, once, silence};
-use crate::requests::{Leaving, WRONG_KEY, bundle, come_and_go, largest, unknown_path};
+use crate::requests::{Leaving, WRONG_KEY, bundle, come_and_go, large_page, largest, unknown_path};
 use crate::trial::{SPAN, Stage, Trial};
 
 /// The most connections of a server that is to be full soon.
@@ -38,6 +38,17 @@ fn visitors_who_ask_and_leave_hold_up_nobody() {
 #[test]
 fn visitors_who_ask_for_much_and_leave_hold_up_nobody() {
     visitors(&largest(), Leaving::Close);
+}
+
+/// Nobody waits for what is asked for, so that nothing is to be learned from who gets it.
+#[test]
+fn visitors_who_ask_for_large_pages_and_leave_hold_up_nobody() {
+    let stage = Stage::new();
+    stage.fill();
+    let page = large_page(&stage.read_only_key());
+    let trial = stage.begin();
+    come_and_go(trial.address(), &page, Leaving::Reset, Instant::now() + SPAN);
+    trial.end();
 }
 
 /// There are soon more connections than the server takes. Those who come early have `ahead` before room
@@ -80,6 +91,19 @@ fn refused_ones_who_stay_make_room() {
 #[test]
 fn those_who_take_nothing_make_room() {
     full_house(|| again(bundle(&unknown_path())), Reading::Nothing, SPAN);
+}
+
+/// All places are taken by those who have always something asked for. Who comes in all the same can lose its
+/// place to the next one within its request, so that some are refused.
+#[test]
+fn those_who_are_always_busy_make_room() {
+    let trial = Stage::with(&["--max-connections", "1000"]).begin_in_full_house();
+    let source = again(bundle(&unknown_path()));
+    let mut crowd = Crowd::new(trial.address(), 1_000, source, Reading::AllAndComeAgain);
+    crowd.run(SPAN);
+    let tally = crowd.leave();
+    trial.forgiving_one_in(10).end();
+    tally.expect(404);
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Attacks by responses that nobody takes, or that are large or many.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::client::get;
 use crate::crowd::Crowd;
 use crate::plan::{Reading, Source, again, once};
-use crate::requests::{bundle, description, large_page, unknown_path};
+use crate::requests::{WRONG_KEY, bundle, description, large_page, unknown_path};
 use crate::trial::{SPAN, Stage, Trial};
 
 /// Different pages in all, of which none has an animal.
@@ -45,6 +46,63 @@ fn pages_of_slow_readers_are_bounded() {
 #[test]
 fn pages_of_fast_readers_are_bounded() {
     large_pages(16, 1, Reading::AllAndComeAgain);
+}
+
+#[test]
+fn pages_of_2000_fast_readers_hold_up_nobody() {
+    large_pages(2_000, 1, Reading::AllAndComeAgain);
+}
+
+/// Who may read asks for large pages on 2,000 connections, while 64 others ask for something that is to tell
+/// the service wrongly what a page costs. `small` is asked for in turns with a number.
+#[track_caller]
+fn large_pages_beside(small: fn(key: &str, number: usize) -> String) {
+    let stage = Stage::new();
+    stage.fill();
+    let key = stage.read_only_key();
+    let page = large_page(&key);
+    let trial = stage.begin();
+    let mut number = 0;
+    let deceit: Source = Box::new(move |_| {
+        let piece: String = (number..number + PAGES).map(|number| small(&key, number)).collect();
+        number += PAGES;
+        Some(Arc::from(piece.into_bytes()))
+    });
+    let mut deceivers = Crowd::new(trial.address(), 64, deceit, Reading::AllAndComeAgain);
+    let mut readers = Crowd::new(trial.address(), 2_000, again(page), Reading::AllAndComeAgain);
+    let end = Instant::now() + SPAN;
+    while Instant::now() < end {
+        deceivers.run(SPAN / 800);
+        readers.run(SPAN / 800);
+    }
+    let (small, large) = (deceivers.leave(), readers.leave());
+    trial.end();
+    assert!(small.statuses.keys().all(|status| *status < 500), "{small:?}");
+    large.expect(200);
+}
+
+#[test]
+fn pages_beside_ever_new_paths_hold_up_nobody() {
+    large_pages_beside(|_, number| get(&format!("/nope{number}"), WRONG_KEY));
+}
+
+#[test]
+fn pages_beside_ever_new_targets_hold_up_nobody() {
+    large_pages_beside(|_, number| get(&format!("/v1/pets?x={number}"), WRONG_KEY));
+}
+
+#[test]
+fn pages_beside_ever_new_empty_pages_hold_up_nobody() {
+    large_pages_beside(|key, number| get(&format!("/v1/pets?after={}", BEYOND + number), key));
+}
+
+/// The same page, with a wrong key and with another method.
+#[test]
+fn pages_beside_refusals_of_the_same_page_hold_up_nobody() {
+    large_pages_beside(|_, number| match number % 2 {
+        0 => large_page(WRONG_KEY),
+        _ => large_page(WRONG_KEY).replacen("GET", "OPTIONS", 1),
+    });
 }
 
 /// A stranger asks this again and again.
