@@ -27,9 +27,10 @@ impl TrustedProxies {
     }
 
     /// The client's address in the value of an X-Forwarded-For: the rightmost that is not trusted. Whoever
-    /// stands further left may have been made up by the client. `None` where there is none, or where
-    /// something else stands in its place.
-    pub fn client_of(&self, value: &[u8]) -> Option<IpAddr> {
+    /// stands further left may have been made up by the client. Where all are trusted it is who was found in
+    /// the fields `before`, which are the left part of the same list. `None` where something else stands in its
+    /// place.
+    pub fn client_of(&self, value: &[u8], before: Option<IpAddr>) -> Option<IpAddr> {
         let text = std::str::from_utf8(value).ok()?;
         for word in text.rsplit(',') {
             let address = address(word.trim())?.to_canonical();
@@ -37,7 +38,7 @@ impl TrustedProxies {
                 return Some(address);
             }
         }
-        None
+        before
     }
 }
 
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     fn client(trusted: &TrustedProxies, value: &str) -> Option<String> {
-        trusted.client_of(value.as_bytes()).map(|address| address.to_string())
+        trusted.client_of(value.as_bytes(), None).map(|address| address.to_string())
     }
 
     #[test]
@@ -83,6 +84,17 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(client(&trusted, value).as_deref(), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn fields_are_one_list() {
+        let trusted = TrustedProxies::default();
+        let before = Some(IpAddr::from([6, 6, 6, 6]));
+        for (value, expected) in
+            [("127.0.0.1", before), ("1.2.3.4", Some([1, 2, 3, 4].into())), ("unknown", None), ("", None)]
+        {
+            assert_eq!(trusted.client_of(value.as_bytes(), before), expected, "{value}");
         }
     }
 }

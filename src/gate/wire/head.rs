@@ -128,7 +128,7 @@ impl Head {
                     fail(bad_request("Content-Length is given more than once."));
                 }
                 15 if header.name.eq_ignore_ascii_case("X-Forwarded-For") => {
-                    self.forwarded_for = intake.trusted.client_of(value).or(self.forwarded_for);
+                    self.forwarded_for = intake.trusted.client_of(value, self.forwarded_for);
                 }
                 17 if header.name.eq_ignore_ascii_case("Transfer-Encoding")
                     && coding.replace(value).is_some() =>
@@ -321,6 +321,11 @@ mod tests {
             forwarded("X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-For: ::1\r\n").as_deref(),
             Some("1.2.3.4"),
             "a trusted one passed it on"
+        );
+        assert_eq!(
+            forwarded("X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: unknown\r\n"),
+            None,
+            "a trusted one does not know, and before that anybody may have said anything"
         );
     }
 
