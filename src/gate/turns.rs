@@ -68,6 +68,11 @@ impl<T> Turns<T> {
         self.of(cost).charge(flow, more);
     }
 
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.cheap.len() + self.dear.len()
+    }
+
     fn of(&mut self, cost: u32) -> &mut FairQueue<T> {
         if cost < DEAR { &mut self.cheap } else { &mut self.dear }
     }
@@ -118,6 +123,7 @@ mod tests {
         for item in ['b', 'c', 'd'] {
             turns.push(2, DEAR - 1, item).unwrap();
         }
+        assert_eq!(turns.len(), 4);
         assert_eq!((turns.take(), turns.lead), (Some('b'), 0));
         assert_eq!((turns.pop(), turns.lead), (Some('c'), u64::from(DEAR - 1)));
         turns.retain(|item| *item != 'd');
