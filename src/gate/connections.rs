@@ -40,9 +40,9 @@ pub struct Connection {
 }
 
 impl Gate {
-    /// Lets in who waits outside.
-    pub(super) fn accept(&mut self) {
-        for _ in 0..MAX_ACCEPTS {
+    /// Lets in who waits outside, but no more than so many.
+    pub(super) fn accept(&mut self, most: usize) {
+        for _ in 0..most {
             let Some(listener) = &mut self.listener else { return };
             match listener.accept(self.shared.now) {
                 Accepted::Client(stream, peer) => self.let_in(stream, peer),
@@ -52,7 +52,7 @@ impl Gate {
         }
     }
 
-    fn let_in(&mut self, mut stream: TcpStream, peer: SocketAddr) {
+    pub(super) fn let_in(&mut self, mut stream: TcpStream, peer: SocketAddr) {
         let most = self.max_connections;
         // A single neighbour cannot take all places; behind a proxy stand many.
         let has_its_share = self.holders.connections_of(peer.ip()) >= most.div_ceil(4);

@@ -238,14 +238,18 @@ impl Gate {
                     return failure.map_or(Ok(()), Err);
                 }
             }
-            let timeout = self.timeout();
-            self.wait(&mut events, timeout);
-            self.read_on();
-            self.accept();
-            self.dispatch();
-            self.tick();
-            self.flush_lanes();
+            self.round(&mut events);
         }
+    }
+
+    /// Waits until there is something to do, and does it.
+    fn round(&mut self, events: &mut Events) {
+        self.wait(events, self.timeout());
+        self.read_on();
+        self.accept(MAX_ACCEPTS);
+        self.dispatch();
+        self.tick();
+        self.flush_lanes();
     }
 
     /// Waits for events, and does what they make possible.
@@ -260,7 +264,7 @@ impl Gate {
         self.shared.now = Instant::now();
         self.shared.general.refresh(SystemTime::now());
         // In a crowd, the events of the lanes and of newcomers may be far behind. They do not wait for theirs.
-        if events.iter().count() == EVENTS {
+        if events.iter().count() == events.capacity() {
             (0..self.lanes.len()).for_each(|index| self.serve_lane(index, false));
             if let Some(listener) = &mut self.listener {
                 listener.is_ready = true;
@@ -347,10 +351,8 @@ impl Gate {
         if let Some(listener) = &mut self.listener {
             listener.is_ready = true;
         }
-        // As many as the queue at the door holds, and no more: others may come as fast.
-        for _ in 0..=BACKLOG / MAX_ACCEPTS {
-            self.accept();
-        }
+        // All that the queue at the door holds, but not for ever: others may come as fast.
+        self.accept(2 * BACKLOG);
         self.listener = None;
         self.shared.draining = true;
         let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
@@ -366,3 +368,6 @@ impl Gate {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -193,3 +193,13 @@ impl Gate {
 fn cost(bytes: usize) -> u32 {
     u32::try_from(REQUEST_COST + bytes).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_costs_its_bytes_and_8_kib_beside() {
+        assert_eq!([0, 1000, 1 << 40].map(cost), [8192, 9192, u32::MAX]);
+    }
+}

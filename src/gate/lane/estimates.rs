@@ -205,4 +205,32 @@ mod tests {
         (0..=MOST_KEPT).for_each(|_| estimates.learn(last, 200, 5));
         assert_eq!((estimates.expected(last), estimates.expected(often)), (5, 0), "not for ever");
     }
+
+    #[test]
+    fn response_is_small_below_16_kib_or_half_of_the_largest_of_its_path() {
+        const KIB: usize = 1024;
+        for (largest, bytes, is_small) in [
+            (20 * KIB, 16 * KIB - 1, true),
+            (20 * KIB, 16 * KIB, false),
+            (80 * KIB, 40 * KIB - 1, true),
+            (80 * KIB, 40 * KIB, false),
+        ] {
+            let mut estimates = Estimates::new();
+            let [other, target] = ["/a", "/a?1"].map(|t| estimates.asked(format!("GET {t} ").as_bytes()));
+            estimates.learn(other, 200, largest);
+            estimates.learn(target, 200, bytes);
+            assert_eq!(estimates.expected(target) == bytes, is_small, "{bytes} of {largest}");
+        }
+    }
+
+    #[test]
+    fn what_is_large_makes_nobody_else_forgotten() {
+        let mut estimates = Estimates::new();
+        let little = estimates.asked(b"GET /a?0 HTTP/1.1\r\n");
+        estimates.learn(little, 200, 100);
+        for i in 1..10_000 {
+            estimates.learn(estimates.asked(format!("GET /a?{i} HTTP/1.1\r\n").as_bytes()), 200, 1_000_000);
+        }
+        assert_eq!(estimates.expected(little), 100);
+    }
 }

@@ -320,4 +320,4 @@ fn write_number(out: &mut Vec<u8>, epoch: usize, place: usize) {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -10,6 +10,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mio::{Events, Poll};
+
 use super::*;
 use crate::config::Deadlines;
 use crate::gate::{Gate, GateConfig, Listening, Origins, Stopper, TrustedProxies};
@@ -18,7 +20,7 @@ use crate::store::tests::Folder;
 use crate::worker::{Service, Worker};
 
 /// Longer than anything here takes; who waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running gate.
 struct Bench {
@@ -27,7 +29,7 @@ struct Bench {
     gate: std::thread::JoinHandle<Result<(), String>>,
 }
 
-fn config(lanes: Vec<LaneAddress>) -> GateConfig {
+pub fn config(lanes: Vec<LaneAddress>) -> GateConfig {
     GateConfig {
         max_connections: 100,
         max_refused: 1,
@@ -72,10 +74,10 @@ impl Bench {
 }
 
 /// The far end of a lane: it answers each connection's greeting, and leaves the rest to the test.
-struct FarEnd(Receiver<UnixStream>);
+pub struct FarEnd(Receiver<UnixStream>);
 
 impl FarEnd {
-    fn bind(path: &Path) -> Self {
+    pub fn bind(path: &Path) -> Self {
         let listener = UnixListener::bind(path).unwrap();
         let (greeted, streams) = channel();
         std::thread::spawn(move || {
@@ -91,7 +93,7 @@ impl FarEnd {
         Self(streams)
     }
 
-    fn accept(&self) -> UnixStream {
+    pub fn accept(&self) -> UnixStream {
         self.0.recv_timeout(PATIENCE).unwrap()
     }
 }
@@ -119,18 +121,18 @@ fn request(lane: &mut UnixStream) -> (String, String) {
     (ticket.to_owned(), head.split(' ').nth(1).unwrap().to_owned())
 }
 
-fn expect(lane: &mut UnixStream, path: &str) -> String {
+pub fn expect(lane: &mut UnixStream, path: &str) -> String {
     let (ticket, asked) = request(lane);
     assert_eq!(asked, path);
     ticket
 }
 
-fn answer(lane: &mut UnixStream, ticket: &str, body: &str) {
+pub fn answer(lane: &mut UnixStream, ticket: &str, body: &str) {
     let length = body.len();
     write!(lane, "HTTP/1.1 200 OK\r\nT: {ticket}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
 }
 
-fn all(mut client: TcpStream) -> String {
+pub fn all(mut client: TcpStream) -> String {
     let mut text = String::new();
     client.read_to_string(&mut text).unwrap();
     text
@@ -240,6 +242,130 @@ fn requests_beyond_the_window_wait_their_turn() {
         assert!(all(second).ends_with("two"));
         bench.stop();
     }
+}
+
+#[test]
+fn request_takes_the_lane_with_the_fewest() {
+    let folder = Folder::new();
+    let paths = ["first", "second"].map(|name| folder.0.join(name));
+    let far_ends = [0, 1].map(|i| FarEnd::bind(&paths[i]));
+    let address = |path| LaneAddress { path, kind: Kind::Read, window: 64, window_bytes: usize::MAX };
+    let bench = Bench::start(paths.map(address).into());
+    let [mut first, mut second] = far_ends.map(|far_end| far_end.accept());
+    let clients = [bench.ask("/1"), bench.ask("/2")];
+    // Each has one before any is answered.
+    for (ticket, lane) in [&mut first, &mut second].map(|lane| (request(lane).0, lane)) {
+        answer(lane, &ticket, "");
+    }
+    clients.into_iter().for_each(|client| assert!(all(client).starts_with("HTTP/1.1 200 ")));
+    bench.stop();
+}
+
+#[test]
+fn response_larger_than_what_sockets_hold_arrives_whole() {
+    let (_folder, bench, far_end) = served_by_the_test(Kind::Read, 64);
+    let mut lane = far_end.accept();
+    let client = bench.ask("/");
+    let ticket = expect(&mut lane, "/");
+    let body = "x".repeat(16 * 1024 * 1024);
+    answer(&mut lane, &ticket, &body);
+    // Once a later client is answered, the first has been sent as much as its socket takes.
+    let later = bench.ask("/later");
+    let ticket = expect(&mut lane, "/later");
+    answer(&mut lane, &ticket, "");
+    all(later);
+    let response = all(client);
+    assert!(response.split_once("\r\n\r\n").is_some_and(|(_, received)| received == body));
+    bench.stop();
+}
+
+/// A lane that is open, its far end, and what watches it.
+fn open_lane(window: usize, window_bytes: usize) -> (Lane, UnixStream, Poll) {
+    let folder = Folder::new();
+    let path = folder.0.join("lane");
+    let listener = UnixListener::bind(&path).unwrap();
+    let address = LaneAddress { path, kind: Kind::Read, window, window_bytes };
+    let (mut lane, poll) = (Lane::new(address, Token(7), Instant::now()), Poll::new().unwrap());
+    lane.connect(poll.registry()).unwrap();
+    let mut far_end = listener.accept().unwrap().0;
+    assert!(lane.shut_since().is_some() && !lane.has_room(0), "not greeted yet");
+    respond(&mut lane, &mut far_end, "*");
+    assert_eq!(lane.shut_since(), None);
+    (lane, far_end, poll)
+}
+
+/// Has the next request answered, and the lane take the response.
+fn respond(lane: &mut Lane, far_end: &mut UnixStream, path: &str) {
+    let ticket = expect(far_end, path);
+    answer(far_end, &ticket, "");
+    assert!(!lane.receive(&mut [0; 4096], false).unwrap(), "that was all");
+    let input = lane.take_input();
+    let (_, response) = lane.next_response(&input).unwrap().unwrap();
+    assert_eq!(response.length, input.len());
+}
+
+const ASKER: Asker = Asker { slot: 1, serial: 1 };
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
+
+#[test]
+fn lane_has_room_for_so_many_requests_and_bytes() {
+    let (mut lane, mut far_end, poll) = open_lane(3, 100);
+    for _ in 0..2 {
+        assert!(lane.has_room(1000), "a single one may have more");
+        lane.push(ASKER, "-", REQUEST, 60);
+        assert!(lane.has_room(40) && !lane.has_room(41));
+        lane.push(ASKER, "-", REQUEST, 40);
+        assert!(lane.has_room(0) && !lane.has_room(1));
+        lane.push(ASKER, "-", REQUEST, 0);
+        assert!(!lane.has_room(0), "three requests");
+        lane.flush(poll.registry()).unwrap();
+        (0..3).for_each(|_| respond(&mut lane, &mut far_end, "/"));
+    }
+}
+
+#[test]
+fn lane_that_takes_no_more_has_no_room_until_it_does() {
+    let (mut lane, mut far_end, mut poll) = open_lane(64, usize::MAX);
+    let mut events = Events::with_capacity(8);
+    let mut request = REQUEST.to_vec();
+    request.resize(8 * 1024 * 1024, b'x');
+    lane.push(ASKER, "-", &request, 0);
+    lane.flush(poll.registry()).unwrap();
+    assert!(!lane.has_room(0));
+    let reader = std::thread::spawn(move || {
+        let mut taken = 0;
+        while taken < 8 * 1024 * 1024 {
+            taken += far_end.read(&mut [0; 64 * 1024]).unwrap();
+        }
+        far_end
+    });
+    while !lane.has_room(0) {
+        poll.poll(&mut events, Some(PATIENCE)).unwrap();
+        assert!(events.iter().any(|event| event.token() == Token(7) && event.is_writable()));
+        lane.flush(poll.registry()).unwrap();
+    }
+    let _far_end = reader.join().unwrap();
+    // Nobody needs to be told any more that it takes bytes.
+    poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
+    assert!(events.is_empty(), "{events:?}");
+}
+
+#[test]
+fn lane_tells_whether_there_may_be_more_to_read() {
+    let (mut lane, mut far_end, poll) = open_lane(64, usize::MAX);
+    assert!(!lane.receive(&mut [0; 2], false).unwrap(), "nothing has come");
+    far_end.write_all(b"12345").unwrap();
+    assert!(lane.receive(&mut [0; 2], false).unwrap());
+    assert!(lane.receive(&mut [0; 2], false).unwrap());
+    assert!(!lane.receive(&mut [0; 2], false).unwrap());
+    far_end.write_all(b"6").unwrap();
+    assert!(lane.receive(&mut [0; 2], true).unwrap(), "its end has come too");
+    assert_eq!(lane.take_input(), b"123456");
+    lane.push(ASKER, "-", REQUEST, 0);
+    lane.flush(poll.registry()).unwrap();
+    // Closed with the request unread, which resets the connection.
+    drop(far_end);
+    assert!(lane.receive(&mut [0; 2], false).is_err());
 }
 
 #[test]

@@ -1,0 +1,360 @@
+//! The gate, round by round in the test's own thread: its sockets are real, the addresses of its clients are not.
+
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix;
+
+use mio::Interest;
+use mio::net::UnixStream;
+
+use super::client::State;
+use super::lane::tests::{FarEnd, PATIENCE, all, answer, config, expect};
+use super::*;
+use crate::store::tests::Folder;
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// A client on another machine.
+const fn far(number: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(192, 0, 2, number))
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+
+/// A request whose body takes three reads, and how much of it one read takes.
+fn post() -> String {
+    let body = "x".repeat(40_000);
+    format!("POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 40000\r\n\r\n{body}")
+}
+
+struct Bench {
+    gate: Gate,
+    events: Events,
+    /// Where the gate lets in whoever comes.
+    address: SocketAddr,
+    /// Where those come whom the test lets in.
+    door: TcpListener,
+    _folder: Folder,
+}
+
+impl Bench {
+    /// A gate without lanes.
+    fn new(max_connections: usize, max_refused: usize) -> Self {
+        Self::start(max_connections, max_refused, Folder::new(), Vec::new())
+    }
+
+    /// A gate with a lane for one request that reads, and the lane's far end.
+    fn with_lane() -> (Self, unix::net::UnixStream) {
+        let folder = Folder::new();
+        let path = folder.0.join("lane");
+        let far_end = FarEnd::bind(&path);
+        let lane = LaneAddress { path, kind: Kind::Read, window: 1, window_bytes: usize::MAX };
+        let bench = Self::start(100, 1, folder, vec![lane]);
+        (bench, far_end.accept())
+    }
+
+    fn start(max_connections: usize, max_refused: usize, folder: Folder, lanes: Vec<LaneAddress>) -> Self {
+        let listening = Listening::bind((LOOPBACK, 0).into()).unwrap();
+        let address = listening.address().unwrap();
+        let config = GateConfig { max_connections, max_refused, ..config(lanes) };
+        let mut gate = Gate::new(listening, config, Stopper::default()).unwrap();
+        // Who lingers here does so until the test has seen it.
+        gate.shared.deadlines.linger = PATIENCE;
+        let door = TcpListener::bind((LOOPBACK, 0)).unwrap();
+        Self { gate, events: Events::with_capacity(EVENTS), address, door, _folder: folder }
+    }
+
+    /// Lets in a client who has sent this already, and who seems to come from this address.
+    fn let_in(&mut self, address: IpAddr, sent: &str) -> TcpStream {
+        let client = connect(self.door.local_addr().unwrap(), sent);
+        let stream = self.door.accept().unwrap().0;
+        let mut seen = vec![0; sent.len()];
+        while !sent.is_empty() && stream.peek(&mut seen).unwrap() < sent.len() {}
+        stream.set_nonblocking(true).unwrap();
+        self.gate.let_in(mio::net::TcpStream::from_std(stream), (address, 9).into());
+        client
+    }
+
+    /// Goes on until it is so.
+    fn until(&mut self, is_so: impl Fn(&Gate) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !is_so(&self.gate) {
+            assert!(Instant::now() < end, "it does not come about");
+            self.gate.round(&mut self.events);
+        }
+    }
+
+    fn states(&self) -> Vec<State> {
+        self.gate.connections.iter().map(|(_, connection)| connection.client.state()).collect()
+    }
+
+    /// Gives up on a client.
+    fn close(&mut self, slot: usize) {
+        self.gate.connections[slot].client.close(&self.gate.shared);
+        self.gate.drive(slot);
+    }
+}
+
+fn connect(address: SocketAddr, sent: &str) -> TcpStream {
+    let mut client = TcpStream::connect(address).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(sent.as_bytes()).unwrap();
+    client
+}
+
+#[test]
+fn address_has_a_quarter_of_the_connections_unless_many_may_stand_behind_it() {
+    let mut bench = Bench::new(8, 1);
+    bench.gate.shared.intake.trusted = TrustedProxies::new(vec!["192.0.2.9/32".parse().unwrap()]);
+    let mut inside = vec![bench.let_in(far(1), ""), bench.let_in(far(1), "")];
+    let response = all(bench.let_in(far(1), GET));
+    assert!(response.starts_with("HTTP/1.1 503 ") && response.contains("This address has"), "{response}");
+    assert_eq!(bench.gate.connections.len(), 2);
+    for exempt in [far(9), LOOPBACK] {
+        inside.extend((0..3).map(|_| bench.let_in(exempt, "")));
+    }
+    assert_eq!(bench.states(), [State::Idle; 8]);
+}
+
+#[test]
+fn newcomer_takes_an_idle_place_or_is_refused() {
+    let mut bench = Bench::new(2, 1);
+    let idle = bench.let_in(far(1), "");
+    let _waiting = (bench.let_in(far(2), GET), bench.let_in(far(3), GET));
+    assert_eq!(all(idle), "", "closed for a newcomer");
+    assert_eq!(bench.states(), [State::Waiting; 2]);
+    let refused = bench.let_in(far(4), "");
+    assert_eq!(bench.gate.connections.len(), 3, "it has a place to be refused in");
+    let response = all(refused);
+    assert!(response.starts_with("HTTP/1.1 503 ") && response.contains("as many connections"), "{response}");
+    assert_eq!(bench.states(), [State::Waiting, State::Waiting, State::Lingering]);
+}
+
+#[test]
+fn newcomer_for_whom_there_is_no_place_at_all_is_refused_too() {
+    let mut bench = Bench::new(1, 0);
+    let _waiting = bench.let_in(far(1), GET);
+    let response = all(bench.let_in(far(2), GET));
+    assert!(response.starts_with("HTTP/1.1 503 ") && response.contains("as many connections"), "{response}");
+    assert_eq!(bench.states(), [State::Waiting]);
+}
+
+#[test]
+fn turns_are_by_address_unless_many_may_stand_behind_it() {
+    let mut bench = Bench::new(100, 1);
+    let addresses = [far(1), far(1), far(2), LOOPBACK, LOOPBACK];
+    let _clients = addresses.map(|address| bench.let_in(address, ""));
+    let flows = [0, 1, 2, 3, 4].map(|slot| bench.gate.flow(slot));
+    assert_eq!(flows[0], flows[1]);
+    assert!(flows[0] != flows[2] && flows[3] != flows[4]);
+}
+
+#[test]
+fn client_counts_for_the_address_that_its_proxy_names() {
+    let mut bench = Bench::new(100, 1);
+    let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n";
+    let _clients = (bench.let_in(LOOPBACK, request), bench.let_in(far(1), ""));
+    let holders = &bench.gate.holders;
+    assert_eq!((holders.connections_of(LOOPBACK), holders.connections_of(far(1))), (0, 2));
+    assert_eq!(bench.gate.flow(0), bench.gate.flow(1));
+}
+
+#[test]
+fn last_response_ends_our_side() {
+    let mut bench = Bench::new(100, 1);
+    let response = all(bench.let_in(far(1), "nonsense\r\n\r\n"));
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+    assert_eq!(bench.states(), [State::Lingering]);
+}
+
+#[test]
+fn end_that_comes_with_the_last_bytes_is_noticed() {
+    let mut bench = Bench::new(100, 1);
+    let mut client = bench.let_in(far(1), "");
+    client.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    bench.until(|gate| gate.connections.is_empty());
+    assert!(all(client).starts_with("HTTP/1.1 400 "));
+}
+
+#[test]
+fn who_sends_much_lets_others_have_their_turn() {
+    let mut bench = Bench::new(100, 1);
+    let _client = bench.let_in(far(1), &post());
+    assert_eq!((bench.states(), bench.gate.unread.len()), (vec![State::Body], 1));
+    assert_eq!(bench.gate.timeout(), Some(Duration::ZERO));
+    bench.gate.read_on();
+    assert_eq!((bench.states(), bench.gate.unread.len()), (vec![State::Waiting], 0));
+}
+
+#[test]
+fn who_holds_the_most_is_not_read_from_while_room_is_short() {
+    let mut bench = Bench::new(100, 1);
+    let post = post();
+    let (begin, rest) = post.split_at(10_000);
+    let mut clients = [bench.let_in(far(1), begin), bench.let_in(far(1), begin)];
+    bench.gate.holders.hold(0, BUDGET - 20_000);
+    clients.iter_mut().for_each(|client| client.write_all(rest.as_bytes()).unwrap());
+    bench.gate.connections.iter_mut().for_each(|(_, connection)| connection.readable = true);
+    // Its real size is told again with this.
+    bench.gate.drive(0);
+    assert_eq!(bench.gate.paused.iter().map(|asker| asker.slot).collect::<Vec<_>>(), [0]);
+    bench.gate.holders.hold(0, BUDGET - 20_000);
+    bench.gate.drive(1);
+    assert_eq!(bench.gate.paused.len(), 1, "the other one is read from");
+    bench.gate.holders.hold(0, 10_000);
+    bench.until(|gate| gate.connections.iter().all(|(_, c)| c.client.state() == State::Waiting));
+    assert!(bench.gate.paused.is_empty());
+}
+
+#[test]
+fn those_who_hold_the_most_give_way_until_there_is_room() {
+    let mut bench = Bench::new(100, 1);
+    let _clients = [1, 2, 3].map(|number| bench.let_in(far(number), GET));
+    (0..3).for_each(|slot| bench.gate.holders.hold(slot, 40 * 1024 * 1024 - slot));
+    bench.gate.make_room();
+    assert_eq!(bench.states().iter().filter(|state| **state == State::Waiting).count(), 1);
+    assert_eq!(bench.gate.holders.total() / 1024 / 1024, 39);
+}
+
+#[test]
+fn clients_may_hold_64_mib() {
+    let bench = Bench::new(100, 1);
+    assert!(!bench.gate.holders.lacks(64 * 1024 * 1024));
+    assert!(bench.gate.holders.lacks(64 * 1024 * 1024 + 1));
+}
+
+#[test]
+fn queue_is_cleared_of_those_who_have_gone() {
+    let mut bench = Bench::new(1, 1);
+    for _ in 0..10 {
+        let _client = bench.let_in(far(1), GET);
+        assert_eq!(bench.states(), [State::Waiting]);
+        bench.close(0);
+    }
+}
+
+#[test]
+fn response_does_not_reach_the_next_one_in_the_slot() {
+    let (mut bench, mut lane) = Bench::with_lane();
+    let _gone = bench.let_in(far(1), GET);
+    bench.until(|gate| gate.lanes[0].load() == 1);
+    let gone = expect(&mut lane, "/");
+    bench.close(0);
+    let client = bench.let_in(far(1), GET);
+    answer(&mut lane, &gone, "for another");
+    bench.until(|gate| matches!(gate.connections[0].client.state(), State::Inside(_)));
+    let ticket = expect(&mut lane, "/");
+    answer(&mut lane, &ticket, "its own");
+    bench.until(|gate| gate.connections[0].client.state() == State::Lingering);
+    let response = all(client);
+    assert!(response.ends_with("\r\n\r\nits own"), "{response}");
+}
+
+#[test]
+fn response_that_comes_too_late_is_thrown_away() {
+    let (mut bench, mut lane) = Bench::with_lane();
+    let client = bench.let_in(far(1), GET);
+    bench.until(|gate| gate.lanes[0].load() == 1);
+    let ticket = expect(&mut lane, "/");
+    bench.gate.connections[0].client.expire(&mut bench.gate.shared);
+    bench.gate.drive(0);
+    answer(&mut lane, &ticket, "too late");
+    bench.until(|gate| gate.lanes[0].load() == 0);
+    let response = all(client);
+    assert!(response.starts_with("HTTP/1.1 503 ") && !response.contains("too late"), "{response}");
+    assert_eq!(bench.states(), [State::Lingering]);
+}
+
+#[test]
+fn what_turns_out_dear_while_it_waits_goes_after_what_is_cheap() {
+    let (mut bench, mut lane) = Bench::with_lane();
+    let large = GET.replacen('/', "/large", 1);
+    let small = GET.replacen('/', "/small", 1);
+    // So that it keeps its price even where the two paths share a place.
+    let asked = bench.gate.estimates.asked(small.as_bytes());
+    bench.gate.estimates.learn(asked, 100);
+    let _clients = [&large, &large, &small].map(|request| bench.let_in(LOOPBACK, request));
+    bench.until(|gate| gate.lanes[0].load() == 1);
+    let ticket = expect(&mut lane, "/large");
+    answer(&mut lane, &ticket, &"x".repeat(100_000));
+    bench.until(|gate| matches!(gate.connections[2].client.state(), State::Inside(_)));
+    expect(&mut lane, "/small");
+}
+
+#[test]
+fn crowd_holds_up_neither_lanes_nor_newcomers() {
+    let (mut bench, mut lane) = Bench::with_lane();
+    let _client = bench.let_in(far(1), GET);
+    bench.until(|gate| gate.lanes[0].load() == 1);
+    let ticket = expect(&mut lane, "/");
+    let mut few = Events::with_capacity(2);
+    // Until all that has happened so far has been told.
+    while {
+        bench.gate.wait(&mut few, Some(Duration::ZERO));
+        !few.is_empty()
+    } {}
+    assert!(bench.gate.listener.as_ref().is_some_and(|listener| !listener.is_ready), "nobody has come");
+    let mut crowd = [0, 1].map(|_| UnixStream::pair().unwrap());
+    for (near, far) in &mut crowd {
+        bench.gate.poll.registry().register(near, Token(1000), Interest::READABLE).unwrap();
+        far.write_all(b"x").unwrap();
+    }
+    answer(&mut lane, &ticket, "x");
+    bench.gate.wait(&mut few, Some(Duration::ZERO));
+    assert_eq!(few.iter().filter(|event| event.token() == Token(1000)).count(), 2);
+    assert_eq!(bench.states(), [State::Lingering], "it has its response");
+    assert!(bench.gate.listener.is_some_and(|listener| listener.is_ready), "somebody may have come");
+}
+
+#[test]
+fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
+    let mut bench = Bench::new(100, 1);
+    let hour = Duration::from_secs(3600);
+    bench.gate.next_tick = Instant::now() + hour;
+    let waits_for_the_tick = |gate: &Gate| gate.timeout().is_some_and(|timeout| timeout > hour / 2);
+    assert_eq!(bench.gate.timeout(), None, "nobody is there");
+    let _client = bench.let_in(far(1), "");
+    assert!(waits_for_the_tick(&bench.gate), "a client has a deadline");
+    bench.close(0);
+    assert_eq!(bench.gate.timeout(), None);
+    bench.gate.memory.look(BUDGET, Instant::now());
+    assert!(waits_for_the_tick(&bench.gate), "memory is to be given back");
+    bench.gate.memory = Memory::default();
+    let address = LaneAddress { path: "/".into(), kind: Kind::Read, window: 1, window_bytes: 1 };
+    bench.gate.lanes.push(Lane::new(address, Token(9), Instant::now()));
+    assert!(waits_for_the_tick(&bench.gate), "a lane is closed");
+    bench.gate.lanes.clear();
+    if let Some(listener) = &mut bench.gate.listener {
+        listener.is_ready = true;
+    }
+    assert_eq!(bench.gate.timeout(), Some(Duration::ZERO), "somebody may wait at the door");
+}
+
+#[test]
+fn deadlines_are_kept_to_the_tick() {
+    let mut bench = Bench::new(100, 1);
+    let client = bench.let_in(far(1), "");
+    let deadline = bench.gate.connections[0].client.deadline().unwrap();
+    bench.gate.next_tick = deadline;
+    bench.gate.shared.now = deadline - Duration::from_nanos(1);
+    bench.gate.tick();
+    assert_eq!((bench.states(), bench.gate.next_tick), (vec![State::Idle], deadline));
+    bench.gate.next_tick = bench.gate.shared.now;
+    bench.gate.tick();
+    assert_eq!(bench.states(), [State::Idle], "not yet");
+    bench.gate.shared.now = deadline;
+    bench.gate.next_tick = deadline;
+    bench.gate.tick();
+    assert_eq!((bench.states(), bench.gate.next_tick), (vec![], deadline + TICK));
+    assert_eq!(all(client), "");
+}
+
+#[test]
+fn who_waits_at_the_door_when_the_service_ends_is_let_in() {
+    let mut bench = Bench::new(100, 1);
+    let _clients = [connect(bench.address, GET), connect(bench.address, GET)];
+    bench.gate.begin_drain();
+    assert_eq!(bench.gate.connections.len(), 2);
+    assert!(TcpStream::connect(bench.address).is_err(), "and nobody else");
+}
