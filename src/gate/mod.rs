@@ -92,6 +92,15 @@ impl Waiting {
     }
 }
 
+/// How the end of the service stands.
+#[derive(Default)]
+struct Ending {
+    /// Why the service cannot go on.
+    failure: Option<String>,
+    /// When it ends, whoever has not finished by then.
+    by: Option<Instant>,
+}
+
 /// The gate's one thread.
 pub struct Gate {
     poll: Poll,
@@ -208,38 +217,43 @@ impl Gate {
     /// Why the service could not go on; its clients have been told.
     pub fn run(mut self) -> Result<(), String> {
         let mut events = Events::with_capacity(EVENTS);
-        let mut drained_by = None;
-        let mut failure = None;
+        let mut ending = Ending::default();
         loop {
-            if failure.is_none() {
-                failure = self.stopper.failure().map(str::to_owned);
-                failure = failure.or_else(|| self.lane_trouble(self.shared.now));
-                if let Some(reason) = &failure {
-                    log::error!("ending: {reason}");
-                    self.stopper.stop();
-                    self.tell_all(reason);
-                    drained_by = Some(Instant::now() + LAST_WORDS);
-                }
-            }
-            if self.stopper.is_stopping() && !self.shared.draining {
-                if let Some(reason) = self.stopper.reason() {
-                    log::error!("ending: {reason}");
-                }
-                drained_by = drained_by.or(Some(Instant::now() + self.shared.deadlines.drain));
-                self.begin_drain();
-            }
-            if let Some(end) = drained_by {
-                let is_over = self.shared.now >= end;
-                if is_over && failure.is_none() && !self.connections.is_empty() {
-                    log::warn!("ended with {} connections unfinished", self.connections.len());
-                }
-                if is_over || self.connections.is_empty() {
-                    let failure = failure.or_else(|| self.stopper.reason().map(str::to_owned));
-                    return failure.map_or(Ok(()), Err);
-                }
+            if let Some(outcome) = self.end(&mut ending) {
+                return outcome;
             }
             self.round(&mut events);
         }
+    }
+
+    /// Begins the end where it is time to, and says how the service ended once it has.
+    fn end(&mut self, ending: &mut Ending) -> Option<Result<(), String>> {
+        if ending.failure.is_none() {
+            let failure = self.stopper.failure().map(str::to_owned);
+            ending.failure = failure.or_else(|| self.lane_trouble(self.shared.now));
+            if let Some(reason) = &ending.failure {
+                log::error!("ending: {reason}");
+                self.stopper.stop();
+                self.tell_all(reason);
+                ending.by = Some(Instant::now() + LAST_WORDS);
+            }
+        }
+        if self.stopper.is_stopping() && !self.shared.draining {
+            if let Some(reason) = self.stopper.reason() {
+                log::error!("ending: {reason}");
+            }
+            ending.by = ending.by.or(Some(Instant::now() + self.shared.deadlines.drain));
+            self.begin_drain();
+        }
+        let by = ending.by?;
+        if !self.connections.is_empty() {
+            if self.shared.now < by {
+                return None;
+            }
+            log::warn!("ended with {} connections unfinished", self.connections.len());
+        }
+        let reason = self.stopper.reason().map(str::to_owned);
+        Some(ending.failure.take().or(reason).map_or(Ok(()), Err))
     }
 
     /// Waits until there is something to do, and does it.

@@ -358,3 +358,47 @@ fn who_waits_at_the_door_when_the_service_ends_is_let_in() {
     assert_eq!(bench.gate.connections.len(), 2);
     assert!(TcpStream::connect(bench.address).is_err(), "and nobody else");
 }
+
+#[test]
+fn service_ends_once_all_have_finished() {
+    let (mut bench, mut ending) = (Bench::new(100, 1), Ending::default());
+    let _client = bench.let_in(far(1), GET);
+    assert_eq!(bench.gate.end(&mut ending), None, "nobody has told it to");
+    bench.gate.stopper.stop();
+    assert_eq!(bench.gate.end(&mut ending), None, "a request has begun");
+    assert_eq!(bench.states(), [State::Waiting]);
+    bench.close(0);
+    assert_eq!(bench.gate.end(&mut ending), Some(Ok(())));
+}
+
+#[test]
+fn service_ends_at_its_deadline_whoever_has_not_finished() {
+    let (mut bench, mut ending) = (Bench::new(100, 1), Ending::default());
+    let _client = bench.let_in(far(1), GET);
+    bench.gate.shared.deadlines.drain = PATIENCE;
+    bench.gate.stopper.stop();
+    assert_eq!(bench.gate.end(&mut ending), None);
+    let by = ending.by.unwrap();
+    assert!(by > Instant::now() + PATIENCE / 2 && by <= Instant::now() + PATIENCE);
+    bench.gate.shared.now = by - Duration::from_nanos(1);
+    assert_eq!(bench.gate.end(&mut ending), None);
+    bench.gate.shared.now = by;
+    assert_eq!(bench.gate.end(&mut ending), Some(Ok(())));
+}
+
+#[test]
+fn service_that_cannot_go_on_gives_its_clients_time_to_read_why() {
+    let (mut bench, mut ending) = (Bench::new(100, 1), Ending::default());
+    let client = bench.let_in(far(1), GET);
+    // It is ending already, so that its time stands still from here on.
+    bench.gate.stopper.stop();
+    assert_eq!(bench.gate.end(&mut ending), None);
+    bench.gate.stopper.fail("a worker has died".to_owned());
+    let failed = Instant::now();
+    assert_eq!(bench.gate.end(&mut ending), None, "the client has not closed yet");
+    assert!(all(client).starts_with("HTTP/1.1 503 "));
+    let by = ending.by.unwrap();
+    assert!(by >= failed + LAST_WORDS);
+    bench.gate.shared.now = by;
+    assert_eq!(bench.gate.end(&mut ending), Some(Err("a worker has died".to_owned())));
+}
