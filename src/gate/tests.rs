@@ -178,6 +178,30 @@ fn end_that_comes_with_the_last_bytes_is_noticed() {
 }
 
 #[test]
+fn who_has_reset_the_connection_is_let_go_by_a_read_and_by_a_write() {
+    let mut bench = Bench::new(100, 1);
+    let head = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n";
+    for writes in [false, true] {
+        let client = bench.let_in(far(1), head);
+        client.peek(&mut [0; 1]).unwrap();
+        // Closed with the 100 Continue unread, which resets the connection.
+        drop(client);
+        // The event itself is passed over.
+        while !bench.events.iter().any(|event| event.is_error()) {
+            bench.gate.poll.poll(&mut bench.events, Some(PATIENCE)).unwrap();
+        }
+        bench.events.clear();
+        let connection = &mut bench.gate.connections[0];
+        connection.readable = !writes;
+        if writes {
+            connection.client.give_way(&mut bench.gate.shared);
+        }
+        bench.gate.drive(0);
+        assert_eq!(bench.states(), [], "writes: {writes}");
+    }
+}
+
+#[test]
 fn who_sends_much_lets_others_have_their_turn() {
     let mut bench = Bench::new(100, 1);
     let _client = bench.let_in(far(1), &post());
