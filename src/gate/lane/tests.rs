@@ -344,10 +344,13 @@ fn lane_that_takes_no_more_has_no_room_until_it_does() {
         assert!(events.iter().any(|event| event.token() == Token(7) && event.is_writable()));
         lane.flush(poll.registry()).unwrap();
     }
-    let _far_end = reader.join().unwrap();
+    let far_end = reader.join().unwrap();
     // Nobody needs to be told any more that it takes bytes.
     poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
     assert!(events.is_empty(), "{events:?}");
+    drop(far_end);
+    lane.push(ASKER, "-", REQUEST, 0);
+    assert!(lane.flush(poll.registry()).is_err(), "it takes no more for ever");
 }
 
 #[test]
