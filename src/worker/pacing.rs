@@ -100,6 +100,7 @@ fn pause(flush: Duration) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::tests::Folder;
 
     #[test]
     fn pause_is_half_a_flush_within_bounds() {
@@ -107,5 +108,33 @@ mod tests {
         assert_eq!(pause(MIN_PAUSE), None);
         assert_eq!(pause(2 * MIN_PAUSE), Some(MIN_PAUSE));
         assert_eq!(pause(Duration::from_secs(5)), Some(MAX_PAUSE));
+    }
+
+    /// A server that was told to end, so that nobody waits for its next request.
+    fn unblocked() -> (Folder, tiny_http::Server) {
+        let folder = Folder::new();
+        let server = tiny_http::Server::http_unix(&folder.0.join("lane")).unwrap();
+        server.unblock();
+        (folder, server)
+    }
+
+    #[test]
+    fn requests_gather_where_several_came() {
+        let ((_folder, server), mut pacing) = (unblocked(), Pacing::default());
+        pacing.answered(2);
+        pacing.flushed(2 * MAX_PAUSE);
+        let began = Instant::now();
+        assert!(pacing.receive(&server).is_none());
+        assert!(began.elapsed() >= MAX_PAUSE);
+    }
+
+    #[test]
+    fn next_request_is_looked_out_for_where_the_last_one_came_at_once() {
+        let ((_folder, server), mut pacing) = (unblocked(), Pacing::default());
+        pacing.answered(1);
+        pacing.wait = Duration::ZERO;
+        let began = Instant::now();
+        assert!(pacing.receive(&server).is_none());
+        assert!(began.elapsed() >= POLL);
     }
 }
