@@ -249,10 +249,10 @@ impl Client {
     /// Reads on in the request under way, and returns how many bytes are done with.
     fn read(&mut self, input: &[u8], shared: &mut Shared) -> usize {
         let mut done = 0;
+        if self.state == State::Idle {
+            self.begun = shared.now;
+        }
         loop {
-            if self.state == State::Idle && done < input.len() {
-                self.begun = shared.now;
-            }
             let (consumed, step) = self.reader.advance(&input[done..], &mut shared.intake, &mut self.request);
             done += consumed;
             match step {
