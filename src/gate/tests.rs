@@ -117,26 +117,16 @@ fn address_has_a_quarter_of_the_connections_unless_many_may_stand_behind_it() {
 }
 
 #[test]
-fn newcomer_takes_an_idle_place_or_is_refused() {
+fn newcomer_takes_an_idle_place_or_that_of_the_oldest_who_waits() {
     let mut bench = Bench::new(2, 1);
     let idle = bench.let_in(far(1), "");
-    let _waiting = (bench.let_in(far(2), GET), bench.let_in(far(3), GET));
+    let (oldest, _other) = (bench.let_in(far(2), GET), bench.let_in(far(3), GET));
     assert_eq!(all(idle), "", "closed for a newcomer");
     assert_eq!(bench.states(), [State::Waiting; 2]);
-    let refused = bench.let_in(far(4), "");
-    assert_eq!(bench.gate.connections.len(), 3, "it has a place to be refused in");
-    let response = all(refused);
-    assert!(response.starts_with("HTTP/1.1 503 ") && response.contains("as many connections"), "{response}");
-    assert_eq!(bench.states(), [State::Waiting, State::Waiting, State::Lingering]);
-}
-
-#[test]
-fn newcomer_for_whom_there_is_no_place_at_all_is_refused_too() {
-    let mut bench = Bench::new(1, 0);
-    let _waiting = bench.let_in(far(1), GET);
-    let response = all(bench.let_in(far(2), GET));
-    assert!(response.starts_with("HTTP/1.1 503 ") && response.contains("as many connections"), "{response}");
-    assert_eq!(bench.states(), [State::Waiting]);
+    let _newcomer = bench.let_in(far(4), GET);
+    let response = all(oldest);
+    assert!(response.starts_with("HTTP/1.1 503 ") && response.contains("Retry-After"), "{response}");
+    assert_eq!(bench.states(), [State::Waiting; 2]);
 }
 
 #[test]
@@ -297,7 +287,7 @@ fn what_turns_out_dear_while_it_waits_goes_after_what_is_cheap() {
     let small = GET.replacen('/', "/small", 1);
     // So that it keeps its price even where the two paths share a place.
     let asked = bench.gate.estimates.asked(small.as_bytes());
-    bench.gate.estimates.learn(asked, 100);
+    bench.gate.estimates.learn(asked, 200, 100);
     let _clients = [&large, &large, &small].map(|request| bench.let_in(LOOPBACK, request));
     bench.until(|gate| gate.lanes[0].load() == 1);
     let ticket = expect(&mut lane, "/large");

@@ -304,7 +304,11 @@ fn respond(lane: &mut Lane, far_end: &mut UnixStream, path: &str) {
     assert_eq!(response.length, input.len());
 }
 
-const ASKER: Asker = Asker { slot: 1, serial: 1 };
+/// A request that takes so many bytes.
+fn turn(bytes: usize) -> Turn {
+    Turn { asker: Some(Asker { slot: 1, serial: 1 }), asked: Asked::default(), flow: 1, bytes }
+}
+
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
 
 #[test]
@@ -312,11 +316,11 @@ fn lane_has_room_for_so_many_requests_and_bytes() {
     let (mut lane, mut far_end, poll) = open_lane(3, 100);
     for _ in 0..2 {
         assert!(lane.has_room(1000), "a single one may have more");
-        lane.push(ASKER, "-", REQUEST, 60);
+        lane.push(turn(60), "-", REQUEST);
         assert!(lane.has_room(40) && !lane.has_room(41));
-        lane.push(ASKER, "-", REQUEST, 40);
+        lane.push(turn(40), "-", REQUEST);
         assert!(lane.has_room(0) && !lane.has_room(1));
-        lane.push(ASKER, "-", REQUEST, 0);
+        lane.push(turn(0), "-", REQUEST);
         assert!(!lane.has_room(0), "three requests");
         lane.flush(poll.registry()).unwrap();
         (0..3).for_each(|_| respond(&mut lane, &mut far_end, "/"));
@@ -329,7 +333,7 @@ fn lane_that_takes_no_more_has_no_room_until_it_does() {
     let mut events = Events::with_capacity(8);
     let mut request = REQUEST.to_vec();
     request.resize(8 * 1024 * 1024, b'x');
-    lane.push(ASKER, "-", &request, 0);
+    lane.push(turn(0), "-", &request);
     lane.flush(poll.registry()).unwrap();
     assert!(!lane.has_room(0));
     let reader = std::thread::spawn(move || {
@@ -349,7 +353,7 @@ fn lane_that_takes_no_more_has_no_room_until_it_does() {
     poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
     assert!(events.is_empty(), "{events:?}");
     drop(far_end);
-    lane.push(ASKER, "-", REQUEST, 0);
+    lane.push(turn(0), "-", REQUEST);
     assert!(lane.flush(poll.registry()).is_err(), "it takes no more for ever");
 }
 
@@ -364,7 +368,7 @@ fn lane_tells_whether_there_may_be_more_to_read() {
     far_end.write_all(b"6").unwrap();
     assert!(lane.receive(&mut [0; 2], true).unwrap(), "its end has come too");
     assert_eq!(lane.take_input(), b"123456");
-    lane.push(ASKER, "-", REQUEST, 0);
+    lane.push(turn(0), "-", REQUEST);
     lane.flush(poll.registry()).unwrap();
     // Closed with the request unread, which resets the connection.
     drop(far_end);
