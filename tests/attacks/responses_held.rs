@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::client::get;
 use crate::crowd::Crowd;
 use crate::plan::{Reading, Source, again, once};
-use crate::requests::{WRONG_KEY, bundle, description, large_page, unknown_path};
+use crate::requests::{WRONG_KEY, bundle, description, large_page, largest_file, unknown_path};
 use crate::trial::{SPAN, Stage, Trial};
 
 /// Different pages in all, of which none has an animal.
@@ -141,6 +141,26 @@ fn pipelined_descriptions_hold_up_nobody() {
 #[test]
 fn descriptions_that_nobody_takes_are_bounded() {
     pipelined(&description(), 200, 2_000, Reading::Nothing);
+}
+
+#[test]
+fn largest_file_plain_holds_up_nobody() {
+    pipelined(&largest_file("identity"), 200, 64, Reading::AllAndComeAgain);
+}
+
+#[test]
+fn largest_file_compressed_holds_up_nobody() {
+    pipelined(&largest_file("gzip"), 200, 64, Reading::AllAndComeAgain);
+}
+
+#[test]
+fn largest_file_that_nobody_takes_is_bounded() {
+    pipelined(&largest_file("identity"), 200, 2_000, Reading::Nothing);
+}
+
+#[test]
+fn largest_file_for_slow_readers_is_bounded() {
+    pipelined(&largest_file("identity"), 200, 2_000, Reading::Sips);
 }
 
 #[test]
