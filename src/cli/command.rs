@@ -3,10 +3,11 @@
 
 use petstore::{Config, Error};
 
-use super::{description, keys, serve};
+use super::{description, keys, manual, serve};
 
 /// Every command, in the order of the help text. The first is meant where none is named.
-pub const COMMANDS: &[&[Command]] = &[serve::COMMANDS, keys::COMMANDS, description::COMMANDS];
+pub const COMMANDS: &[&[Command]] =
+    &[serve::COMMANDS, keys::COMMANDS, description::COMMANDS, manual::COMMANDS];
 
 /// One command of the program.
 pub struct Command {
@@ -33,6 +34,9 @@ pub enum Settings {
 
 /// The setting of a command that works on a database.
 pub const DATABASE: Settings = Settings::Only(&["database"]);
+
+/// Those of a command that needs none.
+pub const NO_SETTINGS: Settings = Settings::Only(&[]);
 
 /// A word that follows the command.
 pub struct Operand {

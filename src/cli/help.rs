@@ -2,7 +2,7 @@
 
 use petstore::SETTINGS;
 
-use super::command::{self, Command, Count, Settings};
+use super::command::{self, Command, Count, Operand, Settings};
 
 /// Where what something is for begins.
 const COLUMN: usize = 31;
@@ -51,12 +51,16 @@ DURATION is such as 30min, 12h or 7d.
 Exit codes: 0 after a normal end, 1 after a failure, 2 for a wrong command line.
 ";
 
-fn describe(command: &Command) -> String {
-    let operand = |operand: &super::command::Operand| match operand.count {
+/// What follows the words of a command, with a space before each.
+pub fn operands(command: &Command) -> String {
+    let operand = |operand: &Operand| match operand.count {
         Count::One => format!(" {}", operand.name),
     };
-    let operands: String = command.operands.iter().map(operand).collect();
-    let mut text = row(&format!("petstore {}{operands}", command.name), command.about);
+    command.operands.iter().map(operand).collect()
+}
+
+fn describe(command: &Command) -> String {
+    let mut text = row(&format!("petstore {}{}", command.name, operands(command)), command.about);
     for flag in command.flags {
         let value = flag.value.map(|value| format!(" {value}")).unwrap_or_default();
         text += &row(&format!("    --{}{value}", flag.name), flag.about);

@@ -6,6 +6,7 @@ mod description;
 pub mod help;
 mod keys;
 mod logging;
+mod manual;
 mod serve;
 
 use std::io::Write;

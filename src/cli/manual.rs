@@ -1,0 +1,189 @@
+//! `petstore man` and `petstore completions`: the manual page and what a shell completes, made of the same
+//! tables as the help text.
+
+use std::fmt::Write;
+
+use petstore::SETTINGS;
+use roff::{Roff, bold, italic, roman};
+
+use super::command::{self, Command, Count, Done, Failure, Flag, NO_SETTINGS, Operand, Settings};
+use super::help::ENVIRONMENT;
+use super::print;
+
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "man",
+        operands: &[],
+        flags: &[],
+        settings: NO_SETTINGS,
+        about: "print the manual page, for man(1)",
+        run: |_| Ok(print(&page())?),
+    },
+    Command {
+        name: "completions",
+        operands: &[Operand { name: "SHELL", count: Count::One }],
+        flags: &[],
+        settings: NO_SETTINGS,
+        about: "print what bash, zsh or fish completes",
+        run: |call| {
+            let script = match call.operand(0) {
+                "bash" => bash(),
+                // zsh reads what bash does (zshcompsys(1), bashcompinit).
+                "zsh" => {
+                    format!("#compdef petstore\nautoload -U +X bashcompinit && bashcompinit\n{}", bash())
+                }
+                "fish" => fish(),
+                other => {
+                    return Err(Failure::Usage(format!("SHELL must be bash, zsh or fish, not '{other}'")));
+                }
+            };
+            Ok(print(&script)?) as Done
+        },
+    },
+];
+
+/// The manual page (man-pages(7)).
+fn page() -> String {
+    let mut page = Roff::new();
+    let version = concat!("petstore ", env!("CARGO_PKG_VERSION"));
+    page.control("TH", ["PETSTORE", "1", "", version]);
+    page.control("SH", ["NAME"]);
+    page.text([roman("petstore - a pet store inventory service over HTTP, on an embedded SQLite database")]);
+    page.control("SH", ["COMMANDS"]);
+    for command in command::all() {
+        page.control("TP", []);
+        let operands = super::help::operands(command);
+        page.text([bold(format!("petstore {}", command.name)), italic(operands)]);
+        page.text([roman(sentence(command.about))]);
+        for Flag { name, value, about } in command.flags {
+            page.control("RS", []);
+            page.control("TP", []);
+            let value = value.map(|value| format!(" {value}")).unwrap_or_default();
+            page.text([bold(format!("--{name}")), italic(value)]);
+            page.text([roman(sentence(about))]);
+            page.control("RE", []);
+        }
+    }
+    page.control("SH", ["SETTINGS"]);
+    page.text([roman("Each is a flag or an environment variable. Where both are given, the flag counts.")]);
+    for setting in SETTINGS {
+        page.control("TP", []);
+        let (flag, value) = (format!("--{}", setting.flag), format!(" {}", setting.value));
+        page.text([bold(flag), italic(value), roman(", "), bold(setting.variable())]);
+        let mut about = sentence(setting.help);
+        if setting.is_list {
+            about += " The flag may be given more than once; the variable has commas.";
+        }
+        if !setting.default.is_empty() {
+            about += &format!(" Without it: {}.", setting.default);
+        }
+        page.text([roman(about)]);
+    }
+    page.control("SH", ["ENVIRONMENT"]);
+    for (name, about) in ENVIRONMENT {
+        page.control("TP", []);
+        page.text([bold(*name)]);
+        page.text([roman(sentence(about))]);
+    }
+    page.control("SH", ["EXIT STATUS"]);
+    page.text([roman("0 after a normal end, 1 after a failure, 2 for a wrong command line.")]);
+    page.to_roff()
+}
+
+/// With a capital at the start and a full stop at the end.
+fn sentence(text: &str) -> String {
+    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+    format!("{}{rest}.", first.to_uppercase())
+}
+
+/// The words after `--` that a command takes.
+fn flags(command: &Command) -> impl Iterator<Item = &'static str> {
+    let is_taken = |flag: &str| match command.settings {
+        Settings::All => true,
+        Settings::Only(flags) => flags.contains(&flag),
+    };
+    let settings = SETTINGS.iter().map(|setting| setting.flag).filter(move |flag| is_taken(flag));
+    command.flags.iter().map(|flag| flag.name).chain(settings).chain(["help"])
+}
+
+/// The words that may follow these: of commands, in the order of the table.
+fn next_words(begun: &[&str]) -> Vec<&'static str> {
+    let mut words = Vec::new();
+    for command in command::all() {
+        let mut name = command.name.split(' ');
+        let fits = begun.iter().all(|word| name.next() == Some(word));
+        if let (true, Some(next)) = (fits, name.next())
+            && !words.contains(&next)
+        {
+            words.push(next);
+        }
+    }
+    words
+}
+
+fn bash() -> String {
+    let mut script = "_petstore() {\n    local IFS=' ' line=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n    \
+        local word=\"${COMP_WORDS[COMP_CWORD]}\" words=\n    case \"$line\" in\n"
+        .to_owned();
+    let mut commands: Vec<&Command> = command::all().collect();
+    // The longer name first, as one may be the beginning of another.
+    commands.sort_by_key(|command| std::cmp::Reverse(command.name.len()));
+    for command in commands {
+        let flags: Vec<String> = flags(command).map(|flag| format!("--{flag}")).collect();
+        // Writing to memory cannot fail.
+        let _ = writeln!(script, "    '{}'*) words='{}' ;;", command.name, flags.join(" "));
+    }
+    let firsts = next_words(&[]);
+    for first in firsts.iter().filter(|first| !next_words(&[first]).is_empty()) {
+        let _ = writeln!(script, "    '{first}') words='{}' ;;", next_words(&[first]).join(" "));
+    }
+    let _ = writeln!(script, "    '') words='{} --help --version' ;;", firsts.join(" "));
+    script
+        + "    esac\n    mapfile -t COMPREPLY < <(IFS=$' \\n'; compgen -W \"$words\" -- \"$word\"; \
+        [[ $word == -* ]] || compgen -f -- \"$word\")\n}\ncomplete -o filenames -F _petstore petstore\n"
+}
+
+fn fish() -> String {
+    let mut script = String::new();
+    for command in command::all() {
+        let (first, rest) = command.name.split_once(' ').map_or((command.name, None), |(a, b)| (a, Some(b)));
+        let seen = command.name.split(' ').map(|word| format!("__fish_seen_subcommand_from {word}"));
+        let seen = seen.collect::<Vec<_>>().join("; and ");
+        if rest.is_none_or(|rest| next_words(&[first]).first() == Some(&rest)) {
+            let _ = writeln!(script, "complete -c petstore -n __fish_use_subcommand -a {first}");
+        }
+        if let Some(rest) = rest {
+            let about = command.about.replace('\'', "\\'");
+            let _ = writeln!(
+                script,
+                "complete -c petstore -n '__fish_seen_subcommand_from {first}' -a {rest} -d '{about}'"
+            );
+        }
+        for flag in flags(command) {
+            let _ = writeln!(script, "complete -c petstore -n '{seen}' -l {flag}");
+        }
+    }
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_in_the_manual_and_completed() {
+        let (page, bash, fish) = (page(), bash(), fish());
+        for command in command::all() {
+            assert!(page.contains(&format!("petstore {}", command.name)), "{}", command.name);
+            assert!(bash.contains(&format!("'{}'*)", command.name)), "{}", command.name);
+        }
+        for setting in SETTINGS {
+            let flag = setting.flag.replace('-', "\\-");
+            assert!(page.contains(&format!("\\-\\-{flag}")), "{}", setting.flag);
+            assert!(bash.contains(&format!("--{} ", setting.flag)), "{}", setting.flag);
+            assert!(fish.contains(&format!("-l {}\n", setting.flag)), "{}", setting.flag);
+        }
+        assert_eq!(next_words(&["key"])[..2], ["add", "list"]);
+        assert!(next_words(&["serve"]).is_empty());
+    }
+}
