@@ -12,7 +12,9 @@ use petstore::Error;
 /// The most lines that wait to be written.
 const MAX_LINES: usize = 8192;
 /// How long the end of the program waits for the last lines.
-const FLUSH_PATIENCE: Duration = Duration::from_secs(1);
+pub const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an end at once waits for them.
+pub const SHORT_PATIENCE: Duration = Duration::from_millis(100);
 
 static SENDER: OnceLock<SyncSender<Message>> = OnceLock::new();
 static DROPPED: AtomicU64 = AtomicU64::new(0);
@@ -40,14 +42,14 @@ pub fn start() -> Result<(), Error> {
         .map_err(|error| format!("cannot start the log: {error}").into())
 }
 
-/// Waits until the lines so far are written, for a moment.
-pub fn flush() {
+/// Waits until the lines so far are written, for so long at the most.
+pub fn flush(patience: Duration) {
     let (word, given) = sync_channel(1);
     if let Some(sender) = SENDER.get()
         && sender.try_send(Message::Flush(word)).is_ok()
     {
         // Where nobody reads standard error, the lines are lost with the program.
-        let _ = given.recv_timeout(FLUSH_PATIENCE);
+        let _ = given.recv_timeout(patience);
     }
 }
 

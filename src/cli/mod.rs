@@ -7,6 +7,7 @@ pub mod help;
 mod keys;
 mod logging;
 mod serve;
+mod signals;
 
 use std::io::Write;
 use std::process::ExitCode;

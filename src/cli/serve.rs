@@ -1,16 +1,13 @@
 //! `petstore serve`.
 
 use std::panic::PanicHookInfo;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
 
-use petstore::{Config, Error, Server, Stopper};
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::iterator::Signals;
+use petstore::{Config, Error, Server};
 
 use super::command::{Command, Settings};
-use super::{logging, print};
+use super::{logging, print, signals};
 
 /// Whether the service has started, so that a panic is news for the log.
 static HAS_STARTED: AtomicBool = AtomicBool::new(false);
@@ -27,26 +24,19 @@ pub const COMMANDS: &[Command] = &[Command {
 /// Serves until a signal says to end.
 fn run(mut config: Config) -> Result<(), Error> {
     logging::start()?;
+    let began = Instant::now();
     std::panic::set_hook(Box::new(log_panic));
-    // A file that may not grow further (ulimit -f) is a failed write, and no reason to die.
-    signal_hook::flag::register(SIGXFSZ, Arc::default())
-        .map_err(|error| format!("cannot watch signals: {error}"))?;
-    // Watched before anything is started, so that a signal never ends it half way.
-    let signals =
-        Signals::new([SIGTERM, SIGINT]).map_err(|error| format!("cannot watch signals: {error}"))?;
-    let (start, started) = channel();
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || obey(signals, &started))
-        .map_err(|error| Error::no_thread(&error))?;
+    // Before anything is started, so that a signal never ends it half way.
+    let signals = signals::Watch::start()?;
     config.open_files = Some(raise_open_files()?);
     let server = Server::start(config)?;
     HAS_STARTED.store(true, Ordering::SeqCst);
-    // The thread that takes it lives as long as the process.
-    let _ = start.send(server.stopper());
+    signals.started(server.stopper());
     announce(&server)?;
     let ended = server.wait();
-    logging::flush();
+    let why = if ended.is_err() { "by a failure" } else { signals.ending().unwrap_or("without a signal") };
+    log::warn!("ended after {:.1} s: {why}", began.elapsed().as_secs_f64());
+    logging::flush(logging::PATIENCE);
     ended
 }
 
@@ -84,18 +74,4 @@ fn announce(server: &Server) -> Result<(), Error> {
         );
     }
     print(&text)
-}
-
-/// The first signal lets what was begun be finished, the start included; the second ends at once.
-fn obey(mut signals: Signals, started: &Receiver<Stopper>) {
-    let mut stopper = None;
-    for signal in signals.forever() {
-        if stopper.is_none() {
-            log::info!("ending: finishing what was begun");
-            stopper = started.recv().ok();
-            stopper.iter().for_each(Stopper::stop);
-        } else if let Err(error) = signal_hook::low_level::emulate_default_handler(signal) {
-            log::error!("cannot end at once: {error}");
-        }
-    }
 }
