@@ -27,6 +27,11 @@ pub trait Service: Send + 'static {
     /// Answers the first of the requests, one or as many as it likes, with a response for each. They are sent
     /// when this returns, which says how long they waited for the disk; zero where they did not.
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration;
+    /// Called before each wait for a request. Does what is due beside the requests, and returns in how long
+    /// more is; `None`: nothing is.
+    fn rest(&mut self) -> Option<Duration> {
+        None
+    }
     /// The last call.
     fn stop(&mut self);
 }
@@ -100,7 +105,8 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
     // The first request of another connection than that of the batch before.
     let mut first = None;
     loop {
-        let Some(request) = first.take().or_else(|| next(server, &mut pacing)) else {
+        let rest = guard(|| service.rest()).flatten();
+        let Some(request) = first.take().or_else(|| next(server, &mut pacing, rest)) else {
             if stopping.load(Ordering::SeqCst) {
                 break;
             }
@@ -127,9 +133,10 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
     guard(|| service.stop());
 }
 
-/// Waits for the next request. `None` where there is none and the worker may have been told to stop.
-fn next(server: &tiny_http::Server, pacing: &mut Pacing) -> Option<Taken> {
-    let request = pacing.receive(server);
+/// Waits for the next request, for so long at the most. `None` where there is none: the worker may have been
+/// told to stop.
+fn next(server: &tiny_http::Server, pacing: &mut Pacing, most: Option<Duration>) -> Option<Taken> {
+    let request = pacing.receive(server, most);
     // What waits in the queue was begun before the stop, and is answered.
     request.or_else(|| server.try_recv().ok().flatten()).map(Taken::new)
 }

@@ -38,15 +38,23 @@ impl Pacing {
         self.flush = flush;
     }
 
-    /// Waits for the first request of the next batch. `None` where the server was unblocked, or may have
-    /// been: polling swallows such a call.
-    pub fn receive(&mut self, server: &tiny_http::Server) -> Option<tiny_http::Request> {
+    /// Waits for the first request of the next batch, for so long at the most. `None` where none came in time,
+    /// and where the server was unblocked, or may have been: polling swallows such a call.
+    pub fn receive(
+        &mut self,
+        server: &tiny_http::Server,
+        most: Option<Duration>,
+    ) -> Option<tiny_http::Request> {
         if self.answered > 1 {
             gather(self.flush);
         }
         let asked = Instant::now();
         let is_asked_again_at_once = self.answered == 1 && self.wait < POLL;
-        let next = if is_asked_again_at_once { poll(server) } else { server.recv().ok() };
+        let next = match most {
+            _ if is_asked_again_at_once => poll(server),
+            Some(most) => server.recv_timeout(most).ok().flatten(),
+            None => server.recv().ok(),
+        };
         self.wait = asked.elapsed();
         if next.is_none() {
             self.answered = 0;
