@@ -35,6 +35,9 @@ pub struct Config {
     pub allow_origins: Vec<String>,
     /// One more API key beside those in the database.
     pub api_key: Option<String>,
+    /// Where the executable writes the key that it makes for a new database; never an existing file. `None`:
+    /// to standard output, if that is a terminal. The library makes no key by itself.
+    pub first_key_file: Option<PathBuf>,
     /// How long a client may take.
     pub deadlines: Deadlines,
 }
@@ -146,6 +149,7 @@ impl Default for Config {
             trusted_proxies: loopback(),
             allow_origins: Vec::new(),
             api_key: None,
+            first_key_file: None,
             deadlines: Deadlines::default(),
         }
     }
@@ -253,6 +257,17 @@ pub const SETTINGS: &[Setting] = &[
         is_list: true,
     },
     Setting {
+        flag: "first-key-file",
+        value: "FILE",
+        help: "new file for the API key that is made for a new database",
+        default: "",
+        set: |config, text| {
+            config.first_key_file = Some(PathBuf::from(text));
+            if text.is_empty() { Err("a file name") } else { Ok(()) }
+        },
+        is_list: false,
+    },
+    Setting {
         flag: "base-url",
         value: "URL",
         help: "production address in the interface description, ending in /v1",
@@ -335,6 +350,7 @@ mod tests {
             ("listen", "127.0.0.1:99999"),
             ("listen", ""),
             ("database", ""),
+            ("first-key-file", ""),
             ("max-connections", "0"),
             ("max-connections", "-1"),
             ("workers", "65"),

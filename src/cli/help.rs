@@ -46,7 +46,8 @@ pub const ENVIRONMENT: &[(&str, &str)] = &[
 ];
 
 const NOTES: &str = "
-DATE is a day such as 2027-01-31 (its start, UTC) or a time such as 2027-01-31T18:00:00Z.
+DATE is a day such as 2027-01-31 (its start, UTC), a time such as 2027-01-31T18:00:00Z, or never.
+FINGERPRINT is the beginning of a key's SHA-256, as key list shows it.
 DURATION is such as 30min, 12h or 7d.
 Exit codes: 0 after a normal end, 1 after a failure, 2 for a wrong command line.
 ";
@@ -54,6 +55,7 @@ Exit codes: 0 after a normal end, 1 after a failure, 2 for a wrong command line.
 fn describe(command: &Command) -> String {
     let operand = |operand: &super::command::Operand| match operand.count {
         Count::One => format!(" {}", operand.name),
+        Count::Optional => format!(" [{}]", operand.name),
     };
     let operands: String = command.operands.iter().map(operand).collect();
     let mut text = row(&format!("petstore {}{operands}", command.name), command.about);

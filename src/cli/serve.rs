@@ -1,13 +1,15 @@
 //! `petstore serve`.
 
+use std::net::SocketAddr;
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use petstore::{Config, Error, Server};
+use petstore::{Config, Error, KeyRing, Server};
 
 use super::command::{Command, Settings};
-use super::{logging, print, signals};
+use super::{first_key, logging, print, signals};
 
 /// Whether the service has started, so that a panic is news for the log.
 static HAS_STARTED: AtomicBool = AtomicBool::new(false);
@@ -29,11 +31,23 @@ fn run(mut config: Config) -> Result<(), Error> {
     // Before anything is started, so that a signal never ends it half way.
     let signals = signals::Watch::start()?;
     config.open_files = Some(raise_open_files()?);
-    let server = Server::start(config)?;
+    let server = Server::start(config.clone())?;
     HAS_STARTED.store(true, Ordering::SeqCst);
     signals.started(server.stopper());
-    announce(&server)?;
+    let ring = first_key::prepare(&config);
+    let address = server.address();
+    // In a thread of its own, as nobody may read standard output.
+    let (end, announced) = channel::<()>();
+    let announce = move || {
+        announce(address, ring, &config);
+        drop(end);
+    };
+    if let Err(error) = std::thread::Builder::new().name("announce".to_owned()).spawn(announce) {
+        log::warn!("cannot print where the service listens: {error}");
+    }
     let ended = server.wait();
+    // A key is shown whole, unless nobody takes it.
+    let _ = announced.recv_timeout(logging::PATIENCE);
     let why = if ended.is_err() { "by a failure" } else { signals.ending().unwrap_or("without a signal") };
     log::warn!("ended after {:.1} s: {why}", began.elapsed().as_secs_f64());
     logging::flush(logging::PATIENCE);
@@ -58,20 +72,20 @@ fn raise_open_files() -> Result<usize, String> {
 }
 
 /// The first line is for scripts, which wait for it; what follows is for people.
-fn announce(server: &Server) -> Result<(), Error> {
-    let address = server.address();
-    let mut text = format!("petstore listening on http://{address}\n");
-    if let Some(key) = server.first_key() {
-        let host = match address.ip() {
-            ip if !ip.is_unspecified() => address.to_string(),
-            _ => format!("localhost:{}", address.port()),
-        };
-        text += &format!(
-            "\nThe database had no API key, so one was made. It is shown this once:\n\n    {key}\n\n\
-             To add an animal and to list all of them:\n\n\
-             \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
-             \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets\n\n"
-        );
+fn announce(address: SocketAddr, ring: Option<KeyRing>, config: &Config) {
+    if let Err(error) = print(&format!("petstore listening on http://{address}\n")) {
+        log::warn!("{error}; the service listens on http://{address}");
     }
-    print(&text)
+    let Some(ring) = ring else { return };
+    let host = match address.ip() {
+        ip if !ip.is_unspecified() => address.to_string(),
+        _ => format!("localhost:{}", address.port()),
+    };
+    first_key::show(ring, config, |key| {
+        format!(
+            "To add an animal and to list all of them:\n\n\
+             \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
+             \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets\n"
+        )
+    });
 }

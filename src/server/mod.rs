@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening, Origins, TrustedProxies};
-use crate::keys::{KeyRing, secret};
+use crate::keys::secret;
 use crate::service::{self, Authenticator, ReadService, WriteService};
 use crate::site;
 use crate::store::{Reader, Writer};
@@ -29,7 +29,6 @@ const WRITE_WINDOW_BYTES: usize = 256 * 1024;
 /// A running service. Dropping it ends it as [`Stopper::stop`] does, and waits for the end.
 pub struct Server {
     address: SocketAddr,
-    first_key: Option<String>,
     stopper: Stopper,
     gate: Option<JoinHandle<Result<(), String>>>,
 }
@@ -102,22 +101,12 @@ impl Server {
             .name("gate".to_owned())
             .spawn(run)
             .map_err(|error| Error::no_thread(&error))?;
-        let mut server = Self { address, first_key: None, stopper, gate: Some(gate) };
-        // Last, as nothing must fail between making the key and showing it.
-        if config.api_key.is_none() {
-            server.first_key = KeyRing::open(&config.database)?.make_first()?;
-        }
-        Ok(server)
+        Ok(Self { address, stopper, gate: Some(gate) })
     }
 
     /// The address that was bound, with the port that was taken.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// The API key that was made because the database had none. It is kept nowhere else.
-    pub fn first_key(&self) -> Option<&str> {
-        self.first_key.as_deref()
     }
 
     /// What ends the service from another thread.

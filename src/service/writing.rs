@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::api::{Handler, Operation, Probe, Staged, Writing};
 use crate::http::{ApiError, Request, Response};
+use crate::keys::{KeyCare, unix_time};
 use crate::service::{Authenticator, Pipeline, wrong_lane};
 use crate::store::{Units, Writer};
 use crate::worker::Service;
@@ -13,6 +14,7 @@ use crate::worker::Service;
 pub struct WriteService {
     writing: Writing,
     pipeline: Pipeline,
+    key_care: KeyCare,
 }
 
 /// What has come of a request before its batch is committed.
@@ -30,7 +32,8 @@ struct MustUndo;
 
 impl WriteService {
     pub fn new(store: Writer, authenticator: Authenticator) -> Self {
-        Self { writing: Writing::new(store), pipeline: Pipeline::new(authenticator) }
+        let key_care = KeyCare::new(authenticator.uses(), Instant::now());
+        Self { writing: Writing::new(store), pipeline: Pipeline::new(authenticator), key_care }
     }
 
     /// Carries the requests out up to the commit. With joined units this fails where a request is refused
@@ -44,7 +47,7 @@ impl WriteService {
     }
 
     fn stage_one<'r>(&mut self, request: &'r Request<'r>) -> Result<Outcome<'r>, MustUndo> {
-        let Self { writing, pipeline } = self;
+        let Self { writing, pipeline, .. } = self;
         let call = match pipeline.enter(request, &writing.store) {
             Ok(call) => call,
             Err(response) => return Ok(Outcome::Response(response)),
@@ -110,7 +113,12 @@ impl Service for WriteService {
         if writes > 0 { flush } else { Duration::ZERO }
     }
 
+    fn rest(&mut self) -> Option<Duration> {
+        Some(self.key_care.rest(&mut self.writing.store, Instant::now(), unix_time()))
+    }
+
     fn stop(&mut self) {
+        self.key_care.write(&mut self.writing.store);
         if let Err(error) = self.writing.store.checkpoint() {
             log::warn!("the write-ahead log stays beside the database: {error}");
         }
@@ -124,7 +132,7 @@ mod tests {
     use crate::model::NewPet;
     use crate::service::router::Router;
     use crate::store::tests::{Folder, refuse_writes};
-    use crate::store::{PetQuery, Reader, StoreError};
+    use crate::store::{ApiKey, PetQuery, Reader, StoreError};
 
     const ROWS: &[Operation] = &[
         Operation::new("/good", "good", "", Handler::Post(|writing, call| insert(writing, call.body()))),
@@ -260,6 +268,23 @@ mod tests {
         assert_eq!(bench.flush, Duration::ZERO);
         bench.ask(&["/good"]);
         assert_ne!(bench.flush, Duration::ZERO);
+    }
+
+    #[test]
+    fn end_keeps_when_keys_were_last_used() {
+        let mut bench = bench();
+        let key = ApiKey {
+            digest: [1; 32],
+            name: "ci".to_owned(),
+            read_only: false,
+            created_at: 0,
+            expires_at: None,
+            last_used_at: None,
+        };
+        bench.service.writing.store.insert_key(&key).unwrap();
+        bench.service.pipeline.authenticator.uses().note(key.digest, 7);
+        bench.service.stop();
+        assert_eq!(bench.reader.keys().unwrap()[0].last_used_at, Some(7));
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Starts the real executable with a database of its own, and clears up after it.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::client::{Connection, Reply};
 use crate::wait::wait_until;
@@ -72,14 +75,19 @@ struct Process {
 
 impl Process {
     fn start(command: &mut Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::start_on(command, Stdio::piped())
+    }
+
+    /// Starts it with another standard output.
+    fn start_on(command: &mut Command, out: Stdio) -> Self {
+        command.stdin(Stdio::null()).stdout(out).stderr(Stdio::piped());
         Self { child: command.spawn().unwrap(), name: format!("{command:?}") }
     }
 
-    /// The first line that it prints, and the pipe with the rest.
+    /// The first line that it prints, and the rest.
     #[track_caller]
-    fn first_line(&mut self) -> (String, BufReader<ChildStdout>) {
-        let mut out = BufReader::new(self.child.stdout.take().unwrap());
+    fn first_line<R: Read + Send + 'static>(&self, out: R) -> (String, BufReader<R>) {
+        let mut out = BufReader::new(out);
         let reader = std::thread::spawn(move || {
             let mut line = String::new();
             out.read_line(&mut line).unwrap();
@@ -108,6 +116,22 @@ impl Drop for Process {
     }
 }
 
+/// The command that serves the database in `folder`, with [`KEY`].
+pub fn serve(folder: &Folder) -> Command {
+    let mut command = petstore(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("PETSTORE_API_KEY", KEY).env("PETSTORE_DATABASE", folder.database());
+    command
+}
+
+/// What is shown on a terminal, and its side for a program. Where the program has ended, reading fails.
+fn terminal() -> (File, File) {
+    let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&shown).unwrap();
+    unlockpt(&shown).unwrap();
+    let name = ptsname(&shown, Vec::new()).unwrap().into_string().unwrap();
+    (shown.into(), File::options().write(true).open(name).unwrap())
+}
+
 /// A running server.
 pub struct Server {
     pub address: SocketAddr,
@@ -132,12 +156,23 @@ impl Server {
 
     /// Starts one on the database in `folder`.
     pub fn start_in(folder: Folder, change: impl FnOnce(&mut Command) -> &mut Command) -> Self {
-        let mut command = petstore(&["serve", "--listen", "127.0.0.1:0"]);
-        command.env("PETSTORE_API_KEY", KEY).env("PETSTORE_DATABASE", folder.database());
+        let mut command = serve(&folder);
         change(&mut command);
         let mut process = Process::start(&mut command);
+        let out = process.child.stdout.take().unwrap();
+        Self::started(folder, process, out)
+    }
+
+    /// Starts one without a key, whose standard output is a terminal.
+    pub fn start_on_terminal(folder: Folder) -> Self {
+        let (terminal, out) = terminal();
+        let process = Process::start_on(serve(&folder).env_remove("PETSTORE_API_KEY"), out.into());
+        Self::started(folder, process, terminal)
+    }
+
+    fn started(folder: Folder, mut process: Process, out: impl Read + Send + 'static) -> Self {
         let logged = keep(process.child.stderr.take().unwrap(), "log");
-        let (line, out) = process.first_line();
+        let (line, out) = process.first_line(out);
         let Some(address) = line.trim_end().strip_prefix("petstore listening on http://") else {
             drop(process);
             panic!("did not start: {line:?} {}", text(logged));
