@@ -38,8 +38,21 @@ pub struct Config {
     /// Where the executable writes the key that it makes for a new database; never an existing file. `None`:
     /// to standard output, if that is a terminal. The library makes no key by itself.
     pub first_key_file: Option<PathBuf>,
+    /// How the executable writes its log; text. The library leaves that to the program that embeds it.
+    pub log_format: LogFormat,
     /// How long a client may take.
     pub deadlines: Deadlines,
+}
+
+/// What a line of the log looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LogFormat {
+    /// Time, level, target and message, for people.
+    #[default]
+    Text,
+    /// A JSON object, for programs.
+    Json,
 }
 
 /// Where the interface is served, for those who read its description.
@@ -150,6 +163,7 @@ impl Default for Config {
             allow_origins: Vec::new(),
             api_key: None,
             first_key_file: None,
+            log_format: LogFormat::Text,
             deadlines: Deadlines::default(),
         }
     }
@@ -268,6 +282,21 @@ pub const SETTINGS: &[Setting] = &[
         is_list: false,
     },
     Setting {
+        flag: "log-format",
+        value: "FORMAT",
+        help: "how log lines look: text, or json for an object a line",
+        default: "text",
+        set: |config, text| {
+            config.log_format = match text {
+                "text" => LogFormat::Text,
+                "json" => LogFormat::Json,
+                _ => return Err("text or json"),
+            };
+            Ok(())
+        },
+        is_list: false,
+    },
+    Setting {
         flag: "base-url",
         value: "URL",
         help: "production address in the interface description, ending in /v1",
@@ -351,6 +380,7 @@ mod tests {
             ("listen", ""),
             ("database", ""),
             ("first-key-file", ""),
+            ("log-format", "xml"),
             ("max-connections", "0"),
             ("max-connections", "-1"),
             ("workers", "65"),

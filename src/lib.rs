@@ -40,7 +40,7 @@ mod model;
 mod keys;
 mod store;
 
-pub use config::{Config, Deadline, Deadlines, SETTINGS, Setting};
+pub use config::{Config, Deadline, Deadlines, LogFormat, SETTINGS, Setting};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState};
 pub use server::{Server, Stopper};

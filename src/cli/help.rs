@@ -41,7 +41,7 @@ pub fn text(words: &[String]) -> String {
 /// What only the environment can set.
 pub const ENVIRONMENT: &[(&str, &str)] = &[
     ("PETSTORE_API_KEY", "one more API key, beside those in the database"),
-    ("RUST_LOG", "what is logged: error, warn, info (a line for each request) or debug [warn]"),
+    ("RUST_LOG", "what is logged: off, error, warn, info (a line for each request) or debug [warn]"),
     ("TMPDIR", "where the service makes a private folder for its sockets [/tmp]"),
 ];
 

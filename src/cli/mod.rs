@@ -5,6 +5,7 @@ pub mod command;
 mod description;
 mod first_key;
 pub mod help;
+mod json_line;
 mod keys;
 mod logging;
 mod serve;

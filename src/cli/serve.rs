@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use petstore::{Config, Error, KeyRing, Server};
+use petstore::{Config, KeyRing, Server};
 
-use super::command::{Command, Settings};
+use super::command::{Command, Done, Settings};
 use super::{first_key, logging, print, signals};
 
 /// Whether the service has started, so that a panic is news for the log.
@@ -20,12 +20,12 @@ pub const COMMANDS: &[Command] = &[Command {
     flags: &[],
     settings: Settings::All,
     about: "serve until SIGTERM or SIGINT; petstore alone means it too",
-    run: |call| Ok(run(call.config.clone())?),
+    run: |call| run(call.config.clone()),
 }];
 
 /// Serves until a signal says to end.
-fn run(mut config: Config) -> Result<(), Error> {
-    logging::start()?;
+fn run(mut config: Config) -> Done {
+    logging::start(config.log_format)?;
     let began = Instant::now();
     std::panic::set_hook(Box::new(log_panic));
     // Before anything is started, so that a signal never ends it half way.
@@ -33,7 +33,9 @@ fn run(mut config: Config) -> Result<(), Error> {
     config.open_files = Some(raise_open_files()?);
     let server = Server::start(config.clone())?;
     HAS_STARTED.store(true, Ordering::SeqCst);
-    signals.started(server.stopper());
+    log::warn!("{}", server.summary());
+    let stopper = server.stopper();
+    signals.started(stopper.clone());
     let ring = first_key::prepare(&config);
     let address = server.address();
     // In a thread of its own, as nobody may read standard output.
@@ -48,10 +50,11 @@ fn run(mut config: Config) -> Result<(), Error> {
     let ended = server.wait();
     // A key is shown whole, unless nobody takes it.
     let _ = announced.recv_timeout(logging::PATIENCE);
-    let why = if ended.is_err() { "by a failure" } else { signals.ending().unwrap_or("without a signal") };
-    log::warn!("ended after {:.1} s: {why}", began.elapsed().as_secs_f64());
+    let why = if ended.is_err() { "a failure" } else { signals.ending().unwrap_or("no signal") };
+    let (ran, cut_off) = (began.elapsed().as_secs_f64(), stopper.cut_off());
+    log::warn!("ended after {ran:.1} s: {why}; requests cut off: {cut_off}");
     logging::flush(logging::PATIENCE);
-    ended
+    Ok(ended?)
 }
 
 /// A panic is one line in the log. At the start it is none: what could not be had is the reason for which

@@ -194,7 +194,7 @@ impl Gate {
         if self.is_starting {
             self.trouble.get_or_insert(line);
         } else {
-            self.troubles.say(&line);
+            self.troubles.say("", &line);
         }
     }
 
@@ -223,10 +223,9 @@ impl Gate {
             }
             if let Some(end) = drained_by {
                 let is_over = self.shared.now >= end;
-                if is_over && failure.is_none() && !self.connections.is_empty() {
-                    log::warn!("ended with {} connections unfinished", self.connections.len());
-                }
                 if is_over || self.connections.is_empty() {
+                    let cut_off = self.connections.iter().filter(|(_, c)| c.client.has_request()).count();
+                    self.stopper.note_cut_off(cut_off);
                     return failure.map_or(Ok(()), Err);
                 }
             }
@@ -302,12 +301,13 @@ impl Gate {
         let tick =
             (!is_idle || self.memory.is_watched()).then(|| self.next_tick.saturating_duration_since(now));
         let accept = self.listener.as_ref().and_then(|listener| listener.next_try(now));
-        [tick, accept].into_iter().flatten().min()
+        [tick, accept, self.troubles.due(now)].into_iter().flatten().min()
     }
 
     /// Looks at the deadlines, when it is time to.
     fn tick(&mut self) {
         let now = self.shared.now;
+        self.troubles.settle(now);
         if now < self.next_tick {
             return;
         }

@@ -29,6 +29,7 @@ const WRITE_WINDOW_BYTES: usize = 256 * 1024;
 /// A running service. Dropping it ends it as [`Stopper::stop`] does, and waits for the end.
 pub struct Server {
     address: SocketAddr,
+    summary: String,
     stopper: Stopper,
     gate: Option<JoinHandle<Result<(), String>>>,
 }
@@ -44,9 +45,18 @@ impl Server {
             return Err(format!("PETSTORE_API_KEY cannot be sent as a bearer token; use {characters}").into());
         }
         let (max_connections, max_refused) = connections_allowed(&config)?;
+        let is_new = !std::fs::metadata(&config.database).is_ok_and(|file| file.len() > 0);
         let writer = Writer::open(&config.database)?;
         let listening = Listening::bind(config.listen)?;
         let address = listening.address()?;
+        let summary = format!(
+            "petstore {} listens on http://{address}: {} database {}, schema version {}, at most {max_connections} connections, workers that read: {}",
+            env!("CARGO_PKG_VERSION"),
+            if is_new { "new" } else { "existing" },
+            std::path::absolute(&config.database).unwrap_or_else(|_| config.database.clone()).display(),
+            writer.schema_version(),
+            config.workers.max(1),
+        );
 
         let folder = SocketFolder::new()?;
         let stopper = Stopper::default();
@@ -101,12 +111,17 @@ impl Server {
             .name("gate".to_owned())
             .spawn(run)
             .map_err(|error| Error::no_thread(&error))?;
-        Ok(Self { address, stopper, gate: Some(gate) })
+        Ok(Self { address, summary, stopper, gate: Some(gate) })
     }
 
     /// The address that was bound, with the port that was taken.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What was started, in one line for the log: version, address, database, limits.
+    pub fn summary(&self) -> &str {
+        &self.summary
     }
 
     /// What ends the service from another thread.

@@ -12,6 +12,9 @@ use crate::store::{ApiKey, Database, Digest};
 /// The header field that brings the key.
 pub const AUTHORIZATION: &str = "Authorization";
 
+/// What the key of the environment is called in the log.
+const EXTRA_KEY: &str = "PETSTORE_API_KEY";
+
 /// What a request may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -46,7 +49,7 @@ impl Authenticator {
         self.uses.clone()
     }
 
-    /// The scope of the request's key at this Unix time, which is noted as that of its last use.
+    /// The scope and the name of the request's key at this Unix time, which is noted as that of its last use.
     ///
     /// # Errors
     /// 401 with `WWW-Authenticate`, the same words whether a key is unknown, expired or revoked; 503
@@ -56,7 +59,7 @@ impl Authenticator {
         request: &Request,
         database: &Database,
         now: i64,
-    ) -> Result<Scope, ApiError> {
+    ) -> Result<(Scope, &str), ApiError> {
         let mut credentials = request.header_values(AUTHORIZATION);
         let Some(credential) = credentials.next() else { return Err(missing()) };
         if credentials.next().is_some() {
@@ -66,7 +69,7 @@ impl Authenticator {
         // Digests are compared, not keys: how far two digests agree tells nothing of a key.
         let digest = digest(token);
         if self.extra_key == Some(digest) {
-            return Ok(Scope::Full);
+            return Ok((Scope::Full, EXTRA_KEY));
         }
         self.forget_old(database);
         match find(&mut self.known, digest, database)? {
@@ -77,7 +80,7 @@ impl Authenticator {
                     key.last_used_at = Some(now);
                     self.uses.note(digest, now);
                 }
-                Ok(if key.read_only { Scope::ReadOnly } else { Scope::Full })
+                Ok((if key.read_only { Scope::ReadOnly } else { Scope::Full }, &key.name))
             }
             None => Err(invalid()),
         }
@@ -145,7 +148,7 @@ mod tests {
     ) -> Result<Scope, ApiError> {
         let headers = credentials.iter().map(|value| ("authorization", *value)).collect();
         let request = Request { method: "GET", target: "/v1/pets", headers, body: b"" };
-        authenticator.authenticate(&request, database, 1000)
+        authenticator.authenticate(&request, database, 1000).map(|(scope, _)| scope)
     }
 
     fn key(text: &str, read_only: bool, expires_at: Option<i64>) -> ApiKey {

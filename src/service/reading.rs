@@ -1,11 +1,11 @@
 //! The service of a worker that reads: a batch shares a snapshot.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::api::{Handler, Reading};
 use crate::http::{Assets, Request, Response};
-use crate::service::{Authenticator, Pipeline, wrong_lane};
+use crate::service::{Authenticator, Pipeline, sign, wrong_lane};
 use crate::store::Reader;
 use crate::worker::Service;
 
@@ -43,11 +43,12 @@ impl Service for ReadService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         if let Err(error) = self.reading.store.begin() {
             // The queries that follow meet the same trouble and answer for it one by one.
-            self.pipeline.failures.say(&format!("cannot begin to read: {error}"));
+            self.pipeline.failures.say("", &format!("cannot begin to read: {error}"));
         }
         let mut bytes = 0;
         for request in requests {
             let response = self.respond(request);
+            let response = sign(response, self.pipeline.key_name.take());
             bytes += response.body().len();
             responses.push(response);
             if bytes >= ENOUGH_BYTES {
@@ -55,9 +56,13 @@ impl Service for ReadService {
             }
         }
         if let Err(error) = self.reading.store.end() {
-            self.pipeline.failures.say(&format!("cannot end a snapshot: {error}"));
+            self.pipeline.failures.say("", &format!("cannot end a snapshot: {error}"));
         }
         Duration::ZERO
+    }
+
+    fn rest(&mut self) -> Option<Duration> {
+        self.pipeline.rest(Instant::now())
     }
 
     fn stop(&mut self) {}

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use crate::api::{Handler, Operation, Probe, Staged, Writing};
-use crate::http::{ApiError, Request, Response};
+use crate::http::{ApiError, Request, Response, name_all};
 use crate::keys::{KeyCare, unix_time};
-use crate::service::{Authenticator, Pipeline, wrong_lane};
+use crate::service::{Authenticator, Pipeline, sign, wrong_lane};
 use crate::store::{Units, Writer};
 use crate::worker::Service;
 
@@ -27,6 +27,14 @@ enum Outcome<'r> {
     Check(&'static Operation, fn(Probe) -> Result<Response, ApiError>),
 }
 
+/// A request of a batch before the commit.
+struct Staging<'r> {
+    request: &'r Request<'r>,
+    outcome: Outcome<'r>,
+    /// Whose request it is, where the access log wants to know.
+    key_name: Option<String>,
+}
+
 /// A request that is refused has written, and only undoing the whole batch undoes that.
 struct MustUndo;
 
@@ -38,12 +46,16 @@ impl WriteService {
 
     /// Carries the requests out up to the commit. With joined units this fails where a request is refused
     /// after it has written, with separate ones never.
-    fn stage<'r>(&mut self, requests: &'r [Request<'r>], units: Units) -> Result<Vec<Outcome<'r>>, MustUndo> {
+    fn stage<'r>(&mut self, requests: &'r [Request<'r>], units: Units) -> Result<Vec<Staging<'r>>, MustUndo> {
         if let Err(error) = self.writing.store.begin(units) {
             // The statements that follow meet the same trouble and answer for it one by one.
-            self.pipeline.failures.say(&format!("cannot begin to write: {error}"));
+            self.pipeline.failures.say("", &format!("cannot begin to write: {error}"));
         }
-        requests.iter().map(|request| self.stage_one(request)).collect()
+        let stage = |request| {
+            let outcome = self.stage_one(request)?;
+            Ok(Staging { request, outcome, key_name: self.pipeline.key_name.take() })
+        };
+        requests.iter().map(stage).collect()
     }
 
     fn stage_one<'r>(&mut self, request: &'r Request<'r>) -> Result<Outcome<'r>, MustUndo> {
@@ -79,21 +91,27 @@ impl Service for WriteService {
             self.stage(requests, Units::Separate)
         });
         // Separate units are undone one by one, so there is something here.
-        let outcomes = staged.unwrap_or_default();
+        let stagings = staged.unwrap_or_default();
         let began = Instant::now();
         let committed = self.writing.store.commit();
         let flush = began.elapsed();
-        let writes = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Staged(..))).count();
+        let writing = stagings.iter().filter(|staging| matches!(staging.outcome, Outcome::Staged(..)));
+        let writes = writing.clone().count();
         match &committed {
             Ok(_) if writes > 0 => self.writing.succeeded(),
             Ok(_) => {}
             Err(error) => {
-                self.pipeline.failures.say(&format!("{writes} writes failed and were undone: {error}"));
+                // A request that could not write at all has said so itself.
+                if writes > 0 {
+                    let ids: Vec<&str> = writing.map(|staging| staging.request.id()).collect();
+                    let failure = format!("{writes} writes failed and were undone: {error}");
+                    self.pipeline.failures.say(&name_all(ids.into_iter()), &failure);
+                }
                 self.writing.failed(error.clone());
             }
         }
-        for (outcome, request) in outcomes.into_iter().zip(requests) {
-            responses.push(match outcome {
+        for Staging { request, outcome, key_name } in stagings {
+            let response = match outcome {
                 Outcome::Response(response) => response,
                 Outcome::Staged(operation, staged) => {
                     let done = self.pipeline.run(operation, request, || match &committed {
@@ -108,13 +126,16 @@ impl Service for WriteService {
                     let done = self.pipeline.run(operation, request, || check(probe));
                     done.map_or_else(|response| response, |response| operation.announce(response))
                 }
-            });
+            };
+            responses.push(sign(response, key_name));
         }
         if writes > 0 { flush } else { Duration::ZERO }
     }
 
     fn rest(&mut self) -> Option<Duration> {
-        Some(self.key_care.rest(&mut self.writing.store, Instant::now(), unix_time()))
+        let now = Instant::now();
+        let care = self.key_care.rest(&mut self.writing.store, now, unix_time());
+        Some(self.pipeline.rest(now).map_or(care, |quiet| quiet.min(care)))
     }
 
     fn stop(&mut self) {

@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::Error;
-use crate::http::{ApiError, Code, Request, Response};
+use crate::http::{ApiError, Code, Request, Response, name_all};
 use batch::{Batch, Taken};
 use pacing::Pacing;
 
@@ -147,7 +147,7 @@ fn answer(service: &mut impl Service, batch: &Batch, responses: &mut Vec<Respons
     let flush = guard(|| service.answer(&requests, responses));
     if flush.is_none() || responses.is_empty() || responses.len() > requests.len() {
         // Nobody knows what became of the batch, so nobody is told that it succeeded.
-        log::error!("a service failed to answer a batch of {} requests", requests.len());
+        log::error!("{}: a service failed to answer", name_all(requests.iter().map(Request::id)));
         responses.clear();
         responses.extend(requests.iter().map(|_| ApiError::new(Code::Internal).into_response()));
     }

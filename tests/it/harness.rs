@@ -68,7 +68,7 @@ pub fn output(command: &mut Command) -> Output {
 }
 
 /// A process that does not outlive its test.
-struct Process {
+pub struct Process {
     child: Child,
     name: String,
 }
@@ -80,8 +80,17 @@ impl Process {
 
     /// Starts it with another standard output.
     fn start_on(command: &mut Command, out: Stdio) -> Self {
-        command.stdin(Stdio::null()).stdout(out).stderr(Stdio::piped());
+        Self::spawn(command.stdin(Stdio::null()).stdout(out).stderr(Stdio::piped()))
+    }
+
+    /// Starts it with the standard streams that the command has.
+    pub fn spawn(command: &mut Command) -> Self {
         Self { child: command.spawn().unwrap(), name: format!("{command:?}") }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
     }
 
     /// The first line that it prints, and the rest.
@@ -97,9 +106,16 @@ impl Process {
         reader.join().unwrap()
     }
 
+    /// The first line that it prints to a pipe; nobody reads on.
+    #[track_caller]
+    pub fn take_first_line(&mut self) -> String {
+        let out = self.child.stdout.take().unwrap();
+        self.first_line(out).0
+    }
+
     /// Waits for its end.
     #[track_caller]
-    fn ended(&mut self) -> ExitStatus {
+    pub fn ended(&mut self) -> ExitStatus {
         let mut status = None;
         wait_until(&format!("the end of {}", self.name), || {
             status = self.child.try_wait().unwrap();
@@ -211,8 +227,7 @@ impl Server {
     }
 
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
-        assert!(status.unwrap().success());
+        self.process.signal(name);
     }
 
     /// Waits for its end: how it ended, and what it had printed and logged.
