@@ -1,10 +1,11 @@
 //! `petstore key …`.
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use petstore::{Expiry, KeyInfo, KeyRing};
+use petstore::{Error, Expiry, KeyInfo, KeyRing};
 
 use super::command::{Call, Command, Count, DATABASE, Done, Failure, Flag, Operand};
 use super::{print, say};
@@ -63,8 +64,8 @@ fn add(call: &Call) -> Done {
     };
     let database = &call.config.database;
     let is_new = !database.exists();
-    KeyRing::open(database)?.add(call.operand(0), expires_at, call.has("read-only"), print)?;
-    end_line();
+    let mut ring = KeyRing::open(database)?;
+    print_key(|print| ring.add(call.operand(0), expires_at, call.has("read-only"), print))?;
     if is_new {
         let path = std::path::absolute(database).unwrap_or_else(|_| database.clone());
         say(&format!("there was no database {}, so a new one was made", path.display()));
@@ -80,8 +81,8 @@ fn list(call: &Call) -> Done {
 fn rotate(call: &Call) -> Done {
     let overlap = call.flag("overlap").map_or(Ok(Duration::ZERO), duration)?;
     let expiry = call.flag("expires").map_or(Ok(Expiry::Kept), expiry)?;
-    let expires_at = open(call)?.rotate(call.operand(0), overlap, expiry, print)?;
-    end_line();
+    let mut ring = open(call)?;
+    let expires_at = print_key(|print| ring.rotate(call.operand(0), overlap, expiry, print))?;
     if let (Expiry::Kept, Some(at)) = (expiry, expires_at) {
         let at = time(at);
         say(&format!(
@@ -91,10 +92,18 @@ fn rotate(call: &Call) -> Done {
     Ok(())
 }
 
-/// The line of a key ends once the key is valid, so that whoever reads lines does not take it sooner.
-fn end_line() {
-    // The key itself has been taken.
-    let _ = print("\n");
+/// Makes a key that is printed. Its line ends once the key is valid, so that whoever reads lines does not take
+/// it sooner, or where a person reads on.
+fn print_key<T>(
+    make: impl FnOnce(&mut dyn FnMut(&str) -> Result<(), Error>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let mut is_printed = false;
+    let made = make(&mut |key| print(key).inspect(|()| is_printed = true));
+    if made.is_ok() || is_printed && std::io::stdout().is_terminal() {
+        // The key itself has been taken.
+        let _ = print("\n");
+    }
+    made
 }
 
 fn revoke(call: &Call) -> Done {

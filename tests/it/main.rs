@@ -22,4 +22,5 @@ mod overload;
 mod shutdown;
 mod site;
 mod startup;
+mod streams;
 mod tidy;
