@@ -22,15 +22,20 @@ CREATE INDEX pets_by_status ON pets (status) WHERE status IS NOT NULL;
 
 -- The API keys. A key itself is never stored, only its digest.
 CREATE TABLE api_keys (
-    -- SHA-256 of the key's text, 32 bytes.
-    digest     BLOB    PRIMARY KEY CHECK (length(digest) = 32),
+    -- Ascending in the order of making. AUTOINCREMENT: sqlite_sequence says that there was a key,
+    -- even after the last one was revoked.
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- SHA-256 of the key's text, 32 bytes. UNIQUE makes the index by which a request finds its key.
+    digest       BLOB    NOT NULL UNIQUE CHECK (length(digest) = 32),
     -- What the operator calls it. A rotated key shares its name with its successor
     -- until the overlap ends.
-    name       TEXT    NOT NULL,
+    name         TEXT    NOT NULL,
     -- 1: the key may read only; a create gets 403.
-    read_only  INTEGER NOT NULL CHECK (read_only IN (0, 1)),
+    read_only    INTEGER NOT NULL CHECK (read_only IN (0, 1)),
     -- Unix time, seconds.
-    created_at INTEGER NOT NULL,
+    created_at   INTEGER NOT NULL,
     -- Unix time, seconds, from which the key is refused. NULL: never.
-    expires_at INTEGER
-) STRICT, WITHOUT ROWID;
+    expires_at   INTEGER,
+    -- Unix time, seconds, of the last request with the key, written once a minute. NULL: never.
+    last_used_at INTEGER
+) STRICT;

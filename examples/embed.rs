@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use petstore::{Config, Server};
 
-/// The key that the clients send. Without one, the first start makes one (`Server::first_key`).
+/// The key that the clients send. Others are made with `petstore::KeyRing`.
 const API_KEY: &str = "example-key";
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -77,6 +77,7 @@ mod tests {
             name: "ci".to_owned(),
             read_only: false,
             created_at: 1,
+            last_used_at: None,
             expires_at,
         };
         for key in [key(1, None), key(2, Some(5)), key(3, Some(4_100_000_000)), key(4, Some(4_000_000_000))] {

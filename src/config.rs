@@ -37,8 +37,24 @@ pub struct Config {
     pub admin: Option<SocketAddr>,
     /// One more API key beside those in the database.
     pub api_key: Option<String>,
+    /// Where the executable writes the key that it makes for a new database; never an existing file. `None`:
+    /// to standard output, if that is a terminal. The library makes no key by itself.
+    pub first_key_file: Option<PathBuf>,
+    /// How the executable writes its log; text. The library leaves that to the program that embeds it.
+    pub log_format: LogFormat,
     /// How long a client may take.
     pub deadlines: Deadlines,
+}
+
+/// What a line of the log looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LogFormat {
+    /// Time, level, target and message, for people.
+    #[default]
+    Text,
+    /// A JSON object, for programs.
+    Json,
 }
 
 /// Where the interface is served, for those who read its description.
@@ -149,6 +165,8 @@ impl Default for Config {
             allow_origins: Vec::new(),
             admin: None,
             api_key: None,
+            first_key_file: None,
+            log_format: LogFormat::Text,
             deadlines: Deadlines::default(),
         }
     }
@@ -271,6 +289,32 @@ pub const SETTINGS: &[Setting] = &[
         is_list: false,
     },
     Setting {
+        flag: "first-key-file",
+        value: "FILE",
+        help: "new file for the API key that is made for a new database",
+        default: "",
+        set: |config, text| {
+            config.first_key_file = Some(PathBuf::from(text));
+            if text.is_empty() { Err("a file name") } else { Ok(()) }
+        },
+        is_list: false,
+    },
+    Setting {
+        flag: "log-format",
+        value: "FORMAT",
+        help: "how log lines look: text, or json for an object a line",
+        default: "text",
+        set: |config, text| {
+            config.log_format = match text {
+                "text" => LogFormat::Text,
+                "json" => LogFormat::Json,
+                _ => return Err("text or json"),
+            };
+            Ok(())
+        },
+        is_list: false,
+    },
+    Setting {
         flag: "base-url",
         value: "URL",
         help: "production address in the interface description, ending in /v1",
@@ -356,6 +400,8 @@ mod tests {
             ("listen", "127.0.0.1:99999"),
             ("listen", ""),
             ("database", ""),
+            ("first-key-file", ""),
+            ("log-format", "xml"),
             ("max-connections", "0"),
             ("max-connections", "-1"),
             ("workers", "65"),

@@ -4,11 +4,9 @@
 //! # fn main() -> Result<(), petstore::Error> {
 //! let mut config = petstore::Config::default();
 //! config.database = "pets.db".into();
+//! config.api_key = Some("secret".to_owned());
 //! let server = petstore::Server::start(config)?;
 //! println!("listening on http://{}", server.address());
-//! if let Some(key) = server.first_key() {
-//!     println!("the first API key, shown once: {key}");
-//! }
 //! server.wait()
 //! # }
 //! ```
@@ -45,9 +43,9 @@ mod model;
 mod keys;
 mod store;
 
-pub use config::{Config, Deadline, Deadlines, SETTINGS, Setting};
+pub use config::{Config, Deadline, Deadlines, LogFormat, SETTINGS, Setting};
 pub use http::limits::{LIMITS, Limit};
-pub use keys::{KeyInfo, KeyRing};
+pub use keys::{Expiry, KeyInfo, KeyRing, RingState};
 pub use metrics::note_dropped_log_lines;
 pub use server::{Server, Stopper};
 

@@ -1,40 +1,103 @@
-//! Failures in the log: a storm of them that has one cause, such as a full disk, is a line a second.
-//! Knows nothing of what they are about.
+//! Failures in the log: a storm of them that has one cause, such as a full disk, is a bounded number of lines
+//! a second. What is held back is counted, and said within a second. Knows nothing of what they are about.
 
 use std::time::{Duration, Instant};
 
-const QUIET: Duration = Duration::from_secs(1);
+const SECOND: Duration = Duration::from_secs(1);
+/// The most lines in a second.
+const MAX_LINES: usize = 20;
+/// The most failures that are named among those held back.
+const MAX_NAMED: usize = 20;
 
 /// What one thread says of failures.
 pub struct QuietLog {
     /// Under which name `RUST_LOG` chooses the lines.
     target: &'static str,
-    last: Option<Instant>,
-    held_back: u64,
+    /// When the second under way began, and how many lines were said in it.
+    began: Option<Instant>,
+    lines: usize,
+    held_back: HeldBack,
+}
+
+/// Failures that were not said.
+#[derive(Default)]
+struct HeldBack {
+    count: u64,
+    /// Of what the first ones were.
+    of: Vec<String>,
+    last: String,
 }
 
 impl QuietLog {
     pub fn new(target: &'static str) -> Self {
-        Self { target, last: None, held_back: 0 }
+        Self { target, began: None, lines: 0, held_back: HeldBack::default() }
     }
 
-    /// Logs a line, unless the last one is too fresh; then it is counted.
-    pub fn say(&mut self, line: &str) {
-        if let Some(line) = self.admit(line, Instant::now()) {
+    /// Logs a failure of something, such as `request 17`, or counts it where there are too many. `of` may be
+    /// empty.
+    pub fn say(&mut self, of: &str, failure: &str) {
+        for line in self.admit(of, failure, Instant::now()) {
             log::error!(target: self.target, "{line}");
         }
     }
 
-    fn admit(&mut self, line: &str, now: Instant) -> Option<String> {
-        if self.last.is_some_and(|last| now.saturating_duration_since(last) < QUIET) {
-            self.held_back += 1;
-            return None;
+    /// How long until there is something to [`QuietLog::settle`]; `None`: nothing is held back.
+    pub fn due(&self, now: Instant) -> Option<Duration> {
+        let began = self.began.filter(|_| self.held_back.count > 0)?;
+        Some((began + SECOND).saturating_duration_since(now))
+    }
+
+    /// Says what was held back, once its second is over.
+    pub fn settle(&mut self, now: Instant) {
+        if self.due(now) == Some(Duration::ZERO) {
+            self.say_held_back();
         }
-        self.last = Some(now);
-        Some(match std::mem::take(&mut self.held_back) {
-            0 => line.to_owned(),
-            more => format!("{line} ({more} more failed before)"),
-        })
+    }
+
+    fn say_held_back(&mut self) {
+        if let Some(line) = self.held_back.take() {
+            log::error!(target: self.target, "{line}");
+        }
+    }
+
+    fn admit(&mut self, of: &str, failure: &str, now: Instant) -> Vec<String> {
+        let mut said = Vec::new();
+        if self.began.is_none_or(|began| now.saturating_duration_since(began) >= SECOND) {
+            said.extend(self.held_back.take());
+            self.began = Some(now);
+            self.lines = 0;
+        }
+        let line = if of.is_empty() { failure.to_owned() } else { format!("{of}: {failure}") };
+        if self.lines < MAX_LINES {
+            self.lines += 1;
+            said.push(line);
+        } else {
+            self.held_back.add(of, line);
+        }
+        said
+    }
+}
+
+impl Drop for QuietLog {
+    fn drop(&mut self) {
+        self.say_held_back();
+    }
+}
+
+impl HeldBack {
+    fn add(&mut self, of: &str, line: String) {
+        self.count += 1;
+        self.last = line;
+        if !of.is_empty() && self.of.len() < MAX_NAMED {
+            self.of.push(of.to_owned());
+        }
+    }
+
+    /// The line that stands for all of them.
+    fn take(&mut self) -> Option<String> {
+        let Self { count, of, last } = std::mem::take(self);
+        let first = if of.is_empty() { String::new() } else { format!(", the first of {}", of.join(", ")) };
+        (count > 0).then(|| format!("{count} more failures within a second{first}; the last: {last}"))
     }
 }
 
@@ -42,13 +105,38 @@ impl QuietLog {
 mod tests {
     use super::*;
 
+    /// A log that has said all that it may in the second from `start` on.
+    fn exhausted(start: Instant) -> QuietLog {
+        let mut log = QuietLog::new("test");
+        for i in 0..MAX_LINES {
+            assert_eq!(log.admit(&format!("request {i}"), "a", start), [format!("request {i}: a")]);
+        }
+        log
+    }
+
     #[test]
-    fn storm_is_a_line_a_second_and_is_counted() {
-        let (mut log, start) = (QuietLog::new("test"), Instant::now());
-        assert_eq!(log.admit("a", start).as_deref(), Some("a"));
-        assert_eq!(log.admit("b", start), None);
-        assert_eq!(log.admit("c", start + QUIET / 2), None);
-        assert_eq!(log.admit("d", start + QUIET).as_deref(), Some("d (2 more failed before)"));
-        assert_eq!(log.admit("e", start + 2 * QUIET).as_deref(), Some("e"));
+    fn storm_is_bounded_and_names_the_first_of_the_rest() {
+        let start = Instant::now();
+        let mut log = exhausted(start);
+        for i in 0..MAX_NAMED + 5 {
+            assert_eq!(log.admit(&format!("r{i}"), "b", start + SECOND / 2), [""; 0]);
+        }
+        let [rest, line] = &log.admit("", "c", start + SECOND)[..] else { panic!("two lines") };
+        assert!(rest.starts_with("25 more failures within a second, the first of r0, r1, "), "{rest}");
+        assert!(rest.ends_with(", r19; the last: r24: b") && line == "c", "{rest}");
+        assert_eq!(log.admit("", "d", start + SECOND), ["d"]);
+    }
+
+    #[test]
+    fn what_is_held_back_is_said_without_a_further_failure() {
+        let start = Instant::now();
+        let mut log = exhausted(start);
+        assert_eq!(log.due(start), None);
+        assert_eq!(log.admit("", "b", start), [""; 0]);
+        assert_eq!(log.due(start + SECOND / 4), Some(SECOND / 4 * 3));
+        log.settle(start + SECOND / 4);
+        assert_ne!(log.due(start + SECOND / 4), None);
+        log.settle(start + SECOND);
+        assert_eq!(log.due(start + SECOND), None);
     }
 }

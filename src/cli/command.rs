@@ -48,6 +48,8 @@ pub struct Operand {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Count {
     One,
+    /// Once or not at all. It stands after those that are needed.
+    Optional,
 }
 
 /// A flag of one command. The same name takes a value everywhere, or nowhere.

@@ -41,12 +41,13 @@ pub fn text(words: &[String]) -> String {
 /// What only the environment can set.
 pub const ENVIRONMENT: &[(&str, &str)] = &[
     ("PETSTORE_API_KEY", "one more API key, beside those in the database"),
-    ("RUST_LOG", "what is logged: error, warn, info (a line for each request) or debug [warn]"),
+    ("RUST_LOG", "what is logged: off, error, warn, info (a line for each request) or debug [warn]"),
     ("TMPDIR", "where the service makes a private folder for its sockets [/tmp]"),
 ];
 
 const NOTES: &str = "
-DATE is a day such as 2027-01-31 (its start, UTC) or a time such as 2027-01-31T18:00:00Z.
+DATE is a day such as 2027-01-31 (its start, UTC), a time such as 2027-01-31T18:00:00Z, or never.
+FINGERPRINT is the beginning of a key's SHA-256, as key list shows it.
 DURATION is such as 30min, 12h or 7d.
 Exit codes: 0 after a normal end, 1 after a failure, 2 for a wrong command line.
 ";
@@ -55,6 +56,7 @@ Exit codes: 0 after a normal end, 1 after a failure, 2 for a wrong command line.
 pub fn operands(command: &Command) -> String {
     let operand = |operand: &Operand| match operand.count {
         Count::One => format!(" {}", operand.name),
+        Count::Optional => format!(" [{}]", operand.name),
     };
     command.operands.iter().map(operand).collect()
 }

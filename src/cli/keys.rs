@@ -1,21 +1,23 @@
 //! `petstore key …`.
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use petstore::{KeyInfo, KeyRing};
+use petstore::{Error, Expiry, KeyInfo, KeyRing};
 
 use super::command::{Call, Command, Count, DATABASE, Done, Failure, Flag, Operand};
-use super::print;
+use super::{print, say};
 
-const NAME: &[Operand] = &[Operand { name: "NAME", count: Count::One }];
+const NAME: Operand = Operand { name: "NAME", count: Count::One };
+const FINGERPRINT: Operand = Operand { name: "FINGERPRINT", count: Count::Optional };
 const EXPIRES: Flag = Flag { name: "expires", value: Some("DATE"), about: "it is refused from then on" };
 
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "key add",
-        operands: NAME,
+        operands: &[NAME],
         flags: &[EXPIRES, Flag { name: "read-only", value: None, about: "it may only read" }],
         settings: DATABASE,
         about: "make an API key and print it, once",
@@ -24,53 +26,89 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "key list",
         operands: &[],
-        flags: &[],
+        flags: &[Flag { name: "json", value: None, about: "as JSON, for programs" }],
         settings: DATABASE,
-        about: "list the keys: names, scopes, expiry",
+        about: "list the keys: names, scopes, expiry, last use",
         run: list,
     },
     Command {
         name: "key rotate",
-        operands: NAME,
-        flags: &[Flag {
-            name: "overlap",
-            value: Some("DURATION"),
-            about: "for so long both are valid; the old one is refused at once without it",
-        }],
+        operands: &[NAME],
+        flags: &[
+            Flag {
+                name: "overlap",
+                value: Some("DURATION"),
+                about: "for so long both are valid; the old one is refused at once without it",
+            },
+            EXPIRES,
+        ],
         settings: DATABASE,
-        about: "make the successor of a key and print it, once",
+        about: "make the successor of a key and print it, once; it keeps the expiry without --expires",
         run: rotate,
     },
     Command {
         name: "key revoke",
-        operands: NAME,
+        operands: &[NAME, FINGERPRINT],
         flags: &[],
         settings: DATABASE,
-        about: "refuse a key from now on",
+        about: "refuse a key from now on; all keys of the name, or the one with the fingerprint",
         run: revoke,
     },
 ];
 
 /// A new key stands alone on its line, so that scripts can take it.
 fn add(call: &Call) -> Done {
-    let expires_at = call.flag("expires").map(expiry).transpose()?;
-    let key =
-        KeyRing::open(&call.config.database)?.add(call.operand(0), expires_at, call.has("read-only"))?;
-    Ok(print(&format!("{key}\n"))?)
+    let expires_at = match call.flag("expires").map(expiry).transpose()? {
+        Some(Expiry::At(at)) => Some(at),
+        Some(Expiry::Never | Expiry::Kept) | None => None,
+    };
+    let database = &call.config.database;
+    let is_new = !database.exists();
+    let mut ring = KeyRing::open(database)?;
+    print_key(|print| ring.add(call.operand(0), expires_at, call.has("read-only"), print))?;
+    if is_new {
+        let path = std::path::absolute(database).unwrap_or_else(|_| database.clone());
+        say(&format!("there was no database {}, so a new one was made", path.display()));
+    }
+    Ok(())
 }
 
 fn list(call: &Call) -> Done {
-    Ok(print(&table(&open(call)?.list()?))?)
+    let keys = open(call)?.list()?;
+    Ok(print(&if call.has("json") { json(&keys) } else { table(&keys) })?)
 }
 
 fn rotate(call: &Call) -> Done {
     let overlap = call.flag("overlap").map_or(Ok(Duration::ZERO), duration)?;
-    let key = open(call)?.rotate(call.operand(0), overlap)?;
-    Ok(print(&format!("{key}\n"))?)
+    let expiry = call.flag("expires").map_or(Ok(Expiry::Kept), expiry)?;
+    let mut ring = open(call)?;
+    let expires_at = print_key(|print| ring.rotate(call.operand(0), overlap, expiry, print))?;
+    if let (Expiry::Kept, Some(at)) = (expiry, expires_at) {
+        let at = time(at);
+        say(&format!(
+            "the new key expires at {at}, when the old one would have; --expires sets another time"
+        ));
+    }
+    Ok(())
+}
+
+/// Makes a key that is printed. Its line ends once the key is valid, so that whoever reads lines does not take
+/// it sooner, or where a person reads on.
+fn print_key<T>(
+    make: impl FnOnce(&mut dyn FnMut(&str) -> Result<(), Error>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let mut is_printed = false;
+    let made = make(&mut |key| print(key).inspect(|()| is_printed = true));
+    if made.is_ok() || is_printed && std::io::stdout().is_terminal() {
+        // The key itself has been taken.
+        let _ = print("\n");
+    }
+    made
 }
 
 fn revoke(call: &Call) -> Done {
-    let count = open(call)?.revoke(call.operand(0))?;
+    let fingerprint = call.operands.get(1).map(String::as_str);
+    let count = open(call)?.revoke(call.operand(0), fingerprint)?;
     Ok(print(&format!("revoked {count}\n"))?)
 }
 
@@ -83,12 +121,18 @@ fn open(call: &Call) -> Result<KeyRing, Failure> {
     Ok(KeyRing::open(database)?)
 }
 
-/// A day or a time, as Unix time in seconds.
-fn expiry(text: &str) -> Result<i64, Failure> {
+/// A day, a time, or never.
+fn expiry(text: &str) -> Result<Expiry, Failure> {
+    if text == "never" {
+        return Ok(Expiry::Never);
+    }
     let day = text.parse::<jiff::civil::Date>().ok().filter(|_| !text.contains('T'));
     let start = day.and_then(|day| day.to_zoned(TimeZone::UTC).ok()).map(|start| start.timestamp());
-    start.or_else(|| text.parse().ok()).map(Timestamp::as_second).ok_or_else(|| {
-        Failure::Usage(format!("--expires must be such as 2027-01-31 or 2027-01-31T18:00:00Z, not '{text}'"))
+    let time = start.or_else(|| text.parse().ok());
+    time.map(|time: Timestamp| Expiry::At(time.as_second())).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--expires must be such as 2027-01-31 or 2027-01-31T18:00:00Z, or never, not '{text}'"
+        ))
     })
 }
 
@@ -100,20 +144,43 @@ fn duration(text: &str) -> Result<Duration, Failure> {
 }
 
 fn table(keys: &[KeyInfo]) -> String {
-    let mut text = row(["NAME", "SCOPE", "CREATED", "EXPIRES", "SHA-256"]);
-    for key in keys {
-        let scope = if key.read_only { "read-only" } else { "full" };
+    let mut rows = vec![["NAME", "SCOPE", "CREATED", "EXPIRES", "LAST USED", "SHA-256"].map(str::to_owned)];
+    rows.extend(keys.iter().map(|key| {
         let mut expires = key.expires_at.map_or_else(|| "never".to_owned(), time);
         if key.is_expired {
             expires += " (expired)";
         }
-        text += &row([&key.name, scope, &time(key.created_at), &expires, &key.fingerprint]);
-    }
-    text
+        let last_used = key.last_used_at.map_or_else(|| "never".to_owned(), time);
+        let (name, scope) = (key.name.clone(), scope(key).to_owned());
+        [name, scope, time(key.created_at), expires, last_used, key.fingerprint.clone()]
+    }));
+    let widths: [usize; 6] =
+        std::array::from_fn(|i| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0));
+    let line = |row: [String; 6]| {
+        let cells = row.into_iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.into_iter().map(line).collect()
 }
 
-fn row([name, scope, created, expires, digest]: [&str; 5]) -> String {
-    format!("{name:<20} {scope:<10} {created:<21} {expires:<31} {digest}\n")
+/// An array with an object for each key. Times are as in the table; null: never.
+fn json(keys: &[KeyInfo]) -> String {
+    let object = |key: &KeyInfo| {
+        serde_json::json!({
+            "name": key.name,
+            "scope": scope(key),
+            "createdAt": time(key.created_at),
+            "expiresAt": key.expires_at.map(time),
+            "isExpired": key.is_expired,
+            "lastUsedAt": key.last_used_at.map(time),
+            "fingerprint": key.fingerprint,
+        })
+    };
+    format!("{}\n", keys.iter().map(object).collect::<serde_json::Value>())
+}
+
+fn scope(key: &KeyInfo) -> &'static str {
+    if key.read_only { "read-only" } else { "full" }
 }
 
 fn time(seconds: i64) -> String {
@@ -126,8 +193,13 @@ mod tests {
 
     #[test]
     fn days_and_times_are_read() {
-        assert_eq!(expiry("1970-01-02").unwrap(), 86_400);
-        assert_eq!(expiry("1970-01-01T01:00:00+01:00").unwrap(), 0);
+        let at = |text| match expiry(text).unwrap() {
+            Expiry::At(at) => Some(at),
+            Expiry::Never | Expiry::Kept => None,
+        };
+        assert_eq!(at("1970-01-02"), Some(86_400));
+        assert_eq!(at("1970-01-01T01:00:00+01:00"), Some(0));
+        assert_eq!((at("2027-01-31T18:00:00Z"), at("never")), (Some(1_801_418_400), None));
         assert_eq!(duration("1d 2h").unwrap(), Duration::from_secs(26 * 3600));
     }
 

@@ -7,12 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-use petstore::Error;
+use log::LevelFilter;
+use petstore::{Error, LogFormat};
+
+use super::command::Failure;
+use super::json_line;
 
 /// The most lines that wait to be written.
 const MAX_LINES: usize = 8192;
 /// How long the end of the program waits for the last lines.
-const FLUSH_PATIENCE: Duration = Duration::from_secs(1);
+pub const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an end at once waits for them.
+pub const SHORT_PATIENCE: Duration = Duration::from_millis(100);
 
 static SENDER: OnceLock<SyncSender<Message>> = OnceLock::new();
 static DROPPED: AtomicU64 = AtomicU64::new(0);
@@ -23,31 +29,64 @@ enum Message {
     Flush(SyncSender<()>),
 }
 
-/// Starts logging to standard error, as `RUST_LOG` says; `warn` where it says nothing.
+/// Starts logging to standard error, as `RUST_LOG` says.
 ///
 /// # Errors
 /// One plain line.
-pub fn start() -> Result<(), Error> {
+pub fn start(format: LogFormat) -> Result<(), Failure> {
+    let text = std::env::var_os("RUST_LOG").unwrap_or_default();
+    let filters = text.to_str().and_then(filters).ok_or_else(|| {
+        let text = text.to_string_lossy();
+        Failure::Usage(format!(
+            "RUST_LOG must be off, error, warn, info or debug, or such as warn,petstore::access=info, not '{text}'"
+        ))
+    })?;
     let (sender, receiver) = sync_channel(MAX_LINES);
     std::thread::Builder::new()
         .name("log".to_owned())
-        .spawn(move || write_lines(&receiver, &mut io::stderr(), &DROPPED))
+        .spawn(move || write_lines(&receiver, &mut io::stderr(), &DROPPED, format))
         .map_err(|error| Error::no_thread(&error))?;
     let line_end = LineEnd(SENDER.get_or_init(|| sender).clone());
-    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"))
+    let mut builder = env_logger::Builder::new();
+    for (target, level) in filters {
+        builder.filter(target, level);
+    }
+    match format {
+        LogFormat::Json => builder.format(|out, record| out.write_all(json_line::of(record).as_bytes())),
+        _ => builder.format_timestamp_millis(),
+    };
+    builder
         .target(env_logger::Target::Pipe(Box::new(line_end)))
         .try_init()
         .map_err(|error| format!("cannot start the log: {error}").into())
 }
 
-/// Waits until the lines so far are written, for a moment.
-pub fn flush() {
+/// What is logged, by target; first the level for all others, which is `warn` where none is given. `None`
+/// where a part means nothing, as the usual reading of it would be silence.
+fn filters(text: &str) -> Option<Vec<(Option<&str>, LevelFilter)>> {
+    let mut filters = vec![(None, LevelFilter::Warn)];
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        if part.contains('/') {
+            return None;
+        }
+        filters.push(match part.split_once('=') {
+            Some(("", _)) => return None,
+            Some((target, level)) => (Some(target), level.parse().ok()?),
+            None if part.starts_with("petstore") => (Some(part), LevelFilter::Trace),
+            None => (None, part.parse().ok()?),
+        });
+    }
+    Some(filters)
+}
+
+/// Waits until the lines so far are written, for so long at the most.
+pub fn flush(patience: Duration) {
     let (word, given) = sync_channel(1);
     if let Some(sender) = SENDER.get()
         && sender.try_send(Message::Flush(word)).is_ok()
     {
         // Where nobody reads standard error, the lines are lost with the program.
-        let _ = given.recv_timeout(FLUSH_PATIENCE);
+        let _ = given.recv_timeout(patience);
     }
 }
 
@@ -67,7 +106,7 @@ impl Write for LineEnd {
     }
 }
 
-fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &AtomicU64) {
+fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &AtomicU64, format: LogFormat) {
     for message in receiver {
         // A failing standard error leaves nowhere to say so.
         match message {
@@ -77,7 +116,12 @@ fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &Ato
         let lost = dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
             petstore::note_dropped_log_lines(lost);
-            let _ = writeln!(out, "petstore: {lost} log lines were dropped, as nobody took them in time");
+            let message = format!("{lost} log lines were dropped, as nobody took them in time");
+            let line = match format {
+                LogFormat::Json => json_line::warning(&message),
+                _ => format!("petstore: {message}\n"),
+            };
+            let _ = out.write_all(line.as_bytes());
         }
     }
 }
@@ -95,8 +139,24 @@ mod tests {
         }
         drop(end);
         let mut out = Vec::new();
-        write_lines(&receiver, &mut out, &DROPPED);
+        write_lines(&receiver, &mut out, &DROPPED, LogFormat::Text);
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, "a\npetstore: 2 log lines were dropped, as nobody took them in time\nb\n");
+    }
+
+    #[test]
+    fn what_is_logged_is_never_less_than_was_meant() {
+        let warn = (None, LevelFilter::Warn);
+        for text in ["", " ", ","] {
+            assert_eq!(filters(text), Some(vec![warn]), "{text:?}");
+        }
+        assert_eq!(filters("info"), Some(vec![warn, (None, LevelFilter::Info)]));
+        let access = (Some("petstore::access"), LevelFilter::Info);
+        assert_eq!(filters("petstore::access=info"), Some(vec![warn, access]));
+        assert_eq!(filters("OFF, petstore::access=info"), Some(vec![warn, (None, LevelFilter::Off), access]));
+        assert_eq!(filters("petstore"), Some(vec![warn, (Some("petstore"), LevelFilter::Trace)]));
+        for text in ["warning", "verbose", "petstore=loud", "=info", "1", "info/x"] {
+            assert_eq!(filters(text), None, "{text}");
+        }
     }
 }

@@ -3,14 +3,22 @@
 pub mod args;
 pub mod command;
 mod description;
+mod first_key;
 pub mod help;
+mod json_line;
 mod keys;
 mod logging;
 mod manual;
 mod serve;
+mod signals;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// How long a line may take to be written to standard error, which somebody may hold and not read.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Prints to standard output.
 ///
@@ -23,8 +31,22 @@ pub fn print(text: &str) -> Result<(), petstore::Error> {
         .map_err(|error| format!("cannot write to standard output: {error}").into())
 }
 
+/// Says one plain line on standard error, for a moment.
+pub fn say(line: &str) {
+    let text = format!("petstore: {line}\n");
+    let (end, written) = channel();
+    let write = move || {
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        let _ = end.send(());
+    };
+    // Where nobody reads standard error, or no thread is to be had, the exit code is all there is.
+    if std::thread::Builder::new().spawn(write).is_ok() {
+        let _ = written.recv_timeout(PATIENCE);
+    }
+}
+
 /// Says on standard error, in one plain line, why nothing came of it.
 pub fn fail(code: u8, line: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "petstore: {line}");
+    say(line);
     ExitCode::from(code)
 }

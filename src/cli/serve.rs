@@ -1,16 +1,15 @@
 //! `petstore serve`.
 
+use std::net::SocketAddr;
 use std::panic::PanicHookInfo;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
+use std::time::Instant;
 
-use petstore::{Config, Error, Server, Stopper};
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::iterator::Signals;
+use petstore::{Config, KeyRing, Server};
 
-use super::command::{Command, Settings};
-use super::{logging, print};
+use super::command::{Command, Done, Settings};
+use super::{first_key, logging, print, signals};
 
 /// Whether the service has started, so that a panic is news for the log.
 static HAS_STARTED: AtomicBool = AtomicBool::new(false);
@@ -21,33 +20,41 @@ pub const COMMANDS: &[Command] = &[Command {
     flags: &[],
     settings: Settings::All,
     about: "serve until SIGTERM or SIGINT; petstore alone means it too",
-    run: |call| Ok(run(call.config.clone())?),
+    run: |call| run(call.config.clone()),
 }];
 
 /// Serves until a signal says to end.
-fn run(mut config: Config) -> Result<(), Error> {
-    logging::start()?;
+fn run(mut config: Config) -> Done {
+    logging::start(config.log_format)?;
+    let began = Instant::now();
     std::panic::set_hook(Box::new(log_panic));
-    // A file that may not grow further (ulimit -f) is a failed write, and no reason to die.
-    signal_hook::flag::register(SIGXFSZ, Arc::default())
-        .map_err(|error| format!("cannot watch signals: {error}"))?;
-    // Watched before anything is started, so that a signal never ends it half way.
-    let signals =
-        Signals::new([SIGTERM, SIGINT]).map_err(|error| format!("cannot watch signals: {error}"))?;
-    let (start, started) = channel();
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || obey(signals, &started))
-        .map_err(|error| Error::no_thread(&error))?;
+    // Before anything is started, so that a signal never ends it half way.
+    let signals = signals::Watch::start()?;
     config.open_files = Some(raise_open_files()?);
-    let server = Server::start(config)?;
+    let server = Server::start(config.clone())?;
     HAS_STARTED.store(true, Ordering::SeqCst);
-    // The thread that takes it lives as long as the process.
-    let _ = start.send(server.stopper());
-    announce(&server)?;
+    log::warn!("{}", server.summary());
+    let stopper = server.stopper();
+    signals.started(stopper.clone());
+    let ring = first_key::prepare(&config);
+    let (address, admin) = (server.address(), server.admin_address());
+    // In a thread of its own, as nobody may read standard output.
+    let (end, announced) = channel::<()>();
+    let announce = move || {
+        announce(address, admin, ring, &config);
+        drop(end);
+    };
+    if let Err(error) = std::thread::Builder::new().name("announce".to_owned()).spawn(announce) {
+        log::warn!("cannot print where the service listens: {error}");
+    }
     let ended = server.wait();
-    logging::flush();
-    ended
+    // A key is shown whole, unless nobody takes it.
+    let _ = announced.recv_timeout(logging::PATIENCE);
+    let why = if ended.is_err() { "a failure" } else { signals.ending().unwrap_or("no signal") };
+    let (ran, cut_off) = (began.elapsed().as_secs_f64(), stopper.cut_off());
+    log::warn!("ended after {ran:.1} s: {why}; requests cut off: {cut_off}");
+    logging::flush(logging::PATIENCE);
+    Ok(ended?)
 }
 
 /// A panic is one line in the log. At the start it is none: what could not be had is the reason for which
@@ -68,37 +75,21 @@ fn raise_open_files() -> Result<usize, String> {
 }
 
 /// The first line is for scripts, which wait for it; what follows is for people.
-fn announce(server: &Server) -> Result<(), Error> {
-    let address = server.address();
-    let mut text = format!("petstore listening on http://{address}\n");
-    if let Some(admin) = server.admin_address() {
-        text += &format!("petstore admin on http://{admin}\n");
+fn announce(address: SocketAddr, admin: Option<SocketAddr>, ring: Option<KeyRing>, config: &Config) {
+    let admin = admin.map(|admin| format!("petstore admin on http://{admin}\n")).unwrap_or_default();
+    if let Err(error) = print(&format!("petstore listening on http://{address}\n{admin}")) {
+        log::warn!("{error}; the service listens on http://{address}");
     }
-    if let Some(key) = server.first_key() {
-        let host = match address.ip() {
-            ip if !ip.is_unspecified() => address.to_string(),
-            _ => format!("localhost:{}", address.port()),
-        };
-        text += &format!(
-            "\nThe database had no API key, so one was made. It is shown this once:\n\n    {key}\n\n\
-             To add an animal and to list all of them:\n\n\
+    let Some(ring) = ring else { return };
+    let host = match address.ip() {
+        ip if !ip.is_unspecified() => address.to_string(),
+        _ => format!("localhost:{}", address.port()),
+    };
+    first_key::show(ring, config, |key| {
+        format!(
+            "To add an animal and to list all of them:\n\n\
              \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
-             \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets\n\n"
-        );
-    }
-    print(&text)
-}
-
-/// The first signal lets what was begun be finished, the start included; the second ends at once.
-fn obey(mut signals: Signals, started: &Receiver<Stopper>) {
-    let mut stopper = None;
-    for signal in signals.forever() {
-        if stopper.is_none() {
-            log::info!("ending: finishing what was begun");
-            stopper = started.recv().ok();
-            stopper.iter().for_each(Stopper::stop);
-        } else if let Err(error) = signal_hook::low_level::emulate_default_handler(signal) {
-            log::error!("cannot end at once: {error}");
-        }
-    }
+             \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets\n"
+        )
+    });
 }

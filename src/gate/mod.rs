@@ -207,7 +207,7 @@ impl Gate {
         if self.is_starting {
             self.trouble.get_or_insert(line);
         } else {
-            self.troubles.say(&line);
+            self.troubles.say("", &line);
         }
     }
 
@@ -246,12 +246,11 @@ impl Gate {
             self.begin_drain();
         }
         let by = ending.by?;
-        if !self.connections.is_empty() {
-            if self.shared.now < by {
-                return None;
-            }
-            log::warn!("ended with {} connections unfinished", self.connections.len());
+        if !self.connections.is_empty() && self.shared.now < by {
+            return None;
         }
+        let cut_off = self.connections.iter().filter(|(_, c)| c.client.has_request()).count();
+        self.stopper.note_cut_off(cut_off);
         let reason = self.stopper.reason().map(str::to_owned);
         Some(ending.failure.take().or(reason).map_or(Ok(()), Err))
     }
@@ -328,12 +327,13 @@ impl Gate {
         let tick =
             (!is_idle || self.memory.is_watched()).then(|| self.next_tick.saturating_duration_since(now));
         let accept = self.listener.as_ref().and_then(|listener| listener.next_try(now));
-        [tick, accept].into_iter().flatten().min()
+        [tick, accept, self.troubles.due(now)].into_iter().flatten().min()
     }
 
     /// Looks at the deadlines, when it is time to.
     fn tick(&mut self) {
         let now = self.shared.now;
+        self.troubles.settle(now);
         if now < self.next_tick {
             return;
         }

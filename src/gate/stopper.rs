@@ -1,6 +1,6 @@
 //! What ends a running gate from another thread.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use mio::Waker;
@@ -15,6 +15,8 @@ struct Word {
     /// Why it stops, where that is a failure.
     reason: OnceLock<String>,
     failure: OnceLock<String>,
+    /// Requests that were not finished at the end.
+    cut_off: AtomicUsize,
     /// Wakes the gate, once there is one.
     waker: OnceLock<Waker>,
 }
@@ -31,6 +33,16 @@ impl Stopper {
         if self.0.reason.set(reason).is_ok() {
             self.stop();
         }
+    }
+
+    /// How many requests were begun and not finished when the service ended, as their time was over. 0 before
+    /// the end.
+    pub fn cut_off(&self) -> usize {
+        self.0.cut_off.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn note_cut_off(&self, count: usize) {
+        self.0.cut_off.store(count, Ordering::SeqCst);
     }
 
     /// Has the service tell its clients that it cannot go on, and end with this reason. The first one counts.

@@ -11,6 +11,6 @@ mod target;
 
 pub use asset::{ASSET_HEADERS, Asset, Assets};
 pub use error::{ApiError, Code, error_schema};
-pub use request::Request;
-pub use response::{PASS_ON, Response, TICKET};
+pub use request::{Request, name_all};
+pub use response::{ACCESS_LOG, KEY_NAME, PASS_ON, Response, TICKET};
 pub use target::Target;

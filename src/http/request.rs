@@ -26,3 +26,31 @@ impl<'a> Request<'a> {
         self.header_values(TICKET).next().and_then(|ticket| ticket.split_once(' ')).map_or("-", |(_, id)| id)
     }
 }
+
+/// The most requests that are named in one line of the log.
+const MAX_NAMED: usize = 20;
+
+/// Names requests by their identifiers, for a line of the log.
+pub fn name_all<'a>(ids: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let count = ids.len();
+    let named = ids.take(MAX_NAMED).collect::<Vec<_>>().join(", ");
+    match count {
+        0 => String::new(),
+        1 => format!("request {named}"),
+        2..=MAX_NAMED => format!("requests {named}"),
+        _ => format!("requests {named} and {} more", count.saturating_sub(MAX_NAMED)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_named_up_to_a_bound() {
+        assert_eq!(name_all(["a"].into_iter()), "request a");
+        assert_eq!(name_all(["a", "b"].into_iter()), "requests a, b");
+        let many = name_all(std::iter::repeat_n("a", MAX_NAMED + 2));
+        assert!(many.ends_with("a, a and 2 more") && many.matches("a,").count() == MAX_NAMED - 1, "{many}");
+    }
+}

@@ -15,6 +15,12 @@ const HEAD_ROOM: usize = 256;
 /// Marks [`Response::pass_on`] on its way to the gate. No client sees it.
 pub const PASS_ON: &str = "Pass-On";
 
+/// Names the key of the request, on its way to the access log. No client sees it. As short as [`TICKET`].
+pub const KEY_NAME: &str = "K";
+
+/// Under which name `RUST_LOG` chooses the lines of the access log.
+pub const ACCESS_LOG: &str = "petstore::access";
+
 /// The header field by which the gate knows a request, and finds its response again: the number of the lane's
 /// connection, a dot, that of the request, and in a request also a space and its identifier for the log. Its
 /// name is short because every byte of it is read one by one. No client sees it.
@@ -27,6 +33,7 @@ pub struct Response {
     status: u16,
     headers: Vec<Field>,
     body: Cow<'static, [u8]>,
+    key_name: Option<String>,
 }
 
 /// The response breaks a rule that the one who reads it relies on.
@@ -49,7 +56,7 @@ impl Response {
 
     /// A response with a body of any kind, or none.
     pub fn new(status: u16, body: impl Into<Cow<'static, [u8]>>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into() }
+        Self { status, headers: Vec::new(), body: body.into(), key_name: None }
     }
 
     /// No response yet: the request is to go on, down the lane for writing.
@@ -63,6 +70,13 @@ impl Response {
         self
     }
 
+    /// Says whose request it answers, for the access log. What cannot stand in a header field becomes `?`.
+    pub fn for_key(mut self, name: &str) -> Self {
+        let graphic = |c: char| if c.is_ascii_graphic() { c } else { '?' };
+        self.key_name = Some(name.chars().map(graphic).collect());
+        self
+    }
+
     /// The HTTP status.
     pub fn status(&self) -> u16 {
         self.status
@@ -71,6 +85,11 @@ impl Response {
     /// The header fields, in the order in which they were added.
     pub fn headers(&self) -> &[Field] {
         &self.headers
+    }
+
+    /// The name of the key of the request, where it is to be in the access log.
+    pub fn key_name(&self) -> Option<&str> {
+        self.key_name.as_deref()
     }
 
     /// The body; empty for 204.
@@ -88,6 +107,9 @@ impl Response {
         out.reserve(HEAD_ROOM + self.body.len());
         write_status_line(out, self.status);
         write_field(out, first.0, first.1.as_bytes());
+        if let Some(name) = &self.key_name {
+            write_field(out, KEY_NAME, name.as_bytes());
+        }
         for (name, value) in &self.headers {
             write_field(out, name, value.as_bytes());
         }
@@ -202,6 +224,12 @@ mod tests {
             "HTTP/1.1 200 OK\r\nT: 1.2\r\nContent-Type: application/json\r\nLocation: /v1/pets/1\r\n\
              Content-Length: 5\r\n\r\n[1,2]"
         );
+    }
+
+    #[test]
+    fn name_of_a_key_is_one_word_whatever_it_is() {
+        let text = printed(&Response::new(204, b"").for_key("a\r\nb \u{e9}")).unwrap();
+        assert_eq!(text, "HTTP/1.1 204 No Content\r\nT: 1.2\r\nK: a??b??\r\n\r\n");
     }
 
     #[test]

@@ -1,11 +1,16 @@
-//! The API keys: the ring of them that a database keeps, and what they are made of.
+//! The API keys: the ring of them that a database keeps, what they are made of, and what a running service
+//! does for them.
 
+mod care;
 mod ring;
 pub(crate) mod secret;
+mod uses;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub use ring::{KeyInfo, KeyRing};
+pub(crate) use care::KeyCare;
+pub use ring::{Expiry, KeyInfo, KeyRing, RingState};
+pub(crate) use uses::KeyUses;
 
 /// Seconds since 1970, for the expiry of keys.
 pub(crate) fn unix_time() -> i64 {

@@ -28,10 +28,37 @@ pub struct KeyInfo {
     pub created_at: i64,
     /// Unix time, seconds, from which it is refused; `None`: never.
     pub expires_at: Option<i64>,
+    /// Unix time, seconds, of the last request with it, up to a minute late; `None`: never.
+    pub last_used_at: Option<i64>,
     /// Whether it is refused already.
     pub is_expired: bool,
     /// The first eight hexadecimal digits of the key's SHA-256, which tell keys of one name apart.
     pub fingerprint: String,
+}
+
+/// What a database has in the way of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RingState {
+    /// It has never had one.
+    New,
+    /// At least one is valid.
+    Valid,
+    /// It has some, and all of them have expired.
+    Expired,
+    /// It had some, and all of them were revoked.
+    Revoked,
+}
+
+/// Until when the successor of a key is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// As long as the old one would have been.
+    Kept,
+    /// For ever.
+    Never,
+    /// Until this Unix time, in seconds.
+    At(i64),
 }
 
 impl KeyRing {
@@ -43,23 +70,43 @@ impl KeyRing {
         Ok(Self { store: Writer::open(database)? })
     }
 
-    /// Makes a key and returns it; only its digest is kept. It is refused from `expires_at` on, a Unix
-    /// time in seconds.
+    /// What the database has in the way of keys.
     ///
     /// # Errors
-    /// Where the name is not usable or taken, the time has passed, or the database cannot be written.
-    pub fn add(&mut self, name: &str, expires_at: Option<i64>, read_only: bool) -> Result<String, Error> {
+    /// Where the database cannot be read.
+    pub fn state(&self) -> Result<RingState, Error> {
+        let now = unix_time();
+        let keys = self.store.keys().map_err(say)?;
+        Ok(match (keys.is_empty(), keys.iter().any(|key| !key.is_expired(now))) {
+            (false, true) => RingState::Valid,
+            (false, false) => RingState::Expired,
+            (true, _) if self.store.has_had_keys().map_err(say)? => RingState::Revoked,
+            (true, _) => RingState::New,
+        })
+    }
+
+    /// Makes a key, hands it over, and then keeps its digest. It is refused from `expires_at` on, a Unix time
+    /// in seconds.
+    ///
+    /// # Errors
+    /// Where the name is not usable or taken, the time has passed, the key cannot be handed over, or the
+    /// database cannot be written: then there is no such key.
+    pub fn add(
+        &mut self,
+        name: &str,
+        expires_at: Option<i64>,
+        read_only: bool,
+        hand_over: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         check_name(name)?;
         let now = unix_time();
-        if expires_at.is_some_and(|at| at <= now) {
-            return Err("the key would have expired already".to_owned().into());
-        }
-        if self.named(name, now)?.is_some() {
+        check_expiry(expires_at, now)?;
+        if self.newest(name)?.is_some_and(|key| !key.is_expired(now)) {
             return Err(format!("there is a key named '{name}' already; rotate or revoke it").into());
         }
         let key = secret::new_key()?;
-        self.store.insert_key(&api_key(&key, name, read_only, now, expires_at)).map_err(say)?;
-        Ok(key)
+        hand_over(&key)?;
+        self.store.insert_key(&api_key(&key, name, read_only, now, expires_at)).map_err(not_kept)
     }
 
     /// Every key, by name, the newest of a name last.
@@ -70,73 +117,123 @@ impl KeyRing {
         let now = unix_time();
         let info = |key: ApiKey| KeyInfo {
             is_expired: key.is_expired(now),
-            fingerprint: key.digest[..4].iter().map(|byte| format!("{byte:02x}")).collect(),
+            fingerprint: hexadecimal(&key.digest[..4]),
             name: key.name,
             read_only: key.read_only,
             created_at: key.created_at,
             expires_at: key.expires_at,
+            last_used_at: key.last_used_at,
         };
         Ok(self.store.keys().map_err(say)?.into_iter().map(info).collect())
     }
 
-    /// Makes a key that takes the place of the one named, with its scope and expiry. Both are valid
-    /// during `overlap`.
+    /// Makes a key that takes the place of the newest of this name, with its scope; hands it over, and then
+    /// keeps its digest. Both are valid during `overlap`, the old one no longer than it was. Returns from
+    /// when on the new one is refused, as Unix time in seconds; `None`: never.
     ///
     /// # Errors
-    /// Where no valid key has this name, or the database cannot be written.
-    pub fn rotate(&mut self, name: &str, overlap: Duration) -> Result<String, Error> {
+    /// Where no key has this name, the expiry has passed, the key cannot be handed over, or the database
+    /// cannot be written: then nothing is changed.
+    pub fn rotate(
+        &mut self,
+        name: &str,
+        overlap: Duration,
+        expiry: Expiry,
+        hand_over: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<Option<i64>, Error> {
         let now = unix_time();
-        let old =
-            self.named(name, now)?.ok_or_else(|| Error(format!("there is no valid key named '{name}'")))?;
+        let old = self.newest(name)?.ok_or_else(|| no_key_named(name))?;
+        let expires_at = match expiry {
+            Expiry::Kept if old.is_expired(now) => {
+                return Err(format!(
+                    "the key named '{name}' has expired; say with --expires until when its successor is valid"
+                )
+                .into());
+            }
+            Expiry::Kept => old.expires_at,
+            Expiry::Never => None,
+            Expiry::At(at) => Some(at),
+        };
+        check_expiry(expires_at, now)?;
         let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
         let key = secret::new_key()?;
-        let new = api_key(&key, name, old.read_only, now, old.expires_at);
-        self.store.replace_key(&new, until).map_err(say)?;
-        Ok(key)
+        hand_over(&key)?;
+        let new = api_key(&key, name, old.read_only, now, expires_at);
+        self.store.replace_key(&new, until).map_err(not_kept)?;
+        Ok(expires_at)
     }
 
-    /// Deletes the keys of this name and returns how many there were.
+    /// Deletes the keys of this name and returns how many there were. With the first hexadecimal digits of a
+    /// SHA-256 it deletes that key alone.
     ///
     /// # Errors
-    /// Where no key has this name, or the database cannot be written.
-    pub fn revoke(&mut self, name: &str) -> Result<usize, Error> {
-        match self.store.delete_keys(name).map_err(say)? {
-            0 => Err(format!("there is no key named '{name}'").into()),
-            count => Ok(count),
+    /// Where no key has this name, not exactly one of them this SHA-256, or the database cannot be written.
+    pub fn revoke(&mut self, name: &str, fingerprint: Option<&str>) -> Result<usize, Error> {
+        let keys: Vec<ApiKey> =
+            self.store.keys().map_err(say)?.into_iter().filter(|key| key.name == name).collect();
+        if keys.is_empty() {
+            return Err(no_key_named(name));
+        }
+        let Some(fingerprint) = fingerprint else { return self.store.delete_keys(name).map_err(say) };
+        let wanted = fingerprint.to_ascii_lowercase();
+        let fits = |key: &&ApiKey| !wanted.is_empty() && hexadecimal(&key.digest).starts_with(&wanted);
+        match &keys.iter().filter(fits).collect::<Vec<_>>()[..] {
+            [key] => self.store.delete_key(&key.digest).map(|()| 1).map_err(say),
+            [] => Err(format!(
+                "no key named '{name}' has a SHA-256 that begins with '{fingerprint}'; petstore key list shows them"
+            )
+            .into()),
+            [_, _, ..] => Err(format!(
+                "more than one key named '{name}' has a SHA-256 that begins with '{fingerprint}'; give more digits"
+            )
+            .into()),
         }
     }
 
-    /// Makes a key where the database has none at all.
-    pub(crate) fn make_first(&mut self) -> Result<Option<String>, Error> {
-        if self.store.keys().map_err(say)?.is_empty() {
-            self.add("first", None, false).map(Some)
-        } else {
-            Ok(None)
-        }
-    }
-
-    /// The valid key of this name that was made last, and is not on its way out.
-    fn named(&self, name: &str, now: i64) -> Result<Option<ApiKey>, Error> {
-        let keys = self.store.keys().map_err(say)?;
-        Ok(keys.into_iter().rfind(|key| key.name == name && !key.is_expired(now)))
+    /// The key of this name that was made last.
+    fn newest(&self, name: &str) -> Result<Option<ApiKey>, Error> {
+        Ok(self.store.keys().map_err(say)?.into_iter().rfind(|key| key.name == name))
     }
 }
 
 fn api_key(key: &str, name: &str, read_only: bool, created_at: i64, expires_at: Option<i64>) -> ApiKey {
-    ApiKey { digest: secret::digest(key), name: name.to_owned(), read_only, created_at, expires_at }
+    let (digest, name) = (secret::digest(key), name.to_owned());
+    ApiKey { digest, name, read_only, created_at, expires_at, last_used_at: None }
 }
 
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A name stands in header fields, log lines and columns, and must not look like a flag.
 fn check_name(name: &str) -> Result<(), Error> {
-    if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
-        return Err(
-            format!("a key's name must have 1 to {MAX_NAME} characters, none of them a control").into()
-        );
+    let is_graphic = name.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_graphic && (1..=MAX_NAME).contains(&name.len()) && !name.starts_with('-') {
+        return Ok(());
+    }
+    Err(format!(
+        "a key's name must have 1 to {MAX_NAME} letters, digits and signs of ASCII, no spaces, and no '-' in front"
+    )
+    .into())
+}
+
+fn check_expiry(expires_at: Option<i64>, now: i64) -> Result<(), Error> {
+    if expires_at.is_some_and(|at| at <= now) {
+        return Err("the key would have expired already; give a later --expires".to_owned().into());
     }
     Ok(())
 }
 
+fn no_key_named(name: &str) -> Error {
+    Error(format!("there is no key named '{name}'"))
+}
+
 fn say(error: StoreError) -> Error {
     Error(error.to_string())
+}
+
+fn not_kept(error: StoreError) -> Error {
+    Error(format!("the new key is not valid: {error}"))
 }
 
 #[cfg(test)]
@@ -144,79 +241,151 @@ mod tests {
     use super::*;
     use crate::store::tests::{Folder, refuse_writes};
 
+    const NAMED: &str = "ci";
+
+    impl KeyRing {
+        /// Adds a key and returns it.
+        fn added(&mut self, name: &str, expires_at: Option<i64>, read_only: bool) -> Result<String, Error> {
+            let mut key = String::new();
+            self.add(name, expires_at, read_only, |new| {
+                key.push_str(new);
+                Ok(())
+            })?;
+            Ok(key)
+        }
+
+        fn rotated(&mut self, overlap: u64, expiry: Expiry) -> Result<Option<i64>, Error> {
+            self.rotate(NAMED, Duration::from_secs(overlap), expiry, |_| Ok(()))
+        }
+    }
+
+    fn ring() -> (Folder, KeyRing) {
+        let folder = Folder::new();
+        let ring = KeyRing::open(&folder.database()).unwrap();
+        (folder, ring)
+    }
+
     #[test]
     fn rotated_key_keeps_its_scope_and_leaves_in_time() {
-        let folder = Folder::new();
-        let mut ring = KeyRing::open(&folder.database()).unwrap();
+        let (_folder, mut ring) = ring();
         let expires_at = unix_time() + 1000;
-        let old = ring.add("ci", Some(expires_at), true).unwrap();
-        let new = ring.rotate("ci", Duration::from_secs(100)).unwrap();
+        ring.added(NAMED, Some(expires_at), true).unwrap();
+        assert_eq!(ring.rotated(100, Expiry::Kept).unwrap(), Some(expires_at));
         let keys = ring.list().unwrap();
-        assert_ne!(old, new);
         assert_eq!(keys.len(), 2);
         assert!(keys.iter().all(|key| key.read_only && !key.is_expired));
-        let ends: Vec<_> = keys.iter().map(|key| key.expires_at.unwrap()).collect();
-        assert!(ends.contains(&expires_at), "{ends:?}");
-        assert!(ends.iter().any(|end| *end <= unix_time() + 100), "{ends:?}");
-        assert_eq!(ring.revoke("ci").unwrap(), 2);
+        assert!(keys[0].expires_at.unwrap() <= unix_time() + 100, "{keys:?}");
+        assert_eq!(keys[1].expires_at, Some(expires_at), "the newest is the last");
+        assert_eq!(ring.revoke(NAMED, None).unwrap(), 2);
     }
 
     #[test]
     fn rotating_twice_in_a_second_keeps_the_expiry() {
-        let folder = Folder::new();
-        let mut ring = KeyRing::open(&folder.database()).unwrap();
+        let (_folder, mut ring) = ring();
         let expires_at = unix_time() + 1000;
-        ring.add("ci", Some(expires_at), false).unwrap();
+        ring.added(NAMED, Some(expires_at), false).unwrap();
         for _ in 0..5 {
-            ring.rotate("ci", Duration::from_secs(10)).unwrap();
+            ring.rotated(10, Expiry::Kept).unwrap();
         }
         assert_eq!(ring.list().unwrap().iter().filter(|key| key.expires_at == Some(expires_at)).count(), 1);
     }
 
     #[test]
     fn rotating_without_overlap_ends_the_old_key() {
-        let folder = Folder::new();
-        let mut ring = KeyRing::open(&folder.database()).unwrap();
-        ring.add("ci", None, false).unwrap();
-        ring.rotate("ci", Duration::ZERO).unwrap();
+        let (_folder, mut ring) = ring();
+        ring.added(NAMED, None, false).unwrap();
+        ring.rotated(0, Expiry::Kept).unwrap();
         assert_eq!(ring.list().unwrap().iter().filter(|key| key.is_expired).count(), 1);
     }
 
     #[test]
-    fn unusable_requests_are_refused() {
-        let folder = Folder::new();
-        let mut ring = KeyRing::open(&folder.database()).unwrap();
-        ring.add("ci", None, false).unwrap();
-        assert!(ring.add("ci", None, false).unwrap_err().to_string().contains("already"));
-        assert!(ring.add("", None, false).is_err());
-        assert!(ring.add("a\nb", None, false).is_err());
-        assert!(ring.add("old", Some(unix_time()), false).unwrap_err().to_string().contains("expired"));
-        assert!(ring.rotate("nobody", Duration::ZERO).is_err());
-        assert!(ring.revoke("nobody").is_err());
+    fn expired_key_has_a_successor_only_with_a_new_expiry() {
+        let (_folder, mut ring) = ring();
+        let now = unix_time();
+        ring.store.insert_key(&api_key("old", NAMED, true, now - 9, Some(now - 1))).unwrap();
+        assert!(ring.rotated(0, Expiry::Kept).unwrap_err().to_string().contains("--expires"));
+        assert!(ring.rotated(0, Expiry::At(now)).unwrap_err().to_string().contains("expired already"));
+        assert_eq!(ring.rotated(0, Expiry::At(now + 100)).unwrap(), Some(now + 100));
+        assert_eq!(ring.rotated(0, Expiry::Never).unwrap(), None);
+        assert!(ring.list().unwrap().iter().all(|key| key.read_only));
     }
 
     #[test]
-    fn names_are_bounded_in_characters() {
-        let folder = Folder::new();
-        let mut ring = KeyRing::open(&folder.database()).unwrap();
-        assert!(ring.add(&"\u{e9}".repeat(MAX_NAME), None, false).is_ok());
-        assert!(ring.add(&"x".repeat(MAX_NAME + 1), None, false).is_err());
+    fn one_of_a_name_is_revoked_by_its_fingerprint() {
+        let (_folder, mut ring) = ring();
+        ring.added(NAMED, None, false).unwrap();
+        ring.rotated(1000, Expiry::Kept).unwrap();
+        let [old, new] = &ring.list().unwrap()[..] else { panic!("two keys") };
+        for (name, fingerprint) in [(NAMED, "x"), (NAMED, ""), ("other", &old.fingerprint[..])] {
+            assert!(ring.revoke(name, Some(fingerprint)).is_err(), "{fingerprint:?}");
+        }
+        assert_eq!(ring.revoke(NAMED, Some(&old.fingerprint.to_uppercase())).unwrap(), 1);
+        assert_eq!(ring.list().unwrap()[0].fingerprint, new.fingerprint);
+    }
+
+    #[test]
+    fn fingerprint_of_several_keys_revokes_none() {
+        let (_folder, mut ring) = ring();
+        for number in 1..3 {
+            let digest = [number; 32];
+            ring.store.insert_key(&ApiKey { digest, ..api_key("", NAMED, false, 0, None) }).unwrap();
+        }
+        assert!(ring.revoke(NAMED, Some("0")).unwrap_err().to_string().contains("more than one"));
+        assert_eq!(ring.list().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn unusable_requests_are_refused() {
+        let (_folder, mut ring) = ring();
+        ring.added(NAMED, None, false).unwrap();
+        assert!(ring.added(NAMED, None, false).unwrap_err().to_string().contains("already"));
+        assert!(ring.added("old", Some(unix_time()), false).unwrap_err().to_string().contains("expired"));
+        assert!(ring.rotate("nobody", Duration::ZERO, Expiry::Kept, |_| Ok(())).is_err());
+        assert!(ring.revoke("nobody", None).is_err());
+    }
+
+    #[test]
+    fn names_are_graphic_ascii_of_a_bounded_length() {
+        let (_folder, mut ring) = ring();
+        for name in ["a", "a-b_c.d@e:f", &"x".repeat(MAX_NAME)] {
+            assert!(ring.added(name, None, false).is_ok(), "{name}");
+        }
+        for name in ["", "a b", "a\nb", "\u{e9}", "a\u{202e}b", "-", "--x", &"x".repeat(MAX_NAME + 1)] {
+            assert!(ring.added(name, None, false).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn key_that_cannot_be_handed_over_is_not_kept() {
+        let (_folder, mut ring) = ring();
+        let fails = |_: &str| Err(Error("nobody takes it".to_owned()));
+        assert!(ring.add(NAMED, None, false, fails).is_err());
+        assert_eq!(ring.state().unwrap(), RingState::New);
+        ring.added(NAMED, None, false).unwrap();
+        assert!(ring.rotate(NAMED, Duration::ZERO, Expiry::Never, fails).is_err());
+        assert!(!ring.list().unwrap()[0].is_expired);
     }
 
     #[test]
     fn failure_of_the_database_is_told_with_its_cause() {
-        let folder = Folder::new();
-        let mut ring = KeyRing::open(&folder.database()).unwrap();
+        let (_folder, mut ring) = ring();
         refuse_writes(&ring.store, true);
-        let said = ring.add("ci", None, false).unwrap_err().to_string();
-        assert_eq!(said, "the database can only be read: attempt to write a readonly database");
+        let said = ring.added(NAMED, None, false).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "the new key is not valid: the database can only be read: attempt to write a readonly database"
+        );
     }
 
     #[test]
-    fn first_key_is_made_once() {
-        let folder = Folder::new();
-        let mut ring = KeyRing::open(&folder.database()).unwrap();
-        assert!(ring.make_first().unwrap().is_some());
-        assert!(ring.make_first().unwrap().is_none());
+    fn database_remembers_that_it_had_keys() {
+        let (_folder, mut ring) = ring();
+        assert_eq!(ring.state().unwrap(), RingState::New);
+        ring.added(NAMED, None, false).unwrap();
+        assert_eq!(ring.state().unwrap(), RingState::Valid);
+        ring.revoke(NAMED, None).unwrap();
+        assert_eq!(ring.state().unwrap(), RingState::Revoked);
+        ring.store.insert_key(&api_key("old", "old", true, 0, Some(1))).unwrap();
+        assert_eq!(ring.state().unwrap(), RingState::Expired);
     }
 }

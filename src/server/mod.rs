@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::gate::{BUDGET, Gate, GateConfig, Kind, LaneAddress, Listening, Origins, TrustedProxies};
-use crate::keys::{KeyRing, secret};
+use crate::keys::secret;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Lost, ReadService, WriteService};
 use crate::site;
@@ -32,7 +32,7 @@ const WRITE_WINDOW_BYTES: usize = 256 * 1024;
 /// A running service. Dropping it ends it as [`Stopper::stop`] does, and waits for the end.
 pub struct Server {
     address: SocketAddr,
-    first_key: Option<String>,
+    summary: String,
     stopper: Stopper,
     gate: Option<JoinHandle<Result<(), String>>>,
     admin_address: Option<SocketAddr>,
@@ -54,6 +54,14 @@ impl Server {
         let writer = Writer::open(&config.database)?;
         let listening = Listening::bind(config.listen)?;
         let address = listening.address()?;
+        let summary = format!(
+            "petstore {} listens on http://{address}: {} database {}, schema version {}, at most {max_connections} connections, workers that read: {}",
+            env!("CARGO_PKG_VERSION"),
+            if is_new { "new" } else { "existing" },
+            std::path::absolute(&config.database).unwrap_or_else(|_| config.database.clone()).display(),
+            writer.schema_version(),
+            config.workers.max(1),
+        );
 
         let folder = SocketFolder::new()?;
         let stopper = Stopper::default();
@@ -132,16 +140,7 @@ impl Server {
             .name("gate".to_owned())
             .spawn(run)
             .map_err(|error| Error::no_thread(&error))?;
-        let mut server = Self { address, first_key: None, stopper, gate: Some(gate), admin_address };
-        // Last, as nothing must fail between making the key and showing it.
-        if config.api_key.is_none() {
-            server.first_key = KeyRing::open(&config.database)?.make_first()?;
-        }
-        if is_new {
-            // A wrong folder is the usual cause.
-            log::warn!("made a new database: {}", config.database.display());
-        }
-        Ok(server)
+        Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
     }
 
     /// The address that was bound, with the port that was taken.
@@ -154,9 +153,9 @@ impl Server {
         self.admin_address
     }
 
-    /// The API key that was made because the database had none. It is kept nowhere else.
-    pub fn first_key(&self) -> Option<&str> {
-        self.first_key.as_deref()
+    /// What was started, in one line for the log: version, address, database, limits.
+    pub fn summary(&self) -> &str {
+        &self.summary
     }
 
     /// What ends the service from another thread.

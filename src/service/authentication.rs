@@ -5,11 +5,15 @@ use std::collections::hash_map::Entry;
 
 use crate::http::Request;
 use crate::http::{ApiError, Code};
+use crate::keys::KeyUses;
 use crate::keys::secret::digest;
 use crate::store::{ApiKey, Database, Digest};
 
 /// The header field that brings the key.
 pub const AUTHORIZATION: &str = "Authorization";
+
+/// What the key of the environment is called in the log.
+const EXTRA_KEY: &str = "PETSTORE_API_KEY";
 
 /// What a request may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub struct Authenticator {
     /// Keys found in the database, as long as its version stays the same.
     known: HashMap<Digest, ApiKey>,
     version: i64,
+    /// Where all workers note the uses of keys.
+    uses: KeyUses,
 }
 
 /// The most keys that are remembered.
@@ -38,7 +44,12 @@ impl Authenticator {
         Self { extra_key: extra_key.map(digest), ..Self::default() }
     }
 
-    /// The scope of the request's key at this Unix time.
+    /// Where the uses of keys are noted, by this one and its clones.
+    pub fn uses(&self) -> KeyUses {
+        self.uses.clone()
+    }
+
+    /// The scope and the name of the request's key at this Unix time, which is noted as that of its last use.
     ///
     /// # Errors
     /// 401 with `WWW-Authenticate`, the same words whether a key is unknown, expired or revoked; 503
@@ -48,7 +59,7 @@ impl Authenticator {
         request: &Request,
         database: &Database,
         now: i64,
-    ) -> Result<Scope, ApiError> {
+    ) -> Result<(Scope, &str), ApiError> {
         let mut credentials = request.header_values(AUTHORIZATION);
         let Some(credential) = credentials.next() else { return Err(missing()) };
         if credentials.next().is_some() {
@@ -58,26 +69,41 @@ impl Authenticator {
         // Digests are compared, not keys: how far two digests agree tells nothing of a key.
         let digest = digest(token);
         if self.extra_key == Some(digest) {
-            return Ok(Scope::Full);
+            return Ok((Scope::Full, EXTRA_KEY));
         }
-        match self.find(digest, database)? {
+        self.forget_old(database);
+        match find(&mut self.known, digest, database)? {
             Some(key) if key.is_expired(now) => Err(invalid()),
-            Some(key) if key.read_only => Ok(Scope::ReadOnly),
-            Some(_) => Ok(Scope::Full),
+            Some(key) => {
+                // At most once a second for each worker and key, as long as the key is remembered.
+                if key.last_used_at.is_none_or(|at| at < now) {
+                    key.last_used_at = Some(now);
+                    self.uses.note(digest, now);
+                }
+                Ok((if key.read_only { Scope::ReadOnly } else { Scope::Full }, &key.name))
+            }
             None => Err(invalid()),
         }
     }
 
-    /// Looks a key up. Only keys that exist are remembered, so that nobody fills the memory by guessing.
-    fn find(&mut self, digest: Digest, database: &Database) -> Result<Option<&ApiKey>, ApiError> {
+    /// Forgets the known keys where the database may have others, and where they become too many.
+    fn forget_old(&mut self, database: &Database) {
         if self.version != database.version() || self.known.len() >= MAX_KNOWN {
             self.known.clear();
             self.version = database.version();
         }
-        match self.known.entry(digest) {
-            Entry::Occupied(known) => Ok(Some(known.into_mut())),
-            Entry::Vacant(place) => Ok(database.key(&digest)?.map(|key| &*place.insert(key))),
-        }
+    }
+}
+
+/// Looks a key up. Only keys that exist are remembered, so that nobody fills the memory by guessing.
+fn find<'k>(
+    known: &'k mut HashMap<Digest, ApiKey>,
+    digest: Digest,
+    database: &Database,
+) -> Result<Option<&'k mut ApiKey>, ApiError> {
+    match known.entry(digest) {
+        Entry::Occupied(known) => Ok(Some(known.into_mut())),
+        Entry::Vacant(place) => Ok(database.key(&digest)?.map(|key| place.insert(key))),
     }
 }
 
@@ -122,11 +148,12 @@ mod tests {
     ) -> Result<Scope, ApiError> {
         let headers = credentials.iter().map(|value| ("authorization", *value)).collect();
         let request = Request { method: "GET", target: "/v1/pets", headers, body: b"" };
-        authenticator.authenticate(&request, database, 1000)
+        authenticator.authenticate(&request, database, 1000).map(|(scope, _)| scope)
     }
 
     fn key(text: &str, read_only: bool, expires_at: Option<i64>) -> ApiKey {
-        ApiKey { digest: digest(text), name: text.to_owned(), read_only, created_at: 0, expires_at }
+        let (digest, name) = (digest(text), text.to_owned());
+        ApiKey { digest, name, read_only, created_at: 0, expires_at, last_used_at: None }
     }
 
     #[test]
@@ -150,6 +177,23 @@ mod tests {
         for credentials in [&[][..], &["Basic full"], &["Bearer"], &["Bearer "], &["full"], &[""]] {
             assert_eq!(ask(credentials), Err(missing()), "{credentials:?}");
         }
+    }
+
+    #[test]
+    fn uses_of_valid_keys_are_noted() {
+        let folder = Folder::new();
+        let mut writer = Writer::open(&folder.database()).unwrap();
+        for (name, expires_at) in [("mine", None), ("old", Some(1000)), ("idle", None)] {
+            writer.insert_key(&key(name, true, expires_at)).unwrap();
+        }
+        let mut authenticator = Authenticator::new(Some("extra"));
+        let uses = authenticator.clone().uses();
+        for credential in ["Bearer mine", "Bearer old", "Bearer extra", "Bearer none", "Bearer mine"] {
+            let _ = ask(&mut authenticator, &writer, &[credential]);
+        }
+        assert_eq!(uses.take(), [(digest("mine"), 1000)]);
+        let _ = ask(&mut authenticator, &writer, &["Bearer mine"]);
+        assert_eq!(uses.take(), [], "once a second is enough");
     }
 
     #[test]

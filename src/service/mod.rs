@@ -8,9 +8,10 @@ mod writing;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::api::{Call, Operation};
-use crate::http::{ApiError, Code, Request, Response, Target};
+use crate::http::{ACCESS_LOG, ApiError, Code, Request, Response, Target};
 use crate::keys::unix_time;
 use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
@@ -29,6 +30,8 @@ pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
 struct Pipeline {
     router: Router,
     authenticator: Authenticator,
+    /// Whose request was entered last, where the access log wants to know.
+    key_name: Option<String>,
     failures: QuietLog,
     lost: Lost,
     metrics: Metrics,
@@ -37,7 +40,7 @@ struct Pipeline {
 impl Pipeline {
     fn new(authenticator: Authenticator, lost: Lost, metrics: Metrics) -> Self {
         let failures = QuietLog::new("petstore::service");
-        Self { router: Router::SERVICE, authenticator, failures, lost, metrics }
+        Self { router: Router::SERVICE, authenticator, key_name: None, failures, lost, metrics }
     }
 
     /// Counts a response on its way.
@@ -46,12 +49,12 @@ impl Pipeline {
         response
     }
 
-    /// A batch met trouble with the store.
-    fn trouble(&mut self, what: &str, error: &StoreError) {
+    /// A batch met trouble with the store. `of` names the requests that it concerns, as far as they are known.
+    fn trouble(&mut self, of: &str, what: &str, error: &StoreError) {
         if error.is_moved() {
             (self.lost)(error);
         } else {
-            self.failures.say(&format!("{what}: {error}"));
+            self.failures.say(of, &format!("{what}: {error}"));
         }
     }
 
@@ -60,6 +63,7 @@ impl Pipeline {
     /// # Errors
     /// The response, where the request gets no further.
     fn enter<'r>(&mut self, request: &'r Request<'r>, database: &Database) -> Result<Call<'r>, Response> {
+        self.key_name = None;
         let target = Target::parse(request.target);
         if request.method == "OPTIONS" {
             return Err(self.router.options(&target).unwrap_or_else(ApiError::into_response));
@@ -67,7 +71,11 @@ impl Pipeline {
         let mut scope = Scope::Full;
         if is_protected(&target) {
             match self.authenticator.authenticate(request, database, unix_time()) {
-                Ok(found) => scope = found,
+                Ok((found, name)) => {
+                    scope = found;
+                    let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
+                    self.key_name = is_logged.then(|| name.to_owned());
+                }
                 Err(error) => return Err(self.refuse(error, "authentication", request)),
             }
         }
@@ -95,12 +103,26 @@ impl Pipeline {
         done.map_err(|error| operation.announce(self.refuse(error, operation.id, request)))
     }
 
+    /// Says what failures were held back. Returns in how long more is to say.
+    fn rest(&mut self, now: Instant) -> Option<Duration> {
+        self.failures.settle(now);
+        self.failures.due(now)
+    }
+
     /// Where the failure of one request becomes its response, and where its cause is logged.
     fn refuse(&mut self, error: ApiError, part: &str, request: &Request) -> Response {
         if let Some(detail) = error.private_detail() {
-            self.failures.say(&format!("request {}: {part}: {detail}", request.id()));
+            self.failures.say(&format!("request {}", request.id()), &format!("{part}: {detail}"));
         }
         error.into_response()
+    }
+}
+
+/// Says whose request a response answers, where the access log wants to know.
+fn sign(response: Response, key_name: Option<String>) -> Response {
+    match key_name {
+        Some(name) => response.for_key(&name),
+        None => response,
     }
 }
 

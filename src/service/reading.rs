@@ -1,12 +1,12 @@
 //! The service of a worker that reads: a batch shares a snapshot.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::api::{Handler, Reading};
 use crate::http::{Assets, Request, Response};
 use crate::metrics::Metrics;
-use crate::service::{Authenticator, Lost, Pipeline, wrong_lane};
+use crate::service::{Authenticator, Lost, Pipeline, sign, wrong_lane};
 use crate::store::Reader;
 use crate::worker::Service;
 
@@ -51,11 +51,12 @@ impl Service for ReadService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         if let Err(error) = self.reading.store.begin() {
             // The queries that follow meet the same trouble and answer for it one by one.
-            self.pipeline.trouble("cannot begin to read", &error);
+            self.pipeline.trouble("", "cannot begin to read", &error);
         }
         let mut bytes = 0;
         for request in requests {
             let response = self.respond(request);
+            let response = sign(response, self.pipeline.key_name.take());
             bytes += response.body().len();
             responses.push(response);
             if bytes >= ENOUGH_BYTES {
@@ -63,9 +64,13 @@ impl Service for ReadService {
             }
         }
         if let Err(error) = self.reading.store.end() {
-            self.pipeline.trouble("cannot end a snapshot", &error);
+            self.pipeline.trouble("", "cannot end a snapshot", &error);
         }
         Duration::ZERO
+    }
+
+    fn rest(&mut self) -> Option<Duration> {
+        self.pipeline.rest(Instant::now())
     }
 
     fn stop(&mut self) {}

@@ -4,9 +4,10 @@
 use std::time::{Duration, Instant};
 
 use crate::api::{Handler, Operation, Probe, Staged, Writing};
-use crate::http::{ApiError, Request, Response};
+use crate::http::{ApiError, Request, Response, name_all};
+use crate::keys::{KeyCare, unix_time};
 use crate::metrics::Metrics;
-use crate::service::{Authenticator, Lost, Pipeline, wrong_lane};
+use crate::service::{Authenticator, Lost, Pipeline, sign, wrong_lane};
 use crate::store::{Units, Writer};
 use crate::worker::Service;
 
@@ -14,7 +15,14 @@ use crate::worker::Service;
 pub struct WriteService {
     writing: Writing,
     pipeline: Pipeline,
+    key_care: KeyCare,
+    /// When the writes so far have rested for so long that a copy of the database is to be whole without its
+    /// write-ahead log.
+    rests_at: Option<Instant>,
 }
+
+/// Where nothing is written for so long, the database rests.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// What has come of a request before its batch is committed.
 enum Outcome<'r> {
@@ -26,26 +34,40 @@ enum Outcome<'r> {
     Check(&'static Operation, fn(Probe) -> Result<Response, ApiError>),
 }
 
+/// A request of a batch before the commit.
+struct Staging<'r> {
+    request: &'r Request<'r>,
+    outcome: Outcome<'r>,
+    /// Whose request it is, where the access log wants to know.
+    key_name: Option<String>,
+}
+
 /// A request that is refused has written, and only undoing the whole batch undoes that.
 struct MustUndo;
 
 impl WriteService {
     pub fn new(store: Writer, authenticator: Authenticator, lost: Lost, metrics: Metrics) -> Self {
-        Self { writing: Writing::new(store), pipeline: Pipeline::new(authenticator, lost, metrics) }
+        let key_care = KeyCare::new(authenticator.uses(), Instant::now());
+        let pipeline = Pipeline::new(authenticator, lost, metrics);
+        Self { writing: Writing::new(store), pipeline, key_care, rests_at: None }
     }
 
     /// Carries the requests out up to the commit. With joined units this fails where a request is refused
     /// after it has written, with separate ones never.
-    fn stage<'r>(&mut self, requests: &'r [Request<'r>], units: Units) -> Result<Vec<Outcome<'r>>, MustUndo> {
+    fn stage<'r>(&mut self, requests: &'r [Request<'r>], units: Units) -> Result<Vec<Staging<'r>>, MustUndo> {
         if let Err(error) = self.writing.store.begin(units) {
             // The statements that follow meet the same trouble and answer for it one by one.
-            self.pipeline.trouble("cannot begin to write", &error);
+            self.pipeline.trouble("", "cannot begin to write", &error);
         }
-        requests.iter().map(|request| self.stage_one(request)).collect()
+        let stage = |request| {
+            let outcome = self.stage_one(request)?;
+            Ok(Staging { request, outcome, key_name: self.pipeline.key_name.take() })
+        };
+        requests.iter().map(stage).collect()
     }
 
     fn stage_one<'r>(&mut self, request: &'r Request<'r>) -> Result<Outcome<'r>, MustUndo> {
-        let Self { writing, pipeline } = self;
+        let Self { writing, pipeline, .. } = self;
         let call = match pipeline.enter(request, &writing.store) {
             Ok(call) => call,
             Err(response) => return Ok(Outcome::Response(None, response)),
@@ -77,24 +99,31 @@ impl Service for WriteService {
             self.stage(requests, Units::Separate)
         });
         // Separate units are undone one by one, so there is something here.
-        let outcomes = staged.unwrap_or_default();
+        let stagings = staged.unwrap_or_default();
         let began = Instant::now();
         let committed = self.writing.store.commit();
         let flush = began.elapsed();
-        let writes = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Staged(..))).count();
+        let writing = stagings.iter().filter(|staging| matches!(staging.outcome, Outcome::Staged(..)));
+        let writes = writing.clone().count();
         match &committed {
             Ok(_) if writes > 0 => self.writing.succeeded(),
             Ok(_) => {}
             Err(error) => {
                 self.pipeline.metrics.undone(writes);
-                self.pipeline.trouble(&format!("{writes} writes failed and were undone"), error);
+                // A request that could not write at all has said so itself.
+                if writes > 0 || error.is_moved() {
+                    let ids: Vec<&str> = writing.map(|staging| staging.request.id()).collect();
+                    let what = format!("{writes} writes failed and were undone");
+                    self.pipeline.trouble(&name_all(ids.into_iter()), &what, error);
+                }
                 self.writing.failed(error.clone());
             }
         }
         if writes > 0 {
             self.pipeline.metrics.committed(requests.len(), flush);
+            self.rests_at = Some(Instant::now() + QUIET);
         }
-        for (outcome, request) in outcomes.into_iter().zip(requests) {
+        for Staging { request, outcome, key_name } in stagings {
             let (operation, response) = match outcome {
                 Outcome::Response(operation, response) => (operation, response),
                 Outcome::Staged(operation, staged) => {
@@ -113,19 +142,25 @@ impl Service for WriteService {
                     (Some(operation), done.map_or_else(|response| response, announce))
                 }
             };
-            responses.push(self.pipeline.count(operation, response));
+            responses.push(sign(self.pipeline.count(operation, response), key_name));
         }
         if writes > 0 { flush } else { Duration::ZERO }
     }
 
-    /// A copy of a database at rest is whole without its write-ahead log.
-    fn rest(&mut self) {
-        if let Err(error) = self.writing.store.checkpoint() {
+    fn rest(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if self.rests_at.take_if(|at| *at <= now).is_some()
+            && let Err(error) = self.writing.store.checkpoint()
+        {
             log::debug!("the write-ahead log stays for now: {error}");
         }
+        let care = self.key_care.rest(&mut self.writing.store, now, unix_time());
+        let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
+        [Some(care), quiet, self.pipeline.rest(now)].into_iter().flatten().min()
     }
 
     fn stop(&mut self) {
+        self.key_care.write(&mut self.writing.store);
         if let Err(error) = self.writing.store.checkpoint() {
             log::warn!("the write-ahead log stays beside the database: {error}");
         }
@@ -139,7 +174,7 @@ mod tests {
     use crate::model::NewPet;
     use crate::service::router::Router;
     use crate::store::tests::{Folder, refuse_writes};
-    use crate::store::{PetQuery, Reader, StoreError, Trouble};
+    use crate::store::{ApiKey, PetQuery, Reader, StoreError, Trouble};
 
     const ROWS: &[Operation] = &[
         Operation::new("/good", "good", "", Handler::Post(|writing, call| insert(writing, call.body()))),
@@ -282,6 +317,23 @@ mod tests {
         assert_eq!(bench.flush, Duration::ZERO);
         bench.ask(&["/good"]);
         assert_ne!(bench.flush, Duration::ZERO);
+    }
+
+    #[test]
+    fn end_keeps_when_keys_were_last_used() {
+        let mut bench = bench();
+        let key = ApiKey {
+            digest: [1; 32],
+            name: "ci".to_owned(),
+            read_only: false,
+            created_at: 0,
+            expires_at: None,
+            last_used_at: None,
+        };
+        bench.service.writing.store.insert_key(&key).unwrap();
+        bench.service.pipeline.authenticator.uses().note(key.digest, 7);
+        bench.service.stop();
+        assert_eq!(bench.reader.keys().unwrap()[0].last_used_at, Some(7));
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct ApiKey {
     pub created_at: i64,
     /// Unix time, seconds, from which it is refused; `None`: never.
     pub expires_at: Option<i64>,
+    /// Unix time, seconds, of the last request with it that is known here; `None`: never.
+    pub last_used_at: Option<i64>,
 }
 
 impl ApiKey {
@@ -29,7 +31,7 @@ impl ApiKey {
     }
 }
 
-const COLUMNS: &str = "digest, name, read_only, created_at, expires_at";
+const COLUMNS: &str = "digest, name, read_only, created_at, expires_at, last_used_at";
 
 fn api_key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
     Ok(ApiKey {
@@ -38,6 +40,7 @@ fn api_key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
         read_only: row.get(2)?,
         created_at: row.get(3)?,
         expires_at: row.get(4)?,
+        last_used_at: row.get(5)?,
     })
 }
 
@@ -64,16 +67,24 @@ impl Database {
             .optional()?)
     }
 
-    /// Every key, by name, the newest of a name last; of one second, the one that lives longer.
+    /// Every key, by name, the newest of a name last.
     ///
     /// # Errors
     /// Where the database cannot be read.
     pub fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        let mut statement = self.connection()?.prepare(&format!(
-            "SELECT {COLUMNS} FROM api_keys ORDER BY name, created_at, expires_at IS NULL, expires_at"
-        ))?;
+        let mut statement =
+            self.connection()?.prepare(&format!("SELECT {COLUMNS} FROM api_keys ORDER BY name, id"))?;
         let keys = statement.query_map([], api_key)?.collect::<rusqlite::Result<_>>()?;
         Ok(keys)
+    }
+
+    /// Whether there has ever been a key, even if it was revoked since.
+    ///
+    /// # Errors
+    /// Where the database cannot be read.
+    pub fn has_had_keys(&self) -> Result<bool, StoreError> {
+        let known = "SELECT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'api_keys')";
+        Ok(self.connection.query_row(known, [], |row| row.get(0))?)
     }
 }
 
@@ -108,5 +119,35 @@ impl Writer {
     /// Where the database cannot be written.
     pub fn delete_keys(&mut self, name: &str) -> Result<usize, StoreError> {
         Ok(self.database.connection.execute("DELETE FROM api_keys WHERE name = ?1", [name])?)
+    }
+
+    /// Deletes the key with this digest.
+    ///
+    /// # Errors
+    /// Where the database cannot be written.
+    pub fn delete_key(&mut self, digest: &Digest) -> Result<(), StoreError> {
+        self.database.connection.execute("DELETE FROM api_keys WHERE digest = ?1", [digest])?;
+        Ok(())
+    }
+
+    /// Keeps when keys were last used, in Unix time, between batches. A key that is gone is passed over, and
+    /// so is a time earlier than that which is kept.
+    ///
+    /// # Errors
+    /// Where the database cannot be written; then nothing is changed.
+    pub fn keep_uses(&mut self, uses: &[(Digest, i64)]) -> Result<(), StoreError> {
+        let written = self.write(|connection| {
+            let mut statement = connection.prepare_cached(
+                "UPDATE api_keys SET last_used_at = max(ifnull(last_used_at, ?2), ?2) WHERE digest = ?1",
+            )?;
+            uses.iter().try_for_each(|(digest, at)| statement.execute(params![digest, at]).map(drop))
+        });
+        match written {
+            Ok(()) => self.commit().map(drop),
+            Err(error) => {
+                self.undo();
+                Err(error)
+            }
+        }
     }
 }

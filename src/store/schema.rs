@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::cannot_open;
+use super::{Writer, cannot_open};
 
 /// Says in the file's header that it is ours: the letters "PETS"
 /// (`sqlite.org/pragma.html#pragma_application_id`).
@@ -91,9 +91,16 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
     migrate().map_err(|error| cannot_open(path, &error))
 }
 
+impl Writer {
+    /// How many steps of the schema are done: `PRAGMA user_version`.
+    pub fn schema_version(&self) -> usize {
+        // It was brought up to date when it was opened.
+        STEPS.len()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::Writer;
     use super::super::tests::Folder;
     use super::*;
 

@@ -89,7 +89,7 @@ impl Batch {
     pub fn send(&mut self, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
         let mut left = responses.len();
         for (taken, response) in self.requests.drain(..left.min(self.requests.len())).zip(responses) {
-            print(&response, taken.number(), out);
+            print(&response, &taken, out);
             left -= 1;
             let mut writer = taken.request.into_writer();
             if left == 0 || out.len() >= SEND_BYTES {
@@ -104,9 +104,10 @@ impl Batch {
 }
 
 /// A response that cannot be printed costs itself and nobody else.
-fn print(response: &Response, number: &str, out: &mut Vec<u8>) {
+fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
+    let number = taken.number();
     if let Err(unprintable) = response.print((TICKET, number), out) {
-        log::error!("a response was not sent: {}", unprintable.0);
+        log::error!("request {}: a response was not sent: {}", taken.as_request().id(), unprintable.0);
         // What this makes is known to be printable.
         let _ = ApiError::new(Code::Internal).into_response().print((TICKET, number), out);
     }

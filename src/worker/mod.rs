@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::Error;
-use crate::http::{ApiError, Code, Request, Response};
+use crate::http::{ApiError, Code, Request, Response, name_all};
 use batch::{Batch, Taken};
 use pacing::Pacing;
 
@@ -27,8 +27,11 @@ pub trait Service: Send + 'static {
     /// Answers the first of the requests, one or as many as it likes, with a response for each. They are sent
     /// when this returns, which says how long they waited for the disk; zero where they did not.
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration;
-    /// Called once when nothing has come for a second after a batch.
-    fn rest(&mut self) {}
+    /// Called before each wait for a request. Does what is due beside the requests, and returns in how long
+    /// more is; `None`: nothing is.
+    fn rest(&mut self) -> Option<Duration> {
+        None
+    }
     /// The last call.
     fn stop(&mut self);
 }
@@ -101,19 +104,14 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
     let mut out = Vec::new();
     // The first request of another connection than that of the batch before.
     let mut first = None;
-    let mut is_resting = true;
     loop {
-        let Some(request) = first.take().or_else(|| next(server, &mut pacing, is_resting)) else {
+        let rest = guard(|| service.rest()).flatten();
+        let Some(request) = first.take().or_else(|| next(server, &mut pacing, rest)) else {
             if stopping.load(Ordering::SeqCst) {
                 break;
             }
-            if !is_resting && pacing.is_quiet() {
-                is_resting = true;
-                guard(|| service.rest());
-            }
             continue;
         };
-        is_resting = false;
         let mut batch = Batch::new(request);
         while !batch.is_full()
             && first.is_none()
@@ -135,9 +133,10 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
     guard(|| service.stop());
 }
 
-/// Waits for the next request. `None` where there is none and the worker may have been told to stop.
-fn next(server: &tiny_http::Server, pacing: &mut Pacing, is_resting: bool) -> Option<Taken> {
-    let request = pacing.receive(server, is_resting);
+/// Waits for the next request, for so long at the most. `None` where there is none: the worker may have been
+/// told to stop.
+fn next(server: &tiny_http::Server, pacing: &mut Pacing, most: Option<Duration>) -> Option<Taken> {
+    let request = pacing.receive(server, most);
     // What waits in the queue was begun before the stop, and is answered.
     request.or_else(|| server.try_recv().ok().flatten()).map(Taken::new)
 }
@@ -148,7 +147,7 @@ fn answer(service: &mut impl Service, batch: &Batch, responses: &mut Vec<Respons
     let flush = guard(|| service.answer(&requests, responses));
     if flush.is_none() || responses.is_empty() || responses.len() > requests.len() {
         // Nobody knows what became of the batch, so nobody is told that it succeeded.
-        log::error!("a service failed to answer a batch of {} requests", requests.len());
+        log::error!("{}: a service failed to answer", name_all(requests.iter().map(Request::id)));
         responses.clear();
         responses.extend(requests.iter().map(|_| ApiError::new(Code::Internal).into_response()));
     }

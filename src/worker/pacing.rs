@@ -10,9 +10,6 @@ const MIN_PAUSE: Duration = Duration::from_micros(50);
 /// How long a worker polls for the next request before it goes to sleep.
 const POLL: Duration = Duration::from_micros(200);
 
-/// Where no request comes for so long, the worker rests.
-const QUIET: Duration = Duration::from_secs(1);
-
 /// What the batch before tells of the next one.
 pub struct Pacing {
     /// How many requests it had.
@@ -41,29 +38,28 @@ impl Pacing {
         self.flush = flush;
     }
 
-    /// Waits for the first request of the next batch. `None` where the server was unblocked, or may have
-    /// been: polling swallows such a call. Also where nothing came in time, unless the worker rests already.
-    pub fn receive(&mut self, server: &tiny_http::Server, is_resting: bool) -> Option<tiny_http::Request> {
+    /// Waits for the first request of the next batch, for so long at the most. `None` where none came in time,
+    /// and where the server was unblocked, or may have been: polling swallows such a call.
+    pub fn receive(
+        &mut self,
+        server: &tiny_http::Server,
+        most: Option<Duration>,
+    ) -> Option<tiny_http::Request> {
         if self.answered > 1 {
             gather(self.flush);
         }
         let asked = Instant::now();
         let is_asked_again_at_once = self.answered == 1 && self.wait < POLL;
-        let next = match is_asked_again_at_once {
-            true => poll(server),
-            false if is_resting => server.recv().ok(),
-            false => server.recv_timeout(QUIET).ok().flatten(),
+        let next = match most {
+            _ if is_asked_again_at_once => poll(server),
+            Some(most) => server.recv_timeout(most).ok().flatten(),
+            None => server.recv().ok(),
         };
         self.wait = asked.elapsed();
         if next.is_none() {
             self.answered = 0;
         }
         next
-    }
-
-    /// Whether the last wait was so long that the worker may rest.
-    pub fn is_quiet(&self) -> bool {
-        self.wait >= QUIET
     }
 }
 
@@ -124,7 +120,7 @@ mod tests {
         pacing.answered(2);
         pacing.flushed(2 * MAX_PAUSE);
         let began = Instant::now();
-        assert!(pacing.receive(&server, true).is_none());
+        assert!(pacing.receive(&server, None).is_none());
         assert!(began.elapsed() >= MAX_PAUSE);
     }
 
@@ -134,7 +130,7 @@ mod tests {
         pacing.answered(1);
         pacing.wait = Duration::ZERO;
         let began = Instant::now();
-        assert!(pacing.receive(&server, true).is_none());
+        assert!(pacing.receive(&server, None).is_none());
         assert!(began.elapsed() >= POLL);
     }
 }

@@ -300,3 +300,32 @@ fn worker_that_is_told_to_end_has_not_died() {
     drop(Worker::start(&folder.0.join("lane"), "test".to_owned(), Broken, died).unwrap());
     assert!(has_died.recv().is_err(), "the sender is gone without a word");
 }
+
+/// Wants to rest once a millisecond, and says when it does.
+struct Resting(Sender<()>);
+
+impl Service for Resting {
+    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        echo_all(requests, responses)
+    }
+    fn rest(&mut self) -> Option<Duration> {
+        let _ = self.0.send(());
+        Some(Duration::from_millis(1))
+    }
+    fn stop(&mut self) {}
+}
+
+#[test]
+fn what_is_due_is_done_without_a_request() {
+    let folder = Folder::new();
+    let (sender, rested) = channel();
+    let path = folder.0.join("lane");
+    let worker = Worker::start(&path, "test".to_owned(), Resting(sender), || ()).unwrap();
+    for _ in 0..3 {
+        rested.recv_timeout(PATIENCE).unwrap();
+    }
+    let bench = Bench { folder, worker };
+    let mut lane = bench.connect();
+    lane.ask("1.1 id", "/a", 0);
+    assert_eq!(lane.answer(), ("1.1".to_owned(), "/a 0".to_owned()));
+}

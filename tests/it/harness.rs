@@ -1,11 +1,14 @@
 //! Starts the real executable with a database of its own, and clears up after it.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::client::{Connection, Reply};
 use crate::wait::wait_until;
@@ -65,21 +68,35 @@ pub fn output(command: &mut Command) -> Output {
 }
 
 /// A process that does not outlive its test.
-struct Process {
+pub struct Process {
     child: Child,
     name: String,
 }
 
 impl Process {
     fn start(command: &mut Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::start_on(command, Stdio::piped())
+    }
+
+    /// Starts it with another standard output.
+    fn start_on(command: &mut Command, out: Stdio) -> Self {
+        Self::spawn(command.stdin(Stdio::null()).stdout(out).stderr(Stdio::piped()))
+    }
+
+    /// Starts it with the standard streams that the command has.
+    pub fn spawn(command: &mut Command) -> Self {
         Self { child: command.spawn().unwrap(), name: format!("{command:?}") }
     }
 
-    /// The first line that it prints, and the pipe with the rest.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+
+    /// The first line that it prints, and the rest.
     #[track_caller]
-    fn first_line(&mut self) -> (String, BufReader<ChildStdout>) {
-        let mut out = BufReader::new(self.child.stdout.take().unwrap());
+    fn first_line<R: Read + Send + 'static>(&self, out: R) -> (String, BufReader<R>) {
+        let mut out = BufReader::new(out);
         let reader = std::thread::spawn(move || {
             let mut line = String::new();
             out.read_line(&mut line).unwrap();
@@ -89,9 +106,16 @@ impl Process {
         reader.join().unwrap()
     }
 
+    /// The first line that it prints to a pipe; nobody reads on.
+    #[track_caller]
+    pub fn take_first_line(&mut self) -> String {
+        let out = self.child.stdout.take().unwrap();
+        self.first_line(out).0
+    }
+
     /// Waits for its end.
     #[track_caller]
-    fn ended(&mut self) -> ExitStatus {
+    pub fn ended(&mut self) -> ExitStatus {
         let mut status = None;
         wait_until(&format!("the end of {}", self.name), || {
             status = self.child.try_wait().unwrap();
@@ -106,6 +130,22 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The command that serves the database in `folder`, with [`KEY`].
+pub fn serve(folder: &Folder) -> Command {
+    let mut command = petstore(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("PETSTORE_API_KEY", KEY).env("PETSTORE_DATABASE", folder.database());
+    command
+}
+
+/// What is shown on a terminal, and its side for a program. Where the program has ended, reading fails.
+fn terminal() -> (File, File) {
+    let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&shown).unwrap();
+    unlockpt(&shown).unwrap();
+    let name = ptsname(&shown, Vec::new()).unwrap().into_string().unwrap();
+    (shown.into(), File::options().write(true).open(name).unwrap())
 }
 
 /// A running server.
@@ -134,18 +174,35 @@ impl Server {
 
     /// Starts one on the database in `folder`.
     pub fn start_in(folder: Folder, change: impl FnOnce(&mut Command) -> &mut Command) -> Self {
-        let mut command = petstore(&["serve", "--listen", "127.0.0.1:0"]);
-        command.env("PETSTORE_API_KEY", KEY).env("PETSTORE_DATABASE", folder.database());
+        let mut command = serve(&folder);
         change(&mut command);
         let mut process = Process::start(&mut command);
+        let out = process.child.stdout.take().unwrap();
+        let has_admin = command.get_args().any(|word| word == "--admin");
+        Self::started(folder, process, out, has_admin)
+    }
+
+    /// Starts one without a key, whose standard output is a terminal.
+    pub fn start_on_terminal(folder: Folder) -> Self {
+        let (terminal, out) = terminal();
+        let process = Process::start_on(serve(&folder).env_remove("PETSTORE_API_KEY"), out.into());
+        Self::started(folder, process, terminal, false)
+    }
+
+    fn started(
+        folder: Folder,
+        mut process: Process,
+        out: impl Read + Send + 'static,
+        has_admin: bool,
+    ) -> Self {
         let logged = keep(process.child.stderr.take().unwrap(), "log");
-        let (line, mut out) = process.first_line();
+        let (line, mut out) = process.first_line(out);
         let Some(address) = line.trim_end().strip_prefix("petstore listening on http://") else {
             drop(process);
             panic!("did not start: {line:?} {}", text(logged));
         };
         let address = address.parse().unwrap();
-        let admin = command.get_args().any(|word| word == "--admin").then(|| {
+        let admin = has_admin.then(|| {
             // Both lines come in one piece.
             let mut line = String::new();
             out.read_line(&mut line).unwrap();
@@ -184,8 +241,7 @@ impl Server {
     }
 
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
-        assert!(status.unwrap().success());
+        self.process.signal(name);
     }
 
     /// Waits for its end: how it ended, and what it had printed and logged.

@@ -1,8 +1,10 @@
 //! `petstore key …` on a running server, and the key of the first start.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
-use crate::harness::{Folder, Server, output, run};
+use crate::harness::{Folder, Server, output, petstore, run};
+use crate::wait::wait_until;
 
 fn key(server: &Server, words: &[&str]) -> String {
     let words = [&["key"][..], words].concat();
@@ -86,9 +88,10 @@ fn list_tells_all_but_the_key() {
 }
 
 #[test]
-fn first_start_makes_a_key_and_shows_a_line_that_works() {
-    let mut server = Server::start_with(|command| command.env_remove("PETSTORE_API_KEY"));
+fn first_start_on_a_terminal_shows_a_key_and_a_line_that_works() {
+    let mut server = Server::start_on_terminal(Folder::new());
     server.connect().get("/v1/pets", "any").expect(401);
+    wait_until("the first key", || key(&server, &["list"]).lines().count() == 2);
     server.signal("TERM");
     let (_, printed, _) = server.ended();
     let folder = std::mem::replace(&mut server.folder, Folder::new());
@@ -106,14 +109,139 @@ fn replace_port(line: &str, port: u16) -> String {
     format!("{before}http://127.0.0.1:{port}{path}")
 }
 
+/// Ends a server without a key of the environment; returns what it printed and logged, and its folder.
+fn printed_and_logged(folder: Folder, words: &[&str]) -> (String, String, Folder) {
+    let mut server = Server::start_in(folder, |command| command.env_remove("PETSTORE_API_KEY").args(words));
+    server.signal("TERM");
+    let (_, printed, logged) = server.ended();
+    (printed, logged, std::mem::replace(&mut server.folder, Folder::new()))
+}
+
 #[test]
-fn no_key_is_made_where_there_is_one() {
+fn no_key_is_shown_but_on_a_terminal() {
+    let (printed, logged, folder) = printed_and_logged(Folder::new(), &[]);
+    assert_eq!(printed, "");
+    let path = folder.database();
+    let advice =
+        format!("there is no API key; make one: petstore key add NAME --database {}", path.display());
+    assert!(logged.contains(&advice) && !logged.contains("petstore_"), "{logged}");
+    assert_eq!(run(&["key", "list"], &path).stdout.iter().filter(|byte| **byte == b'\n').count(), 1);
+}
+
+#[test]
+fn first_key_is_written_to_a_new_private_file() {
+    let folder = Folder::new();
+    let path = folder.path().join("first-key");
+    let path = path.to_str().unwrap();
+    let (printed, logged, folder) = printed_and_logged(folder, &["--first-key-file", path]);
+    assert!(printed.is_empty() && logged.contains("the first API key is in "), "{logged}");
+    assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    let key = std::fs::read_to_string(path).unwrap();
+    assert!(!logged.contains(key.trim_end()));
+    let server = Server::start_in(folder, |command| command.env_remove("PETSTORE_API_KEY"));
+    expect(&server, key.strip_suffix('\n').unwrap(), 200);
+}
+
+#[test]
+fn first_key_never_overwrites_a_file_and_is_not_kept_then() {
+    let folder = Folder::new();
+    let path = folder.path().join("precious");
+    std::fs::write(&path, "mine").unwrap();
+    let missing = folder.path().join("nowhere/key");
+    let words = ["--first-key-file", path.to_str().unwrap()];
+    let (_, logged, folder) = printed_and_logged(folder, &words);
+    assert!(logged.contains("no API key was made: cannot write it to ") && logged.contains("make one: "));
+    assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    let (_, logged, folder) = printed_and_logged(folder, &["--first-key-file", missing.to_str().unwrap()]);
+    assert!(logged.contains("no API key was made"), "{logged}");
+    let words = ["--first-key-file", "/dev/full"];
+    let (_, logged, folder) = printed_and_logged(folder, &words);
+    assert!(logged.contains("no API key was made"), "{logged}");
+    assert_eq!(run(&["key", "list"], &folder.database()).stdout.iter().filter(|b| **b == b'\n').count(), 1);
+}
+
+#[test]
+fn start_without_a_valid_key_says_so_and_makes_none() {
     let folder = Folder::new();
     assert!(run(&["key", "add", "mine"], &folder.database()).status.success());
-    let mut server = Server::start_in(folder, |command| command.env_remove("PETSTORE_API_KEY"));
+    let (printed, logged, folder) = printed_and_logged(folder, &[]);
+    assert!(printed.is_empty() && !logged.contains("key add"), "{logged}");
+    let database = rusqlite::Connection::open(folder.database()).unwrap();
+    database.execute("UPDATE api_keys SET expires_at = unixepoch()", []).unwrap();
+    let (_, logged, folder) = printed_and_logged(folder, &[]);
+    assert_eq!(logged.matches("all API keys have expired; make one: petstore key add NAME").count(), 1);
+    assert!(run(&["key", "revoke", "mine"], &folder.database()).status.success());
+    let server = Server::start_on_terminal(folder);
+    let logged = server.stop();
+    assert_eq!(logged.matches("all API keys were revoked; make one: petstore key add NAME").count(), 1);
+}
+
+#[test]
+fn key_that_nobody_takes_is_not_kept() {
+    let folder = Folder::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = petstore(&["key", "add", "ci"]);
+    let status = command.env("PETSTORE_DATABASE", folder.database()).stdout(full).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+    let added = run(&["key", "add", "ci"], &folder.database());
+    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+}
+
+#[test]
+fn new_database_of_the_first_key_is_said() {
+    let folder = Folder::new();
+    let said = |words: &[&str]| String::from_utf8(run(words, &folder.database()).stderr).unwrap();
+    let path = folder.database();
+    let line = format!("petstore: there was no database {}, so a new one was made\n", path.display());
+    assert_eq!(said(&["key", "add", "a"]), line);
+    assert_eq!(said(&["key", "add", "b"]), "");
+}
+
+#[test]
+fn last_use_is_listed() {
+    let server = Server::start();
+    let used = key(&server, &["add", "used"]);
+    key(&server, &["add", "idle"]);
+    expect(&server, &used, 200);
     server.signal("TERM");
-    let (_, printed, _) = server.ended();
-    assert_eq!(printed, "");
+    let mut server = server;
+    server.ended();
+    let listed = |words: &[&str]| String::from_utf8(run(words, &server.folder.database()).stdout).unwrap();
+    let keys: serde_json::Value = serde_json::from_str(&listed(&["key", "list", "--json"])).unwrap();
+    assert_eq!(keys[0]["name"], "idle");
+    assert_eq!(keys[0]["lastUsedAt"], serde_json::Value::Null);
+    assert_eq!((&keys[1]["scope"], &keys[1]["isExpired"]), (&"full".into(), &false.into()));
+    let at = keys[1]["lastUsedAt"].as_str().unwrap();
+    let table = listed(&["key", "list"]);
+    assert!(table.contains("LAST USED") && table.contains(&format!("never    {at}")), "{table}");
+}
+
+#[test]
+fn successor_keeps_the_expiry_or_has_one_of_its_own() {
+    let server = Server::start();
+    let list = || key(&server, &["list"]);
+    key(&server, &["add", "ci", "--expires", "2090-01-31T18:00:00Z"]);
+    let kept = run(&["key", "rotate", "ci"], &server.folder.database());
+    let said = String::from_utf8(kept.stderr).unwrap();
+    assert!(said.contains("expires at 2090-01-31T18:00:00Z, when the old one would have"), "{said}");
+    assert_eq!(list().matches("2090-01-31T18:00:00Z").count(), 1);
+    key(&server, &["rotate", "ci", "--expires", "2091-01-31T18:00:00+06:00"]);
+    assert!(list().contains("2091-01-31T12:00:00Z"));
+    key(&server, &["rotate", "ci", "--expires", "never"]);
+    let newest = list();
+    let fingerprint = newest.lines().last().unwrap().split_whitespace().last().unwrap();
+    assert_eq!(key(&server, &["revoke", "ci", fingerprint]), "revoked 1");
+    assert!(list().lines().skip(1).all(|line| line.contains("(expired)")), "{}", list());
+}
+
+#[test]
+fn key_that_expires_soon_is_in_the_log() {
+    let folder = Folder::new();
+    assert!(run(&["key", "add", "soon"], &folder.database()).status.success());
+    let database = rusqlite::Connection::open(folder.database()).unwrap();
+    database.execute("UPDATE api_keys SET expires_at = unixepoch() + 100000", []).unwrap();
+    let (_, logged, _) = printed_and_logged(folder, &[]);
+    assert_eq!(logged.matches("the API key 'soon' expires at ").count(), 1, "{logged}");
 }
 
 #[test]
@@ -124,9 +252,11 @@ fn wrong_requests_say_what_is_wrong() {
         (&["key", "add", "a", "--expires", "2020-01-01"], 1, "expired"),
         (&["key", "add", ""], 1, "name"),
         (&["key", "add"], 2, "NAME"),
-        (&["key", "rotate", "a"], 1, "no valid key named 'a'"),
+        (&["key", "add", "a b"], 1, "no spaces"),
+        (&["key", "rotate", "a"], 1, "no key named 'a'"),
         (&["key", "rotate", "a", "--overlap", "soon"], 2, "--overlap"),
         (&["key", "revoke", "a"], 1, "no key named 'a'"),
+        (&["key", "revoke", "a", "00", "11"], 2, "unexpected word '11'"),
     ] {
         let output = run(words, &folder.database());
         let error = String::from_utf8(output.stderr).unwrap();

@@ -1,6 +1,6 @@
 //! The access log and what stays out of it.
 
-use crate::harness::{KEY, Server};
+use crate::harness::{Folder, KEY, Server, output, petstore, run};
 
 #[test]
 fn access_log_has_one_line_a_request_and_no_secrets() {
@@ -16,7 +16,8 @@ fn access_log_has_one_line_a_request_and_no_secrets() {
     let lines: Vec<&str> = logged.lines().filter(|line| line.contains("petstore::access")).collect();
     assert_eq!(lines.len(), 2, "{logged}");
     assert!(lines[0].contains(&format!(" mine GET /v1/pets 200 {length} bytes ")), "{logged}");
-    assert!(lines[1].contains(&format!(" {id} - 400 ")), "{logged}");
+    assert!(lines[0].ends_with(" ms key=PETSTORE_API_KEY"), "{logged}");
+    assert!(lines[1].contains(&format!(" {id} - 400 ")) && lines[1].ends_with(" ms key=-"), "{logged}");
     assert!(!logged.contains("hidden") && !logged.contains(KEY), "{logged}");
 }
 
@@ -27,9 +28,89 @@ fn nothing_is_logged_where_nothing_is_wrong() {
     server.get("/nowhere").expect(404);
     server.connect().get("/v1/pets", "wrong").expect(401);
     let logged = server.stop();
-    // Each start with a new database says so.
     let lines: Vec<&str> = logged.lines().collect();
-    assert!(matches!(lines[..], [line] if line.contains("made a new database")), "{logged}");
+    assert_eq!(lines.len(), 3, "{logged}");
+    assert!(lines[0].contains("listens on http://127.0.0.1:") && lines[0].contains(": new database /"));
+    assert!(lines[0].contains("schema version 1, at most "), "{logged}");
+    assert!(lines[1].contains("SIGTERM: ending"), "{logged}");
+    assert!(lines[2].contains(" s: SIGTERM; requests cut off: 0"), "{logged}");
+}
+
+#[test]
+fn access_log_names_the_key_of_each_request() {
+    let server = Server::start_with(|command| command.env("RUST_LOG", "petstore::access=info"));
+    let database = server.folder.database();
+    let mut keys = ["dashboard", "ci"].into_iter().map(|name| {
+        let added = run(&["key", "add", name, "--read-only"], &database);
+        String::from_utf8(added.stdout).unwrap().trim_end().to_owned()
+    });
+    let (reader, ci) = (keys.next().unwrap(), keys.next().unwrap());
+    let mut connection = server.connect();
+    let reply = connection.get("/v1/pets", &reader);
+    assert_eq!(reply.expect(200).header("K"), None);
+    connection.post("/v1/pets", &ci, "{}").expect(403);
+    connection.post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#).expect(201);
+    connection.get("/v1/pets", "wrong").expect(401);
+    connection.get("/healthz", &reader).expect(200);
+    let logged = server.stop();
+    let lines = logged.lines().filter(|line| line.contains("petstore::access"));
+    let named: Vec<&str> = lines.map(|line| line.rsplit(" key=").next().unwrap()).collect();
+    assert_eq!(named, ["dashboard", "ci", "PETSTORE_API_KEY", "-", "-"], "{logged}");
+}
+
+#[test]
+fn log_of_json_has_an_object_a_line() {
+    let server = Server::start_with(|command| command.env("RUST_LOG", "info").args(["--log-format", "json"]));
+    server.get("/v1/pets?limit=1").expect(200);
+    let logged = server.stop();
+    let lines: Vec<serde_json::Value> =
+        logged.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().all(|line| line["time"].is_string() && line["message"].is_string()), "{logged}");
+    assert!(lines.iter().any(|line| line["level"] == "warn"), "{logged}");
+    let access = lines.iter().find(|line| line["target"] == "petstore::access").unwrap();
+    assert_eq!((&access["method"], &access["path"]), (&"GET".into(), &"/v1/pets".into()));
+    assert_eq!((&access["status"], &access["bytes"]), (&200.into(), &2.into()));
+    assert_eq!(access["key"], "PETSTORE_API_KEY");
+    assert!(access["client"].is_string() && access["request"].is_string() && access["milliseconds"].is_f64());
+}
+
+#[test]
+fn wrong_wish_for_the_log_is_refused_and_an_empty_one_is_none() {
+    let folder = Folder::new();
+    for wish in ["warning", "petstore=loud", "nonsense/x"] {
+        let refused = output(petstore(&[]).env("RUST_LOG", wish).env("PETSTORE_DATABASE", folder.database()));
+        let error = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{error}");
+        assert!(error.contains("RUST_LOG") && error.contains(wish) && error.lines().count() == 1, "{error}");
+    }
+    let server = Server::start_with(|command| command.env("RUST_LOG", ""));
+    assert!(server.stop().contains(" WARN "), "as without it");
+}
+
+#[test]
+fn refused_write_is_logged_with_its_identifier() {
+    let server = Server::start();
+    let database = rusqlite::Connection::open(server.folder.database()).unwrap();
+    database
+        .execute_batch("CREATE TRIGGER full BEFORE INSERT ON pets BEGIN SELECT RAISE(ROLLBACK, 'full'); END")
+        .unwrap();
+    let reply = server.create(r#"{"name":"x","categoryId":1}"#);
+    let id = reply.header("X-Request-Id").unwrap().to_owned();
+    assert!(reply.status >= 500, "{reply:?}");
+    let logged = server.stop();
+    assert!(logged.contains(&format!("request {id}: ")), "{logged}");
+}
+
+#[test]
+fn requests_that_were_cut_off_are_counted() {
+    let mut server = Server::start();
+    let mut begun = server.connect();
+    // Its body has longer than the end has.
+    begun.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\nContent-Length: 27\r\n\r\n");
+    server.get("/v1/pets").expect(200);
+    server.signal("TERM");
+    let (status, _, logged) = server.ended();
+    assert!(status.success() && logged.contains("SIGTERM; requests cut off: 1"), "{logged}");
 }
 
 #[test]

@@ -24,4 +24,5 @@ mod overload;
 mod shutdown;
 mod site;
 mod startup;
+mod streams;
 mod tidy;

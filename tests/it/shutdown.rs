@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT: what was begun is finished.
+//! SIGTERM and SIGINT: what was begun is finished. Other signals change nothing.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -49,6 +49,10 @@ fn begun_requests_are_answered_under_load() {
 
 /// A server that was told to end while a request was coming in, and has closed who was idle.
 fn end_within_a_request() -> (Server, Connection) {
+    end_within_a_request_by("TERM")
+}
+
+fn end_within_a_request_by(signal: &str) -> (Server, Connection) {
     let server = Server::start();
     let mut begun = server.connect();
     begun.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\n");
@@ -56,7 +60,7 @@ fn end_within_a_request() -> (Server, Connection) {
     server.get("/v1/pets").expect(200);
     let mut idle = server.connect();
     idle.get("/v1/pets", KEY).expect(200);
-    server.signal("TERM");
+    server.signal(signal);
     idle.expect_end();
     (server, begun)
 }
@@ -78,4 +82,28 @@ fn second_signal_ends_at_once() {
     server.signal("TERM");
     let status = server.ended().0;
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(15), "{status}");
+}
+
+#[test]
+fn signal_that_ends_is_named_in_the_log() {
+    for name in ["TERM", "INT"] {
+        let (mut server, begun) = end_within_a_request_by(name);
+        server.signal(name);
+        let logged = server.ended().2;
+        assert!(logged.contains(&format!("SIG{name}: ending; a second signal")), "{logged}");
+        assert!(logged.contains(&format!("SIG{name}: ending at once")), "{logged}");
+        drop(begun);
+    }
+}
+
+#[test]
+fn signals_of_other_programs_end_nothing() {
+    let server = Server::start_with(|command| command.env("RUST_LOG", "info"));
+    for name in ["HUP", "USR1", "USR2"] {
+        server.signal(name);
+    }
+    server.get("/v1/pets").expect(200);
+    let logged = server.stop();
+    assert!(logged.contains("SIGHUP: nothing to reload; log lines go to standard error"), "{logged}");
+    assert!(logged.contains("SIGUSR1 means nothing here"), "{logged}");
 }

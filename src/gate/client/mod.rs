@@ -165,6 +165,11 @@ impl Client {
         self.asked
     }
 
+    /// Whether a request has begun to come, and its response is not taken yet.
+    pub fn has_request(&self) -> bool {
+        !matches!(self.state, State::Idle | State::Lingering | State::Closed)
+    }
+
     /// Bytes that the request takes in a lane of this kind, its response included. What is written comes back
     /// in the response; what is read is as the last time, where the same is asked for again, else as for others.
     pub fn expected_bytes(&self, kind: Kind, estimates: &Estimates) -> usize {

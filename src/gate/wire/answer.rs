@@ -2,16 +2,18 @@
 
 use crate::http::limits::MAX_RESPONSE_FIELDS;
 use crate::http::response::Field;
-use crate::http::{PASS_ON, Response, TICKET};
+use crate::http::{KEY_NAME, PASS_ON, Response, TICKET};
 
-/// The most header fields of a lane's response: the handler's, the ticket and Content-Length.
-const MAX_LANE_FIELDS: usize = MAX_RESPONSE_FIELDS + 2;
+/// The most header fields of a lane's response: the handler's, the ticket, the key's name and Content-Length.
+const MAX_LANE_FIELDS: usize = MAX_RESPONSE_FIELDS + 3;
 
 /// A status, header fields and a body.
 pub struct Answer<'a> {
     pub status: u16,
     fields: Fields<'a>,
     pub body: &'a [u8],
+    /// The name of the key of the request, where the access log is to have it.
+    pub key_name: Option<&'a [u8]>,
 }
 
 #[expect(clippy::large_enum_variant, reason = "it stays where it is made, and costs no allocation")]
@@ -51,7 +53,7 @@ impl<'a> LaneResponse<'a> {
             Err(_) => return Err(Malformed),
         };
         let status = response.code.ok_or(Malformed)?;
-        let (mut length, mut ticket, mut passes_on) = (0, None, false);
+        let (mut length, mut ticket, mut key_name, mut passes_on) = (0, None, None, false);
         for header in response.headers.iter() {
             match header.name.len() {
                 14 if header.name.eq_ignore_ascii_case("Content-Length") => {
@@ -60,6 +62,7 @@ impl<'a> LaneResponse<'a> {
                 }
                 17 if header.name.eq_ignore_ascii_case("Transfer-Encoding") => return Err(Malformed),
                 _ if header.name == TICKET => ticket = Some(header.value),
+                _ if header.name == KEY_NAME => key_name = Some(header.value),
                 _ if header.name == PASS_ON => passes_on = true,
                 _ => {}
             }
@@ -67,7 +70,7 @@ impl<'a> LaneResponse<'a> {
         // tiny_http itself knows no tickets: what it says by itself is nobody's.
         let ticket = ticket.ok_or(Malformed)?;
         let Some(body) = bytes.get(head..).and_then(|rest| rest.get(..length)) else { return Ok(None) };
-        let answer = Answer { status, fields: Fields::Read(headers), body };
+        let answer = Answer { status, fields: Fields::Read(headers), body, key_name };
         Ok(Some(Self { answer, ticket, passes_on, length: head + length }))
     }
 }
@@ -75,7 +78,8 @@ impl<'a> LaneResponse<'a> {
 impl<'a> From<&'a Response> for Answer<'a> {
     fn from(response: &'a Response) -> Self {
         let fields = Fields::Made(response.headers());
-        Self { status: response.status(), fields, body: response.body() }
+        let key_name = response.key_name().map(str::as_bytes);
+        Self { status: response.status(), fields, body: response.body(), key_name }
     }
 }
 
@@ -83,7 +87,7 @@ impl Answer<'_> {
     /// Hands out the header fields that are for the client.
     pub fn each_field(&self, mut take: impl FnMut(&str, &[u8])) {
         let is_ours = |name: &str| {
-            ["Content-Length", "Connection", "Date", "Server", TICKET]
+            ["Content-Length", "Connection", "Date", "Server", TICKET, KEY_NAME]
                 .iter()
                 .any(|ours| name.len() == ours.len() && name.eq_ignore_ascii_case(ours))
         };
@@ -148,13 +152,15 @@ mod tests {
 
     #[test]
     fn largest_response_of_a_handler_fits() {
-        let response =
-            (0..MAX_RESPONSE_FIELDS).fold(Response::new(200, b"x"), |response, _| response.header("X", "y"));
+        let response = (0..MAX_RESPONSE_FIELDS)
+            .fold(Response::new(200, b"x").for_key("ci"), |response, _| response.header("X", "y"));
         let mut printed = Vec::new();
         response.print((TICKET, "1.1"), &mut printed).unwrap();
         let read = LaneResponse::parse(&printed).unwrap().unwrap();
         assert_eq!(fields(&read.answer), fields(&Answer::from(&response)));
         assert_eq!((read.answer.body, read.length), (&b"x"[..], printed.len()));
+        assert_eq!(read.answer.key_name, Some(&b"ci"[..]));
+        assert!(fields(&read.answer).iter().all(|(name, _)| name == "X"), "the key's name is for no client");
     }
 
     #[test]

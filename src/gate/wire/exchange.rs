@@ -9,10 +9,9 @@ use crate::gate::wire::general::GeneralFields;
 use crate::gate::wire::head::Head;
 use crate::gate::wire::origins::Allowed;
 use crate::gate::wire::request_id::RequestId;
+use crate::http::ACCESS_LOG;
 use crate::http::response::{write_end_of_head, write_field, write_status_line};
 
-/// Under which name the access log's lines are chosen with `RUST_LOG`.
-const ACCESS_LOG: &str = "petstore::access";
 /// Room for the head of a response.
 const HEAD_ROOM: usize = 640;
 
@@ -105,21 +104,35 @@ impl Exchange {
         now.saturating_duration_since(self.begun)
     }
 
-    /// Writes the line of the access log.
+    /// Writes the line of the access log, and its parts for a logger that wants them.
     ///
     /// It names the peer, or the client that a trusted proxy names.
     pub fn log(&self, peer: SocketAddr, client: IpAddr, answer: &Answer, now: Instant) {
         if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
-            log::info!(target: ACCESS_LOG, "{}", self.line(peer, client, answer, now));
+            let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
+            let duration = self.duration(now);
+            let key = answer.key_name.map_or("-".into(), String::from_utf8_lossy);
+            let (method, path) = self.summary.split_once(' ').unwrap_or(("-", "-"));
+            log::info!(
+                target: ACCESS_LOG,
+                client = client.as_str(),
+                request = self.id.as_str(),
+                method,
+                path,
+                status = answer.status,
+                bytes = answer.body.len(),
+                milliseconds = (duration.as_secs_f64() * 1e6).round() / 1e3,
+                key = &*key;
+                "{}", self.line(&client, answer, &key, duration)
+            );
         }
     }
 
-    fn line(&self, peer: SocketAddr, client: IpAddr, answer: &Answer, now: Instant) -> String {
-        let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
-        let duration = self.duration(now).as_secs_f64() * 1e3;
+    fn line(&self, client: &str, answer: &Answer, key: &str, duration: Duration) -> String {
+        let milliseconds = duration.as_secs_f64() * 1e3;
         let (id, summary) = (self.id.as_str(), &self.summary);
         let (status, length) = (answer.status, answer.body.len());
-        format!("{client} {id} {summary} {status} {length} bytes {duration:.3} ms")
+        format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms key={key}")
     }
 }
 
@@ -156,13 +169,10 @@ mod tests {
 
     #[test]
     fn log_line_has_the_duration_in_milliseconds() {
-        let begun = Instant::now();
-        let exchange = Exchange::new(RequestId::from_client(b"id").unwrap(), begun);
-        let (response, peer) = (Response::new(200, b"abc"), SocketAddr::from(([1, 2, 3, 4], 5)));
-        let answer = Answer::from(&response);
-        let line = |client| exchange.line(peer, client, &answer, begun + Duration::from_micros(2500));
-        assert_eq!(line(peer.ip()), "1.2.3.4:5 id - 200 3 bytes 2.500 ms");
-        assert_eq!(line([9, 9, 9, 9].into()), "9.9.9.9 id - 200 3 bytes 2.500 ms", "behind a proxy");
+        let exchange = Exchange::new(RequestId::from_client(b"id").unwrap(), Instant::now());
+        let response = Response::new(200, b"abc");
+        let line = exchange.line("1.2.3.4:5", &Answer::from(&response), "ci", Duration::from_micros(2500));
+        assert_eq!(line, "1.2.3.4:5 id - 200 3 bytes 2.500 ms key=ci");
     }
 
     #[test]

@@ -1,0 +1,75 @@
+//! The key of a new database: in a file, or on a terminal; elsewhere it would be kept in a log by mistake.
+
+use std::fs::OpenOptions;
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use petstore::{Config, Error, KeyRing, RingState};
+
+use super::print;
+
+/// What the key is called.
+const NAME: &str = "first";
+
+/// Looks at the keys at the start. Where none is valid, the log says how to make one. Makes the first key
+/// where a file is named for it. Returns the ring where it is to be shown by [`show`].
+pub fn prepare(config: &Config) -> Option<KeyRing> {
+    if config.api_key.is_some() {
+        return None;
+    }
+    let looked = KeyRing::open(&config.database).and_then(|ring| ring.state().map(|state| (ring, state)));
+    let (mut ring, state) =
+        looked.inspect_err(|error| log::error!("cannot look at the API keys: {error}")).ok()?;
+    let trouble = match (state, &config.first_key_file) {
+        (RingState::New, Some(path)) => match write(&mut ring, path) {
+            Ok(()) => {
+                log::warn!("the first API key is in {}", path.display());
+                return None;
+            }
+            Err(error) => format!("no API key was made: {error}"),
+        },
+        (RingState::New, None) if std::io::stdout().is_terminal() => return Some(ring),
+        (RingState::New, None) => "there is no API key".to_owned(),
+        (RingState::Revoked, _) => "all API keys were revoked".to_owned(),
+        (RingState::Expired, _) => "all API keys have expired".to_owned(),
+        _ => return None,
+    };
+    warn(&trouble, config);
+    None
+}
+
+/// Makes the first key, and shows it with `lines`, which are for people. Its own line ends once it is valid.
+pub fn show(mut ring: KeyRing, config: &Config, lines: impl FnOnce(&str) -> String) {
+    let mut after = String::new();
+    let made = ring.add(NAME, None, false, |key| {
+        after = lines(key);
+        print(&format!("\nThe database had no API key, so one was made. It is shown this once:\n\n    {key}"))
+    });
+    match made {
+        // Whoever has the key needs no more.
+        Ok(()) => drop(print(&format!("\n\n{after}\n"))),
+        Err(error) => warn(&format!("no API key was made: {error}"), config),
+    }
+}
+
+fn warn(trouble: &str, config: &Config) {
+    let path = std::path::absolute(&config.database).unwrap_or_else(|_| config.database.clone());
+    log::warn!("{trouble}; make one: petstore key add NAME --database {}", path.display());
+}
+
+/// Makes the first key in a new file, which only its owner may read. What fails leaves no file.
+fn write(ring: &mut KeyRing, path: &Path) -> Result<(), Error> {
+    let mut is_made = false;
+    let made = ring.add(NAME, None, false, |key| {
+        let cannot = |error| Error::from(format!("cannot write it to {}: {error}", path.display()));
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(cannot)?;
+        is_made = true;
+        file.write_all(format!("{key}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(cannot)
+    });
+    if made.is_err() && is_made {
+        let _ = std::fs::remove_file(path);
+    }
+    made
+}

@@ -1,0 +1,149 @@
+//! What a running service does for its keys beside its requests: it keeps when they were last used, and says
+//! which of them expire soon.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use crate::keys::KeyUses;
+use crate::store::{ApiKey, Digest, Writer};
+
+/// How often the uses are written.
+const WRITE_EVERY: Duration = Duration::from_secs(60);
+/// How often the keys are looked through for those that expire soon.
+const LOOK_EVERY: Duration = Duration::from_secs(3600);
+const DAY: i64 = 24 * 3600;
+/// How long before its expiry a key is in the log, in seconds.
+const SOON: i64 = 14 * DAY;
+
+/// The work on keys that the writer does where no request waits for it.
+pub struct KeyCare {
+    uses: KeyUses,
+    next_write: Instant,
+    next_look: Instant,
+    /// The day, since 1970, on which a key's expiry was last said.
+    said: HashMap<Digest, i64>,
+}
+
+impl KeyCare {
+    /// Looks for the first time when it is called first.
+    pub fn new(uses: KeyUses, now: Instant) -> Self {
+        Self { uses, next_write: now + WRITE_EVERY, next_look: now, said: HashMap::new() }
+    }
+
+    /// Does what is due. Returns how long until more is.
+    pub fn rest(&mut self, store: &mut Writer, now: Instant, unix_time: i64) -> Duration {
+        if now >= self.next_look {
+            self.next_look = now + LOOK_EVERY;
+            match store.keys() {
+                Ok(keys) => self.expiring(&keys, unix_time).iter().for_each(|line| log::warn!("{line}")),
+                Err(error) => log::error!("cannot look for API keys that expire soon: {error}"),
+            }
+        }
+        if now >= self.next_write {
+            self.next_write = now + WRITE_EVERY;
+            self.write(store);
+        }
+        self.next_write.min(self.next_look).saturating_duration_since(now)
+    }
+
+    /// Keeps what has been noted. What could not be kept is noted again.
+    pub fn write(&mut self, store: &mut Writer) {
+        let uses = self.uses.take();
+        if uses.is_empty() {
+            return;
+        }
+        if let Err(error) = store.keep_uses(&uses) {
+            log::warn!("when API keys were last used is not kept yet: {error}");
+            uses.into_iter().for_each(|(digest, at)| self.uses.note(digest, at));
+        }
+    }
+
+    /// A line for each name whose last key expires soon, once a day.
+    fn expiring(&mut self, keys: &[ApiKey], now: i64) -> Vec<String> {
+        let today = now.div_euclid(DAY);
+        let lives_longest = |key: &&ApiKey| {
+            let others = keys.iter().filter(|other| other.name == key.name && other.digest != key.digest);
+            let end = |key: &ApiKey| key.expires_at.unwrap_or(i64::MAX);
+            others.map(end).all(|other| other <= end(key))
+        };
+        let is_soon = |key: &&ApiKey| key.expires_at.is_some_and(|at| (now + 1..now + SOON).contains(&at));
+        let mut lines = Vec::new();
+        for key in keys.iter().filter(is_soon).filter(lives_longest) {
+            if self.said.insert(key.digest, today) != Some(today) {
+                let end = Timestamp::from_second(key.expires_at.unwrap_or(now)).unwrap_or_default();
+                let name = &key.name;
+                lines.push(format!(
+                    "the API key '{name}' expires at {end}; petstore key rotate {name} --expires DATE makes its successor"
+                ));
+            }
+        }
+        self.said.retain(|_, day| *day == today);
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::{Folder, refuse_writes};
+
+    const NOW: i64 = 1_000_000_000;
+
+    fn key(number: u8, name: &str, expires_at: Option<i64>) -> ApiKey {
+        ApiKey {
+            digest: [number; 32],
+            name: name.to_owned(),
+            read_only: false,
+            created_at: 0,
+            expires_at,
+            last_used_at: None,
+        }
+    }
+
+    fn care() -> KeyCare {
+        KeyCare::new(KeyUses::default(), Instant::now())
+    }
+
+    #[test]
+    fn key_that_expires_soon_is_said_once_a_day() {
+        let mut care = care();
+        let keys = [
+            key(1, "soon", Some(NOW + 9 * DAY + 5)),
+            key(2, "late", Some(NOW + SOON + 7200)),
+            key(3, "never", None),
+            key(4, "gone", Some(NOW)),
+        ];
+        let lines = care.expiring(&keys, NOW);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("'soon' expires at 2001-09-18T01:46:45Z; "), "{lines:?}");
+        assert_eq!(care.expiring(&keys, NOW + 3600), [""; 0]);
+        assert_eq!(care.expiring(&keys, NOW + DAY).len(), 2);
+    }
+
+    #[test]
+    fn key_with_a_successor_may_expire() {
+        let keys = [key(1, "ci", Some(NOW + DAY)), key(2, "ci", None)];
+        assert_eq!(care().expiring(&keys, NOW), [""; 0]);
+    }
+
+    #[test]
+    fn uses_are_written_when_they_are_due_and_kept_until_then() {
+        let folder = Folder::new();
+        let mut store = Writer::open(&folder.database()).unwrap();
+        store.insert_key(&key(1, "ci", None)).unwrap();
+        let began = Instant::now();
+        let mut care = KeyCare::new(KeyUses::default(), began);
+        care.uses.note([1; 32], NOW);
+        let used = |store: &Writer| store.keys().unwrap()[0].last_used_at;
+        assert_eq!(care.rest(&mut store, began, NOW), WRITE_EVERY);
+        assert_eq!(used(&store), None);
+        refuse_writes(&store, true);
+        care.rest(&mut store, began + WRITE_EVERY, NOW);
+        refuse_writes(&store, false);
+        assert_eq!(used(&store), None);
+        care.rest(&mut store, began + 2 * WRITE_EVERY, NOW);
+        assert_eq!(used(&store), Some(NOW));
+    }
+}

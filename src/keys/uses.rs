@@ -1,0 +1,46 @@
+//! When keys were last used, as the workers note it in memory.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::store::Digest;
+
+/// What all workers of a service have noted since it was last taken. Only keys that exist are noted, so it is
+/// as small as their number.
+#[derive(Clone, Default)]
+pub struct KeyUses(Arc<Mutex<HashMap<Digest, i64>>>);
+
+impl KeyUses {
+    /// Notes the use of a key at this Unix time.
+    pub fn note(&self, digest: Digest, now: i64) {
+        let mut uses = self.lock();
+        let at = uses.entry(digest).or_insert(now);
+        *at = now.max(*at);
+    }
+
+    /// Hands out what has been noted, and forgets it.
+    pub fn take(&self) -> Vec<(Digest, i64)> {
+        std::mem::take(&mut *self.lock()).into_iter().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, i64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_use_is_handed_out_once() {
+        let uses = KeyUses::default();
+        for (key, at) in [(1, 5), (2, 6), (1, 7), (1, 4)] {
+            uses.note([key; 32], at);
+        }
+        let mut taken = uses.take();
+        taken.sort_unstable();
+        assert_eq!(taken, [([1; 32], 7), ([2; 32], 6)]);
+        assert_eq!(uses.take(), []);
+    }
+}
