@@ -5,7 +5,7 @@
 //! let mut config = petstore::Config::default();
 //! config.database = "pets.db".into();
 //! let server = petstore::Server::start(config)?;
-//! println!("listening on http://{}", server.address());
+//! println!("listening on {}", server.address());
 //! if let Some(key) = server.first_key() {
 //!     println!("the first API key, shown once: {key}");
 //! }
@@ -45,7 +45,7 @@ mod model;
 mod keys;
 mod store;
 
-pub use config::{Config, Deadline, Deadlines, SETTINGS, Setting};
+pub use config::{Address, Config, Deadline, Deadlines, Listen, SETTINGS, Setting};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{KeyInfo, KeyRing};
 pub use metrics::note_dropped_log_lines;

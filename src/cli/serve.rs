@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
-use petstore::{Config, Error, Server, Stopper};
+use petstore::{Address, Config, Error, Server, Stopper};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
@@ -70,23 +70,28 @@ fn raise_open_files() -> Result<usize, String> {
 /// The first line is for scripts, which wait for it; what follows is for people.
 fn announce(server: &Server) -> Result<(), Error> {
     let address = server.address();
-    let mut text = format!("petstore listening on http://{address}\n");
+    let mut text = format!("petstore listening on {address}\n");
     if let Some(admin) = server.admin_address() {
         text += &format!("petstore admin on http://{admin}\n");
     }
     if let Some(key) = server.first_key() {
-        let host = match address.ip() {
-            ip if !ip.is_unspecified() => address.to_string(),
-            _ => format!("localhost:{}", address.port()),
-        };
+        let (curl, url) = (curl(address), address.local_url());
         text += &format!(
             "\nThe database had no API key, so one was made. It is shown this once:\n\n    {key}\n\n\
              To add an animal and to list all of them:\n\n\
-             \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
-             \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets\n\n"
+             \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
+             \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets\n\n"
         );
     }
     print(&text)
+}
+
+/// The beginning of a curl line for this address.
+fn curl(address: &Address) -> String {
+    match address {
+        Address::Tcp(_) => "curl".to_owned(),
+        Address::Unix(path) => format!("curl --unix-socket '{}'", path.display()),
+    }
 }
 
 /// The first signal lets what was begun be finished, the start included; the second ends at once.
@@ -100,5 +105,16 @@ fn obey(mut signals: Signals, started: &Receiver<Stopper>) {
         } else if let Err(error) = signal_hook::low_level::emulate_default_handler(signal) {
             log::error!("cannot end at once: {error}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curl_is_told_of_a_unix_socket() {
+        assert_eq!(curl(&Address::Tcp(([127, 0, 0, 1], 1).into())), "curl");
+        assert_eq!(curl(&Address::Unix("/a b".into())), "curl --unix-socket '/a b'");
     }
 }

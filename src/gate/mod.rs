@@ -10,8 +10,11 @@ mod fair_queue;
 mod holders;
 mod lane;
 mod listener;
+mod listening;
 mod memory;
+mod socket_file;
 mod stopper;
+mod stream;
 mod trusted_proxies;
 mod turns;
 mod wire;
@@ -39,7 +42,7 @@ use wire::reader::Intake;
 use wire::request_id::RequestIds;
 
 pub use lane::LaneAddress;
-pub use listener::Listening;
+pub use listening::Listening;
 pub use stopper::Stopper;
 pub use trusted_proxies::TrustedProxies;
 pub use wire::head::Kind;
@@ -361,6 +364,8 @@ impl Gate {
     /// Lets nobody in any more, and leaves little time to those who have nothing under way.
     fn begin_drain(&mut self) {
         self.shared.now = Instant::now();
+        // Whoever waits at a supervisor's socket is served by the next service, and longer.
+        self.listener.take_if(|listener| listener.is_passed());
         // Who is connected already was let in, as far as its side can tell.
         if let Some(listener) = &mut self.listener {
             listener.is_ready = true;

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use crate::config::Address;
 use crate::gate::{BUDGET, Gate, GateConfig, Kind, LaneAddress, Listening, Origins, TrustedProxies};
 use crate::keys::{KeyRing, secret};
 use crate::metrics::Metrics;
@@ -31,7 +32,7 @@ const WRITE_WINDOW_BYTES: usize = 256 * 1024;
 
 /// A running service. Dropping it ends it as [`Stopper::stop`] does, and waits for the end.
 pub struct Server {
-    address: SocketAddr,
+    address: Address,
     first_key: Option<String>,
     stopper: Stopper,
     gate: Option<JoinHandle<Result<(), String>>>,
@@ -52,8 +53,8 @@ impl Server {
         let claim = Claim::take(&config.database)?;
         let is_new = claim.is_new();
         let writer = Writer::open(&config.database)?;
-        let listening = Listening::bind(config.listen)?;
-        let address = listening.address()?;
+        let listening = Listening::bind(&config.listen)?;
+        let address = listening.address().clone();
 
         let folder = SocketFolder::new()?;
         let stopper = Stopper::default();
@@ -62,7 +63,7 @@ impl Server {
             move || stopper.fail(format!("the {name} has died"))
         };
         let authenticator = Authenticator::new(config.api_key.as_deref());
-        let assets = Arc::new(site::assets(&config, address));
+        let assets = Arc::new(site::assets(&config, &address));
         let lost: Lost = {
             let stopper = stopper.clone();
             Arc::new(move |error| stopper.stop_because(error.to_string()))
@@ -144,9 +145,9 @@ impl Server {
         Ok(server)
     }
 
-    /// The address that was bound, with the port that was taken.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// Where it listens, with the port that was taken.
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 
     /// The admin address that was bound, where there is one.

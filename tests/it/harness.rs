@@ -110,6 +110,9 @@ impl Drop for Process {
 
 /// A running server.
 pub struct Server {
+    /// Where it says that it listens, such as `http://127.0.0.1:8080`.
+    pub place: String,
+    /// Of no use where it listens on a Unix socket.
     pub address: SocketAddr,
     /// Where it serves metrics, where it was told to.
     pub admin: Option<SocketAddr>,
@@ -137,21 +140,28 @@ impl Server {
         let mut command = petstore(&["serve", "--listen", "127.0.0.1:0"]);
         command.env("PETSTORE_API_KEY", KEY).env("PETSTORE_DATABASE", folder.database());
         change(&mut command);
-        let mut process = Process::start(&mut command);
+        let has_admin = command.get_args().any(|word| word == "--admin");
+        Self::started(Process::start(&mut command), has_admin, folder)
+    }
+
+    fn started(mut process: Process, has_admin: bool, folder: Folder) -> Self {
         let logged = keep(process.child.stderr.take().unwrap(), "log");
         let (line, mut out) = process.first_line();
-        let Some(address) = line.trim_end().strip_prefix("petstore listening on http://") else {
+        let Some(address) = line.trim_end().strip_prefix("petstore listening on ") else {
             drop(process);
             panic!("did not start: {line:?} {}", text(logged));
         };
-        let address = address.parse().unwrap();
-        let admin = command.get_args().any(|word| word == "--admin").then(|| {
+        let place = address.to_owned();
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        let address = place.strip_prefix("http://").map_or(nowhere, |address| address.parse().unwrap());
+        let admin = has_admin.then(|| {
             // Both lines come in one piece.
             let mut line = String::new();
             out.read_line(&mut line).unwrap();
             line.trim_end().strip_prefix("petstore admin on http://").unwrap().parse().unwrap()
         });
-        Self { address, admin, process, folder, printed: Some(keep(out, "out")), logged: Some(logged) }
+        let printed = Some(keep(out, "out"));
+        Self { place, address, admin, process, folder, printed, logged: Some(logged) }
     }
 
     pub fn connect(&self) -> Connection {

@@ -16,6 +16,7 @@ mod framing;
 mod get_pet;
 mod keys;
 mod list_pets;
+mod listen;
 mod log;
 mod methods;
 mod new_pet;

@@ -44,8 +44,8 @@ pub fn config(lanes: Vec<LaneAddress>) -> GateConfig {
 
 impl Bench {
     fn start(lanes: Vec<LaneAddress>) -> Self {
-        let listening = Listening::bind(([127, 0, 0, 1], 0).into()).unwrap();
-        let address = listening.address().unwrap();
+        let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
+        let address = listening.address().tcp().unwrap();
         let stopper = Stopper::default();
         let gate = Gate::new(listening, config(lanes), stopper.clone()).unwrap();
         let gate = std::thread::spawn(move || gate.run());
@@ -414,7 +414,7 @@ fn start_fails_where_a_lane_does_not_answer() {
     let folder = Folder::new();
     let path = folder.0.join("lane");
     let start = |path: &Path| {
-        let listening = Listening::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
         let lanes = vec![LaneAddress {
             path: path.to_owned(),
             kind: Kind::Write,

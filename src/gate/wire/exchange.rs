@@ -1,9 +1,10 @@
 //! One request and its response, as far as the gate must remember them: how the response is printed for the
 //! client, and what the access log says.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use crate::gate::stream::Peer;
 use crate::gate::wire::answer::Answer;
 use crate::gate::wire::general::GeneralFields;
 use crate::gate::wire::head::Head;
@@ -108,13 +109,13 @@ impl Exchange {
     /// Writes the line of the access log.
     ///
     /// It names the peer, or the client that a trusted proxy names.
-    pub fn log(&self, peer: SocketAddr, client: IpAddr, answer: &Answer, now: Instant) {
+    pub fn log(&self, peer: Peer, client: IpAddr, answer: &Answer, now: Instant) {
         if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
             log::info!(target: ACCESS_LOG, "{}", self.line(peer, client, answer, now));
         }
     }
 
-    fn line(&self, peer: SocketAddr, client: IpAddr, answer: &Answer, now: Instant) -> String {
+    fn line(&self, peer: Peer, client: IpAddr, answer: &Answer, now: Instant) -> String {
         let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
         let duration = self.duration(now).as_secs_f64() * 1e3;
         let (id, summary) = (self.id.as_str(), &self.summary);
@@ -158,7 +159,7 @@ mod tests {
     fn log_line_has_the_duration_in_milliseconds() {
         let begun = Instant::now();
         let exchange = Exchange::new(RequestId::from_client(b"id").unwrap(), begun);
-        let (response, peer) = (Response::new(200, b"abc"), SocketAddr::from(([1, 2, 3, 4], 5)));
+        let (response, peer) = (Response::new(200, b"abc"), Peer::Tcp(([1, 2, 3, 4], 5).into()));
         let answer = Answer::from(&response);
         let line = |client| exchange.line(peer, client, &answer, begun + Duration::from_micros(2500));
         assert_eq!(line(peer.ip()), "1.2.3.4:5 id - 200 3 bytes 2.500 ms");
