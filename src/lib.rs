@@ -49,7 +49,7 @@ pub use config::{Address, Config, Deadline, Deadlines, Listen, SETTINGS, Setting
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{KeyInfo, KeyRing};
 pub use metrics::note_dropped_log_lines;
-pub use server::{Server, Stopper};
+pub use server::{HealthCheck, Server, Stopper};
 
 /// The method and the path of every operation, in the order of the tables. `GET` stands for `HEAD` as well.
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {

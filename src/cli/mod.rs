@@ -8,6 +8,7 @@ mod keys;
 mod logging;
 mod manual;
 mod serve;
+mod supervisor;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,16 +1,17 @@
 //! `petstore serve`.
 
+use std::os::fd::OwnedFd;
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
-use petstore::{Address, Config, Error, Server, Stopper};
+use petstore::{Address, Config, Error, Listen, Server, Stopper};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::command::{Command, Settings};
-use super::{logging, print};
+use super::{logging, print, supervisor};
 
 /// Whether the service has started, so that a panic is news for the log.
 static HAS_STARTED: AtomicBool = AtomicBool::new(false);
@@ -26,6 +27,8 @@ pub const COMMANDS: &[Command] = &[Command {
 
 /// Serves until a signal says to end.
 fn run(mut config: Config) -> Result<(), Error> {
+    // Before anything is opened.
+    let passed = supervisor::take_socket()?;
     logging::start()?;
     std::panic::set_hook(Box::new(log_panic));
     // A file that may not grow further (ulimit -f) is a failed write, and no reason to die.
@@ -39,15 +42,28 @@ fn run(mut config: Config) -> Result<(), Error> {
         .name("signals".to_owned())
         .spawn(move || obey(signals, &started))
         .map_err(|error| Error::no_thread(&error))?;
+    if let Some(socket) = passed {
+        take_over(&mut config, socket);
+    }
     config.open_files = Some(raise_open_files()?);
     let server = Server::start(config)?;
     HAS_STARTED.store(true, Ordering::SeqCst);
     // The thread that takes it lives as long as the process.
     let _ = start.send(server.stopper());
     announce(&server)?;
+    supervisor::say_ready(server.address());
+    supervisor::start_watchdog(server.health_check())?;
     let ended = server.wait();
     logging::flush();
     ended
+}
+
+/// Has the service listen on the socket that its supervisor passes, and on nothing else.
+fn take_over(config: &mut Config, socket: OwnedFd) {
+    let own = std::mem::replace(&mut config.listen, Listen::Socket(Arc::new(socket)));
+    if format!("{own:?}") != format!("{:?}", Listen::default()) {
+        log::warn!("--listen is not used, as the supervisor passes a socket");
+    }
 }
 
 /// A panic is one line in the log. At the start it is none: what could not be had is the reason for which
@@ -102,6 +118,7 @@ fn obey(mut signals: Signals, started: &Receiver<Stopper>) {
             log::info!("ending: finishing what was begun");
             stopper = started.recv().ok();
             stopper.iter().for_each(Stopper::stop);
+            supervisor::say_stopping();
         } else if let Err(error) = signal_hook::low_level::emulate_default_handler(signal) {
             log::error!("cannot end at once: {error}");
         }

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::IpAddr;
 
 use mio::Token;
+use mio::net::UnixStream;
 
 use crate::gate::client::{Client, Shared, State};
 use crate::gate::holders::Standing;
@@ -37,6 +38,8 @@ pub struct Connection {
     shut: bool,
     /// Whether it is among those who are read on from later.
     is_listed: bool,
+    /// Whether it is the service's own, which makes room for nobody.
+    is_own: bool,
 }
 
 impl Gate {
@@ -48,6 +51,15 @@ impl Gate {
                 Accepted::Client(stream, peer) => self.let_in(stream, peer),
                 Accepted::Nobody => return,
                 Accepted::NoResources => self.close_longest_idle(),
+            }
+        }
+    }
+
+    /// Lets in the service's own, past all limits: each has one request, which is there already.
+    pub(super) fn let_in_own(&mut self) {
+        for stream in self.stopper.take_own() {
+            if let Some(slot) = self.admit(Stream::Unix(UnixStream::from_std(stream)), Peer::Unix, true) {
+                self.drive(slot);
             }
         }
     }
@@ -70,7 +82,7 @@ impl Gate {
         if self.connections.len() >= most + self.max_refused {
             return self.turn_away(stream, peer, no_room());
         }
-        let Some(slot) = self.admit(stream, peer) else { return };
+        let Some(slot) = self.admit(stream, peer, false) else { return };
         if self.connections.len() > most {
             self.connections[slot].client.refuse(no_room(), &mut self.shared);
         }
@@ -79,7 +91,7 @@ impl Gate {
     }
 
     /// Gives a client a slot.
-    fn admit(&mut self, mut stream: Stream, peer: Peer) -> Option<usize> {
+    fn admit(&mut self, mut stream: Stream, peer: Peer, is_own: bool) -> Option<usize> {
         stream.send_at_once();
         let entry = self.connections.vacant_entry();
         let slot = entry.key();
@@ -100,6 +112,7 @@ impl Gate {
             read_closed: false,
             shut: false,
             is_listed: false,
+            is_own,
         });
         self.holders.join(slot, peer.ip(), self.is_exempt(peer.ip()));
         Some(slot)
@@ -227,7 +240,8 @@ impl Gate {
             self.holders.change_address(slot, address, is_exempt(address, &self.shared));
         }
         self.holders.hold(slot, client.held());
-        self.holders.stand(slot, standing(client.state()));
+        let standing = if connection.is_own { Standing::Busy } else { standing(client.state()) };
+        self.holders.stand(slot, standing);
         if let Some(kind) = wants_lane {
             self.join_queue(slot, kind);
         }

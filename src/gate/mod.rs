@@ -7,6 +7,7 @@
 mod client;
 mod connections;
 mod fair_queue;
+mod health_check;
 mod holders;
 mod lane;
 mod listener;
@@ -41,6 +42,7 @@ use wire::general::GeneralFields;
 use wire::reader::Intake;
 use wire::request_id::RequestIds;
 
+pub use health_check::HealthCheck;
 pub use lane::LaneAddress;
 pub use listening::Listening;
 pub use stopper::Stopper;
@@ -264,6 +266,7 @@ impl Gate {
         self.wait(events, self.timeout());
         self.read_on();
         self.accept(MAX_ACCEPTS);
+        self.let_in_own();
         self.dispatch();
         self.tick();
         self.flush_lanes();

@@ -21,7 +21,7 @@ use admin::Admin;
 use descriptors::connections_allowed;
 use socket_folder::SocketFolder;
 
-pub use crate::gate::Stopper;
+pub use crate::gate::{HealthCheck, Stopper};
 
 /// The most requests in one lane for reading at once, and their bytes: 64 lists of 100 animals.
 const READ_WINDOW: usize = 64;
@@ -158,6 +158,11 @@ impl Server {
     /// The API key that was made because the database had none. It is kept nowhere else.
     pub fn first_key(&self) -> Option<&str> {
         self.first_key.as_deref()
+    }
+
+    /// What asks the service from another thread whether it answers.
+    pub fn health_check(&self) -> HealthCheck {
+        HealthCheck::new(self.stopper.clone())
     }
 
     /// What ends the service from another thread.

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -64,6 +65,16 @@ pub fn output(command: &mut Command) -> Output {
     Output { status, stdout: printed.join().unwrap(), stderr: logged.join().unwrap() }
 }
 
+/// The executable, with its standard input as the socket that a supervisor passes. The shell keeps its number
+/// as the program's.
+pub fn passed() -> Command {
+    let mut command = Command::new("sh");
+    let script = r#"exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" serve"#;
+    command.args(["-c", script, env!("CARGO_BIN_EXE_petstore")]);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("TMPDIR", std::env::temp_dir());
+    command
+}
+
 /// A process that does not outlive its test.
 struct Process {
     child: Child,
@@ -72,7 +83,11 @@ struct Process {
 
 impl Process {
     fn start(command: &mut Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::start_with_input(command, Stdio::null())
+    }
+
+    fn start_with_input(command: &mut Command, input: Stdio) -> Self {
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self { child: command.spawn().unwrap(), name: format!("{command:?}") }
     }
 
@@ -142,6 +157,18 @@ impl Server {
         change(&mut command);
         let has_admin = command.get_args().any(|word| word == "--admin");
         Self::started(Process::start(&mut command), has_admin, folder)
+    }
+
+    /// Starts one on the database in `folder`, and passes it a listening socket as a supervisor does.
+    pub fn start_on(
+        socket: impl Into<OwnedFd>,
+        folder: Folder,
+        change: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Self {
+        let mut command = passed();
+        command.env("PETSTORE_API_KEY", KEY).env("PETSTORE_DATABASE", folder.database());
+        change(&mut command);
+        Self::started(Process::start_with_input(&mut command, socket.into().into()), false, folder)
     }
 
     fn started(mut process: Process, has_admin: bool, folder: Folder) -> Self {

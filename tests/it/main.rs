@@ -25,4 +25,5 @@ mod overload;
 mod shutdown;
 mod site;
 mod startup;
+mod supervisor;
 mod tidy;
