@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn serve(database: PathBuf) -> Result<(), Box<dyn Error>> {
     let mut config = Config::default();
-    config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.listen = ([127, 0, 0, 1], 0).into();
     config.database = database;
     config.api_key = Some(API_KEY.to_owned());
     // The library changes no limit of its host's, so this is to fit the files that may be open.
@@ -34,7 +34,7 @@ fn serve(database: PathBuf) -> Result<(), Box<dyn Error>> {
 
     // The server runs in threads of its own. From here on, clients are let in.
     let server = Server::start(config)?;
-    let address = server.address();
+    let address = server.address().tcp().ok_or("the server listens on no TCP address")?;
     println!("listening on http://{address}\n");
     println!("{}\n", ask(address, "POST /v1/pets", r#"{"name":"Rex","categoryId":3}"#)?);
     println!("{}\n", ask(address, "GET /v1/pets", "")?);

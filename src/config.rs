@@ -1,17 +1,21 @@
 //! Every setting: its unit, its default, its environment variable and its check.
 
+mod listen;
+
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
 
+pub use listen::{Address, Listen};
+
 /// How to run the service.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// Where to listen; port 0 takes a free one.
-    pub listen: SocketAddr,
+    /// Where to listen; `127.0.0.1:8080`.
+    pub listen: Listen,
     /// The SQLite file; made where there is none.
     pub database: PathBuf,
     /// Clients connected at once; one more gets a 503.
@@ -154,7 +158,7 @@ impl Default for Deadlines {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            listen: Listen::default(),
             database: PathBuf::from("petstore.db"),
             max_connections: 10_000,
             open_files: None,
@@ -204,11 +208,11 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         flag: "listen",
         value: "ADDRESS",
-        help: "where to listen, HOST:PORT; port 0 takes a free one",
+        help: "where to listen, HOST:PORT or unix:PATH; port 0 takes a free one",
         default: "127.0.0.1:8080",
         set: |config, text| {
-            let mut addresses = text.to_socket_addrs().map_err(|_| "an address such as 127.0.0.1:8080")?;
-            config.listen = addresses.next().ok_or("an address such as 127.0.0.1:8080")?;
+            let expected = "an address such as 127.0.0.1:8080, or unix: and a path";
+            config.listen = Listen::parse(text).ok_or(expected)?;
             Ok(())
         },
         is_list: false,
@@ -377,7 +381,7 @@ mod tests {
 
     #[test]
     fn values_are_taken() {
-        assert_eq!(set("listen", "[::1]:0").unwrap().listen, "[::1]:0".parse().unwrap());
+        assert!(matches!(set("listen", "unix:/a").unwrap().listen, Listen::Unix(path) if path == *"/a"));
         assert_eq!(set("database", "/a b").unwrap().database, PathBuf::from("/a b"));
         assert_eq!(set("max-connections", "1").unwrap().max_connections, 1);
         assert_eq!(set("workers", "64").unwrap().workers, 64);

@@ -6,7 +6,7 @@
 //! config.database = "pets.db".into();
 //! config.api_key = Some("secret".to_owned());
 //! let server = petstore::Server::start(config)?;
-//! println!("listening on http://{}", server.address());
+//! println!("listening on {}", server.address());
 //! server.wait()
 //! # }
 //! ```
@@ -43,11 +43,11 @@ mod model;
 mod keys;
 mod store;
 
-pub use config::{Config, Deadline, Deadlines, LogFormat, SETTINGS, Setting};
+pub use config::{Address, Config, Deadline, Deadlines, Listen, LogFormat, SETTINGS, Setting};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState};
 pub use metrics::note_dropped_log_lines;
-pub use server::{Server, Stopper};
+pub use server::{HealthCheck, Server, Stopper};
 
 /// The method and the path of every operation, in the order of the tables. `GET` stands for `HEAD` as well.
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -48,8 +48,9 @@ fn start_and_stop(folder: &Path) {
         let servers: Vec<Server> = (0..SERVERS).map(start).collect();
         assert_eq!(socket_folders().len(), SERVERS);
         for server in &servers {
-            ask(server.address(), "POST /v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
-            ask(server.address(), "GET /v1/pets", "", 200);
+            let address = server.address().tcp().unwrap();
+            ask(address, "POST /v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
+            ask(address, "GET /v1/pets", "", 200);
         }
         for server in servers {
             // Both ways to end one.
@@ -68,7 +69,7 @@ fn start_and_stop(folder: &Path) {
 
 fn start(database: PathBuf) -> Server {
     let mut config = Config::default();
-    config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.listen = ([127, 0, 0, 1], 0).into();
     config.database = database;
     config.api_key = Some(KEY.to_owned());
     // Two lanes for each server, however many processors there are.

@@ -11,6 +11,7 @@ mod logging;
 mod manual;
 mod serve;
 mod signals;
+mod supervisor;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,15 +1,17 @@
 //! `petstore serve`.
 
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::panic::PanicHookInfo;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use petstore::{Config, KeyRing, Server};
+use petstore::{Address, Config, KeyRing, Listen, Server};
 
 use super::command::{Command, Done, Settings};
-use super::{first_key, logging, print, signals};
+use super::{first_key, logging, print, signals, supervisor};
 
 /// Whether the service has started, so that a panic is news for the log.
 static HAS_STARTED: AtomicBool = AtomicBool::new(false);
@@ -25,11 +27,16 @@ pub const COMMANDS: &[Command] = &[Command {
 
 /// Serves until a signal says to end.
 fn run(mut config: Config) -> Done {
+    // Before anything is opened.
+    let passed = supervisor::take_socket()?;
     logging::start(config.log_format)?;
     let began = Instant::now();
     std::panic::set_hook(Box::new(log_panic));
     // Before anything is started, so that a signal never ends it half way.
     let signals = signals::Watch::start()?;
+    if let Some(socket) = passed {
+        take_over(&mut config, socket);
+    }
     config.open_files = Some(raise_open_files()?);
     let server = Server::start(config.clone())?;
     HAS_STARTED.store(true, Ordering::SeqCst);
@@ -37,11 +44,13 @@ fn run(mut config: Config) -> Done {
     let stopper = server.stopper();
     signals.started(stopper.clone());
     let ring = first_key::prepare(&config);
-    let (address, admin) = (server.address(), server.admin_address());
+    let (address, admin) = (server.address().clone(), server.admin_address());
+    supervisor::say_ready(&address);
+    supervisor::start_watchdog(server.health_check())?;
     // In a thread of its own, as nobody may read standard output.
     let (end, announced) = channel::<()>();
     let announce = move || {
-        announce(address, admin, ring, &config);
+        announce(&address, admin, ring, &config);
         drop(end);
     };
     if let Err(error) = std::thread::Builder::new().name("announce".to_owned()).spawn(announce) {
@@ -55,6 +64,14 @@ fn run(mut config: Config) -> Done {
     log::warn!("ended after {ran:.1} s: {why}; requests cut off: {cut_off}");
     logging::flush(logging::PATIENCE);
     Ok(ended?)
+}
+
+/// Has the service listen on the socket that its supervisor passes, and on nothing else.
+fn take_over(config: &mut Config, socket: OwnedFd) {
+    let own = std::mem::replace(&mut config.listen, Listen::Socket(Arc::new(socket)));
+    if format!("{own:?}") != format!("{:?}", Listen::default()) {
+        log::warn!("--listen is not used, as the supervisor passes a socket");
+    }
 }
 
 /// A panic is one line in the log. At the start it is none: what could not be had is the reason for which
@@ -75,21 +92,37 @@ fn raise_open_files() -> Result<usize, String> {
 }
 
 /// The first line is for scripts, which wait for it; what follows is for people.
-fn announce(address: SocketAddr, admin: Option<SocketAddr>, ring: Option<KeyRing>, config: &Config) {
+fn announce(address: &Address, admin: Option<SocketAddr>, ring: Option<KeyRing>, config: &Config) {
     let admin = admin.map(|admin| format!("petstore admin on http://{admin}\n")).unwrap_or_default();
-    if let Err(error) = print(&format!("petstore listening on http://{address}\n{admin}")) {
-        log::warn!("{error}; the service listens on http://{address}");
+    if let Err(error) = print(&format!("petstore listening on {address}\n{admin}")) {
+        log::warn!("{error}; the service listens on {address}");
     }
     let Some(ring) = ring else { return };
-    let host = match address.ip() {
-        ip if !ip.is_unspecified() => address.to_string(),
-        _ => format!("localhost:{}", address.port()),
-    };
+    let (curl, url) = (curl(address), address.local_url());
     first_key::show(ring, config, |key| {
         format!(
             "To add an animal and to list all of them:\n\n\
-             \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
-             \x20   curl -H 'Authorization: Bearer {key}' http://{host}/v1/pets\n"
+             \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
+             \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets\n"
         )
     });
+}
+
+/// The beginning of a curl line for this address.
+fn curl(address: &Address) -> String {
+    match address {
+        Address::Tcp(_) => "curl".to_owned(),
+        Address::Unix(path) => format!("curl --unix-socket '{}'", path.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curl_is_told_of_a_unix_socket() {
+        assert_eq!(curl(&Address::Tcp(([127, 0, 0, 1], 1).into())), "curl");
+        assert_eq!(curl(&Address::Unix("/a b".into())), "curl --unix-socket '/a b'");
+    }
 }

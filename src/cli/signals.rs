@@ -7,7 +7,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, signal_name};
 
-use super::logging;
+use super::{logging, supervisor};
 
 /// Ends the service when a signal says so, also in the middle of its start.
 #[derive(Clone, Default)]
@@ -76,6 +76,7 @@ impl Watch {
             progress.ending = Some(signal);
             log::warn!("{}: ending; a second signal ends at once", name(signal));
             progress.stopper.iter().for_each(Stopper::stop);
+            supervisor::say_stopping();
             return;
         }
         log::warn!("{}: ending at once", name(signal));

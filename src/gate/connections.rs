@@ -1,15 +1,16 @@
 //! The gate's work on its clients: letting them in, moving their bytes, and making room where it is short.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::net::IpAddr;
 
-use mio::net::TcpStream;
-use mio::{Interest, Token};
+use mio::Token;
+use mio::net::UnixStream;
 
 use crate::gate::client::{Client, Shared, State};
 use crate::gate::holders::Standing;
 use crate::gate::lane::Asker;
 use crate::gate::listener::Accepted;
+use crate::gate::stream::{Peer, Stream};
 use crate::gate::{FIRST_LANE, Gate};
 use crate::http::{ApiError, Code};
 
@@ -22,7 +23,7 @@ const MAX_READ_ON: usize = 4;
 
 /// A client and its socket.
 pub struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     pub client: Client,
     /// Tells this client from others that had the slot before.
     pub serial: u64,
@@ -37,6 +38,8 @@ pub struct Connection {
     shut: bool,
     /// Whether it is among those who are read on from later.
     is_listed: bool,
+    /// Whether it is the service's own, which makes room for nobody.
+    is_own: bool,
 }
 
 impl Gate {
@@ -52,7 +55,16 @@ impl Gate {
         }
     }
 
-    pub(super) fn let_in(&mut self, mut stream: TcpStream, peer: SocketAddr) {
+    /// Lets in the service's own, past all limits: each has one request, which is there already.
+    pub(super) fn let_in_own(&mut self) {
+        for stream in self.stopper.take_own() {
+            if let Some(slot) = self.admit(Stream::Unix(UnixStream::from_std(stream)), Peer::Unix, true) {
+                self.drive(slot);
+            }
+        }
+    }
+
+    pub(super) fn let_in(&mut self, stream: Stream, peer: Peer) {
         let most = self.max_connections;
         // A single neighbour cannot take all places; behind a proxy stand many.
         let has_its_share = self.holders.connections_of(peer.ip()) >= most.div_ceil(4);
@@ -70,16 +82,23 @@ impl Gate {
         if self.connections.len() >= most + self.max_refused {
             return self.turn_away(stream, peer, no_room());
         }
-        // A response is one write; Nagle's algorithm would hold back the end of a large one.
-        let _ = stream.set_nodelay(true);
+        let Some(slot) = self.admit(stream, peer, false) else { return };
+        if self.connections.len() > most {
+            self.connections[slot].client.refuse(no_room(), &mut self.shared);
+        }
+        self.drive(slot);
+        self.make_room();
+    }
+
+    /// Gives a client a slot.
+    fn admit(&mut self, mut stream: Stream, peer: Peer, is_own: bool) -> Option<usize> {
+        stream.send_at_once();
         let entry = self.connections.vacant_entry();
         let slot = entry.key();
         let token = Token(FIRST_LANE + self.lanes.len() + slot);
-        if let Err(error) =
-            self.poll.registry().register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)
-        {
+        if let Err(error) = stream.register(self.poll.registry(), token) {
             self.say(format!("cannot watch a connection: {error}"));
-            return;
+            return None;
         }
         self.serial += 1;
         entry.insert(Connection {
@@ -93,13 +112,10 @@ impl Gate {
             read_closed: false,
             shut: false,
             is_listed: false,
+            is_own,
         });
         self.holders.join(slot, peer.ip(), self.is_exempt(peer.ip()));
-        if self.connections.len() > most {
-            self.connections[slot].client.refuse(no_room(), &mut self.shared);
-        }
-        self.drive(slot);
-        self.make_room();
+        Some(slot)
     }
 
     fn is_exempt(&self, address: IpAddr) -> bool {
@@ -115,12 +131,12 @@ impl Gate {
     }
 
     /// Refuses a client for whom there is not even a slot to be refused in: a word, and no further look.
-    fn turn_away(&mut self, mut stream: TcpStream, peer: SocketAddr, error: ApiError) {
+    fn turn_away(&mut self, mut stream: Stream, peer: Peer, error: ApiError) {
         let mut client = Client::new(peer, &self.shared);
         client.refuse(error, &mut self.shared);
         // Best effort throughout: what is read here cannot turn the close into a reset.
         let _ = stream.write(client.output());
-        let _ = stream.shutdown(Shutdown::Write);
+        stream.end();
         let _ = stream.read(&mut self.scratch);
     }
 
@@ -178,7 +194,7 @@ impl Gate {
                 }
                 State::Lingering if !connection.shut => {
                     connection.shut = true;
-                    let _ = connection.stream.shutdown(Shutdown::Write);
+                    connection.stream.end();
                 }
                 State::Ready(kind) => {
                     wants_lane = Some(kind);
@@ -224,7 +240,8 @@ impl Gate {
             self.holders.change_address(slot, address, is_exempt(address, &self.shared));
         }
         self.holders.hold(slot, client.held());
-        self.holders.stand(slot, standing(client.state()));
+        let standing = if connection.is_own { Standing::Busy } else { standing(client.state()) };
+        self.holders.stand(slot, standing);
         if let Some(kind) = wants_lane {
             self.join_queue(slot, kind);
         }

@@ -1,12 +1,12 @@
 //! The listening socket: never deaf for good, whatever the operating system runs out of.
 
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use mio::net::{TcpListener, TcpStream};
-use mio::{Interest, Registry, Token};
-use socket2::{Domain, Protocol, Socket, Type};
+use mio::{Registry, Token};
+
+use crate::gate::listening::Listening;
+use crate::gate::stream::{Peer, Stream};
 
 /// Connections that wait to be let in; beyond, clients try again after a second. The operating system may
 /// allow fewer (Linux: `net.core.somaxconn`).
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The socket, and whether somebody may be waiting at it.
 pub struct Listener {
-    socket: TcpListener,
+    listening: Listening,
     /// Set by events; cleared when nobody waits any more.
     pub is_ready: bool,
     /// Until when nobody is let in, for want of resources.
@@ -27,21 +27,25 @@ pub struct Listener {
 
 /// Who was at the door.
 pub enum Accepted {
-    Client(TcpStream, SocketAddr),
+    Client(Stream, Peer),
     Nobody,
     /// Somebody, and no descriptor or memory to let them in with.
     NoResources,
 }
 
 impl Listener {
-    /// Watches a bound socket.
+    /// Watches a listening socket.
     ///
     /// # Errors
     /// Where it cannot be watched.
-    pub fn new(listening: Listening, token: Token, registry: &Registry) -> io::Result<Self> {
-        let mut socket = listening.0;
-        registry.register(&mut socket, token, Interest::READABLE)?;
-        Ok(Self { socket, is_ready: false, paused_until: None, is_short: false })
+    pub fn new(mut listening: Listening, token: Token, registry: &Registry) -> io::Result<Self> {
+        listening.register(registry, token)?;
+        Ok(Self { listening, is_ready: false, paused_until: None, is_short: false })
+    }
+
+    /// Whether whoever waits is served by the next service where this one ends.
+    pub fn is_passed(&self) -> bool {
+        self.listening.is_passed()
     }
 
     /// How long until it is worth trying again without a further event.
@@ -56,7 +60,7 @@ impl Listener {
             return Accepted::Nobody;
         }
         loop {
-            match self.socket.accept() {
+            match self.listening.accept() {
                 Ok((stream, peer)) => {
                     self.paused_until = None;
                     return Accepted::Client(stream, peer);
@@ -84,53 +88,20 @@ impl Listener {
     }
 }
 
-/// An address that is bound and not yet served.
-pub struct Listening(TcpListener);
-
-impl Listening {
-    /// Binds the address, so that clients can connect; they are let in once a gate runs.
-    ///
-    /// # Errors
-    /// One plain line that names the address.
-    pub fn bind(address: SocketAddr) -> Result<Self, String> {
-        let say = |error: io::Error| match error.kind() {
-            ErrorKind::AddrInUse => format!("cannot listen on {address}: the address is in use"),
-            _ => format!("cannot listen on {address}: {error}"),
-        };
-        let bind = || -> io::Result<TcpListener> {
-            let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-            // A service that is started again takes its port at once, whatever old connections linger.
-            socket.set_reuse_address(true)?;
-            socket.bind(&address.into())?;
-            socket.listen(BACKLOG as i32)?;
-            socket.set_nonblocking(true)?;
-            Ok(TcpListener::from_std(socket.into()))
-        };
-        bind().map(Self).map_err(say)
-    }
-
-    /// The address with the port that was taken.
-    ///
-    /// # Errors
-    /// One plain line.
-    pub fn address(&self) -> Result<SocketAddr, String> {
-        self.0.local_addr().map_err(|error| format!("cannot tell the address: {error}"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use mio::Poll;
+    use std::net::SocketAddr;
 
     /// A listener that has had no event yet, what watches it, and its address.
     fn listener() -> (Listener, Poll, SocketAddr) {
-        let listening = Listening::bind(([127, 0, 0, 1], 0).into()).unwrap();
-        let (poll, address) = (Poll::new().unwrap(), listening.address().unwrap());
+        let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
+        let (poll, address) = (Poll::new().unwrap(), listening.address().tcp().unwrap());
         (Listener::new(listening, Token(0), poll.registry()).unwrap(), poll, address)
     }
 
-    fn peer(accepted: Accepted) -> Option<SocketAddr> {
+    fn peer(accepted: Accepted) -> Option<Peer> {
         match accepted {
             Accepted::Client(_, peer) => Some(peer),
             Accepted::Nobody => None,
@@ -147,7 +118,7 @@ mod tests {
         assert_eq!(listener.next_try(now), None);
         listener.is_ready = true;
         assert_eq!(listener.next_try(now), Some(Duration::ZERO));
-        assert_eq!(peer(listener.accept(now)), Some(client.local_addr().unwrap()));
+        assert_eq!(peer(listener.accept(now)), Some(Peer::Tcp(client.local_addr().unwrap())));
         assert!(listener.is_ready, "there may be more");
         assert_eq!(peer(listener.accept(now)), None);
         assert!(!listener.is_ready);
@@ -164,14 +135,7 @@ mod tests {
         assert_eq!(peer(listener.accept(now)), None);
         assert_eq!(listener.next_try(now), Some(PAUSE));
         assert_eq!(listener.next_try(now + PAUSE), Some(Duration::ZERO));
-        assert_eq!(peer(listener.accept(now + PAUSE)), Some(client.local_addr().unwrap()));
+        assert_eq!(peer(listener.accept(now + PAUSE)), Some(Peer::Tcp(client.local_addr().unwrap())));
         assert_eq!(listener.next_try(now), Some(Duration::ZERO), "the pause is over");
-    }
-
-    #[test]
-    fn address_in_use_is_named() {
-        let (_listener, _poll, address) = listener();
-        let refusal = Listening::bind(address).err();
-        assert_eq!(refusal, Some(format!("cannot listen on {address}: the address is in use")));
     }
 }

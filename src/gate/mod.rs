@@ -7,11 +7,15 @@
 mod client;
 mod connections;
 mod fair_queue;
+mod health_check;
 mod holders;
 mod lane;
 mod listener;
+mod listening;
 mod memory;
+mod socket_file;
 mod stopper;
+mod stream;
 mod trusted_proxies;
 mod turns;
 mod wire;
@@ -38,8 +42,9 @@ use wire::general::GeneralFields;
 use wire::reader::Intake;
 use wire::request_id::RequestIds;
 
+pub use health_check::HealthCheck;
 pub use lane::LaneAddress;
-pub use listener::Listening;
+pub use listening::Listening;
 pub use stopper::Stopper;
 pub use trusted_proxies::TrustedProxies;
 pub use wire::head::Kind;
@@ -260,6 +265,7 @@ impl Gate {
         self.wait(events, self.timeout());
         self.read_on();
         self.accept(MAX_ACCEPTS);
+        self.let_in_own();
         self.dispatch();
         self.tick();
         self.flush_lanes();
@@ -361,6 +367,8 @@ impl Gate {
     /// Lets nobody in any more, and leaves little time to those who have nothing under way.
     fn begin_drain(&mut self) {
         self.shared.now = Instant::now();
+        // Whoever waits at a supervisor's socket is served by the next service, and longer.
+        self.listener.take_if(|listener| listener.is_passed());
         // Who is connected already was let in, as far as its side can tell.
         if let Some(listener) = &mut self.listener {
             listener.is_ready = true;

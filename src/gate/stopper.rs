@@ -1,7 +1,8 @@
-//! What ends a running gate from another thread.
+//! What ends a running gate from another thread, and what asks it.
 
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mio::Waker;
 
@@ -17,6 +18,8 @@ struct Word {
     failure: OnceLock<String>,
     /// Requests that were not finished at the end.
     cut_off: AtomicUsize,
+    /// Connections of the service's own, which are not let in yet.
+    own: Mutex<Vec<UnixStream>>,
     /// Wakes the gate, once there is one.
     waker: OnceLock<Waker>,
 }
@@ -49,6 +52,16 @@ impl Stopper {
     pub(crate) fn fail(&self, reason: String) {
         let _ = self.0.failure.set(reason);
         self.wake();
+    }
+
+    /// Has the gate serve the other end of a connection of our own, which does not wait for bytes.
+    pub(super) fn let_in(&self, stream: UnixStream) {
+        self.0.own.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+        self.wake();
+    }
+
+    pub(super) fn take_own(&self) -> Vec<UnixStream> {
+        std::mem::take(&mut *self.0.own.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn is_stopping(&self) -> bool {

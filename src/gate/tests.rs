@@ -9,6 +9,7 @@ use mio::net::UnixStream;
 
 use super::client::State;
 use super::lane::tests::{FarEnd, PATIENCE, all, answer, config, expect};
+use super::stream::{Peer, Stream};
 use super::*;
 use crate::store::tests::Folder;
 
@@ -54,8 +55,8 @@ impl Bench {
     }
 
     fn start(max_connections: usize, max_refused: usize, folder: Folder, lanes: Vec<LaneAddress>) -> Self {
-        let listening = Listening::bind((LOOPBACK, 0).into()).unwrap();
-        let address = listening.address().unwrap();
+        let listening = Listening::bind(&(LOOPBACK, 0).into()).unwrap();
+        let address = listening.address().tcp().unwrap();
         let config = GateConfig { max_connections, max_refused, ..config(lanes) };
         let mut gate = Gate::new(listening, config, Stopper::default()).unwrap();
         // Who lingers here does so until the test has seen it.
@@ -71,7 +72,8 @@ impl Bench {
         let mut seen = vec![0; sent.len()];
         while !sent.is_empty() && stream.peek(&mut seen).unwrap() < sent.len() {}
         stream.set_nonblocking(true).unwrap();
-        self.gate.let_in(mio::net::TcpStream::from_std(stream), (address, 9).into());
+        let stream = Stream::Tcp(mio::net::TcpStream::from_std(stream));
+        self.gate.let_in(stream, Peer::Tcp((address, 9).into()));
         client
     }
 

@@ -36,8 +36,8 @@ impl Admin {
         folder: &SocketFolder,
         died: impl FnOnce(String) + Send + 'static,
     ) -> Result<Self, Error> {
-        let listening = Listening::bind(address)?;
-        let address = listening.address()?;
+        let listening = Listening::bind(&address.into())?;
+        let address = listening.address().tcp().unwrap_or(address);
         let stopper = Stopper::default();
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for (name, kind) in [("admin-read", Kind::Read), ("admin-write", Kind::Write)] {

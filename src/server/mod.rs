@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use crate::config::Address;
 use crate::gate::{BUDGET, Gate, GateConfig, Kind, LaneAddress, Listening, Origins, TrustedProxies};
 use crate::keys::secret;
 use crate::metrics::Metrics;
@@ -20,7 +21,7 @@ use admin::Admin;
 use descriptors::connections_allowed;
 use socket_folder::SocketFolder;
 
-pub use crate::gate::Stopper;
+pub use crate::gate::{HealthCheck, Stopper};
 
 /// The most requests in one lane for reading at once, and their bytes: 64 lists of 100 animals.
 const READ_WINDOW: usize = 64;
@@ -31,7 +32,7 @@ const WRITE_WINDOW_BYTES: usize = 256 * 1024;
 
 /// A running service. Dropping it ends it as [`Stopper::stop`] does, and waits for the end.
 pub struct Server {
-    address: SocketAddr,
+    address: Address,
     summary: String,
     stopper: Stopper,
     gate: Option<JoinHandle<Result<(), String>>>,
@@ -52,10 +53,10 @@ impl Server {
         let claim = Claim::take(&config.database)?;
         let is_new = claim.is_new();
         let writer = Writer::open(&config.database)?;
-        let listening = Listening::bind(config.listen)?;
-        let address = listening.address()?;
+        let listening = Listening::bind(&config.listen)?;
+        let address = listening.address().clone();
         let summary = format!(
-            "petstore {} listens on http://{address}: {} database {}, schema version {}, at most {max_connections} connections, workers that read: {}",
+            "petstore {} listens on {address}: {} database {}, schema version {}, at most {max_connections} connections, workers that read: {}",
             env!("CARGO_PKG_VERSION"),
             if is_new { "new" } else { "existing" },
             std::path::absolute(&config.database).unwrap_or_else(|_| config.database.clone()).display(),
@@ -70,7 +71,7 @@ impl Server {
             move || stopper.fail(format!("the {name} has died"))
         };
         let authenticator = Authenticator::new(config.api_key.as_deref());
-        let assets = Arc::new(site::assets(&config, address));
+        let assets = Arc::new(site::assets(&config, &address));
         let lost: Lost = {
             let stopper = stopper.clone();
             Arc::new(move |error| stopper.stop_because(error.to_string()))
@@ -143,9 +144,9 @@ impl Server {
         Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
     }
 
-    /// The address that was bound, with the port that was taken.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// Where it listens, with the port that was taken.
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 
     /// The admin address that was bound, where there is one.
@@ -156,6 +157,11 @@ impl Server {
     /// What was started, in one line for the log: version, address, database, limits.
     pub fn summary(&self) -> &str {
         &self.summary
+    }
+
+    /// What asks the service from another thread whether it answers.
+    pub fn health_check(&self) -> HealthCheck {
+        HealthCheck::new(self.stopper.clone())
     }
 
     /// What ends the service from another thread.

@@ -12,13 +12,11 @@ mod reference;
 #[cfg(feature = "site")]
 mod tables;
 
-use std::net::SocketAddr;
-
-use crate::config::Config;
+use crate::config::{Address, Config};
 use crate::http::Assets;
 
 /// Every document that the service serves as it is; `address` is where it listens.
-pub fn assets(config: &Config, address: SocketAddr) -> Assets {
+pub fn assets(config: &Config, address: &Address) -> Assets {
     let mut assets = Assets::default();
     assets.insert("/openapi.json", document::asset(&config.servers()));
     #[cfg(feature = "site")]

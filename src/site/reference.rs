@@ -73,7 +73,7 @@ mod tests {
     fn reference_loads_at_most_500_kilobytes() {
         let config =
             Config { base_url: Some("https://pets.example:8443/x/v1".to_owned()), ..Config::default() };
-        let assets = crate::site::assets(&config, ([127, 0, 0, 1], 1).into());
+        let assets = crate::site::assets(&config, &crate::config::Address::Tcp(([127, 0, 0, 1], 1).into()));
         let page = assets.find("/").unwrap().respond(std::iter::empty(), std::iter::empty());
         let policy = &page.headers().iter().find(|(name, _)| *name == "Content-Security-Policy").unwrap().1;
         assert!(policy.contains("connect-src 'self' https://pets.example:8443;"), "{policy}");

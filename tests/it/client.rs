@@ -4,6 +4,9 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -73,6 +76,14 @@ impl Connection {
         let stream = connect(address);
         stream.set_nodelay(true).unwrap();
         Self { stream, received: Vec::new() }
+    }
+
+    /// Opens one to a Unix socket, whose stream reads and writes as that of TCP does.
+    pub fn open_unix(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Self { stream: OwnedFd::from(stream).into(), received: Vec::new() }
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {

@@ -26,7 +26,7 @@ const SHORT: Duration = Duration::from_millis(300);
 #[test]
 fn late_head_is_408() {
     let service = start(|deadlines| deadlines.head = SHORT);
-    let mut connection = Connection::open(service.server.address());
+    let mut connection = Connection::open(service.server.address().tcp().unwrap());
     connection.send("GET / HTTP/1.1\r\nHo");
     connection.reply().expect_error(408, "request_timeout", "in time");
     connection.end_sending();
@@ -36,7 +36,7 @@ fn late_head_is_408() {
 #[test]
 fn late_body_is_408() {
     let service = start(|deadlines| deadlines.body = SHORT);
-    let mut connection = Connection::open(service.server.address());
+    let mut connection = Connection::open(service.server.address().tcp().unwrap());
     connection.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
     connection.reply().expect_error(408, "request_timeout", "in time");
 }
@@ -44,7 +44,7 @@ fn late_body_is_408() {
 #[test]
 fn dripping_client_gains_nothing() {
     let service = start(|deadlines| deadlines.head = SHORT);
-    let address = service.server.address();
+    let address = service.server.address().tcp().unwrap();
     let mut dripping = Connection::open(address);
     dripping.send("GET /");
     // Each byte comes well within the deadline.
@@ -54,9 +54,9 @@ fn dripping_client_gains_nothing() {
 #[test]
 fn silence_is_closed_without_a_word() {
     let service = start(|deadlines| deadlines.idle = SHORT);
-    let mut silent = Connection::open(service.server.address());
+    let mut silent = Connection::open(service.server.address().tcp().unwrap());
     silent.expect_end();
-    let mut used = Connection::open(service.server.address());
+    let mut used = Connection::open(service.server.address().tcp().unwrap());
     used.get("/v1/pets", "k").expect(200);
     used.expect_end();
 }
@@ -64,13 +64,13 @@ fn silence_is_closed_without_a_word() {
 #[test]
 fn client_that_takes_no_reply_is_given_up_and_holds_up_nobody() {
     let service = start(|deadlines| deadlines.response = SHORT);
-    let mut filler = Connection::open(service.server.address());
+    let mut filler = Connection::open(service.server.address().tcp().unwrap());
     let name = "x".repeat(60_000);
     for _ in 0..20 {
         filler.post("/v1/pets", "k", &format!(r#"{{"name":"{name}","categoryId":1}}"#)).expect(201);
     }
     // More than the sockets' buffers hold, and not read.
-    let mut deaf = Connection::open(service.server.address());
+    let mut deaf = Connection::open(service.server.address().tcp().unwrap());
     for _ in 0..20 {
         deaf.send(get("/v1/pets", "k"));
     }

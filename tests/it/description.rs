@@ -151,7 +151,7 @@ fn every_status_that_is_described_is_answered() {
     config.deadlines.head = Duration::from_millis(100);
     let impatient = petstore::Server::start(config).unwrap();
     for (id, method, path) in OPERATIONS {
-        let mut connection = Connection::open(impatient.address());
+        let mut connection = Connection::open(impatient.address().tcp().unwrap());
         all.ask(&mut connection, id, format!("{method} {path} HTTP/1.1\r\nHost:"));
     }
 

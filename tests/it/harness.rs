@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -67,6 +68,16 @@ pub fn output(command: &mut Command) -> Output {
     Output { status, stdout: printed.join().unwrap(), stderr: logged.join().unwrap() }
 }
 
+/// The executable, with its standard input as the socket that a supervisor passes. The shell keeps its number
+/// as the program's.
+pub fn passed() -> Command {
+    let mut command = Command::new("sh");
+    let script = r#"exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" serve"#;
+    command.args(["-c", script, env!("CARGO_BIN_EXE_petstore")]);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("TMPDIR", std::env::temp_dir());
+    command
+}
+
 /// A process that does not outlive its test.
 pub struct Process {
     child: Child,
@@ -81,6 +92,11 @@ impl Process {
     /// Starts it with another standard output.
     fn start_on(command: &mut Command, out: Stdio) -> Self {
         Self::spawn(command.stdin(Stdio::null()).stdout(out).stderr(Stdio::piped()))
+    }
+
+    /// Starts it with another standard input.
+    fn start_with_input(command: &mut Command, input: Stdio) -> Self {
+        Self::spawn(command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()))
     }
 
     /// Starts it with the standard streams that the command has.
@@ -150,6 +166,9 @@ fn terminal() -> (File, File) {
 
 /// A running server.
 pub struct Server {
+    /// Where it says that it listens, such as `http://127.0.0.1:8080`.
+    pub place: String,
+    /// Of no use where it listens on a Unix socket.
     pub address: SocketAddr,
     /// Where it serves metrics, where it was told to.
     pub admin: Option<SocketAddr>,
@@ -182,6 +201,20 @@ impl Server {
         Self::started(folder, process, out, has_admin)
     }
 
+    /// Starts one on the database in `folder`, and passes it a listening socket as a supervisor does.
+    pub fn start_on(
+        socket: impl Into<OwnedFd>,
+        folder: Folder,
+        change: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Self {
+        let mut command = passed();
+        command.env("PETSTORE_API_KEY", KEY).env("PETSTORE_DATABASE", folder.database());
+        change(&mut command);
+        let mut process = Process::start_with_input(&mut command, socket.into().into());
+        let out = process.child.stdout.take().unwrap();
+        Self::started(folder, process, out, false)
+    }
+
     /// Starts one without a key, whose standard output is a terminal.
     pub fn start_on_terminal(folder: Folder) -> Self {
         let (terminal, out) = terminal();
@@ -197,18 +230,21 @@ impl Server {
     ) -> Self {
         let logged = keep(process.child.stderr.take().unwrap(), "log");
         let (line, mut out) = process.first_line(out);
-        let Some(address) = line.trim_end().strip_prefix("petstore listening on http://") else {
+        let Some(address) = line.trim_end().strip_prefix("petstore listening on ") else {
             drop(process);
             panic!("did not start: {line:?} {}", text(logged));
         };
-        let address = address.parse().unwrap();
+        let place = address.to_owned();
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        let address = place.strip_prefix("http://").map_or(nowhere, |address| address.parse().unwrap());
         let admin = has_admin.then(|| {
             // Both lines come in one piece.
             let mut line = String::new();
             out.read_line(&mut line).unwrap();
             line.trim_end().strip_prefix("petstore admin on http://").unwrap().parse().unwrap()
         });
-        Self { address, admin, process, folder, printed: Some(keep(out, "out")), logged: Some(logged) }
+        let printed = Some(keep(out, "out"));
+        Self { place, address, admin, process, folder, printed, logged: Some(logged) }
     }
 
     pub fn connect(&self) -> Connection {

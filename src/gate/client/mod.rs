@@ -13,11 +13,12 @@
 //!                                                 Lingering ──────▶ Closed
 //! ```
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::config::Deadlines;
 use crate::gate::lane::{Asked, Estimates, SUCCESSES};
+use crate::gate::stream::Peer;
 use crate::gate::wire::answer::Answer;
 use crate::gate::wire::exchange::Exchange;
 use crate::gate::wire::general::GeneralFields;
@@ -69,7 +70,7 @@ pub struct Shared {
 
 /// One client's side of the conversation.
 pub struct Client {
-    peer: SocketAddr,
+    peer: Peer,
     /// Whom the request under way is for: the peer, or whom a trusted proxy names.
     address: IpAddr,
     state: State,
@@ -97,7 +98,7 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(peer: SocketAddr, shared: &Shared) -> Self {
+    pub fn new(peer: Peer, shared: &Shared) -> Self {
         let mut client = Self {
             peer,
             address: peer.ip(),
@@ -288,7 +289,8 @@ impl Client {
     }
 
     fn take_note(&mut self, head: &Head, shared: &Shared) {
-        let is_believed = shared.intake.trusted.contains(self.peer.ip());
+        // Who may open the file of a Unix socket is trusted.
+        let is_believed = self.peer == Peer::Unix || shared.intake.trusted.contains(self.peer.ip());
         let forwarded = head.forwarded_for.filter(|_| is_believed);
         self.address = forwarded.unwrap_or(self.peer.ip());
         self.exchange = Some(Exchange::of(head, &self.request, self.begun));

@@ -17,7 +17,7 @@ fn bench() -> Bench {
         draining: false,
         metrics: crate::metrics::Metrics::default(),
     };
-    let client = Client::new(([127, 0, 0, 1], 9).into(), &shared);
+    let client = Client::new(Peer::Tcp(([127, 0, 0, 1], 9).into()), &shared);
     Bench { shared, client }
 }
 
@@ -295,7 +295,7 @@ fn client_behind_a_trusted_proxy_is_whom_it_names() {
     bench.take();
     bench.receive(GET);
     assert_eq!(bench.client.address(), IpAddr::from([127, 0, 0, 1]), "the next request is for itself");
-    bench.client = Client::new(([10, 0, 0, 1], 9).into(), &bench.shared);
+    bench.client = Client::new(Peer::Tcp(([10, 0, 0, 1], 9).into()), &bench.shared);
     bench.receive(request);
     assert_eq!(bench.client.address(), IpAddr::from([10, 0, 0, 1]), "not trusted");
 }

@@ -14,7 +14,7 @@ use mio::{Events, Poll};
 
 use super::*;
 use crate::config::Deadlines;
-use crate::gate::{Gate, GateConfig, Listening, Origins, Stopper, TrustedProxies};
+use crate::gate::{Gate, GateConfig, HealthCheck, Listening, Origins, Stopper, TrustedProxies};
 use crate::http::{Request, Response};
 use crate::store::tests::Folder;
 use crate::worker::{Service, Worker};
@@ -44,8 +44,8 @@ pub fn config(lanes: Vec<LaneAddress>) -> GateConfig {
 
 impl Bench {
     fn start(lanes: Vec<LaneAddress>) -> Self {
-        let listening = Listening::bind(([127, 0, 0, 1], 0).into()).unwrap();
-        let address = listening.address().unwrap();
+        let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
+        let address = listening.address().tcp().unwrap();
         let stopper = Stopper::default();
         let gate = Gate::new(listening, config(lanes), stopper.clone()).unwrap();
         let gate = std::thread::spawn(move || gate.run());
@@ -414,7 +414,7 @@ fn start_fails_where_a_lane_does_not_answer() {
     let folder = Folder::new();
     let path = folder.0.join("lane");
     let start = |path: &Path| {
-        let listening = Listening::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
         let lanes = vec![LaneAddress {
             path: path.to_owned(),
             kind: Kind::Write,
@@ -431,6 +431,26 @@ fn start_fails_where_a_lane_does_not_answer() {
     let rude = std::thread::spawn(move || expect(&mut rude.accept().unwrap().0, "*"));
     assert!(start(&path).contains(": a lane for writing broke off: "), "the answer is an end");
     rude.join().unwrap();
+}
+
+#[test]
+fn health_check_is_answered_by_the_lane_and_by_nobody_else() {
+    let (_folder, bench, far_end) = served_by_the_test(Kind::Read, 64);
+    let mut lane = far_end.accept();
+    let health = HealthCheck::new(bench.stopper.clone());
+    assert!(!health.is_answered(Duration::from_millis(20)), "the lane has not answered yet");
+    let ticket = expect(&mut lane, "/healthz");
+    answer(&mut lane, &ticket, "too late");
+    let answered = std::thread::spawn(move || health.is_answered(PATIENCE));
+    let ticket = expect(&mut lane, "/healthz");
+    answer(&mut lane, &ticket, "ok");
+    assert!(answered.join().unwrap());
+    let health = HealthCheck::new(bench.stopper.clone());
+    let refused = std::thread::spawn(move || health.is_answered(PATIENCE));
+    expect(&mut lane, "/healthz");
+    drop(lane);
+    assert!(!refused.join().unwrap(), "a lane that breaks off costs a 503");
+    bench.stop();
 }
 
 #[test]

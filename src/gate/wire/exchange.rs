@@ -1,9 +1,10 @@
 //! One request and its response, as far as the gate must remember them: how the response is printed for the
 //! client, and what the access log says.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use crate::gate::stream::Peer;
 use crate::gate::wire::answer::Answer;
 use crate::gate::wire::general::GeneralFields;
 use crate::gate::wire::head::Head;
@@ -107,7 +108,7 @@ impl Exchange {
     /// Writes the line of the access log, and its parts for a logger that wants them.
     ///
     /// It names the peer, or the client that a trusted proxy names.
-    pub fn log(&self, peer: SocketAddr, client: IpAddr, answer: &Answer, now: Instant) {
+    pub fn log(&self, peer: Peer, client: IpAddr, answer: &Answer, now: Instant) {
         if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
             let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
             let duration = self.duration(now);

@@ -1,0 +1,172 @@
+//! The file of a Unix socket: a listening socket that finds its path free, and leaves it free.
+
+use std::fs::{Metadata, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::gate::listener::BACKLOG;
+
+/// The owner and the group may connect. A proxy is of the group; everybody else is not.
+const MODE: u32 = 0o660;
+/// The longest path in bytes: Linux has 108 with the zero at the end, others 104.
+const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+
+/// The file of a listening socket. Dropping it removes it.
+pub struct SocketFile {
+    path: PathBuf,
+    /// Device and inode, which tell it from the file of a successor.
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    /// Listens at `path`. A file that an ended service has left there is replaced.
+    ///
+    /// # Errors
+    /// One plain line that names the path.
+    pub fn listen(path: &Path) -> Result<(Socket, Self), String> {
+        let at = path.display();
+        if path.as_os_str().len() > MAX_PATH {
+            return Err(format!("cannot listen on unix:{at}: the path is longer than {MAX_PATH} bytes"));
+        }
+        let first = bind(path);
+        let is_taken = first.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse);
+        let bound = if is_taken { remove_abandoned(path).and_then(|()| bind(path)) } else { first };
+        bound.map_err(|error| format!("cannot listen on unix:{at}: {}", reason(&error, path)))
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if std::fs::symlink_metadata(&self.path).is_ok_and(|data| identity(&data) == self.identity) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(data: &Metadata) -> (u64, u64) {
+    (data.dev(), data.ino())
+}
+
+fn bind(path: &Path) -> io::Result<(Socket, SocketFile)> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    let file = SocketFile { path: path.to_owned(), identity: identity(&std::fs::symlink_metadata(path)?) };
+    // Before anybody can connect.
+    std::fs::set_permissions(path, Permissions::from_mode(MODE))?;
+    socket.listen(BACKLOG as i32)?;
+    Ok((socket, file))
+}
+
+/// Removes the socket that a service of the same user has left behind.
+fn remove_abandoned(path: &Path) -> io::Result<()> {
+    let data = std::fs::symlink_metadata(path)?;
+    if !data.file_type().is_socket() {
+        return Err(io::Error::other("a file is there that is no socket; choose another path"));
+    }
+    if !has_nobody_listening(path)? {
+        return Err(io::Error::other("another service listens there"));
+    }
+    std::fs::remove_file(path)
+}
+
+/// Whether a socket is left of a process that has gone. One whose queue is full has an owner.
+fn has_nobody_listening(path: &Path) -> io::Result<bool> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&SockAddr::unix(path)?) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(true),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Err(io::Error::other("a socket of another user is there"))
+        }
+        _ => Ok(false),
+    }
+}
+
+fn reason(error: &io::Error, path: &Path) -> String {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder.display();
+    match error.kind() {
+        ErrorKind::NotFound => format!("there is no folder {folder}"),
+        ErrorKind::NotADirectory => format!("{folder} is not a folder"),
+        ErrorKind::PermissionDenied => format!("no permission to change the folder {folder}"),
+        ErrorKind::ReadOnlyFilesystem => format!("the folder {folder} is read-only"),
+        ErrorKind::AddrInUse => "another service has just taken it".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::Folder;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    #[track_caller]
+    fn refused(path: &Path) -> String {
+        SocketFile::listen(path).err().unwrap()
+    }
+
+    #[test]
+    fn file_is_for_owner_and_group_and_removed_at_the_end() {
+        let folder = Folder::new();
+        let path = folder.0.join("socket");
+        let (_socket, file) = SocketFile::listen(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
+        UnixStream::connect(&path).unwrap();
+        drop(file);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn abandoned_socket_is_replaced_and_a_live_one_is_not() {
+        let folder = Folder::new();
+        let path = folder.0.join("socket");
+        let alive = UnixListener::bind(&path).unwrap();
+        assert!(refused(&path).ends_with("another service listens there"));
+        drop(alive);
+        SocketFile::listen(&path).unwrap();
+    }
+
+    #[test]
+    fn other_files_are_left_alone() {
+        let folder = Folder::new();
+        let path = folder.0.join("file");
+        std::fs::write(&path, "mine").unwrap();
+        assert!(refused(&path).contains("no socket"), "{}", refused(&path));
+        std::os::unix::fs::symlink(folder.0.join("nowhere"), folder.0.join("link")).unwrap();
+        assert!(refused(&folder.0.join("link")).contains("no socket"));
+        assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn file_of_a_successor_stays() {
+        let folder = Folder::new();
+        let path = folder.0.join("socket");
+        let (_socket, file) = SocketFile::listen(&path).unwrap();
+        std::fs::rename(&path, folder.0.join("moved")).unwrap();
+        let _successor = SocketFile::listen(&path).unwrap();
+        drop(file);
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn longest_path_is_taken_and_one_byte_more_is_refused() {
+        let folder = Folder::new();
+        let rest = MAX_PATH - folder.0.as_os_str().len() - 1;
+        SocketFile::listen(&folder.0.join("x".repeat(rest))).unwrap();
+        let refusal = refused(&folder.0.join("x".repeat(rest + 1)));
+        assert!(refusal.ends_with(&format!("longer than {MAX_PATH} bytes")), "{refusal}");
+    }
+
+    #[test]
+    fn unusable_folders_are_named() {
+        let folder = Folder::new();
+        assert!(refused(&folder.0.join("missing/socket")).contains("there is no folder"));
+        let file = folder.0.join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(refused(&file.join("socket")).contains("is not a folder"));
+    }
+}

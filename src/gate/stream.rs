@@ -1,0 +1,94 @@
+//! A client's socket, TCP or Unix, and who is at its other end.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
+
+use mio::net::{TcpStream, UnixStream};
+use mio::{Interest, Registry, Token};
+
+/// A connected socket that never waits.
+pub enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    Tcp(SocketAddr),
+    /// A program on the same machine, which the file of the socket has let in.
+    Unix,
+}
+
+impl Stream {
+    /// Has the events of the socket come.
+    ///
+    /// # Errors
+    /// Where it cannot be watched.
+    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let interests = Interest::READABLE | Interest::WRITABLE;
+        match self {
+            Self::Tcp(stream) => registry.register(stream, token, interests),
+            Self::Unix(stream) => registry.register(stream, token, interests),
+        }
+    }
+
+    /// Sends what is written at once. A response is one write; Nagle's algorithm would hold back the end of
+    /// a large one.
+    pub fn send_at_once(&self) {
+        if let Self::Tcp(stream) = self {
+            let _ = stream.set_nodelay(true);
+        }
+    }
+
+    /// Ends our side.
+    pub fn end(&self) {
+        // Where the client has gone, there is nothing to end.
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Write),
+        };
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(bytes),
+            Self::Unix(stream) => stream.read(bytes),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Peer {
+    /// The address that it counts for: loopback, where it has none.
+    pub fn ip(self) -> IpAddr {
+        match self {
+            Self::Tcp(address) => address.ip(),
+            Self::Unix => Ipv4Addr::LOCALHOST.into(),
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix => f.write_str("unix"),
+        }
+    }
+}

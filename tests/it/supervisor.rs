@@ -1,0 +1,190 @@
+//! A supervisor such as systemd: it passes the socket, is told how the service is, and watches it.
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::process::Command;
+
+use crate::client::{Connection, get};
+use crate::harness::{Folder, KEY, Server, output, passed, petstore};
+use crate::startup::expect_refusal;
+use crate::wait::PATIENCE;
+
+/// Where the supervisor hears of the service.
+struct Notices(UnixDatagram);
+
+impl Notices {
+    fn bind(folder: &Folder) -> Self {
+        let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(socket)
+    }
+
+    /// Waits for a notice that has this line; those before it are passed over.
+    #[track_caller]
+    fn expect(&self, line: &str) -> String {
+        loop {
+            let mut bytes = [0; 4096];
+            let count = self.0.recv(&mut bytes).unwrap_or_else(|error| panic!("no {line}: {error}"));
+            let notice = String::from_utf8(bytes[..count].to_vec()).unwrap();
+            if notice.lines().any(|other| other == line) {
+                return notice;
+            }
+        }
+    }
+
+    /// Waits until the watchdog was told again, by an answer to a request that was made from now on.
+    #[track_caller]
+    fn expect_watchdog(&self) {
+        // What waits was told before; the next may have been on its way; the one after it was not.
+        self.0.set_nonblocking(true).unwrap();
+        while self.0.recv(&mut [0; 4096]).is_ok() {}
+        self.0.set_nonblocking(false).unwrap();
+        (0..2).for_each(|_| drop(self.expect("WATCHDOG=1")));
+    }
+}
+
+/// A socket that the supervisor keeps open, and its address.
+fn tcp() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+fn watched<'a>(command: &'a mut Command, folder: &Folder) -> &'a mut Command {
+    command.env("NOTIFY_SOCKET", folder.path().join("notify")).env("WATCHDOG_USEC", "200000")
+}
+
+#[test]
+fn supervisor_is_told_of_the_start_and_of_the_end() {
+    let notices_folder = Folder::new();
+    let notices = Notices::bind(&notices_folder);
+    let mut server = Server::start_with(|command| watched(command, &notices_folder));
+    let ready = notices.expect("READY=1");
+    assert!(ready.contains(&format!("STATUS=listening on {}", server.place)), "{ready}");
+    let mut begun = server.connect();
+    begun.send("GET /v1/pets HTTP/1.1\r\nHost: h\r\n");
+    server.get("/v1/pets").expect(200);
+    server.signal("TERM");
+    notices.expect("STOPPING=1");
+    begun.send(format!("Authorization: Bearer {KEY}\r\n\r\n"));
+    begun.reply().expect(200);
+    drop(begun);
+    assert!(server.ended().0.success());
+}
+
+#[test]
+fn watchdog_is_told_again_and_again_also_where_all_connections_are_taken() {
+    let notices_folder = Folder::new();
+    let notices = Notices::bind(&notices_folder);
+    let server =
+        Server::start_with(|command| watched(command, &notices_folder).args(["--max-connections", "1"]));
+    notices.expect("READY=1");
+    notices.expect_watchdog();
+    let mut only = server.connect();
+    only.get("/v1/pets", KEY).expect(200);
+    notices.expect_watchdog();
+    only.get("/v1/pets", KEY).expect(200);
+    assert!(!server.stop().contains("watchdog"));
+}
+
+#[test]
+fn watchdog_is_told_while_the_database_fails() {
+    let notices_folder = Folder::new();
+    let notices = Notices::bind(&notices_folder);
+    let server = Server::start_with(|command| watched(command, &notices_folder));
+    let database = rusqlite::Connection::open(server.folder.database()).unwrap();
+    database.execute_batch("DROP TABLE pets").unwrap();
+    server.get("/v1/pets").expect(503);
+    notices.expect_watchdog();
+}
+
+#[test]
+fn service_without_a_listener_to_its_notices_goes_on_and_says_so() {
+    let folder = Folder::new();
+    let server = Server::start_with(|command| command.env("NOTIFY_SOCKET", folder.path().join("nobody")));
+    server.get("/v1/pets").expect(200);
+    let logged = server.stop();
+    assert!(logged.contains("cannot tell the supervisor (NOTIFY_SOCKET)"), "{logged}");
+}
+
+#[test]
+fn passed_socket_is_served_in_place_of_the_setting() {
+    let (listener, address) = tcp();
+    let server = Server::start_on(listener, Folder::new(), |command| command);
+    assert_eq!(server.address, address);
+    server.get("/v1/pets").expect(200);
+    assert!(!server.stop().contains("--listen"));
+    let (listener, address) = tcp();
+    let server =
+        Server::start_on(listener, Folder::new(), |command| command.env("PETSTORE_LISTEN", "127.0.0.1:1"));
+    assert_eq!(server.address, address);
+    assert!(server.stop().contains("--listen is not used"));
+}
+
+#[test]
+fn passed_unix_socket_is_served_and_its_file_stays() {
+    let folder = Folder::new();
+    let path = folder.path().join("http.sock");
+    let mut server = Server::start_on(UnixListener::bind(&path).unwrap(), folder, |command| command);
+    assert_eq!(server.place, format!("unix:{}", path.display()));
+    Connection::open_unix(&path).get("/v1/pets", KEY).expect(200);
+    server.signal("TERM");
+    assert!(server.ended().0.success());
+    assert!(path.exists(), "it is the supervisor's");
+}
+
+#[test]
+fn restart_refuses_nobody() {
+    let (listener, address) = tcp();
+    let mut server = Server::start_on(listener.try_clone().unwrap(), Folder::new(), |command| command);
+    let mut begun = server.connect();
+    begun.send("GET /v1/pets HTTP/1.1\r\nHost: h\r\n");
+    server.get("/v1/pets").expect(200);
+    let mut idle = server.connect();
+    idle.get("/v1/pets", KEY).expect(200);
+    server.signal("TERM");
+    idle.expect_end();
+    // One who comes while the service ends, and one who comes when there is none.
+    let mut early = Connection::open(address);
+    early.send(get("/v1/pets", KEY));
+    begun.send(format!("Authorization: Bearer {KEY}\r\n\r\n"));
+    begun.reply().expect(200);
+    drop(begun);
+    assert!(server.ended().0.success());
+    let mut late = Connection::open(address);
+    late.send(get("/v1/pets", KEY));
+    let _next = Server::start_on(listener, server.folder, |command| command);
+    early.reply().expect(200);
+    late.reply().expect(200);
+}
+
+#[test]
+fn sockets_that_cannot_be_served_are_refused() {
+    let folder = Folder::new();
+    let passed = |change: &dyn Fn(&mut Command)| {
+        let mut command = passed();
+        command.env("PETSTORE_DATABASE", folder.database());
+        change(&mut command);
+        // Its standard input, and so what it gets as a socket, is /dev/null.
+        output(&mut command)
+    };
+    expect_refusal(passed(&|_| {}), 1, "it is no stream socket");
+    let other = |count: &str, close: &str| {
+        let script = format!(r#"exec 3{close}; LISTEN_FDS={count} LISTEN_PID=$$ exec "$0""#);
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &script, env!("CARGO_BIN_EXE_petstore")])
+            .env("PETSTORE_DATABASE", folder.database());
+        output(&mut command)
+    };
+    expect_refusal(other("2", "</dev/null"), 1, "2 sockets");
+    expect_refusal(other("x", "</dev/null"), 1, "how many sockets");
+    expect_refusal(other("1", "<&-"), 1, "no open socket");
+}
+
+#[test]
+fn socket_for_another_process_is_not_taken() {
+    let server = Server::start_with(|command| command.env("LISTEN_FDS", "1").env("LISTEN_PID", "1"));
+    server.get("/v1/pets").expect(200);
+    assert!(output(petstore(&["--help"]).env("LISTEN_FDS", "1")).status.success());
+}
