@@ -2,7 +2,7 @@
 
 mod listen;
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -356,17 +356,32 @@ fn number(text: &str, most: usize) -> Option<usize> {
 /// A scheme, a host and a port where there is one, as browsers write them (RFC 6454, section 6.1).
 fn origin(text: &str) -> Option<String> {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let is_host_byte = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._:[]".contains(&b);
-    let is_origin = host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_host_byte));
+    let is_origin = host.is_some_and(is_authority) && !text.bytes().any(|b| b.is_ascii_uppercase());
     (text == "*" || is_origin).then(|| text.to_owned())
+}
+
+/// A host, and a port where there is one (RFC 3986, section 3.2), without a user: it stands in header fields
+/// and on public pages.
+fn is_authority(text: &str) -> bool {
+    let port = text.rsplit_once(':').filter(|(host, _)| !host.starts_with('[') || host.ends_with(']'));
+    let (host, port) = port.map_or((text, None), |(host, port)| (host, Some(port)));
+    let is_port = |port: &str| port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    let is_name = |host: &str| {
+        let is_host_byte = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+        host.bytes().all(is_host_byte) && host.bytes().any(|b| b.is_ascii_alphanumeric())
+    };
+    let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_host = address.map_or_else(|| is_name(host), |address| address.parse::<Ipv6Addr>().is_ok());
+    is_host && port.is_none_or(is_port)
 }
 
 fn url(text: &str) -> Result<String, &'static str> {
     let expected = "an http or https address whose path ends in /v1";
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or(expected)?;
-    let is_plain = rest.bytes().all(|b| b.is_ascii_graphic() && !b"?#\"<>\\^`{|}".contains(&b));
-    let host = rest.strip_suffix("/v1").ok_or(expected)?;
-    if is_plain && !host.is_empty() && !host.starts_with('/') { Ok(text.to_owned()) } else { Err(expected) }
+    let (authority, path) = rest.split_once('/').ok_or(expected)?;
+    let is_plain = path.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~/".contains(&b));
+    let is_ours = path == "v1" || path.ends_with("/v1");
+    if is_authority(authority) && is_plain && is_ours { Ok(text.to_owned()) } else { Err(expected) }
 }
 
 #[cfg(test)]
@@ -393,7 +408,10 @@ mod tests {
         for text in ["9090", ":9090", "127.0.0.1:9090"] {
             assert_eq!(set("admin", text).unwrap().admin, Some(([127, 0, 0, 1], 9090).into()));
         }
-        assert_eq!(set("base-url", "https://h:1/x/v1").unwrap().base_url.unwrap(), "https://h:1/x/v1");
+        for url in ["https://h:1/x/v1", "http://[::1]:8080/v1", "https://[::1]/v1", "https://Pets.example/v1"]
+        {
+            assert_eq!(set("base-url", url).unwrap().base_url.unwrap(), url);
+        }
     }
 
     #[test]
@@ -415,6 +433,17 @@ mod tests {
             ("base-url", "https://h"),
             ("base-url", "ftp://h/v1"),
             ("base-url", "https:///v1"),
+            ("base-url", "https://a;sandbox/v1"),
+            ("base-url", "https://*.example/v1"),
+            ("base-url", "https://a,b/v1"),
+            ("base-url", "https://user:secret@h/v1"),
+            ("base-url", "https://h:99999/v1"),
+            ("base-url", "https://h:/v1"),
+            ("base-url", "https://[zz]/v1"),
+            ("base-url", "https://h/$(id)/v1"),
+            ("base-url", "https://h/xv1"),
+            ("allow-origin", "https://.:80"),
+            ("allow-origin", "https://[::1"),
             ("staging-url", "https://h/\"/v1"),
             ("staging-url", ""),
             ("trusted-proxy", ""),

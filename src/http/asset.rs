@@ -123,7 +123,8 @@ fn gunzip(bytes: &[u8]) -> Vec<u8> {
 fn takes_gzip(value: &str) -> bool {
     value.split(',').any(|word| {
         let (coding, weight) = word.split_once(';').unwrap_or((word, "q=1"));
-        let is_refused = weight.trim().strip_prefix("q=").is_some_and(|q| q.trim().parse() == Ok(0.0));
+        let weight = weight.trim().to_ascii_lowercase();
+        let is_refused = weight.strip_prefix("q=").is_some_and(|q| q.trim().parse() == Ok(0.0));
         coding.trim().eq_ignore_ascii_case("gzip") && !is_refused
     })
 }
@@ -156,6 +157,7 @@ mod tests {
             (Some("br, deflate"), false),
             (Some("gzip;q=0"), false),
             (Some("gzip; q=0.000"), false),
+            (Some("gzip;Q=0"), false),
             (Some("br, GZIP"), true),
             (Some("gzip;q=0.5"), true),
         ] {

@@ -55,7 +55,7 @@ macro_rules! codes {
 
 codes! {
     BadRequest = 400 "bad_request" "The request is not well-formed HTTP/1.1."
-        => "Mend the client's framing; the message names the part.";
+        => "Have the client send well-formed HTTP; the message names the part.";
     InvalidParameter = 400 "invalid_parameter" "A query parameter has a value that is not allowed."
         => "Send a value that the message describes, or leave the parameter out.";
     DuplicateParameter = 400 "duplicate_parameter" "A query parameter is given more than once."
@@ -92,7 +92,7 @@ codes! {
         => "Send fewer or shorter header fields.";
     Internal = 500 "internal_error" "The service failed to answer this request; the log has the cause under its X-Request-Id."
         => "Give the operator the `X-Request-Id` of the response.";
-    NotImplemented = 501 "not_implemented" "This service does not implement the request method."
+    NotImplemented = 501 "not_implemented" "This service does not implement the request method, or not yet the operation."
         => "Use another method. For an operation that is only announced: wait for it.";
     TransferCoding = 501 "unsupported_transfer_coding" "The only transfer coding this service takes is 'chunked'."
         => "Send the body with `Content-Length`, or with the transfer coding `chunked`.";
@@ -141,7 +141,11 @@ pub fn error_schema() -> serde_json::Value {
         "description": "Why a request failed.",
         "required": ["code", "message", "status"],
         "properties": {
-            "code": { "type": "string", "enum": codes, "description": "The stable, machine-readable cause." },
+            "code": {
+                "type": "string",
+                "examples": codes,
+                "description": "The stable, machine-readable cause. Later versions may have more.",
+            },
             "message": { "type": "string", "description": "What is wrong and what is expected, for people." },
             "status": {
                 "type": "integer",

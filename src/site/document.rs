@@ -29,6 +29,8 @@ const WWW_AUTHENTICATE: HeaderField = HeaderField {
     about: "The scheme, and what is wrong with the key (RFC 6750, section 3).",
     example: "Bearer realm=\"petstore\"",
 };
+const INSUFFICIENT_SCOPE: HeaderField =
+    HeaderField { example: "Bearer realm=\"petstore\", error=\"insufficient_scope\"", ..WWW_AUTHENTICATE };
 const RETRY_AFTER: HeaderField = HeaderField {
     name: "Retry-After",
     about: "After how many seconds to try again (RFC 9110, section 10.2.3).",
@@ -189,7 +191,8 @@ fn responses(operation: &Operation) -> Map<String, Value> {
     }
     let failures = causes.into_iter().map(|(status, codes)| {
         let own: &[HeaderField] = match status {
-            401 | 403 => &[WWW_AUTHENTICATE],
+            401 => &[WWW_AUTHENTICATE],
+            403 => &[INSUFFICIENT_SCOPE],
             415 => &[ACCEPT, ACCEPT_ENCODING],
             503 => &[RETRY_AFTER],
             _ => &[],

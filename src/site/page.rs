@@ -3,6 +3,7 @@
 use crate::http::Asset;
 use crate::site::document::VERSION;
 use crate::site::pages::PAGES;
+use crate::site::reference::LICENSES;
 
 const FRAME: &str = include_str!("files/page.html");
 
@@ -29,6 +30,7 @@ impl Page<'_> {
             .replace("{{nav}}", &navigation(self.path))
             .replace("<main id=\"main\">", &format!("<main id=\"main\" class=\"{}\">", self.class))
             .replace("{{version}}", env!("CARGO_PKG_VERSION"))
+            .replace("{{licenses}}", LICENSES)
             .replace("{{main}}", &self.main)
             .replace("{{interface}}", VERSION);
         Asset::new("text/html; charset=utf-8", html.into_bytes())

@@ -61,7 +61,7 @@ pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
             title: source.title(),
             head: "",
             class: "page",
-            main: tables::fill(source.html, config).replace("{{base}}", &base),
+            main: tables::fill(source.html, config).replace("{{base}}", &tables::inline(&base)),
             asks: &[],
         };
         assets.insert(path.clone(), page.into_asset());
@@ -112,7 +112,8 @@ mod tests {
             let text = page(&source.path());
             for link in text.split("href=\"/").skip(1) {
                 let path = format!("/{}", link.split(['"', '#']).next().unwrap());
-                let is_known = ["/", "/openapi.json", "/assets/licenses.txt"].contains(&path.as_str())
+                let is_known = ["/", "/openapi.json", crate::site::reference::LICENSES]
+                    .contains(&path.as_str())
                     || ["/assets/site.css", "/assets/icon.svg"].contains(&path.as_str())
                     || PAGES.iter().any(|page| page.path() == path);
                 assert!(is_known, "{} links to {path}", source.file);

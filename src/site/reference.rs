@@ -16,6 +16,8 @@ macro_rules! swagger_ui {
 const VERSION: &str = swagger_ui!();
 const SCRIPT: &str = concat!("/assets/swagger-ui-", swagger_ui!(), ".js");
 const STYLE: &str = concat!("/assets/swagger-ui-", swagger_ui!(), ".css");
+/// Where the licences of its files are.
+pub const LICENSES: &str = concat!("/assets/swagger-ui-", swagger_ui!(), "-licenses.txt");
 
 /// Adds the reference, at the root, and what it loads.
 pub fn add(assets: &mut Assets, config: &Config) {
@@ -43,10 +45,7 @@ pub fn add(assets: &mut Assets, config: &Config) {
     let own = |content_type, bytes: &[u8]| Asset::new(content_type, bytes.to_vec());
     assets.insert(SCRIPT, immutable(script, include_bytes!("vendor/swagger-ui-bundle.js.gz")));
     assets.insert(STYLE, immutable("text/css", include_bytes!("vendor/swagger-ui.css.gz")));
-    assets.insert(
-        "/assets/licenses.txt",
-        immutable("text/plain; charset=utf-8", include_bytes!("vendor/licenses.txt.gz")),
-    );
+    assets.insert(LICENSES, immutable("text/plain; charset=utf-8", include_bytes!("vendor/licenses.txt.gz")));
     assets.insert("/assets/reference.js", own(script, include_bytes!("files/reference.js")));
     assets.insert("/assets/theme.js", own(script, include_bytes!("files/theme.js")));
     assets.insert("/assets/reference.css", own("text/css", include_bytes!("files/reference.css")));

@@ -114,7 +114,7 @@ fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = [Strin
 }
 
 /// Plain text as HTML; what stands between backticks is code.
-fn inline(text: &str) -> String {
+pub fn inline(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
     let parts = escaped.split('`').enumerate();
     parts.map(|(i, part)| if i % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() }).collect()

@@ -79,7 +79,8 @@ const ui = SwaggerUIBundle({
 
 // The key stands in the field and in Swagger UI's memory, and nowhere else.
 function useKey() {
-  const value = key.value.trim();
+  // As people paste it from an example.
+  const value = key.value.trim().replace(/^Bearer\s+/i, '');
   if (value) ui.preauthorizeApiKey(SCHEME, value);
   else if (ui.authSelectors.authorized().size) ui.authActions.logout([SCHEME]);
 }
