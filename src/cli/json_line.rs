@@ -1,14 +1,12 @@
 //! A log line as a JSON object.
 
 use jiff::Timestamp;
-use log::kv::{Error, Key, Value as Part, VisitSource};
+use log::kv::{Error, Key, Value, VisitSource};
 use log::{Level, Record};
-use serde_json::{Map, Value};
 
 /// The object of a record and its line end: time, level, target, message, and the parts that it has.
 pub fn of(record: &Record) -> String {
-    let message = record.args().to_string();
-    let mut object = object(record.level(), record.target(), message);
+    let mut object = Object::new(record.level(), record.target(), &record.args().to_string());
     // Nothing here fails: the object takes whatever it is given.
     let _ = record.key_values().visit(&mut object);
     object.line()
@@ -16,30 +14,50 @@ pub fn of(record: &Record) -> String {
 
 /// The line of a warning that has no record.
 pub fn warning(message: &str) -> String {
-    object(Level::Warn, module_path!(), message.to_owned()).line()
+    Object::new(Level::Warn, module_path!(), message).line()
 }
 
-struct Object(Map<String, Value>);
-
-fn object(level: Level, target: &str, message: String) -> Object {
-    let mut map = Map::new();
-    map.insert("time".to_owned(), format!("{:.3}", Timestamp::now()).into());
-    map.insert("level".to_owned(), level.as_str().to_lowercase().into());
-    map.insert("target".to_owned(), target.into());
-    map.insert("message".to_owned(), message.into());
-    Object(map)
-}
+/// A JSON object, but for its end.
+struct Object(String);
 
 impl Object {
+    fn new(level: Level, target: &str, message: &str) -> Self {
+        let mut object = Self("{".to_owned());
+        object.text("time", &format!("{:.3}", Timestamp::now()));
+        object.text("level", &level.as_str().to_ascii_lowercase());
+        object.text("target", target);
+        object.text("message", message);
+        object
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        self.member(name, &quoted(text));
+    }
+
+    fn member(&mut self, name: &str, json: &str) {
+        let comma = if self.0.len() > 1 { "," } else { "" };
+        self.0 += &[comma, &quoted(name), ":", json].concat();
+    }
+
     fn line(self) -> String {
-        format!("{}\n", Value::Object(self.0))
+        self.0 + "}\n"
     }
 }
 
+/// A text as JSON, which cannot fail.
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
+}
+
 impl<'kvs> VisitSource<'kvs> for Object {
-    fn visit_pair(&mut self, key: Key<'kvs>, part: Part<'kvs>) -> Result<(), Error> {
-        let number = part.to_u64().map(Value::from).or_else(|| part.to_f64().map(Value::from));
-        self.0.insert(key.to_string(), number.unwrap_or_else(|| part.to_string().into()));
+    fn visit_pair(&mut self, key: Key<'kvs>, part: Value<'kvs>) -> Result<(), Error> {
+        let number = part.to_u64().map(|n| n.to_string());
+        // JSON has no other floating-point numbers.
+        let number = number.or_else(|| part.to_f64().filter(|n| n.is_finite()).map(|n| n.to_string()));
+        match number {
+            Some(number) => self.member(key.as_str(), &number),
+            None => self.text(key.as_str(), &part.to_string()),
+        }
         Ok(())
     }
 }
@@ -51,7 +69,7 @@ mod tests {
     #[test]
     fn record_is_one_line_with_its_parts() {
         let parts =
-            [("status", Part::from(200)), ("milliseconds", Part::from(2.5)), ("key", Part::from("a"))];
+            [("status", Value::from(200)), ("milliseconds", Value::from(2.5)), ("key", Value::from("a"))];
         let record = Record::builder()
             .args(format_args!("two\nlines"))
             .level(Level::Info)
@@ -59,7 +77,7 @@ mod tests {
             .key_values(&parts)
             .build();
         let text = of(&record);
-        let object: Value = serde_json::from_str(&text).unwrap();
+        let object: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(text.matches('\n').count(), 1, "{text}");
         assert_eq!((&object["level"], &object["message"]), (&"info".into(), &"two\nlines".into()));
         assert_eq!((&object["status"], &object["milliseconds"]), (&200.into(), &2.5.into()));

@@ -145,38 +145,55 @@ fn duration(text: &str) -> Result<Duration, Failure> {
 
 fn table(keys: &[KeyInfo]) -> String {
     let mut rows = vec![["NAME", "SCOPE", "CREATED", "EXPIRES", "LAST USED", "SHA-256"].map(str::to_owned)];
-    rows.extend(keys.iter().map(|key| {
-        let mut expires = key.expires_at.map_or_else(|| "never".to_owned(), time);
-        if key.is_expired {
-            expires += " (expired)";
-        }
-        let last_used = key.last_used_at.map_or_else(|| "never".to_owned(), time);
+    for key in keys {
+        let end = if key.is_expired { " (expired)" } else { "" };
+        let (expires, last_used) = (time_or_never(key.expires_at) + end, time_or_never(key.last_used_at));
         let (name, scope) = (key.name.clone(), scope(key).to_owned());
-        [name, scope, time(key.created_at), expires, last_used, key.fingerprint.clone()]
-    }));
-    let widths: [usize; 6] =
-        std::array::from_fn(|i| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0));
-    let line = |row: [String; 6]| {
-        let cells = row.into_iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.into_iter().map(line).collect()
+        rows.push([name, scope, time(key.created_at), expires, last_used, key.fingerprint.clone()]);
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for row in &rows {
+        for (column, cell) in row.iter().enumerate().take(row.len() - 1) {
+            text += &format!("{cell:<width$}  ", width = width(column));
+        }
+        text += &row[row.len() - 1];
+        text.push('\n');
+    }
+    text
 }
 
-/// An array with an object for each key. Times are as in the table; null: never.
+/// One key in the list for programs. Times are as in the table; null: never.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed<'a> {
+    name: &'a str,
+    scope: &'static str,
+    created_at: String,
+    expires_at: Option<String>,
+    is_expired: bool,
+    last_used_at: Option<String>,
+    fingerprint: &'a str,
+}
+
+impl<'a> From<&'a KeyInfo> for Listed<'a> {
+    fn from(key: &'a KeyInfo) -> Self {
+        Self {
+            name: &key.name,
+            scope: scope(key),
+            created_at: time(key.created_at),
+            expires_at: key.expires_at.map(time),
+            is_expired: key.is_expired,
+            last_used_at: key.last_used_at.map(time),
+            fingerprint: &key.fingerprint,
+        }
+    }
+}
+
+/// An array with an object for each key.
 fn json(keys: &[KeyInfo]) -> String {
-    let object = |key: &KeyInfo| {
-        serde_json::json!({
-            "name": key.name,
-            "scope": scope(key),
-            "createdAt": time(key.created_at),
-            "expiresAt": key.expires_at.map(time),
-            "isExpired": key.is_expired,
-            "lastUsedAt": key.last_used_at.map(time),
-            "fingerprint": key.fingerprint,
-        })
-    };
-    format!("{}\n", keys.iter().map(object).collect::<serde_json::Value>())
+    // Plain structs cannot fail.
+    serde_json::to_string(&keys.iter().map(Listed::from).collect::<Vec<_>>()).unwrap_or_default() + "\n"
 }
 
 fn scope(key: &KeyInfo) -> &'static str {
@@ -185,6 +202,10 @@ fn scope(key: &KeyInfo) -> &'static str {
 
 fn time(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| "never".to_owned(), |time| time.to_string())
+}
+
+fn time_or_never(seconds: Option<i64>) -> String {
+    seconds.map_or_else(|| "never".to_owned(), time)
 }
 
 #[cfg(test)]
