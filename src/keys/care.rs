@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use crate::keys::KeyUses;
-use crate::store::{ApiKey, Digest, Writer};
+use crate::store::{ApiKey, Digest, StoreError, Writer};
 
 /// How often the uses are written.
 const WRITE_EVERY: Duration = Duration::from_secs(60);
@@ -43,21 +43,27 @@ impl KeyCare {
         }
         if now >= self.next_write {
             self.next_write = now + WRITE_EVERY;
-            self.write(store);
+            if let Err(error) = self.write(store) {
+                log::warn!("when API keys were last used is not kept yet: {error}");
+            }
         }
         self.next_write.min(self.next_look).saturating_duration_since(now)
     }
 
-    /// Keeps what has been noted. What could not be kept is noted again.
-    pub fn write(&mut self, store: &mut Writer) {
+    /// Keeps what has been noted.
+    ///
+    /// # Errors
+    /// Where the database cannot be written; then it stays noted.
+    pub fn write(&mut self, store: &mut Writer) -> Result<(), StoreError> {
         let uses = self.uses.take();
         if uses.is_empty() {
-            return;
+            return Ok(());
         }
-        if let Err(error) = store.keep_uses(&uses) {
-            log::warn!("when API keys were last used is not kept yet: {error}");
+        let kept = store.keep_uses(&uses);
+        if kept.is_err() {
             uses.into_iter().for_each(|(digest, at)| self.uses.note(digest, at));
         }
+        kept
     }
 
     /// A line for each name whose last key expires soon, once a day.

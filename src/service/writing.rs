@@ -160,8 +160,11 @@ impl Service for WriteService {
     }
 
     fn stop(&mut self) {
-        self.key_care.write(&mut self.writing.store);
-        if let Err(error) = self.writing.store.checkpoint() {
+        let store = &mut self.writing.store;
+        // Whoever locks the database is waited for once.
+        if let Err(error) = self.key_care.write(store) {
+            log::warn!("when API keys were last used is not kept, and the write-ahead log stays: {error}");
+        } else if let Err(error) = store.checkpoint() {
             log::warn!("the write-ahead log stays beside the database: {error}");
         }
     }
