@@ -57,6 +57,7 @@ pub fn operands(command: &Command) -> String {
     let operand = |operand: &Operand| match operand.count {
         Count::One => format!(" {}", operand.name),
         Count::Optional => format!(" [{}]", operand.name),
+        Count::Many => format!(" {}...", operand.name),
     };
     command.operands.iter().map(operand).collect()
 }

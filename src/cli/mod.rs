@@ -9,6 +9,7 @@ mod json_line;
 mod keys;
 mod logging;
 mod manual;
+mod pets;
 mod serve;
 mod signals;
 mod supervisor;

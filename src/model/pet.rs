@@ -1,12 +1,13 @@
 //! The animals: [`PetStatus`], [`NewPet`], [`Pet`].
 
 use std::borrow::Cow;
+use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::json::{
-    Enumeration, Integer, Invalid, Object, Optional, Required, Text, Word, describe, reference,
+    Enumeration, Integer, Invalid, Object, Optional, Required, Schema, Text, Word, describe, reference,
 };
 
 /// Whether an animal can be had: `available`, `pending` or `sold`.
@@ -35,6 +36,18 @@ impl Word for PetStatus {
             PetStatus::Pending => "pending",
             PetStatus::Sold => "sold",
         }
+    }
+}
+
+impl FromStr for PetStatus {
+    type Err = String;
+
+    /// Reads exactly one of the three words.
+    ///
+    /// # Errors
+    /// What is expected, to follow on "must be".
+    fn from_str(word: &str) -> Result<Self, String> {
+        Self::of_str(word).ok_or_else(|| Self::SCHEMA.expected().into_owned())
     }
 }
 

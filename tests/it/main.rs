@@ -22,6 +22,7 @@ mod methods;
 mod new_pet;
 mod origins;
 mod overload;
+mod pets;
 mod shutdown;
 mod site;
 mod startup;
