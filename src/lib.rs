@@ -51,7 +51,7 @@ pub use keys::{Expiry, KeyInfo, KeyRing, RingState};
 pub use metrics::note_dropped_log_lines;
 pub use model::PetStatus;
 pub use server::{HealthCheck, Server, Stopper};
-pub use transfer::{delete_pets, set_status};
+pub use transfer::{Format, Import, ImportOptions, Progress, Source, delete_pets, export, set_status};
 
 /// The method and the path of every operation, in the order of the tables. `GET` stands for `HEAD` as well.
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {

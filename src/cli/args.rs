@@ -222,6 +222,8 @@ mod tests {
     #[test]
     fn operand_may_be_optional_or_many() {
         let operands = |words: &[&str]| parsed(words, &[]).unwrap().1.operands;
+        assert_eq!(operands(&["import"]), [""; 0]);
+        assert_eq!(operands(&["import", "pets.ndjson"]), ["pets.ndjson"]);
         assert_eq!(operands(&["pet", "delete", "1", "2", "3"]), ["1", "2", "3"]);
     }
 
@@ -243,6 +245,7 @@ mod tests {
             (&["key", "list", "b"], "'b'"),
             (&["key", "drop", "a"], "drop"),
             (&["key", "rotate", "a", "--read-only"], "--read-only"),
+            (&["import", "a", "b"], "'b'"),
             (&["pet", "delete"], "ID"),
             (&["pet", "status", "1"], "STATUS"),
         ] {

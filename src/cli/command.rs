@@ -3,11 +3,17 @@
 
 use petstore::{Config, Error};
 
-use super::{description, keys, manual, pets, serve};
+use super::{description, keys, manual, pets, serve, transfer};
 
 /// Every command, in the order of the help text. The first is meant where none is named.
-pub const COMMANDS: &[&[Command]] =
-    &[serve::COMMANDS, keys::COMMANDS, pets::COMMANDS, description::COMMANDS, manual::COMMANDS];
+pub const COMMANDS: &[&[Command]] = &[
+    serve::COMMANDS,
+    keys::COMMANDS,
+    pets::COMMANDS,
+    transfer::COMMANDS,
+    description::COMMANDS,
+    manual::COMMANDS,
+];
 
 /// One command of the program.
 pub struct Command {

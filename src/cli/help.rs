@@ -42,7 +42,10 @@ pub fn text(words: &[String]) -> String {
 pub const ENVIRONMENT: &[(&str, &str)] = &[
     ("PETSTORE_API_KEY", "one more API key, beside those in the database"),
     ("RUST_LOG", "what is logged: off, error, warn, info (a line for each request) or debug [warn]"),
-    ("TMPDIR", "where the service makes a private folder for its sockets [/tmp]"),
+    (
+        "TMPDIR",
+        "where the service makes a private folder for its sockets, and import copies its input [/tmp]",
+    ),
 ];
 
 const NOTES: &str = "

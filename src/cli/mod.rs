@@ -13,6 +13,7 @@ mod pets;
 mod serve;
 mod signals;
 mod supervisor;
+mod transfer;
 
 use std::io::Write;
 use std::process::ExitCode;

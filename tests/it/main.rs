@@ -29,3 +29,4 @@ mod startup;
 mod streams;
 mod supervisor;
 mod tidy;
+mod transfer;

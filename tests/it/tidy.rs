@@ -163,7 +163,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("json", &[]),
     ("model", &["json"]),
     ("keys", &["store", "lib"]),
-    ("transfer", &["model", "store", "lib"]),
+    ("transfer", &["json", "model", "store", "lib"]),
     ("store", &["json", "model"]),
 ];
 
