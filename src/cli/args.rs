@@ -89,13 +89,14 @@ fn find(words: &[String]) -> Result<(&'static Command, Vec<String>), String> {
 }
 
 fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
-    let needed = command.operands.iter().filter(|operand| operand.count == Count::One);
-    if let Some(missing) = needed.clone().nth(operands.len()) {
+    let next = command.operands.get(operands.len());
+    if let Some(missing) = next.filter(|operand| operand.count != Count::Optional) {
         return Err(format!("{} needs a {}", command.name, missing.name));
     }
+    let takes_many = command.operands.last().is_some_and(|operand| operand.count == Count::Many);
     match operands.get(command.operands.len()) {
-        Some(word) => Err(format!("unexpected word '{word}'")),
-        None => Ok(()),
+        Some(word) if !takes_many => Err(format!("unexpected word '{word}'")),
+        _ => Ok(()),
     }
 }
 
@@ -219,6 +220,14 @@ mod tests {
     }
 
     #[test]
+    fn operand_may_be_optional_or_many() {
+        let operands = |words: &[&str]| parsed(words, &[]).unwrap().1.operands;
+        assert_eq!(operands(&["import"]), [""; 0]);
+        assert_eq!(operands(&["import", "pets.ndjson"]), ["pets.ndjson"]);
+        assert_eq!(operands(&["pet", "delete", "1", "2", "3"]), ["1", "2", "3"]);
+    }
+
+    #[test]
     fn wrong_words_are_named() {
         for (words, named) in [
             (&["--port", "1"][..], "--port"),
@@ -236,6 +245,9 @@ mod tests {
             (&["key", "list", "b"], "'b'"),
             (&["key", "drop", "a"], "drop"),
             (&["key", "rotate", "a", "--read-only"], "--read-only"),
+            (&["import", "a", "b"], "'b'"),
+            (&["pet", "delete"], "ID"),
+            (&["pet", "status", "1"], "STATUS"),
         ] {
             let error = parsed(words, &[]).unwrap_err();
             assert!(error.contains(named), "{words:?}: {error}");

@@ -3,11 +3,17 @@
 
 use petstore::{Config, Error};
 
-use super::{description, keys, manual, serve};
+use super::{description, keys, manual, pets, serve, transfer};
 
 /// Every command, in the order of the help text. The first is meant where none is named.
-pub const COMMANDS: &[&[Command]] =
-    &[serve::COMMANDS, keys::COMMANDS, description::COMMANDS, manual::COMMANDS];
+pub const COMMANDS: &[&[Command]] = &[
+    serve::COMMANDS,
+    keys::COMMANDS,
+    pets::COMMANDS,
+    transfer::COMMANDS,
+    description::COMMANDS,
+    manual::COMMANDS,
+];
 
 /// One command of the program.
 pub struct Command {
@@ -48,8 +54,10 @@ pub struct Operand {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Count {
     One,
-    /// Once or not at all. It stands after those that are needed.
+    /// Once or not at all; only the last operand.
     Optional,
+    /// Once or more; only the last operand.
+    Many,
 }
 
 /// A flag of one command. The same name takes a value everywhere, or nowhere.
@@ -131,6 +139,8 @@ mod tests {
                 let arity = |flag: &Flag| flag.value.is_some();
                 assert!(others.map(arity).all(|other| other == arity(flag)), "--{} is two things", flag.name);
             }
+            let others = command.operands.split_last().map_or(&[][..], |(_, others)| others);
+            assert!(others.iter().all(|operand| operand.count == Count::One), "{}", command.name);
             if let Settings::Only(settings) = command.settings {
                 for name in settings {
                     assert!(SETTINGS.iter().any(|setting| setting.flag == *name), "{name} is no setting");

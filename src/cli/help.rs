@@ -42,7 +42,10 @@ pub fn text(words: &[String]) -> String {
 pub const ENVIRONMENT: &[(&str, &str)] = &[
     ("PETSTORE_API_KEY", "one more API key, beside those in the database"),
     ("RUST_LOG", "what is logged: off, error, warn, info (a line for each request) or debug [warn]"),
-    ("TMPDIR", "where the service makes a private folder for its sockets [/tmp]"),
+    (
+        "TMPDIR",
+        "where the service makes a private folder for its sockets, and import copies its input [/tmp]",
+    ),
 ];
 
 const NOTES: &str = "
@@ -57,6 +60,7 @@ pub fn operands(command: &Command) -> String {
     let operand = |operand: &Operand| match operand.count {
         Count::One => format!(" {}", operand.name),
         Count::Optional => format!(" [{}]", operand.name),
+        Count::Many => format!(" {}...", operand.name),
     };
     command.operands.iter().map(operand).collect()
 }

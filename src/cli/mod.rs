@@ -9,9 +9,11 @@ mod json_line;
 mod keys;
 mod logging;
 mod manual;
+mod pets;
 mod serve;
 mod signals;
 mod supervisor;
+mod transfer;
 
 use std::io::Write;
 use std::process::ExitCode;

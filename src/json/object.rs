@@ -91,6 +91,15 @@ pub enum Invalid {
     Duplicate(String),
 }
 
+impl Invalid {
+    /// The message alone.
+    pub fn into_message(self) -> String {
+        let (Self::Json(message) | Self::Missing(message) | Self::Member(message) | Self::Duplicate(message)) =
+            self;
+        message
+    }
+}
+
 /// The longest name of a member that a message repeats, in characters.
 const MAX_NAME: usize = 64;
 

@@ -1,12 +1,13 @@
 //! The animals: [`PetStatus`], [`NewPet`], [`Pet`].
 
 use std::borrow::Cow;
+use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::json::{
-    Enumeration, Integer, Invalid, Object, Optional, Required, Text, Word, describe, reference,
+    Enumeration, Integer, Invalid, Object, Optional, Required, Schema, Text, Word, describe, reference,
 };
 
 /// Whether an animal can be had: `available`, `pending` or `sold`.
@@ -35,6 +36,18 @@ impl Word for PetStatus {
             PetStatus::Pending => "pending",
             PetStatus::Sold => "sold",
         }
+    }
+}
+
+impl FromStr for PetStatus {
+    type Err = String;
+
+    /// Reads exactly one of the three words.
+    ///
+    /// # Errors
+    /// What is expected, to follow on "must be".
+    fn from_str(word: &str) -> Result<Self, String> {
+        Self::of_str(word).ok_or_else(|| Self::SCHEMA.expected().into_owned())
     }
 }
 
@@ -97,6 +110,11 @@ const ID: Required<Integer> = Required {
     schema: Integer::INT64,
 };
 
+/// An id that an operator brings along. The greatest int64 is not allowed: after it no id would be left for
+/// a creation (`sqlite.org/autoinc.html`).
+const BROUGHT_ID: Required<Integer> =
+    Required { schema: Integer { minimum: 1, maximum: i64::MAX - 1 }, ..ID };
+
 /// The schemas of the interface description: their names and their JSON Schemas.
 pub fn components() -> [(&'static str, serde_json::Value); 4] {
     let new = json!({ "name": "Rex", "categoryId": 3, "status": "available" });
@@ -118,13 +136,50 @@ impl<'a> NewPet<'a> {
     /// # Errors
     /// Where the text is no JSON object, a member is missing, given twice, or of another type.
     pub fn from_json(body: &'a [u8]) -> Result<Self, Invalid> {
-        let object = Object::parse(body, "with 'name' and 'categoryId'")?;
+        Self::of_object(&Object::parse(body, "with 'name' and 'categoryId'")?)
+    }
+
+    /// Reads an animal that keeps the id that it has.
+    ///
+    /// # Errors
+    /// As [`NewPet::from_json`], and where the id is missing or none that can be kept.
+    pub fn with_id_from_json(body: &'a [u8]) -> Result<(i64, Self), Invalid> {
+        let object = Object::parse(body, "with 'id', 'name' and 'categoryId'")?;
+        Ok((object.required(&BROUGHT_ID)?, Self::of_object(&object)?))
+    }
+
+    fn of_object(object: &Object<'a>) -> Result<Self, Invalid> {
         Ok(Self {
             name: object.required(&NAME)?,
             category_id: object.required(&CATEGORY_ID)?,
             status: object.optional(&STATUS)?,
         })
     }
+
+    /// Reads the columns of a table. An empty status is none.
+    ///
+    /// # Errors
+    /// One sentence that names the column and says what is expected.
+    pub fn from_columns(name: &'a str, category_id: &str, status: &str) -> Result<Self, String> {
+        let status = if status.is_empty() { None } else { Some(status) };
+        Ok(Self {
+            name: name.into(),
+            category_id: column(CATEGORY_ID.name, &CATEGORY_ID.schema, category_id)?,
+            status: status.map(|status| column(STATUS.name, &STATUS.schema, status)).transpose()?,
+        })
+    }
+
+    /// Reads the column with the id that an animal keeps.
+    ///
+    /// # Errors
+    /// One sentence that says what is expected.
+    pub fn id_from_column(id: &str) -> Result<i64, String> {
+        column(BROUGHT_ID.name, &BROUGHT_ID.schema, id)
+    }
+}
+
+fn column<S: Schema>(name: &str, schema: &S, text: &str) -> Result<S::Value<'static>, String> {
+    schema.of_text(text).ok_or_else(|| format!("The column '{name}' must be {}.", schema.expected()))
 }
 
 #[cfg(test)]
@@ -165,6 +220,40 @@ mod tests {
     fn missing_members_are_named() {
         assert!(matches!(read("{}"), Err(Invalid::Missing(m)) if m.contains("'name'")));
         assert!(matches!(read(r#"{"name":"x"}"#), Err(Invalid::Missing(m)) if m.contains("'categoryId'")));
+    }
+
+    #[test]
+    fn id_that_is_kept_leaves_another() {
+        let read = |id: &str| {
+            let body = format!(r#"{{"id":{id},"name":"x","categoryId":1}}"#);
+            NewPet::with_id_from_json(body.as_bytes()).map(|(id, _)| id).ok()
+        };
+        for (text, id) in [
+            ("1", Some(1)),
+            ("1e3", Some(1000)),
+            ("9223372036854775806", Some(i64::MAX - 1)),
+            ("9223372036854775807", None),
+            ("9223372036854775808", None),
+            ("0", None),
+            ("-1", None),
+            ("\"1\"", None),
+        ] {
+            assert_eq!(read(text), id, "{text}");
+            assert!(text == "1e3" || NewPet::id_from_column(text).ok() == id, "{text}");
+        }
+        assert!(matches!(
+            NewPet::with_id_from_json(br#"{"name":"x","categoryId":1}"#),
+            Err(Invalid::Missing(message)) if message.contains("'id'")
+        ));
+    }
+
+    #[test]
+    fn columns_are_read_to_the_letter() {
+        let pet = NewPet::from_columns(" a\0", "-5", "");
+        assert_eq!(pet, Ok(NewPet { name: " a\0".into(), category_id: -5, status: None }));
+        let said = |category: &str, status: &str| NewPet::from_columns("", category, status).unwrap_err();
+        assert_eq!(said("", "sold"), "The column 'categoryId' must be an integer of 64 bits (int64).");
+        assert_eq!(said("1", "Sold"), "The column 'status' must be 'available', 'pending' or 'sold'.");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! The workers that read have a [`Reader`] each, which cannot write; the worker that writes has the only
 //! [`Writer`]. Both are a [`Database`], which is what can be read. `file.rs` looks after the file itself,
 //! `schema.rs` says whose it is and brings it up to date, `batch.rs` draws the lines around what belongs
-//! together, `pets.rs` and `keys.rs` hold the statements, and `error.rs` says what is the matter.
+//! together, `pets.rs`, `keys.rs` and `transfer.rs` hold the statements, and `error.rs` says what is the
+//! matter.
 
 mod batch;
 mod error;
@@ -11,6 +12,7 @@ mod file;
 mod keys;
 mod pets;
 mod schema;
+mod transfer;
 
 use std::ops::Deref;
 use std::path::Path;

@@ -62,7 +62,7 @@ impl FromSql for PetStatus {
 }
 
 /// A row in the order id, name, category_id, status; the name stays in SQLite's memory.
-fn pet<'r>(row: &'r Row<'_>) -> rusqlite::Result<Pet<'r>> {
+pub(super) fn pet<'r>(row: &'r Row<'_>) -> rusqlite::Result<Pet<'r>> {
     let name = row.get_ref(1)?;
     Ok(Pet {
         id: row.get(0)?,

@@ -19,6 +19,11 @@ fn newest_version(steps: &[&str]) -> i64 {
     i64::try_from(steps.len()).unwrap_or(i64::MAX)
 }
 
+/// How many steps the file has behind it; 0 where it is empty.
+pub fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
 /// Refuses a file that is no database, another application's, or of a later version. Changes nothing.
 pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), String> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
@@ -78,7 +83,7 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
     let mut migrate = || -> rusqlite::Result<()> {
         // IMMEDIATE: of two processes that start at once, the second finds the work done.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let done: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let done = version(&transaction)?;
         if done < newest_version(steps) {
             for step in steps.iter().skip(usize::try_from(done).unwrap_or(0)) {
                 transaction.execute_batch(step)?;
@@ -105,7 +110,7 @@ mod tests {
     use super::*;
 
     fn version(connection: &Connection) -> i64 {
-        connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+        super::version(connection).unwrap()
     }
 
     #[test]

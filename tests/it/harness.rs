@@ -61,11 +61,7 @@ pub fn run(words: &[&str], database: &Path) -> Output {
 /// Runs a command to its end.
 #[track_caller]
 pub fn output(command: &mut Command) -> Output {
-    let mut process = Process::start(command);
-    let printed = keep(process.child.stdout.take().unwrap(), "out");
-    let logged = keep(process.child.stderr.take().unwrap(), "log");
-    let status = process.ended();
-    Output { status, stdout: printed.join().unwrap(), stderr: logged.join().unwrap() }
+    Process::start(command).output()
 }
 
 /// The executable, with its standard input as the socket that a supervisor passes. The shell keeps its number
@@ -80,12 +76,12 @@ pub fn passed() -> Command {
 
 /// A process that does not outlive its test.
 pub struct Process {
-    child: Child,
+    pub child: Child,
     name: String,
 }
 
 impl Process {
-    fn start(command: &mut Command) -> Self {
+    pub fn start(command: &mut Command) -> Self {
         Self::start_on(command, Stdio::piped())
     }
 
@@ -95,13 +91,24 @@ impl Process {
     }
 
     /// Starts it with another standard input.
-    fn start_with_input(command: &mut Command, input: Stdio) -> Self {
+    pub fn start_with_input(command: &mut Command, input: Stdio) -> Self {
         Self::spawn(command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()))
     }
 
     /// Starts it with the standard streams that the command has.
     pub fn spawn(command: &mut Command) -> Self {
         Self { child: command.spawn().unwrap(), name: format!("{command:?}") }
+    }
+
+    /// Waits for its end, and returns what it said of what nobody has taken yet.
+    #[track_caller]
+    pub fn output(mut self) -> Output {
+        let printed = self.child.stdout.take().map(|pipe| keep(pipe, "out"));
+        let logged = self.child.stderr.take().map(|pipe| keep(pipe, "log"));
+        let status = self.ended();
+        let [stdout, stderr] =
+            [printed, logged].map(|kept| kept.map(|kept| kept.join().unwrap()).unwrap_or_default());
+        Output { status, stdout, stderr }
     }
 
     pub fn signal(&self, name: &str) {

@@ -1,0 +1,138 @@
+//! `petstore export` and `petstore import`.
+
+use std::fs::File;
+use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use petstore::{Format, Import, ImportOptions, Progress, Source};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
+
+use super::command::{Call, Command, Count, DATABASE, Done, Failure, Flag, Operand};
+use super::print;
+
+/// As many refused lines are printed; of more, how many there are.
+const MAX_REFUSED: u64 = 20;
+/// How many characters the bar of the progress has.
+const BAR: u64 = 40;
+
+const FORMAT: Flag = Flag { name: "format", value: Some("FORMAT"), about: "ndjson or csv [ndjson]" };
+
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "export",
+        operands: &[],
+        flags: &[FORMAT],
+        settings: DATABASE,
+        about: "print all animals, as they are at one moment",
+        run: export,
+    },
+    Command {
+        name: "import",
+        operands: &[Operand { name: "FILE", count: Count::Optional }],
+        flags: &[
+            FORMAT,
+            Flag { name: "keep-ids", value: None, about: "into a database that never had an animal" },
+            Flag { name: "skip-invalid", value: None, about: "write the others where some are refused" },
+            Flag { name: "from-line", value: Some("NUMBER"), about: "go on with an interrupted import [1]" },
+        ],
+        settings: DATABASE,
+        about: "add the animals of a file or of standard input; all are checked first",
+        run: import,
+    },
+];
+
+fn export(call: &Call) -> Done {
+    let format = format(call)?;
+    watch_file_size()?;
+    Ok(petstore::export(&call.config.database, format, &mut stdout().lock())?)
+}
+
+fn import(call: &Call) -> Done {
+    let mut options = ImportOptions::default();
+    options.format = format(call)?;
+    options.keep_ids = call.has("keep-ids");
+    options.skip_invalid = call.has("skip-invalid");
+    if let Some(line) = call.flag("from-line") {
+        options.from_line = line.parse().ok().filter(|line| *line > 0).ok_or_else(|| {
+            Failure::Usage(format!("--from-line must be the number of a line, from 1 on, not '{line}'"))
+        })?;
+    }
+    watch_file_size()?;
+    let source = match call.operand(0) {
+        "" | "-" => Source::Stream(Box::new(File::from(standard_input()?))),
+        path => Source::File(path.into()),
+    };
+    let mut refused = 0;
+    let checked = Import::check(&call.config.database, source, options, |line, why| {
+        refused += 1;
+        if refused <= MAX_REFUSED {
+            say(&format!("Line {line}: {why}\n"));
+        }
+    });
+    if refused > MAX_REFUSED {
+        say(&format!("and {} more\n", refused - MAX_REFUSED));
+    }
+    let import = checked?;
+    let valid = import.valid();
+    // Until here nothing is written, so that a signal may end it at once.
+    let stop = watch_signals()?;
+    let is_terminal = stderr().is_terminal();
+    let written = import.write(&stop, |progress| {
+        say(&if is_terminal { bar(progress) } else { line(progress) });
+    });
+    if is_terminal {
+        // The bar makes room for what comes.
+        say("\r\x1b[K");
+    }
+    written?;
+    let skipped = if refused > 0 { format!(", left out {refused}") } else { String::new() };
+    Ok(print(&format!("imported {valid}{skipped}\n"))?)
+}
+
+/// Without the buffer of the standard library, as it is read in large pieces.
+fn standard_input() -> Result<OwnedFd, String> {
+    stdin().as_fd().try_clone_to_owned().map_err(|error| format!("cannot read standard input: {error}"))
+}
+
+fn format(call: &Call) -> Result<Format, Failure> {
+    let word = call.flag("format").unwrap_or("ndjson");
+    word.parse().map_err(|expected| Failure::Usage(format!("--format must be {expected}, not '{word}'")))
+}
+
+/// A file that may not grow further (ulimit -f) is a failed write, and no reason to die.
+fn watch_file_size() -> Result<(), String> {
+    flag::register(SIGXFSZ, Arc::default()).map(|_| ()).map_err(cannot_watch)
+}
+
+/// What the first signal sets. The second ends the process at once.
+fn watch_signals() -> Result<Arc<AtomicBool>, String> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_default(signal, Arc::clone(&stop)).map_err(cannot_watch)?;
+        flag::register(signal, Arc::clone(&stop)).map_err(cannot_watch)?;
+    }
+    Ok(stop)
+}
+
+fn cannot_watch(error: std::io::Error) -> String {
+    format!("cannot watch signals: {error}")
+}
+
+/// Where nobody reads it any more, the work goes on.
+fn say(text: &str) {
+    let _ = stderr().write_all(text.as_bytes());
+}
+
+fn line(progress: Progress) -> String {
+    format!("written up to line {} of {}\n", progress.line, progress.lines)
+}
+
+/// The same line of a terminal again and again.
+fn bar(progress: Progress) -> String {
+    let done = BAR * progress.line / progress.lines.max(1);
+    let (done, left) = ("#".repeat(done as usize), " ".repeat((BAR - done.min(BAR)) as usize));
+    format!("\r[{done}{left}] written up to line {} of {}\x1b[K", progress.line, progress.lines)
+}

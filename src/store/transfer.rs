@@ -1,0 +1,193 @@
+//! The statements of the operator's work on animals: all of them out, many in, one changed, some deleted.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{ErrorCode, OpenFlags, OptionalExtension, ToSql, params};
+
+use super::batch::State;
+use super::pets::pet;
+use super::{BUSY_TIMEOUT, Database, Reader, StoreError, Writer, cannot_open, connect, schema};
+use crate::model::{NewPet, Pet, PetStatus};
+
+const EVERY_PET: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
+const INSERT_AS: &str = "INSERT INTO pets (id, name, category_id, status) VALUES (?1, ?2, ?3, ?4)";
+const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1 RETURNING id, name, category_id, status";
+const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
+/// Whether an id was ever given: that of a deleted animal counts.
+const LAST_ID: &str = "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), \
+    (SELECT ifnull(max(id), 0) FROM pets))";
+/// A table has its row only once it had one itself (`sqlite.org/autoinc.html`).
+const ADD_SEQUENCE: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'pets', 0 \
+    WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'pets')";
+const RAISE_SEQUENCE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'pets'";
+
+impl Reader {
+    /// Opens a database that is there, without changing it.
+    ///
+    /// # Errors
+    /// One plain line that names the file and says what is wrong with it.
+    pub fn open_existing(path: &Path) -> Result<Self, String> {
+        if !path.exists() {
+            return Err(format!("there is no database {}", path.display()));
+        }
+        let say = |error: rusqlite::Error| cannot_open(path, &error);
+        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(say)?;
+        schema::check(&connection, path, schema::STEPS)?;
+        match schema::version(&connection).map_err(say)? {
+            0 => Err(format!("{} is empty; no service has used it yet", path.display())),
+            _ => Ok(Self(Database::new(connection, path)?)),
+        }
+    }
+
+    /// Hands every animal to `visit`, in ascending order of the ids, until it breaks off. What it takes of
+    /// memory does not depend on how many there are.
+    ///
+    /// # Errors
+    /// Where the database cannot be read.
+    pub fn visit_every_pet(&self, mut visit: impl FnMut(Pet) -> ControlFlow<()>) -> Result<(), StoreError> {
+        // One statement reads from one snapshot.
+        let mut statement = self.connection()?.prepare(EVERY_PET)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if visit(pet(row)?).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Database {
+    /// The greatest id that was ever given; 0 where none was.
+    ///
+    /// # Errors
+    /// Where the database cannot be read.
+    pub fn last_id(&self) -> Result<i64, StoreError> {
+        Ok(self.connection()?.prepare_cached(LAST_ID)?.query_row([], |row| row.get(0))?)
+    }
+}
+
+impl Writer {
+    /// Opens the transaction of a batch without waiting; `false` where another process has the lock.
+    ///
+    /// # Errors
+    /// Where the database cannot be written.
+    pub fn try_begin(&mut self) -> Result<bool, StoreError> {
+        let connection = &self.database.connection;
+        connection.busy_timeout(Duration::ZERO)?;
+        let began = connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        match began {
+            Ok(_) => self.state = State::Open,
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
+    }
+
+    /// Adds an animal that keeps its id to the batch.
+    ///
+    /// # Errors
+    /// Where the database cannot be written, or has this id already.
+    pub fn insert_pet_as(&mut self, id: i64, new: &NewPet) -> Result<(), StoreError> {
+        self.change(INSERT_AS, params![id, new.name, new.category_id, new.status]).map(|_| ())
+    }
+
+    /// Has new animals get ids beyond this one.
+    ///
+    /// # Errors
+    /// Where the database cannot be written.
+    pub fn reserve_ids(&mut self, last: i64) -> Result<(), StoreError> {
+        self.change(ADD_SEQUENCE, &[])?;
+        self.change(RAISE_SEQUENCE, params![last]).map(|_| ())
+    }
+
+    /// Changes the status of an animal in the batch, and hands the animal as it is then to `read`; `None` where
+    /// there is none with this id.
+    ///
+    /// # Errors
+    /// Where the database cannot be written.
+    pub fn set_status<T>(
+        &mut self,
+        id: i64,
+        status: PetStatus,
+        read: impl FnOnce(Pet) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        self.write(|connection| {
+            let mut statement = connection.prepare_cached(SET_STATUS)?;
+            statement.query_row(params![id, status], |row| Ok(read(pet(row)?))).optional()
+        })
+    }
+
+    /// Deletes an animal in the batch; `false` where there is none with this id.
+    ///
+    /// # Errors
+    /// Where the database cannot be written.
+    pub fn delete_pet(&mut self, id: i64) -> Result<bool, StoreError> {
+        Ok(self.change(DELETE, params![id])? == 1)
+    }
+
+    /// Runs a statement within the batch, and returns how many rows it changed.
+    fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
+        self.write(|connection| connection.prepare_cached(sql)?.execute(values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pets::tests::{names, new_pet};
+    use super::super::tests::{Folder, pair};
+    use super::*;
+
+    #[test]
+    fn reserved_ids_are_given_to_nobody_else() {
+        let (_folder, mut writer, _reader) = pair();
+        assert_eq!(writer.last_id(), Ok(0));
+        for (reserved, given) in [(10, 11), (5, 12)] {
+            writer.reserve_ids(reserved).unwrap();
+            let inserted = writer.insert_pet(&new_pet("Rex")).unwrap();
+            assert_eq!(inserted.id(&writer.commit().unwrap()), given);
+        }
+        writer.insert_pet_as(3, &new_pet("Tom")).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(writer.last_id(), Ok(12));
+    }
+
+    #[test]
+    fn last_id_is_remembered_of_deleted_animals() {
+        let (_folder, mut writer, _reader) = pair();
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        assert_eq!(writer.delete_pet(1), Ok(true));
+        assert_eq!(writer.delete_pet(1), Ok(false));
+        writer.commit().unwrap();
+        assert_eq!(writer.last_id(), Ok(1));
+    }
+
+    #[test]
+    fn lock_of_another_process_is_not_waited_for() {
+        let (folder, mut writer, mut reader) = pair();
+        let other = rusqlite::Connection::open(folder.database()).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        assert_eq!(writer.try_begin(), Ok(false));
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(writer.try_begin(), Ok(true));
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(names(&mut reader), ["Rex"]);
+    }
+
+    #[test]
+    fn empty_or_missing_file_is_named_and_left() {
+        let folder = Folder::new();
+        let path = folder.database();
+        let said = || Reader::open_existing(&path).err().unwrap();
+        assert!(said().starts_with("there is no database"), "{}", said());
+        assert!(!path.exists());
+        std::fs::write(&path, "").unwrap();
+        assert!(said().contains("is empty"), "{}", said());
+        std::fs::write(&path, "some text that goes on for a while").unwrap();
+        assert!(said().contains("is not an SQLite database"), "{}", said());
+    }
+}

@@ -1,0 +1,195 @@
+//! CSV (RFC 4180). Reading is strict: the usual crates read what is no CSV too, such as a quote within a plain
+//! field, and a backup that is read wrongly is noticed too late.
+
+/// The columns of an animal, in the order of an export.
+pub const COLUMNS: [&str; 4] = ["id", "name", "categoryId", "status"];
+
+/// Writes one field, in quotes where it needs them.
+pub fn push_field(out: &mut Vec<u8>, text: &str) {
+    if !text.contains(['"', ',', '\r', '\n']) {
+        return out.extend_from_slice(text.as_bytes());
+    }
+    out.push(b'"');
+    for byte in text.bytes() {
+        out.push(byte);
+        if byte == b'"' {
+            out.push(byte);
+        }
+    }
+    out.push(b'"');
+}
+
+/// Where a record stands after a byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum State {
+    #[default]
+    FieldStart,
+    Plain,
+    Quoted,
+    /// After a quote within quotes: it ends the field, or is the first of two that mean one.
+    Quote,
+    /// After a carriage return, which only a line feed may follow.
+    Return,
+}
+
+/// One record, byte by byte.
+#[derive(Debug, Default)]
+pub struct Record {
+    /// The fields, one after the other.
+    bytes: Vec<u8>,
+    /// Where the fields end, but for the last.
+    ends: Vec<usize>,
+    state: State,
+    /// The first thing that is wrong with it.
+    fault: Option<&'static str>,
+}
+
+/// What is wrong with a record that ends within quotes.
+const OPEN: &str = "A quote is opened and never closed.";
+
+impl Record {
+    /// Begins the next one.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.state = State::FieldStart;
+        self.fault = None;
+    }
+
+    /// Takes a byte; `true` where it ends the record.
+    pub fn take(&mut self, byte: u8) -> bool {
+        match (self.state, byte) {
+            (State::Quoted, b'"') => self.state = State::Quote,
+            (State::Quoted, _) => self.bytes.push(byte),
+            (State::Quote, b'"') => {
+                self.bytes.push(byte);
+                self.state = State::Quoted;
+            }
+            (_, b'\n') => return true,
+            (State::Return, _) => {
+                self.blame("A carriage return must be in quotes, or end the line with a line feed.");
+                self.state = State::Plain;
+                return self.take(byte);
+            }
+            (_, b'\r') => self.state = State::Return,
+            (_, b',') => {
+                self.ends.push(self.bytes.len());
+                self.state = State::FieldStart;
+            }
+            (State::FieldStart, b'"') => self.state = State::Quoted,
+            (State::FieldStart, _) => {
+                self.bytes.push(byte);
+                self.state = State::Plain;
+            }
+            (State::Plain, _) => {
+                if byte == b'"' {
+                    self.blame("A field with a quote must be in quotes, and the quote doubled.");
+                }
+                self.bytes.push(byte);
+            }
+            (State::Quote, _) => {
+                self.blame("After the quote that ends a field, a comma or the end of the line must follow.");
+                self.bytes.push(byte);
+                self.state = State::Plain;
+            }
+        }
+        false
+    }
+
+    /// The end of the input ends the record.
+    pub fn end(&mut self) {
+        if self.state == State::Quoted {
+            self.blame(OPEN);
+        }
+    }
+
+    /// Says what is wrong with it, unless something else is already.
+    pub fn blame(&mut self, fault: &'static str) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// How many bytes its fields have.
+    pub fn len(&self) -> usize {
+        self.bytes.len() + self.ends.len()
+    }
+
+    /// Forgets what it has so far, where it is too long to be kept.
+    pub fn forget(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Whether its line is empty.
+    pub fn is_blank(&self) -> bool {
+        self.len() == 0 && self.fault.is_none()
+    }
+
+    /// Its fields.
+    ///
+    /// # Errors
+    /// One sentence that says what is wrong with it.
+    pub fn fields(&self) -> Result<Vec<&str>, &'static str> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let mut start = 0;
+        let ends = self.ends.iter().copied().chain([self.bytes.len()]);
+        let field = |end| str::from_utf8(&self.bytes[std::mem::replace(&mut start, end)..end]);
+        ends.map(field).collect::<Result<_, _>>().map_err(|_| "The line is not UTF-8 text.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The records of a text, each as its fields or what is wrong with it.
+    fn read(text: &str) -> Vec<Result<Vec<String>, &'static str>> {
+        let (mut records, mut record) = (Vec::new(), Record::default());
+        let mut rest = text.bytes().peekable();
+        while rest.peek().is_some() {
+            record.clear();
+            if !rest.by_ref().any(|byte| record.take(byte)) {
+                record.end();
+            }
+            records.push(record.fields().map(|fields| fields.into_iter().map(str::to_owned).collect()));
+        }
+        records
+    }
+
+    #[test]
+    fn fields_come_back_as_they_were_written() {
+        let names = ["", " a ", "a\"b", "\"", "\"\"", "a,b", "a\r\nb", "\n", "\r", "a\0b", "\u{1f600}"];
+        let mut text = Vec::new();
+        for name in names {
+            push_field(&mut text, name);
+            text.push(b',');
+        }
+        let fields = read(str::from_utf8(&text).unwrap()).remove(0).unwrap();
+        assert_eq!(fields[..names.len()], names);
+    }
+
+    #[test]
+    fn lines_end_with_or_without_a_carriage_return() {
+        let records = read("1,a\r\n2,\"b\"\n\"3\",\"\"\r\n4,");
+        let fields: Vec<Vec<String>> = records.into_iter().map(Result::unwrap).collect();
+        assert_eq!(fields, [["1", "a"], ["2", "b"], ["3", ""], ["4", ""]]);
+    }
+
+    #[test]
+    fn what_is_no_csv_is_refused_and_the_next_line_read() {
+        for line in ["a\"b", "\"a\"b", "\"a\" ", "a\rb", "\ra"] {
+            let records = read(&format!("{line}\nc"));
+            assert!(records[0].is_err(), "{line:?}");
+            assert_eq!(records[1], Ok(vec!["c".to_owned()]), "{line:?}");
+        }
+        assert_eq!(read("1,\"a\n2,b\n"), [Err(OPEN)]);
+    }
+
+    #[test]
+    fn character_cut_by_a_comma_is_no_text() {
+        let mut record = Record::default();
+        "é".bytes().for_each(|byte| assert!(!record.take(byte) && !record.take(b',')));
+        assert!(record.fields().is_err());
+    }
+}

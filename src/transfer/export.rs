@@ -1,0 +1,110 @@
+//! All animals, out of the database.
+
+use std::io::{ErrorKind, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::{Format, csv, say};
+use crate::Error;
+use crate::json::Word;
+use crate::model::Pet;
+use crate::store::Reader;
+
+/// Bytes that are gathered before they are written.
+const PIECE: usize = 64 * 1024;
+
+/// Writes all animals to `out` in ascending order of their ids, as they are at one moment. A service may use the
+/// database meanwhile. Where `out` has enough (a closed pipe), that is the end and no failure.
+///
+/// # Errors
+/// One plain line, where the database is not there or cannot be read, or `out` fails.
+pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<(), Error> {
+    let store = Reader::open_existing(database)?;
+    let mut piece = Vec::with_capacity(2 * PIECE);
+    if format == Format::Csv {
+        piece.extend_from_slice(csv::COLUMNS.join(",").as_bytes());
+        piece.extend_from_slice(b"\r\n");
+    }
+    let mut written = Ok(());
+    let visited = store.visit_every_pet(|pet| {
+        match format {
+            Format::Ndjson => push_ndjson(&mut piece, &pet),
+            Format::Csv => push_csv(&mut piece, &pet),
+        }
+        if piece.len() >= PIECE {
+            written = out.write_all(&piece);
+            piece.clear();
+        }
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    visited.map_err(say)?;
+    match written.and_then(|()| out.write_all(&piece)).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error(format!("cannot write the animals: {error}; what is written is not all of them")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn push_ndjson(piece: &mut Vec<u8>, pet: &Pet) {
+    // Writing plain structs to memory cannot fail.
+    let _ = serde_json::to_writer(&mut *piece, pet);
+    piece.push(b'\n');
+}
+
+fn push_csv(piece: &mut Vec<u8>, pet: &Pet) {
+    piece.extend_from_slice(itoa::Buffer::new().format(pet.id).as_bytes());
+    piece.push(b',');
+    csv::push_field(piece, pet.name);
+    piece.push(b',');
+    piece.extend_from_slice(itoa::Buffer::new().format(pet.category_id).as_bytes());
+    piece.push(b',');
+    piece.extend_from_slice(pet.status.map_or("", Word::as_str).as_bytes());
+    piece.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::Folder;
+    use crate::store::{Units, Writer};
+    use std::io;
+
+    /// Takes so many bytes, and then fails.
+    struct Full(usize, ErrorKind);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0 == 0 {
+                return Err(self.1.into());
+            }
+            let taken = bytes.len().min(self.0);
+            self.0 -= taken;
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn closed_pipe_is_the_end_and_full_disk_a_failure() {
+        let folder = Folder::new();
+        let mut writer = Writer::open(&folder.database()).unwrap();
+        writer.begin(Units::Joined).unwrap();
+        for _ in 0..3 {
+            let pet = crate::model::NewPet { name: "x".repeat(PIECE).into(), category_id: 1, status: None };
+            writer.insert_pet(&pet).unwrap();
+        }
+        writer.commit().unwrap();
+        for room in [0, 10, PIECE + 10] {
+            for format in [Format::Ndjson, Format::Csv] {
+                let export = |kind| export(&folder.database(), format, &mut Full(room, kind));
+                assert!(export(ErrorKind::BrokenPipe).is_ok());
+                let said = export(ErrorKind::StorageFull).unwrap_err().to_string();
+                assert!(said.contains("not all of them"), "{said}");
+            }
+        }
+    }
+}

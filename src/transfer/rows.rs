@@ -1,0 +1,302 @@
+//! From the bytes of an input to animals, one after the other, each with its line or with what is wrong there.
+//! An animal takes at most [`MAX_ROW`] of memory, and only one is kept at a time.
+
+use std::io::{self, BufRead};
+
+use super::Format;
+use super::csv::{COLUMNS, Record};
+use crate::model::NewPet;
+
+/// The longest animal, in bytes. It is far longer than any that the interface takes.
+const MAX_ROW: usize = 1024 * 1024;
+const TOO_LONG: &str = "An animal must not be longer than 1048576 bytes.";
+/// What spreadsheets put before CSV: a byte order mark.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// An animal of the input, and its id where it keeps it.
+pub type Row<'a> = (Option<i64>, NewPet<'a>);
+
+/// The animals of an input. Empty lines are none, and are counted as lines.
+pub struct Rows<R> {
+    source: R,
+    keep_ids: bool,
+    /// The line on which the next one begins; 1 is the first.
+    next_line: u64,
+    kind: Kind,
+}
+
+enum Kind {
+    /// One line, and whether it was cut off.
+    Ndjson { line: Vec<u8>, is_cut: bool },
+    /// One record, and where the columns of an animal stand in it.
+    Csv { record: Record, places: Places },
+}
+
+/// Where the columns stand, as counted from 0, and how many there are.
+#[derive(Debug, Default, PartialEq)]
+struct Places {
+    id: Option<usize>,
+    name: usize,
+    category_id: usize,
+    status: Option<usize>,
+    count: usize,
+}
+
+impl<R: BufRead> Rows<R> {
+    /// Begins with the first. With `keep_ids` each has an id; without, ids are ignored.
+    ///
+    /// # Errors
+    /// Where the input cannot be read. Within: where the header line of CSV is wrong, a sentence about that.
+    pub fn new(mut source: R, format: Format, keep_ids: bool) -> io::Result<Result<Self, String>> {
+        let kind = match format {
+            Format::Ndjson => Kind::Ndjson { line: Vec::new(), is_cut: false },
+            Format::Csv => {
+                if source.fill_buf()?.starts_with(MARK) {
+                    source.consume(MARK.len());
+                }
+                Kind::Csv { record: Record::default(), places: Places::default() }
+            }
+        };
+        let mut rows = Self { source, keep_ids, next_line: 1, kind };
+        if format == Format::Csv {
+            let has_header = rows.advance()?.is_some();
+            let Kind::Csv { record, places } = &mut rows.kind else { return Ok(Ok(rows)) };
+            let fields = if has_header { record.fields() } else { Ok(Vec::new()) };
+            match fields.map_err(str::to_owned).and_then(|fields| Places::of(&fields, keep_ids)) {
+                Ok(found) => *places = found,
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        Ok(Ok(rows))
+    }
+
+    /// The line after all that was read.
+    pub fn next_line(&self) -> u64 {
+        self.next_line
+    }
+
+    /// Goes to the next animal, and returns the line on which it begins; `None` at the end.
+    ///
+    /// # Errors
+    /// Where the input cannot be read.
+    pub fn advance(&mut self) -> io::Result<Option<u64>> {
+        loop {
+            let line = self.next_line;
+            let is_blank = match &mut self.kind {
+                Kind::Ndjson { line, is_cut } => {
+                    line.clear();
+                    *is_cut = false;
+                    if !read_line(&mut self.source, line, is_cut)? {
+                        return Ok(None);
+                    }
+                    self.next_line += 1;
+                    !*is_cut && line.trim_ascii().is_empty()
+                }
+                Kind::Csv { record, .. } => {
+                    record.clear();
+                    let Some(count) = read_record(&mut self.source, record)? else { return Ok(None) };
+                    self.next_line += count;
+                    record.is_blank()
+                }
+            };
+            if !is_blank {
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    /// The animal that was gone to.
+    ///
+    /// # Errors
+    /// What is wrong with it, in the words of the interface.
+    #[inline(never)] // It is called in two places, and large.
+    pub fn row(&self) -> Result<Row<'_>, String> {
+        match &self.kind {
+            Kind::Ndjson { is_cut: true, .. } => Err(TOO_LONG.to_owned()),
+            Kind::Ndjson { line, .. } => {
+                let row = if self.keep_ids {
+                    NewPet::with_id_from_json(line).map(|(id, new)| (Some(id), new))
+                } else {
+                    NewPet::from_json(line).map(|new| (None, new))
+                };
+                // It is one line of many, and no body.
+                row.map_err(|invalid| invalid.into_message().replace(" at line 1 column ", " at column "))
+            }
+            Kind::Csv { record, places } => {
+                let fields = record.fields()?;
+                if fields.len() != places.count {
+                    let (has, count) = (fields.len(), places.count);
+                    return Err(format!("The number of fields is {has}, and that of the header is {count}."));
+                }
+                let id = places.id.filter(|_| self.keep_ids);
+                let id = id.map(|place| NewPet::id_from_column(fields[place])).transpose()?;
+                let status = places.status.map_or("", |place| fields[place]);
+                Ok((id, NewPet::from_columns(fields[places.name], fields[places.category_id], status)?))
+            }
+        }
+    }
+}
+
+impl Places {
+    /// Finds the columns in the header line.
+    fn of(header: &[&str], keep_ids: bool) -> Result<Self, String> {
+        let expected = format!("the header line is {}, in any order", COLUMNS.join(","));
+        for (i, name) in header.iter().enumerate() {
+            if !COLUMNS.contains(name) {
+                let name = &name[..name.floor_char_boundary(64)];
+                return Err(format!("The column '{name}' is unknown; {expected}."));
+            }
+            if header[..i].contains(name) {
+                return Err(format!("The column '{name}' is given more than once."));
+            }
+        }
+        let place = |name| header.iter().position(|column| *column == name);
+        let needed = |name| place(name).ok_or_else(|| format!("The column '{name}' is missing; {expected}."));
+        let [id, name, category_id, status] = COLUMNS;
+        Ok(Self {
+            id: if keep_ids { Some(needed(id)?) } else { place(id) },
+            name: needed(name)?,
+            category_id: needed(category_id)?,
+            status: place(status),
+            count: header.len(),
+        })
+    }
+}
+
+/// Reads up to and with the end of a line; `false` where there is none. Cuts off what is too long.
+fn read_line(source: &mut impl BufRead, line: &mut Vec<u8>, is_cut: &mut bool) -> io::Result<bool> {
+    let mut has_bytes = false;
+    loop {
+        let bytes = source.fill_buf()?;
+        has_bytes |= !bytes.is_empty();
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let piece = &bytes[..end.unwrap_or(bytes.len())];
+        let length = piece.len() + usize::from(end.is_some());
+        if line.len() + piece.len() > MAX_ROW {
+            *is_cut = true;
+        } else if !*is_cut {
+            line.extend_from_slice(piece);
+        }
+        source.consume(length);
+        if end.is_some() || length == 0 {
+            return Ok(has_bytes);
+        }
+    }
+}
+
+/// Reads a record, and returns how many lines it has; `None` where there is none.
+fn read_record(source: &mut impl BufRead, record: &mut Record) -> io::Result<Option<u64>> {
+    let (mut lines, mut has_bytes) = (0, false);
+    loop {
+        let bytes = source.fill_buf()?;
+        if bytes.is_empty() {
+            record.end();
+            return Ok(has_bytes.then_some(lines + 1));
+        }
+        has_bytes = true;
+        let mut is_last = |byte: &u8| {
+            lines += u64::from(*byte == b'\n');
+            let is_last = record.take(*byte);
+            if record.len() > MAX_ROW {
+                record.blame(TOO_LONG);
+                record.forget();
+            }
+            is_last
+        };
+        let end = bytes.iter().position(&mut is_last);
+        let length = end.map_or(bytes.len(), |end| end + 1);
+        source.consume(length);
+        if end.is_some() {
+            return Ok(Some(lines));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every animal of a text with its line, as `id name categoryId`, or what is wrong with it.
+    fn read(text: &str, format: Format, keep_ids: bool) -> Vec<(u64, Result<String, String>)> {
+        // A small buffer, so that every animal is read in pieces.
+        let source = io::BufReader::with_capacity(3, text.as_bytes());
+        let mut rows = Rows::new(source, format, keep_ids).unwrap().unwrap();
+        let mut found = Vec::new();
+        while let Some(line) = rows.advance().unwrap() {
+            let row =
+                rows.row().map(|(id, new)| format!("{} {} {}", id.unwrap_or(0), new.name, new.category_id));
+            found.push((line, row));
+        }
+        found
+    }
+
+    #[test]
+    fn lines_are_counted_with_the_empty_ones() {
+        let text = "\n{\"name\":\"a\",\"categoryId\":1}\r\n \r\n{\"id\":7,\"name\":\"b\",\"categoryId\":2}";
+        assert_eq!(
+            read(text, Format::Ndjson, false),
+            [(2, Ok("0 a 1".to_owned())), (4, Ok("0 b 2".to_owned()))]
+        );
+        let text = "name,categoryId\n\na,1\n\"b\n\nb\",2\r\n\r\nc,3";
+        assert_eq!(
+            read(text, Format::Csv, false),
+            [(3, Ok("0 a 1".to_owned())), (4, Ok("0 b\n\nb 2".to_owned())), (8, Ok("0 c 3".to_owned()))]
+        );
+        assert_eq!(read("", Format::Ndjson, true), []);
+    }
+
+    #[test]
+    fn columns_stand_in_any_order() {
+        let text = "\u{feff}status,id,categoryId,name\nsold,7,2,\"a,b\"\n,8,3,";
+        let text = text.to_owned();
+        let mut rows = Rows::new(text.as_bytes(), Format::Csv, true).unwrap().unwrap();
+        assert_eq!(rows.advance().unwrap(), Some(2));
+        let new = NewPet { name: "a,b".into(), category_id: 2, status: "sold".parse().ok() };
+        assert_eq!(rows.row(), Ok((Some(7), new)));
+        assert_eq!(rows.advance().unwrap(), Some(3));
+        assert_eq!(rows.row(), Ok((Some(8), NewPet { name: "".into(), category_id: 3, status: None })));
+        assert_eq!(rows.advance().unwrap(), None);
+    }
+
+    #[test]
+    fn wrong_header_is_named() {
+        for (header, keep_ids, named) in [
+            ("", false, "'name' is missing"),
+            ("name,categoryId,status\n", true, "'id' is missing"),
+            ("id,name\n", false, "'categoryId' is missing"),
+            ("name,categoryId,Status\n", false, "'Status' is unknown"),
+            ("name,categoryId,name\n", false, "'name' is given more than once"),
+            ("{\"name\":\"x\"}\n", false, "quote"),
+        ] {
+            let said = Rows::new(header.as_bytes(), Format::Csv, keep_ids).unwrap().err().unwrap();
+            assert!(said.contains(named), "{header:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn wrong_rows_are_named_and_the_next_is_read() {
+        let text = "nonsense\n{\"name\":\"a\"}\n{\"name\":\"b\",\"categoryId\":1}\n";
+        let rows = read(text, Format::Ndjson, false);
+        assert_eq!(
+            rows[0].1.as_ref().unwrap_err(),
+            "The body must be one JSON object with 'name' and 'categoryId': expected ident at column 2."
+        );
+        assert!(rows[1].1.as_ref().unwrap_err().contains("'categoryId' is missing"));
+        assert_eq!(rows[2], (3, Ok("0 b 1".to_owned())));
+        let rows = read("id,name,categoryId\n1,a\n0,b,1\n3,c,1", Format::Csv, true);
+        assert!(rows[0].1.as_ref().unwrap_err().contains("fields is 2"));
+        assert!(rows[1].1.as_ref().unwrap_err().contains("'id' must be an integer from 1"));
+        assert_eq!(rows[2], (4, Ok("3 c 1".to_owned())));
+    }
+
+    #[test]
+    fn row_that_is_too_long_is_refused_and_the_next_is_read() {
+        let long = "x".repeat(MAX_ROW);
+        let text = format!("{{\"name\":\"{long}\"}}\n{{\"name\":\"b\",\"categoryId\":1}}");
+        let rows = read(&text, Format::Ndjson, false);
+        assert_eq!(rows, [(1, Err(TOO_LONG.to_owned())), (2, Ok("0 b 1".to_owned()))]);
+        let text = format!("name,categoryId\n\"{long}\n{long}\",1\nb,1");
+        let rows = read(&text, Format::Csv, false);
+        assert_eq!(rows, [(2, Err(TOO_LONG.to_owned())), (4, Ok("0 b 1".to_owned()))]);
+    }
+}

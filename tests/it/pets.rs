@@ -1,0 +1,78 @@
+//! `petstore pet …` on a running server.
+
+use crate::harness::{Folder, Server, run};
+
+/// Runs the command, and returns what it printed.
+#[track_caller]
+fn pet(server: &Server, words: &[&str]) -> String {
+    let output = run(&[&["pet"], words].concat(), &server.folder.database());
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn expect_list(server: &Server, target: &str, body: &str) {
+    assert_eq!(String::from_utf8(server.get(target).body).unwrap(), body);
+}
+
+#[test]
+fn changed_status_is_seen_by_lists_at_once() {
+    let server = Server::start();
+    server.fill(["Rex", "Tom"]);
+    // So that the lists are kept by the worker.
+    for _ in 0..2 {
+        expect_list(&server, "/v1/pets?status=sold", "[]");
+        expect_list(&server, "/v1/pets?limit=1&after=1", r#"[{"id":2,"name":"Tom","categoryId":1}]"#);
+    }
+    let sold = r#"{"id":2,"name":"Tom","categoryId":1,"status":"sold"}"#;
+    assert_eq!(pet(&server, &["status", "2", "sold"]), format!("{sold}\n"));
+    expect_list(&server, "/v1/pets?status=sold", &format!("[{sold}]"));
+    expect_list(&server, "/v1/pets?limit=1&after=1", &format!("[{sold}]"));
+    pet(&server, &["status", "2", "pending"]);
+    expect_list(&server, "/v1/pets?status=sold", "[]");
+}
+
+#[test]
+fn deleted_animals_are_gone_at_once_and_their_ids_too() {
+    let server = Server::start();
+    server.fill(["Rex", "Tom", "Ada"]);
+    for _ in 0..2 {
+        assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 3);
+    }
+    assert_eq!(pet(&server, &["delete", "3", "1", "3"]), "deleted 2\n");
+    expect_list(&server, "/v1/pets", r#"[{"id":2,"name":"Tom","categoryId":1}]"#);
+    server.get("/v1/pets/3").expect(404);
+    let created = server.create(r#"{"name":"Bob","categoryId":1}"#);
+    assert_eq!(created.expect(201).json()["id"], 4);
+}
+
+#[test]
+fn delete_is_all_or_nothing() {
+    let server = Server::start();
+    server.fill(["Rex", "Tom"]);
+    let output = run(&["pet", "delete", "1", "2", "9"], &server.folder.database());
+    assert_eq!(output.status.code(), Some(1));
+    let said = "petstore: there is no animal with the id 9; nothing was deleted\n";
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), said);
+    assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn wrong_words_are_named() {
+    let folder = Folder::new();
+    let said = |words: &[&str], code: i32, said: &str| {
+        let output = run(&[&["pet"], words].concat(), &folder.database());
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {error}");
+        assert!(error.contains(said) && error.lines().count() == 1, "{words:?}: {error}");
+    };
+    said(&["delete", "1"], 1, "there is no database");
+    assert!(!folder.database().exists());
+    run(&["key", "add", "ci"], &folder.database());
+    said(&["status", "1", "sold"], 1, "there is no animal with the id 1");
+    said(&["delete", "1"], 1, "there is no animal with the id 1");
+    said(&["status", "1", "Sold"], 2, "STATUS must be 'available', 'pending' or 'sold', not 'Sold'");
+    said(&["status", "one", "sold"], 2, "not 'one'");
+    said(&["delete", "1", "9223372036854775808"], 2, "not '9223372036854775808'");
+    said(&["delete"], 2, "ID");
+}

@@ -1,0 +1,281 @@
+//! `petstore export` and `petstore import`, alone and beside a running server.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::harness::{Folder, KEY, Process, Server, petstore, run};
+
+/// Animals whose names are hard to write.
+const ODD: &[&str] = &[
+    r#"{"name":"","categoryId":1}"#,
+    r#"{"name":" a ","categoryId":-9223372036854775808,"status":"sold"}"#,
+    r#"{"name":"\"a\",\"b\"","categoryId":1,"status":"pending"}"#,
+    r#"{"name":"a\r\nb\nc\rd","categoryId":1}"#,
+    r#"{"name":"a\u0000b\u001f\u007f","categoryId":1,"status":"available"}"#,
+    r#"{"name":"é😀\u202e\ufeff\\","categoryId":9223372036854775807}"#,
+];
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+#[track_caller]
+fn export(database: &Path, format: &str) -> String {
+    let output = run(&["export", "--format", format], database);
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    text(output.stdout)
+}
+
+/// Runs an import from standard input.
+fn import(database: &Path, words: &[&str], input: &str) -> Output {
+    start_import(database, words, input).output()
+}
+
+fn start_import(database: &Path, words: &[&str], input: &str) -> Process {
+    let path = database.with_file_name("input");
+    std::fs::write(&path, input).unwrap();
+    let mut command = petstore(&[&["import"], words].concat());
+    let input = File::open(&path).unwrap();
+    Process::start_with_input(command.env("PETSTORE_DATABASE", database), Stdio::from(input))
+}
+
+#[track_caller]
+fn expect_imported(output: Output, said: &str) {
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(text(output.stdout), format!("{said}\n"));
+}
+
+/// Expects a failure whose lines on standard error, but for those on progress, are these.
+#[track_caller]
+fn expect_refused(output: Output, lines: &[&str]) {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(output.stdout, b"");
+    let said = text(output.stderr);
+    assert_eq!(said.lines().filter(|line| !line.starts_with("written up")).collect::<Vec<_>>(), lines);
+}
+
+fn animals(count: usize) -> String {
+    (1..=count).map(|i| format!("{{\"name\":\"{i}\",\"categoryId\":1,\"status\":\"sold\"}}\n")).collect()
+}
+
+#[test]
+fn export_is_what_the_interface_serves() {
+    let server = Server::start();
+    let mut served = String::new();
+    for (id, body) in (1..).zip(ODD) {
+        server.create(body).expect(201);
+        served += &(text(server.get(&format!("/v1/pets/{id}")).body) + "\n");
+    }
+    assert_eq!(export(&server.folder.database(), "ndjson"), served);
+    let csv = export(&server.folder.database(), "csv");
+    assert!(csv.starts_with("id,name,categoryId,status\r\n1,,1,\r\n2, a ,-9223372036854775808,sold\r\n"));
+    assert!(csv.contains("3,\"\"\"a\"\",\"\"b\"\"\",1,pending\r\n4,\"a\r\nb\nc\rd\",1,\r\n"), "{csv}");
+}
+
+#[test]
+fn import_of_an_export_gives_the_same_export() {
+    let server = Server::start();
+    ODD.iter().chain(ODD).for_each(|body| drop(server.create(body).expect(201).json()));
+    assert!(run(&["pet", "delete", "1", "5", "8"], &server.folder.database()).status.success());
+    for format in ["ndjson", "csv"] {
+        let exported = export(&server.folder.database(), format);
+        let folder = Folder::new();
+        let words = ["--format", format, "--keep-ids"];
+        expect_imported(import(&folder.database(), &words, &exported), "imported 9");
+        assert_eq!(export(&folder.database(), format), exported);
+        // Without, the animals get new ids, here in a database of their own.
+        let other = Folder::new();
+        expect_imported(import(&other.database(), &words[..2], &exported), "imported 9");
+        let ids = export(&other.database(), "ndjson");
+        let ids = ids.lines().map(|line| line.split([':', ',']).nth(1).unwrap().parse().unwrap());
+        assert_eq!(ids.collect::<Vec<i64>>(), (1..=9).collect::<Vec<_>>());
+        let server = Server::start_in(folder, |command| command);
+        assert_eq!(server.create(ODD[0]).expect(201).json()["id"], 13);
+    }
+}
+
+#[test]
+fn reader_who_has_enough_ends_an_export_quietly() {
+    let folder = Folder::new();
+    let long = format!("{{\"name\":\"{}\",\"categoryId\":1}}\n", "x".repeat(60_000));
+    expect_imported(import(&folder.database(), &[], &long.repeat(20)), "imported 20");
+    let mut process = Process::start(petstore(&["export"]).env("PETSTORE_DATABASE", folder.database()));
+    let mut line = String::new();
+    BufReader::new(process.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("{\"id\":1,"));
+    let output = process.output();
+    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+}
+
+#[test]
+fn refused_lines_are_named_and_nothing_is_written() {
+    let folder = Folder::new();
+    let input =
+        "{\"name\":\"a\",\"categoryId\":1}\n{\"name\":\"b\"}\n\n{\"name\":\"c\",\"categoryId\":1.5}\nx\n";
+    let refused = [
+        "Line 2: The member 'categoryId' is missing; it must be an integer of 64 bits (int64).",
+        "Line 4: The member 'categoryId' must be an integer of 64 bits (int64), not a number with a fraction.",
+        "Line 5: The body must be one JSON object with 'name' and 'categoryId': expected value at column 1.",
+    ];
+    let nothing = "petstore: 3 lines are refused, so nothing was written; correct that, or leave it out with \
+        --skip-invalid";
+    expect_refused(import(&folder.database(), &[], input), &[&refused[..], &[nothing]].concat());
+    assert!(!folder.database().exists());
+    let output = import(&folder.database(), &["--skip-invalid"], input);
+    assert_eq!(text(output.stderr.clone()).lines().take(3).collect::<Vec<_>>(), refused);
+    expect_imported(output, "imported 1, left out 3");
+    assert_eq!(export(&folder.database(), "ndjson"), "{\"id\":1,\"name\":\"a\",\"categoryId\":1}\n");
+}
+
+#[test]
+fn no_more_than_twenty_refused_lines_are_printed() {
+    let folder = Folder::new();
+    let output = import(&folder.database(), &[], &"{}\n".repeat(50));
+    let said = text(output.stderr);
+    assert_eq!(said.lines().count(), 22, "{said}");
+    assert!(said.contains("\nLine 20: ") && said.contains("\nand 30 more\n"), "{said}");
+}
+
+#[test]
+fn id_that_cannot_be_kept_is_refused_with_its_line() {
+    let folder = Folder::new();
+    let line = |id: &str| format!("{{\"id\":{id},\"name\":\"a\",\"categoryId\":1}}\n");
+    let input: String = ["5", "3", "5", "0", "9223372036854775808"].map(line).concat();
+    let expected = "Line 4: The member 'id' must be an integer from 1 to 9223372036854775806, not a number";
+    expect_refused(
+        import(&folder.database(), &["--keep-ids"], &input),
+        &[
+            "Line 3: The id 5 is given more than once.",
+            &format!("{expected} out of bounds."),
+            &format!("{} beyond int64.", expected.replace("Line 4", "Line 5")),
+            "petstore: 3 lines are refused, so nothing was written; correct that, or leave it out with \
+             --skip-invalid",
+        ],
+    );
+    let output = import(&folder.database(), &["--keep-ids", "--skip-invalid"], &input);
+    expect_imported(output, "imported 2, left out 3");
+    assert!(run(&["pet", "delete", "3", "5"], &folder.database()).status.success());
+    let had = format!(
+        "petstore: {} has had animals already; --keep-ids needs a database that never had one",
+        folder.database().display()
+    );
+    expect_refused(import(&folder.database(), &["--keep-ids"], &line("7")), &[&had]);
+}
+
+/// Starts an import, and ends it by SIGTERM while another process has the lock of the database. Returns the
+/// line from which on it is to go on.
+fn interrupted(folder: &Folder, words: &[&str], input: &str) -> String {
+    let mut process = start_import(&folder.database(), words, input);
+    let mut logged = BufReader::new(process.child.stderr.take().unwrap());
+    let mut line = String::new();
+    logged.read_line(&mut line).unwrap();
+    assert!(line.starts_with("written up to line "), "{line}");
+    let other = rusqlite::Connection::open(folder.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    process.signal("TERM");
+    let output = process.output();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = logged.lines().last().unwrap().unwrap();
+    assert!(said.starts_with("petstore: interrupted; all up to line "), "{said}");
+    said.rsplit_once("go on with --from-line ").unwrap().1.to_owned()
+}
+
+#[test]
+fn interrupted_import_goes_on_where_it_said() {
+    let count = 60_000;
+    let names = |database: &Path| -> Vec<String> {
+        let exported = export(database, "csv");
+        exported.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().to_owned()).collect()
+    };
+    let all: Vec<String> = (1..=count).map(|i| i.to_string()).collect();
+
+    let folder = Folder::new();
+    let from = interrupted(&folder, &[], &animals(count));
+    let left = count + 1 - from.parse::<usize>().unwrap();
+    assert!(left > 0);
+    let output = import(&folder.database(), &["--from-line", &from], &animals(count));
+    expect_imported(output, &format!("imported {left}"));
+    assert_eq!(names(&folder.database()), all);
+}
+
+#[test]
+fn interrupted_import_that_keeps_ids_goes_on_nowhere_else() {
+    let count = 60_000;
+    let input: String =
+        (1..=count).map(|i| format!("{{\"id\":{},\"name\":\"{i}\",\"categoryId\":1}}\n", 2 * i)).collect();
+    let folder = Folder::new();
+    let from: u64 = interrupted(&folder, &["--keep-ids"], &input).parse().unwrap();
+    let go_on =
+        |from: u64| import(&folder.database(), &["--keep-ids", "--from-line", &from.to_string()], &input);
+    let early = go_on(from - 1);
+    let id = 2 * (from - 1);
+    expect_refused(
+        early,
+        &[
+            &format!("Line {}: The id {id} is in the database already.", from - 1),
+            "petstore: 1 line is refused, so nothing was written; correct that, or leave it out with \
+             --skip-invalid",
+        ],
+    );
+    let late = format!(
+        "petstore: the animal of line {from} is not in {}; --from-line must be the line that the import told",
+        folder.database().display()
+    );
+    expect_refused(go_on(from + 1), &[&late]);
+    expect_imported(go_on(from), &format!("imported {}", count + 1 - from));
+    assert_eq!(export(&folder.database(), "ndjson"), input);
+}
+
+#[test]
+fn import_and_creates_of_a_running_server_take_turns() {
+    let server = Server::start();
+    let (is_over, count) = (AtomicBool::new(false), 30_000);
+    let created = std::thread::scope(|scope| {
+        let creating = scope.spawn(|| {
+            let mut connection = server.connect();
+            let mut created = 0;
+            while !is_over.load(Ordering::SeqCst) {
+                connection.post("/v1/pets", KEY, r#"{"name":"created","categoryId":1}"#).expect(201);
+                created += 1;
+            }
+            created
+        });
+        let output = import(&server.folder.database(), &[], &animals(count));
+        is_over.store(true, Ordering::SeqCst);
+        expect_imported(output, &format!("imported {count}"));
+        creating.join().unwrap()
+    });
+    let exported = export(&server.folder.database(), "csv");
+    let imported: Vec<&str> = exported.lines().filter(|line| line.ends_with(",sold")).collect();
+    assert_eq!((imported.len(), exported.lines().count()), (count, 1 + count + created));
+    let last =
+        server.get(&format!("/v1/pets?status=sold&after={}", imported[count - 2].split_once(',').unwrap().0));
+    assert_eq!(last.json()[0]["name"], count.to_string());
+}
+
+#[test]
+fn file_is_read_and_what_cannot_be_is_named() {
+    let folder = Folder::new();
+    let file = folder.path().join("pets.csv");
+    std::fs::write(&file, "name,categoryId\n\"a\nb\",1\n").unwrap();
+    let file = file.to_str().unwrap();
+    expect_imported(run(&["import", file, "--format", "csv"], &folder.database()), "imported 1");
+    let folder_name = folder.path().to_str().unwrap();
+    for (words, code, said) in [
+        (&["import", "/nowhere"][..], 1, "there is no file /nowhere"),
+        (&["import", folder_name], 1, "is a folder"),
+        (&["import", file, "--format", "xml"], 2, "--format must be 'ndjson' or 'csv', not 'xml'"),
+        (&["import", file, "--from-line", "0"], 2, "--from-line"),
+        (&["import", file, "--keep-ids", "--format", "csv"], 1, "has had animals already"),
+        (&["export", "--format", ""], 2, "--format"),
+        (&["export", "--database", "/nowhere"], 1, "there is no database /nowhere"),
+    ] {
+        let output = run(words, &folder.database());
+        let error = text(output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {error}");
+        assert!(error.contains(said) && error.lines().count() == 1, "{words:?}: {error}");
+    }
+}
