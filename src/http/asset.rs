@@ -2,11 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::OnceLock;
 
-use flate2::Compression;
-use flate2::write::{GzDecoder, GzEncoder};
 use sha2::Digest;
 
 use crate::http::Response;
@@ -38,7 +35,8 @@ pub struct Asset {
     content_type: &'static str,
     /// Its validator without the quotes.
     tag: String,
-    gzip: Cow<'static, [u8]>,
+    /// `None`: nobody gets it compressed.
+    gzip: Option<Cow<'static, [u8]>>,
     /// Made when somebody asks for it who does not take gzip: hardly anybody does.
     plain: OnceLock<Vec<u8>>,
     headers: Vec<Field>,
@@ -52,7 +50,7 @@ impl Asset {
         Self {
             content_type,
             tag: digest[..16].iter().map(|byte| format!("{byte:02x}")).collect(),
-            gzip: gzip(&bytes).into(),
+            gzip: gzip(&bytes).map(Cow::from),
             plain: bytes.into(),
             headers: vec![("Cache-Control", "no-cache".into())],
         }
@@ -60,19 +58,19 @@ impl Asset {
 
     /// A document that is compressed already, and never changes at its path: clients keep it for a year.
     /// `tag` names this content and no other.
-    #[cfg(any(feature = "site", test))]
+    #[cfg(feature = "site")]
     pub fn immutable(content_type: &'static str, gzip: &'static [u8], tag: &str) -> Self {
         Self {
             content_type,
             tag: tag.to_owned(),
-            gzip: gzip.into(),
+            gzip: Some(gzip.into()),
             plain: OnceLock::new(),
             headers: vec![("Cache-Control", "public, max-age=31536000, immutable".into())],
         }
     }
 
     /// Adds a header field to the responses with the document.
-    #[cfg(any(feature = "site", test))]
+    #[cfg(feature = "site")]
     pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.headers.push((name, value.into()));
         self
@@ -84,13 +82,13 @@ impl Asset {
         mut accept_encoding: impl Iterator<Item = &'a str>,
         mut if_none_match: impl Iterator<Item = &'a str>,
     ) -> Response {
-        let is_compressed = accept_encoding.any(takes_gzip);
+        let gzip = self.gzip.as_ref().filter(|_| accept_encoding.any(takes_gzip));
         // Each form has its own strong entity tag (RFC 9110, section 8.8.3).
-        let tag = if is_compressed { format!("\"{}-gzip\"", self.tag) } else { format!("\"{}\"", self.tag) };
+        let tag = if gzip.is_some() { format!("\"{}-gzip\"", self.tag) } else { format!("\"{}\"", self.tag) };
         let response = if if_none_match.any(|tags| names(tags, &tag)) {
             Response::new(304, b"")
-        } else if is_compressed {
-            let response = Response::new(200, self.gzip.clone()).header("Content-Type", self.content_type);
+        } else if let Some(gzip) = gzip {
+            let response = Response::new(200, gzip.clone()).header("Content-Type", self.content_type);
             response.header("Content-Encoding", "gzip")
         } else {
             Response::new(200, self.plain().to_vec()).header("Content-Type", self.content_type)
@@ -101,22 +99,47 @@ impl Asset {
     }
 
     fn plain(&self) -> &[u8] {
-        self.plain.get_or_init(|| gunzip(&self.gzip))
+        self.plain.get_or_init(|| self.gzip.as_deref().map(gunzip).unwrap_or_default())
     }
 }
 
-/// Nothing where it could not be compressed, which writing to memory does not lead to.
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    let _ = encoder.write_all(bytes);
-    encoder.finish().unwrap_or_default()
+#[cfg(feature = "site")]
+use compression::{gunzip, gzip};
+#[cfg(not(feature = "site"))]
+use no_compression::{gunzip, gzip};
+
+#[cfg(feature = "site")]
+mod compression {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::{GzDecoder, GzEncoder};
+
+    /// `None` where it could not be compressed, which writing to memory does not lead to.
+    pub fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).ok()?;
+        encoder.finish().ok()
+    }
+
+    /// Nothing where it is not gzip, which no asset is.
+    pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
+        let mut decoder = GzDecoder::new(Vec::new());
+        let _ = decoder.write_all(bytes);
+        decoder.finish().unwrap_or_default()
+    }
 }
 
-/// Nothing where it is not gzip, which no asset is.
-fn gunzip(bytes: &[u8]) -> Vec<u8> {
-    let mut decoder = GzDecoder::new(Vec::new());
-    let _ = decoder.write_all(bytes);
-    decoder.finish().unwrap_or_default()
+/// Where only the interface description is left, the code to compress it would be larger than it.
+#[cfg(not(feature = "site"))]
+mod no_compression {
+    pub fn gzip(_: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    pub fn gunzip(_: &[u8]) -> Vec<u8> {
+        Vec::new()
+    }
 }
 
 /// Whether an Accept-Encoding takes gzip (RFC 9110, section 12.5.3).
@@ -137,6 +160,7 @@ fn names(value: &str, tag: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "site")]
     use std::io::Read;
 
     fn field<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
@@ -147,6 +171,7 @@ mod tests {
         asset.respond(encoding.into_iter(), tag.into_iter())
     }
 
+    #[cfg(feature = "site")]
     #[test]
     fn who_takes_gzip_gets_it() {
         let text = "the same again ".repeat(100);
@@ -191,9 +216,10 @@ mod tests {
         assert_eq!(ask(&other, None, Some(&tag)).status(), 200);
     }
 
+    #[cfg(feature = "site")]
     #[test]
     fn compressed_document_is_served_plain_too() {
-        let packed: &'static [u8] = gzip(b"content").leak();
+        let packed: &'static [u8] = gzip(b"content").unwrap().leak();
         let asset = Asset::immutable("text/plain", packed, "1.2").header("X", "y");
         let plain = ask(&asset, None, None);
         assert_eq!((plain.body(), field(&plain, "ETag")), (&b"content"[..], Some("\"1.2\"")));

@@ -112,6 +112,8 @@ impl Connection {
                 count
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => 0,
+            // The machine was stopped for a moment.
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.read_more(),
             Err(error) => panic!("no reply: {error}"),
         }
     }
