@@ -41,11 +41,13 @@ mod json;
 mod model;
 
 mod keys;
+mod maintenance;
 mod store;
 
 pub use config::{Address, Config, Deadline, Deadlines, Listen, LogFormat, SETTINGS, Setting};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState};
+pub use maintenance::{OnProgress, Progress, backup};
 pub use metrics::note_dropped_log_lines;
 pub use server::{HealthCheck, Server, Stopper};
 
@@ -60,7 +62,7 @@ pub fn openapi(config: &Config) -> String {
     site::document::print(&config.servers())
 }
 
-/// Why the service, or the work on its keys, failed: one plain line for the operator.
+/// Why the service, or the work on its keys or on its database, failed: one plain line for the operator.
 #[derive(Debug)]
 pub struct Error(String);
 

@@ -3,11 +3,11 @@
 
 use petstore::{Config, Error};
 
-use super::{description, keys, manual, serve};
+use super::{description, keys, maintenance, manual, serve};
 
 /// Every command, in the order of the help text. The first is meant where none is named.
 pub const COMMANDS: &[&[Command]] =
-    &[serve::COMMANDS, keys::COMMANDS, description::COMMANDS, manual::COMMANDS];
+    &[serve::COMMANDS, keys::COMMANDS, maintenance::COMMANDS, description::COMMANDS, manual::COMMANDS];
 
 /// One command of the program.
 pub struct Command {

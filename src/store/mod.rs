@@ -4,13 +4,16 @@
 //! [`Writer`]. Both are a [`Database`], which is what can be read. `file.rs` looks after the file itself,
 //! `schema.rs` says whose it is and brings it up to date, `batch.rs` draws the lines around what belongs
 //! together, `pets.rs` and `keys.rs` hold the statements, and `error.rs` says what is the matter.
+//! `snapshot.rs` and `backup.rs` work on a whole database.
 
+mod backup;
 mod batch;
 mod error;
 mod file;
 mod keys;
 mod pets;
 mod schema;
+mod snapshot;
 
 use std::ops::Deref;
 use std::path::Path;
@@ -19,11 +22,13 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
+pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
 pub use error::{StoreError, Trouble};
 pub use file::{Claim, log_of};
 pub use keys::{ApiKey, Digest};
 pub use pets::PetQuery;
+pub use snapshot::Snapshot;
 
 use batch::State;
 use file::Watch;

@@ -8,6 +8,7 @@ mod wait;
 
 mod admin;
 mod authentication;
+mod backup;
 mod deadlines;
 mod description;
 mod durability;

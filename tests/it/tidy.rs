@@ -163,6 +163,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("json", &[]),
     ("model", &["json"]),
     ("keys", &["store", "lib"]),
+    ("maintenance", &["store", "lib"]),
     ("store", &["json", "model"]),
 ];
 
