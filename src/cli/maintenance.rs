@@ -1,6 +1,7 @@
-//! `petstore backup`.
+//! `petstore backup` and `petstore check`.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,19 +13,42 @@ use super::command::{Call, Command, Count, DATABASE, Done, Operand};
 use super::print;
 use super::progress::Bar;
 
-pub const COMMANDS: &[Command] = &[Command {
-    name: "backup",
-    operands: &[Operand { name: "FILE", count: Count::One }],
-    flags: &[],
-    settings: DATABASE,
-    about: "copy the database into a new file; the service may run",
-    run: backup,
-}];
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "backup",
+        operands: &[Operand { name: "FILE", count: Count::One }],
+        flags: &[],
+        settings: DATABASE,
+        about: "copy the database into a new file; the service may run",
+        run: backup,
+    },
+    Command {
+        name: "check",
+        operands: &[Operand { name: "FILE", count: Count::Optional }],
+        flags: &[],
+        settings: DATABASE,
+        about: "say whether a backup, or the database, is sound",
+        run: check,
+    },
+];
 
 fn backup(call: &Call) -> Done {
     let file = call.operand(0);
     let size = watched(|on_progress| petstore::backup(&call.config.database, file.as_ref(), on_progress))?;
     Ok(print(&format!("{file} is complete: {size} bytes\n"))?)
+}
+
+fn check(call: &Call) -> Done {
+    let database = call.config.database.as_path();
+    let file = if call.operands.is_empty() { database } else { Path::new(call.operand(0)) };
+    let name = file.display();
+    let found = petstore::check(file)?;
+    if found.faults.is_empty() {
+        let (animals, version) = (found.animals, found.version);
+        return Ok(print(&format!("{name} is sound: {animals} animals, version {version}\n"))?);
+    }
+    found.faults.iter().try_for_each(|fault| print(&format!("{fault}\n")))?;
+    Err(format!("{name} is not sound; restore a backup if it is the database").into())
 }
 
 /// Does a work that shows how far it is and that a signal ends before its time. A second signal ends it at once.

@@ -1,6 +1,7 @@
-//! Work on a whole database: back it up. Knows files and the store, and no SQL.
+//! Work on a whole database: back it up, check it. Knows files and the store, and no SQL.
 
 mod backup;
+mod check;
 mod partial;
 
 use std::ops::ControlFlow;
@@ -11,6 +12,7 @@ use crate::store::{CopyTarget, Snapshot};
 use partial::Partial;
 
 pub use backup::backup;
+pub use check::{Soundness, check};
 
 /// How far a copy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! [`Writer`]. Both are a [`Database`], which is what can be read. `file.rs` looks after the file itself,
 //! `schema.rs` says whose it is and brings it up to date, `batch.rs` draws the lines around what belongs
 //! together, `pets.rs` and `keys.rs` hold the statements, and `error.rs` says what is the matter.
-//! `snapshot.rs` and `backup.rs` work on a whole database.
+//! `snapshot.rs`, `backup.rs` and `soundness.rs` work on a whole database.
 
 mod backup;
 mod batch;
@@ -14,6 +14,7 @@ mod keys;
 mod pets;
 mod schema;
 mod snapshot;
+mod soundness;
 
 use std::ops::Deref;
 use std::path::Path;

@@ -121,6 +121,7 @@ fn backup_under_load_has_all_that_was_acknowledged_before_it() {
     // No id is left out here, so that the newest one is the number of animals.
     let kept = count(&file);
     assert!((before..=newest.load(Ordering::SeqCst)).contains(&kept), "{before} {kept}");
+    assert!(succeed(&["check", &name], Path::new("none")).contains("is sound"));
     assert_eq!(partials(server.folder.path()), [""; 0]);
 }
 

@@ -9,6 +9,7 @@ mod wait;
 mod admin;
 mod authentication;
 mod backup;
+mod check;
 mod deadlines;
 mod description;
 mod durability;
