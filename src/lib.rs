@@ -47,7 +47,7 @@ mod store;
 pub use config::{Address, Config, Deadline, Deadlines, Listen, LogFormat, SETTINGS, Setting};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState};
-pub use maintenance::{OnProgress, Progress, Soundness, backup, check};
+pub use maintenance::{OnProgress, Progress, Restored, Soundness, backup, check, restore};
 pub use metrics::note_dropped_log_lines;
 pub use server::{HealthCheck, Server, Stopper};
 

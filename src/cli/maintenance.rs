@@ -1,4 +1,4 @@
-//! `petstore backup` and `petstore check`.
+//! `petstore backup`, `petstore check` and `petstore restore`.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -30,6 +30,14 @@ pub const COMMANDS: &[Command] = &[
         about: "say whether a backup, or the database, is sound",
         run: check,
     },
+    Command {
+        name: "restore",
+        operands: &[Operand { name: "FILE", count: Count::One }],
+        flags: &[],
+        settings: DATABASE,
+        about: "put a backup in the place of the database, which is kept under a dated name",
+        run: restore,
+    },
 ];
 
 fn backup(call: &Call) -> Done {
@@ -49,6 +57,17 @@ fn check(call: &Call) -> Done {
     }
     found.faults.iter().try_for_each(|fault| print(&format!("{fault}\n")))?;
     Err(format!("{name} is not sound; restore a backup if it is the database").into())
+}
+
+fn restore(call: &Call) -> Done {
+    let (file, database) = (call.operand(0), call.config.database.as_path());
+    let restored = watched(|on_progress| petstore::restore(file.as_ref(), database, on_progress))?;
+    let name = database.display();
+    let mut text = format!("{name} is restored from {file}: {} animals\n", restored.animals);
+    if let Some(kept) = restored.kept {
+        text += &format!("what was there is kept as {}\n", kept.display());
+    }
+    Ok(print(&text)?)
 }
 
 /// Does a work that shows how far it is and that a signal ends before its time. A second signal ends it at once.

@@ -1,8 +1,9 @@
-//! Work on a whole database: back it up, check it. Knows files and the store, and no SQL.
+//! Work on a whole database: back it up, check it, restore it. Knows files and the store, and no SQL.
 
 mod backup;
 mod check;
 mod partial;
+mod restore;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -13,6 +14,7 @@ use partial::Partial;
 
 pub use backup::backup;
 pub use check::{Soundness, check};
+pub use restore::{Restored, restore};
 
 /// How far a copy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,10 +40,20 @@ impl Partial {
         drop(self);
         flush_folder(target)
     }
+
+    /// Puts it in the place of a file, in one step. It was flushed before; the name is flushed here.
+    ///
+    /// # Errors
+    /// One plain line.
+    pub fn replace(self, target: &Path) -> Result<(), String> {
+        fs::rename(&self.path, target).map_err(|error| cannot_make(target, &error))?;
+        flush_folder(target)
+    }
 }
 
 impl Drop for Partial {
     fn drop(&mut self) {
+        // Not there any more where it has replaced a file.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -52,7 +62,7 @@ impl Drop for Partial {
 ///
 /// # Errors
 /// One plain line.
-fn link(path: &Path, name: &Path) -> Result<(), String> {
+pub fn link(path: &Path, name: &Path) -> Result<(), String> {
     fs::hard_link(path, name).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => exists(name),
         // What Linux says of a file system that has no links, such as FAT.
@@ -75,19 +85,19 @@ pub fn exists(path: &Path) -> String {
 ///
 /// # Errors
 /// One plain line.
-fn flush_folder(path: &Path) -> Result<(), String> {
+pub fn flush_folder(path: &Path) -> Result<(), String> {
     let folder = folder(path);
     let flushed = File::open(folder).and_then(|folder| folder.sync_all());
     flushed.map_err(|error| format!("cannot flush the folder {}: {error}", folder.display()))
 }
 
 /// The folder of a file.
-fn folder(path: &Path) -> &Path {
+pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The path of a file whose name goes on.
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -4,7 +4,7 @@
 //! [`Writer`]. Both are a [`Database`], which is what can be read. `file.rs` looks after the file itself,
 //! `schema.rs` says whose it is and brings it up to date, `batch.rs` draws the lines around what belongs
 //! together, `pets.rs` and `keys.rs` hold the statements, and `error.rs` says what is the matter.
-//! `snapshot.rs`, `backup.rs` and `soundness.rs` work on a whole database.
+//! `snapshot.rs`, `backup.rs`, `soundness.rs` and `retire.rs` work on a whole database.
 
 mod backup;
 mod batch;
@@ -12,6 +12,7 @@ mod error;
 mod file;
 mod keys;
 mod pets;
+mod retire;
 mod schema;
 mod snapshot;
 mod soundness;
@@ -29,6 +30,7 @@ pub use error::{StoreError, Trouble};
 pub use file::{Claim, log_of};
 pub use keys::{ApiKey, Digest};
 pub use pets::PetQuery;
+pub use retire::retire;
 pub use snapshot::Snapshot;
 
 use batch::State;

@@ -24,6 +24,7 @@ mod methods;
 mod new_pet;
 mod origins;
 mod overload;
+mod restore;
 mod shutdown;
 mod site;
 mod startup;
