@@ -41,6 +41,7 @@ mod json;
 mod model;
 
 mod keys;
+mod maintenance;
 mod transfer;
 
 mod store;
@@ -48,10 +49,11 @@ mod store;
 pub use config::{Address, Config, Deadline, Deadlines, Listen, LogFormat, SETTINGS, Setting};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState};
+pub use maintenance::{OnProgress, Progress, Restored, Soundness, backup, check, restore};
 pub use metrics::note_dropped_log_lines;
 pub use model::PetStatus;
 pub use server::{HealthCheck, Server, Stopper};
-pub use transfer::{Format, Import, ImportOptions, Progress, Source, delete_pets, export, set_status};
+pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};
 
 /// The method and the path of every operation, in the order of the tables. `GET` stands for `HEAD` as well.
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -64,7 +66,7 @@ pub fn openapi(config: &Config) -> String {
     site::document::print(&config.servers())
 }
 
-/// Why the service, or the operator's work on its keys and animals, failed: one plain line for the operator.
+/// Why the service, or the operator's work on its keys, animals or database, failed: one plain line.
 #[derive(Debug)]
 pub struct Error(String);
 

@@ -3,12 +3,13 @@
 
 use petstore::{Config, Error};
 
-use super::{description, keys, manual, pets, serve, transfer};
+use super::{description, keys, maintenance, manual, pets, serve, transfer};
 
 /// Every command, in the order of the help text. The first is meant where none is named.
 pub const COMMANDS: &[&[Command]] = &[
     serve::COMMANDS,
     keys::COMMANDS,
+    maintenance::COMMANDS,
     pets::COMMANDS,
     transfer::COMMANDS,
     description::COMMANDS,

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use petstore::{Format, Import, ImportOptions, Progress, Source};
+use petstore::{Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
@@ -126,12 +126,12 @@ fn say(text: &str) {
     let _ = stderr().write_all(text.as_bytes());
 }
 
-fn line(progress: Progress) -> String {
+fn line(progress: LinesWritten) -> String {
     format!("written up to line {} of {}\n", progress.line, progress.lines)
 }
 
 /// The same line of a terminal again and again.
-fn bar(progress: Progress) -> String {
+fn bar(progress: LinesWritten) -> String {
     let done = BAR * progress.line / progress.lines.max(1);
     let (done, left) = ("#".repeat(done as usize), " ".repeat((BAR - done.min(BAR)) as usize));
     format!("\r[{done}{left}] written up to line {} of {}\x1b[K", progress.line, progress.lines)

@@ -4,14 +4,18 @@
 //! [`Writer`]. Both are a [`Database`], which is what can be read. `file.rs` looks after the file itself,
 //! `schema.rs` says whose it is and brings it up to date, `batch.rs` draws the lines around what belongs
 //! together, `pets.rs`, `keys.rs` and `transfer.rs` hold the statements, and `error.rs` says what is the
-//! matter.
+//! matter. `snapshot.rs`, `backup.rs`, `soundness.rs` and `retire.rs` work on a whole database.
 
+mod backup;
 mod batch;
 mod error;
 mod file;
 mod keys;
 mod pets;
+mod retire;
 mod schema;
+mod snapshot;
+mod soundness;
 mod transfer;
 
 use std::ops::Deref;
@@ -21,11 +25,14 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
+pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
 pub use error::{StoreError, Trouble};
 pub use file::{Claim, log_of};
 pub use keys::{ApiKey, Digest};
 pub use pets::PetQuery;
+pub use retire::retire;
+pub use snapshot::Snapshot;
 
 use batch::State;
 use file::Watch;

@@ -15,7 +15,7 @@ const APPLICATION_ID: i64 = 0x5045_5453;
 pub const STEPS: &[&str] = &[include_str!("../../schema.sql")];
 
 /// The `user_version` of a file with every step done.
-fn newest_version(steps: &[&str]) -> i64 {
+pub fn newest_version(steps: &[&str]) -> i64 {
     i64::try_from(steps.len()).unwrap_or(i64::MAX)
 }
 
@@ -76,6 +76,13 @@ fn parts(connection: &Connection) -> rusqlite::Result<Vec<String>> {
              WHERE t.schema = 'main' GROUP BY t.name, i.name",
     )?;
     statement.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Whether the database is another application's, of whatever version.
+pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    Ok(number("PRAGMA application_id")? != APPLICATION_ID
+        && number("SELECT count(*) FROM sqlite_schema")? > 0)
 }
 
 /// Brings the file to the newest version, in one transaction.

@@ -43,7 +43,7 @@ impl Default for ImportOptions {
 /// How far an import has come. It is on the disk.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Progress {
+pub struct LinesWritten {
     /// All up to this line is written.
     pub line: u64,
     /// How many lines there are.
@@ -116,12 +116,12 @@ impl Import {
     ///
     /// # Errors
     /// One plain line, where not all was written; it says up to which line all is.
-    pub fn write(self, stop: &AtomicBool, mut progress: impl FnMut(Progress)) -> Result<(), Error> {
+    pub fn write(self, stop: &AtomicBool, mut progress: impl FnMut(LinesWritten)) -> Result<(), Error> {
         let mut line = self.options.from_line - 1;
         let lines = self.found.lines;
         let done = self.write_batches(stop, |written| {
             line = written;
-            progress(Progress { line, lines });
+            progress(LinesWritten { line, lines });
         });
         done.map_err(|Error(why)| {
             Error(if line == 0 {

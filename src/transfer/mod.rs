@@ -18,7 +18,7 @@ use crate::store::StoreError;
 
 pub use change::{delete_pets, set_status};
 pub use export::export;
-pub use import::{Import, ImportOptions, Progress};
+pub use import::{Import, ImportOptions, LinesWritten};
 pub use input::Source;
 
 /// How animals are written outside of the database.

@@ -8,6 +8,8 @@ mod wait;
 
 mod admin;
 mod authentication;
+mod backup;
+mod check;
 mod deadlines;
 mod description;
 mod durability;
@@ -23,6 +25,7 @@ mod new_pet;
 mod origins;
 mod overload;
 mod pets;
+mod restore;
 mod shutdown;
 mod site;
 mod startup;

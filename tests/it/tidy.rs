@@ -164,6 +164,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("model", &["json"]),
     ("keys", &["store", "lib"]),
     ("transfer", &["json", "model", "store", "lib"]),
+    ("maintenance", &["store", "lib"]),
     ("store", &["json", "model"]),
 ];
 

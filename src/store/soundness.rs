@@ -1,0 +1,196 @@
+//! Whether a database is what this program makes and keeps.
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
+
+use super::Snapshot;
+use super::schema::{STEPS, is_foreign, newest_version};
+use super::snapshot::DAMAGED;
+
+/// What a look at a whole database found.
+pub struct Findings {
+    /// How many animals there are.
+    pub animals: u64,
+    /// The version of the schema.
+    pub version: i64,
+    /// What is wrong, in plain lines; empty: nothing.
+    pub faults: Vec<String>,
+}
+
+/// A table, an index, a view or a trigger.
+struct Object {
+    kind: String,
+    name: String,
+    /// Its definition, without comments and line breaks.
+    text: String,
+}
+
+impl Snapshot {
+    /// Looks at all of it.
+    pub fn findings(&self) -> Findings {
+        let mut findings = Findings { animals: 0, version: 0, faults: Vec::new() };
+        if let Err(error) = look(&self.connection, &mut findings) {
+            findings.faults.push(match error.sqlite_error_code() {
+                Some(ErrorCode::DatabaseCorrupt) => format!("it cannot be read to its end: {DAMAGED}"),
+                _ => format!("it cannot be read to its end: the disk or the system fails ({error})"),
+            });
+        }
+        findings
+    }
+}
+
+fn look(connection: &Connection, findings: &mut Findings) -> rusqlite::Result<()> {
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    if is_foreign(connection)? {
+        findings.faults.push("it is the database of another application".to_owned());
+        return Ok(());
+    }
+    findings.version = number("PRAGMA user_version")?;
+    let newest = newest_version(STEPS);
+    if findings.version == 0 {
+        findings.faults.push("it is empty: no service has used it yet".to_owned());
+        return Ok(());
+    }
+    if !(1..=newest).contains(&findings.version) {
+        findings.faults.push(format!(
+            "it is of version {}, and this program knows versions up to {newest}; use a later program",
+            findings.version
+        ));
+        return Ok(());
+    }
+    let steps = usize::try_from(findings.version).unwrap_or(0);
+    findings.faults = differences(connection, &STEPS[..steps])?;
+    // What has another shape cannot be asked for ids.
+    if findings.faults.is_empty() {
+        findings.faults = ids(connection)?;
+        findings.animals = u64::try_from(number("SELECT count(*) FROM pets")?).unwrap_or(0);
+    }
+    findings.faults.extend(integrity(connection)?);
+    Ok(())
+}
+
+/// What contradicts itself (`sqlite.org/pragma.html#pragma_integrity_check`): pages, indexes, values that their
+/// column does not allow, and references that lead nowhere.
+fn integrity(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut faults = Vec::new();
+    let mut statement = connection.prepare("PRAGMA integrity_check")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let said: String = row.get(0)?;
+        if said != "ok" {
+            faults.extend(said.lines().map(|line| format!("its content contradicts itself: {line}")));
+        }
+    }
+    let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
+        faults.push(format!("a row of {table} refers to one of {parent} that is not there"));
+    }
+    Ok(faults)
+}
+
+/// How the tables and indexes differ from those that the steps of the schema make.
+fn differences(connection: &Connection, steps: &[&str]) -> rusqlite::Result<Vec<String>> {
+    let model = Connection::open_in_memory()?;
+    for step in steps {
+        model.execute_batch(step)?;
+    }
+    let (expected, found) = (objects(&model)?, objects(connection)?);
+    let mut faults = Vec::new();
+    for Object { kind, name, text } in &expected {
+        match found.iter().find(|other| is_same(other, kind, name)) {
+            None => faults.push(format!("the {kind} {name} is missing")),
+            Some(other) if other.text != *text => {
+                let columns = columns(&model, connection, name)?;
+                if columns.is_empty() {
+                    let version = steps.len();
+                    faults.push(format!(
+                        "the {kind} {name} is defined in another way than version {version} has it"
+                    ));
+                }
+                faults.extend(columns);
+            }
+            Some(_) => {}
+        }
+    }
+    for Object { kind, name, .. } in &found {
+        if !expected.iter().any(|other| is_same(other, kind, name)) {
+            faults.push(format!("the {kind} {name} does not belong to it"));
+        }
+    }
+    Ok(faults)
+}
+
+fn is_same(object: &Object, kind: &str, name: &str) -> bool {
+    object.kind == kind && object.name == name
+}
+
+/// Everything that is defined, by name; without what SQLite makes for itself.
+fn objects(connection: &Connection) -> rusqlite::Result<Vec<Object>> {
+    let mut statement = connection.prepare(
+        "SELECT type, name, ifnull(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+         ORDER BY name",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut objects = Vec::new();
+    while let Some(row) = rows.next()? {
+        let text: String = row.get(2)?;
+        objects.push(Object { kind: row.get(0)?, name: row.get(1)?, text: plain(&text) });
+    }
+    Ok(objects)
+}
+
+/// A definition without its comments and line breaks.
+fn plain(sql: &str) -> String {
+    let code = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
+    code.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
+}
+
+/// Which columns of a table are missing or foreign.
+fn columns(model: &Connection, connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let names = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare("SELECT name FROM pragma_table_xinfo(?1)")?;
+        let names = statement.query_map([table], |row| row.get(0))?;
+        names.collect()
+    };
+    let (expected, found) = (names(model)?, names(connection)?);
+    let missing = expected.iter().filter(|name| !found.contains(name));
+    let foreign = found.iter().filter(|name| !expected.contains(name));
+    let missing = missing.map(|name| format!("the table {table} lacks the column {name}"));
+    Ok(missing.chain(foreign.map(|name| format!("the table {table} has a foreign column {name}"))).collect())
+}
+
+/// Ids are positive, and none is beyond the last one that was given (`sqlite.org/autoinc.html`).
+fn ids(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let id = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).optional();
+    let last_given =
+        id("SELECT max(seq) FROM sqlite_sequence WHERE name = 'pets' HAVING count(*) > 0")?.unwrap_or(0);
+    let mut faults = Vec::new();
+    if let Some(least) = id("SELECT id FROM pets ORDER BY id LIMIT 1")?.filter(|id| *id < 1) {
+        faults.push(format!("an animal has the id {least}, which is not positive"));
+    }
+    if let Some(greatest) = id("SELECT id FROM pets ORDER BY id DESC LIMIT 1")?.filter(|id| *id > last_given)
+    {
+        faults.push(format!("an animal has the id {greatest}, and the last one given is {last_given}"));
+    }
+    Ok(faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_do_not_count() {
+        let text = "CREATE TABLE a (\n    -- what it is\n    b TEXT, -- and so on\n    c\n)";
+        assert_eq!(plain(text), "CREATE TABLE a ( b TEXT, c )");
+    }
+
+    #[test]
+    fn sound_database_has_no_differences() {
+        let connection = Connection::open_in_memory().unwrap();
+        STEPS.iter().for_each(|step| connection.execute_batch(step).unwrap());
+        assert_eq!(differences(&connection, STEPS).unwrap(), [""; 0]);
+        assert_eq!((ids(&connection).unwrap(), integrity(&connection).unwrap()), (vec![], vec![]));
+    }
+}

@@ -1,0 +1,276 @@
+//! `petstore backup`: a whole copy of a database in use, or none.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::harness::{Folder, KEY, Server, output, petstore, run};
+use crate::wait::wait_until;
+
+/// A process under way, which does not outlive its test.
+pub struct Running(pub Child);
+
+impl Running {
+    pub fn start(words: &[&str], database: &Path) -> Self {
+        let mut command = petstore(words);
+        command.env("PETSTORE_DATABASE", database).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a command that must succeed, and returns what it printed.
+#[track_caller]
+pub fn succeed(words: &[&str], database: &Path) -> String {
+    let Output { status, stdout, stderr } = run(words, database);
+    assert!(status.success(), "{words:?}: {}", String::from_utf8_lossy(&stderr));
+    String::from_utf8(stdout).unwrap()
+}
+
+/// Runs a command that must be refused with exit code 1 and one plain line.
+#[track_caller]
+pub fn refuse(words: &[&str], database: &Path, said: &str) {
+    expect_refusal(run(words, database), said);
+}
+
+#[track_caller]
+pub fn expect_refusal(output: Output, said: &str) {
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.starts_with("petstore: ") && error.contains(said), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+}
+
+/// The names in a folder, in order.
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+pub fn partials(folder: &Path) -> Vec<String> {
+    names(folder).into_iter().filter(|name| name.contains(".partial-")).collect()
+}
+
+/// A database of a stopped service with so many animals of 200 bytes each, and one more.
+pub fn filled(animals: u32) -> Folder {
+    let server = Server::start();
+    server.fill(["first"]);
+    let folder = server.kill();
+    let database = Connection::open(folder.database()).unwrap();
+    let sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+        INSERT INTO pets (name, category_id) SELECT hex(randomblob(100)), i FROM n WHERE ?1 > 0";
+    database.execute(sql, [animals]).unwrap();
+    folder
+}
+
+/// Large enough that a backup takes some hundred milliseconds.
+pub const MANY: u32 = 150_000;
+
+/// How many animals a file holds that needs nothing beside it.
+pub fn count(file: &Path) -> i64 {
+    let database = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    database.query_row("SELECT count(*) FROM pets", [], |row| row.get(0)).unwrap()
+}
+
+fn path(folder: &Folder, name: &str) -> (PathBuf, String) {
+    let path = folder.path().join(name);
+    let text = path.to_str().unwrap().to_owned();
+    (path, text)
+}
+
+#[test]
+fn backup_under_load_has_all_that_was_acknowledged_before_it() {
+    let server = Server::start_in(filled(MANY), |command| command);
+    let (file, name) = path(&server.folder, "copy.db");
+    let (newest, is_enough) = (AtomicI64::new(0), AtomicBool::new(false));
+    let create_until_enough = || {
+        let mut connection = server.connect();
+        while !is_enough.load(Ordering::SeqCst) {
+            let reply = connection.post("/v1/pets", KEY, r#"{"name":"during","categoryId":1}"#);
+            newest.fetch_max(reply.expect(201).json()["id"].as_i64().unwrap(), Ordering::SeqCst);
+        }
+    };
+    let (before, after) = std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(create_until_enough);
+        }
+        wait_until("creates", || newest.load(Ordering::SeqCst) > 0);
+        let before = newest.load(Ordering::SeqCst);
+        let copied = std::panic::catch_unwind(|| succeed(&["backup", &name], &server.folder.database()));
+        let after = newest.load(Ordering::SeqCst);
+        is_enough.store(true, Ordering::SeqCst);
+        assert!(copied.unwrap().contains("is complete"));
+        (before, after)
+    });
+    assert!(after > before, "creates went on");
+    // No id is left out here, so that the newest one is the number of animals.
+    let kept = count(&file);
+    assert!((before..=newest.load(Ordering::SeqCst)).contains(&kept), "{before} {kept}");
+    assert!(succeed(&["check", &name], Path::new("none")).contains("is sound"));
+    assert_eq!(partials(server.folder.path()), [""; 0]);
+}
+
+#[test]
+fn backup_is_one_private_file_with_all_that_a_database_has() {
+    let server = Server::start();
+    server.fill(["Rex", "Tom"]);
+    let key = succeed(&["key", "add", "ci"], &server.folder.database());
+    let target = Folder::new();
+    let (file, name) = path(&target, "a copy.db");
+    succeed(&["backup", &name], &server.folder.database());
+    assert_eq!(names(target.path()), ["a copy.db"]);
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let copy = Connection::open(&file).unwrap();
+    let pragma = |name: &str| copy.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!((pragma("application_id"), pragma("user_version")), (0x5045_5453, 1));
+    let mode: String = copy.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!((mode.as_str(), count(&file)), ("delete", 2), "it expects no log beside it");
+    drop(copy);
+    // A service can serve it as it is.
+    let (_, moved) = path(&server.folder, "served.db");
+    std::fs::copy(&file, &moved).unwrap();
+    let served = Server::start_in(Folder::new(), |command| command.env("PETSTORE_DATABASE", &moved));
+    served.connect().get("/v1/pets/2", key.trim_end()).expect(200);
+}
+
+#[test]
+fn backup_of_a_stopped_service_leaves_one_file() {
+    let folder = filled(0);
+    let target = Folder::new();
+    let (file, name) = path(&target, "copy.db");
+    succeed(&["backup", &name], &folder.database());
+    assert_eq!(count(&file), 1, "what only the log held");
+    assert_eq!(
+        (names(folder.path()), names(target.path())),
+        (vec!["pets.db".into()], vec!["copy.db".into()])
+    );
+}
+
+#[test]
+fn existing_file_is_never_written_over() {
+    let folder = filled(0);
+    let (file, name) = path(&folder, "copy.db");
+    std::fs::write(&file, "mine").unwrap();
+    refuse(&["backup", &name], &folder.database(), "is there already");
+    refuse(&["backup", folder.database().to_str().unwrap()], &folder.database(), "is there already");
+    let (link, link_name) = path(&folder, "link.db");
+    std::os::unix::fs::symlink("nowhere", &link).unwrap();
+    refuse(&["backup", &link_name], &folder.database(), "is there already");
+    assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+}
+
+/// A backup that was stopped (SIGSTOP) with some of its copy made, and the name of that.
+fn half_way(folder: &Folder, name: &str) -> (Running, String) {
+    let is_some =
+        |name: &String| std::fs::metadata(folder.path().join(name)).is_ok_and(|data| data.len() > 0);
+    let before = partials(folder.path());
+    let new = || partials(folder.path()).into_iter().filter(|name| !before.contains(name)).find(is_some);
+    loop {
+        let mut backup = Running::start(&["backup", name], &folder.database());
+        wait_until("the copy to grow", || new().is_some() || backup.has_ended());
+        // It may have ended by itself, on a machine that is slow to look.
+        if !backup.has_ended() {
+            signal(&backup, "STOP");
+            if let Some(partial) = new().filter(|_| !Path::new(name).exists()) {
+                return (backup, partial);
+            }
+            signal(&backup, "CONT");
+            wait_until("the end of the backup", || backup.has_ended());
+        }
+        std::fs::remove_file(name).unwrap();
+    }
+}
+
+fn signal(process: &Running, name: &str) {
+    let words = [format!("-{name}"), process.0.id().to_string()];
+    assert!(Command::new("kill").args(words).status().unwrap().success());
+}
+
+/// Lets a stopped backup go on, and waits for its end with exit code 1.
+#[track_caller]
+fn expect_failure(backup: &mut Running) {
+    signal(backup, "CONT");
+    wait_until("the end of the backup", || backup.has_ended());
+    assert_eq!(backup.0.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn file_that_comes_meanwhile_is_not_written_over() {
+    let folder = filled(MANY);
+    let (file, name) = path(&folder, "copy.db");
+    let (mut backup, _) = half_way(&folder, &name);
+    std::fs::File::create_new(&file).unwrap();
+    expect_failure(&mut backup);
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), 0);
+    assert_eq!(partials(folder.path()), [""; 0]);
+}
+
+#[test]
+fn killed_backup_leaves_a_partial_file_that_the_next_ignores() {
+    let folder = filled(MANY);
+    let (file, name) = path(&folder, "copy.db");
+    let (backup, partial) = half_way(&folder, &name);
+    drop(backup);
+    assert!(!file.exists() && partial.starts_with("copy.db.partial-"), "{partial}");
+    assert_eq!(partials(folder.path()), [partial.as_str()]);
+    succeed(&["backup", &name], &folder.database());
+    assert_eq!((count(&file), partials(folder.path())), (i64::from(MANY) + 1, vec![partial]));
+}
+
+#[test]
+fn signal_removes_the_partial_file() {
+    let folder = filled(MANY);
+    let (file, name) = path(&folder, "copy.db");
+    for name_of_signal in ["TERM", "INT", "HUP"] {
+        let (mut backup, _) = half_way(&folder, &name);
+        signal(&backup, name_of_signal);
+        expect_failure(&mut backup);
+        assert!(!file.exists() && partials(folder.path()).is_empty(), "{name_of_signal}");
+    }
+}
+
+#[test]
+fn backup_without_room_leaves_nothing() {
+    let folder = filled(20_000);
+    let (file, name) = path(&folder, "copy.db");
+    // A limit on the size of files is the disk that everybody can fill.
+    let program = env!("CARGO_BIN_EXE_petstore");
+    let line = format!("ulimit -f 2000; exec {program} backup {name}");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &line]).env("PETSTORE_DATABASE", folder.database());
+    expect_refusal(output(&mut limited), "may not grow further");
+    assert!(!file.exists() && partials(folder.path()).is_empty());
+}
+
+#[test]
+fn what_cannot_be_backed_up_is_named() {
+    let folder = filled(0);
+    let (_, copy) = path(&folder, "copy.db");
+    refuse(&["backup", &copy], &folder.path().join("none.db"), "there is no database");
+    let (_, nowhere) = path(&folder, "nowhere/copy.db");
+    refuse(&["backup", &nowhere], &folder.database(), "there is no folder");
+    let (text, _) = path(&folder, "text");
+    std::fs::write(&text, "not a database, but long enough to be looked at").unwrap();
+    refuse(&["backup", &copy], &text, "not an SQLite database");
+    std::fs::write(&text, "").unwrap();
+    refuse(&["backup", &copy], &text, "is empty");
+    refuse(&["backup", ""], &folder.database(), "not the name of a file");
+    refuse(&["backup", &"x".repeat(250)], &folder.database(), "too long");
+    assert_eq!(run(&["backup"], &folder.database()).status.code(), Some(2));
+    assert!(!folder.path().join("copy.db").exists());
+}

@@ -1,0 +1,185 @@
+//! `petstore restore`: the backup in place, and what was there kept.
+
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rusqlite::Connection;
+
+use crate::backup::{MANY, Running, count, expect_refusal, filled, names, partials, refuse, succeed};
+use crate::harness::{Folder, Server, output};
+use crate::wait::wait_until;
+
+/// A folder with a backup of so many animals and one more.
+fn backup_of(animals: u32) -> (Folder, String) {
+    let (source, folder) = (filled(animals), Folder::new());
+    let name = folder.path().join("copy.db").to_str().unwrap().to_owned();
+    succeed(&["backup", &name], &source.database());
+    (folder, name)
+}
+
+/// The dated files beside a database.
+fn kept(folder: &Path) -> Vec<PathBuf> {
+    let is_dated = |name: &String| name.starts_with("pets.db.2") && name.contains('Z');
+    names(folder).into_iter().filter(is_dated).map(|name| folder.join(name)).collect()
+}
+
+#[test]
+fn restore_puts_the_backup_in_place_and_keeps_what_was_there() {
+    let (_backup, name) = backup_of(10);
+    let server = Server::start();
+    server.fill(["Rex", "Tom"]);
+    let database = server.folder.database();
+    refuse(&["restore", &name], &database, "another petstore serves the database");
+    // The log of the killed service has the animals.
+    let folder = server.kill();
+    assert!(names(folder.path()).contains(&"pets.db-wal".to_owned()));
+    let said = succeed(&["restore", &name], &database);
+    let [old] = &kept(folder.path())[..] else { panic!("{:?}", names(folder.path())) };
+    assert!(said.contains(": 11 animals\n") && said.contains(old.to_str().unwrap()), "{said}");
+    assert_eq!(names(folder.path()).len(), 2, "nothing else is beside them");
+    assert_eq!((count(old), count(&database)), (2, 11));
+    for file in [old, &database] {
+        assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(succeed(&["check", file.to_str().unwrap()], &database).contains("is sound"));
+    }
+    let server = Server::start_in(folder, |command| command);
+    server.create(r#"{"name":"after","categoryId":1}"#).expect(201);
+    assert_eq!(server.get("/v1/pets/12").json()["name"], "after");
+    // A second time within one second too, and back again.
+    let folder = server.kill();
+    succeed(&["restore", &name], &database);
+    let oldest = kept(folder.path())[0].to_str().unwrap().to_owned();
+    succeed(&["restore", &oldest], &database);
+    assert_eq!((kept(folder.path()).len(), count(&database)), (3, 2));
+}
+
+#[test]
+fn restore_where_there_is_no_database_makes_one() {
+    let (_backup, name) = backup_of(0);
+    let folder = Folder::new();
+    let said = succeed(&["restore", &name], &folder.database());
+    assert!(!said.contains("kept"), "{said}");
+    assert_eq!((names(folder.path()), count(&folder.database())), (vec!["pets.db".into()], 1));
+    // A log without its database is kept too, and not read into the new one.
+    std::fs::rename(folder.database(), folder.path().join("away")).unwrap();
+    std::fs::write(folder.path().join("pets.db-wal"), "log").unwrap();
+    succeed(&["restore", &name], &folder.database());
+    assert!(!folder.path().join("pets.db-wal").exists());
+    assert_eq!(std::fs::read(&kept(folder.path())[0]).unwrap(), b"log");
+}
+
+#[test]
+fn damaged_database_is_kept_with_its_log() {
+    let (_backup, name) = backup_of(0);
+    let server = Server::start();
+    server.fill(["Rex", "Tom"]);
+    let database = server.folder.database();
+    let folder = server.kill();
+    let header = |bytes: &[u8]| {
+        let file = std::fs::File::options().write(true).open(&database).unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+    };
+    header(b"no SQLite at all");
+    succeed(&["restore", &name], &database);
+    assert!(!folder.path().join("pets.db-wal").exists() && !folder.path().join("pets.db-shm").exists());
+    assert_eq!(count(&database), 1);
+    // Repaired, it has all that was acknowledged.
+    let old = &kept(folder.path())[0];
+    let file = std::fs::File::options().write(true).open(old).unwrap();
+    file.write_all_at(b"SQLite format 3\0", 0).unwrap();
+    let repaired = Connection::open(old).unwrap();
+    let names = repaired.query_row("SELECT count(*) FROM pets", [], |row| row.get::<_, i64>(0));
+    assert_eq!(names, Ok(2));
+}
+
+#[test]
+fn unsound_backup_is_refused_and_changes_nothing() {
+    let (backup, name) = backup_of(500);
+    let folder = filled(0);
+    let before = (names(folder.path()), std::fs::read(folder.database()).unwrap());
+    Connection::open(&name).unwrap().execute_batch("DROP INDEX pets_by_status").unwrap();
+    refuse(&["restore", &name], &folder.database(), "the index pets_by_status is missing");
+    let file = std::fs::File::options().write(true).open(&name).unwrap();
+    file.set_len(8192).unwrap();
+    refuse(&["restore", &name], &folder.database(), "is not sound: a page is missing");
+    std::fs::write(&name, "not a database, but long enough to be looked at").unwrap();
+    refuse(&["restore", &name], &folder.database(), "is not an SQLite database");
+    let missing = backup.path().join("none.db");
+    refuse(&["restore", missing.to_str().unwrap()], &folder.database(), "there is no file");
+    let own = folder.database();
+    refuse(&["restore", own.to_str().unwrap()], &own, "is the database itself");
+    assert_eq!((names(folder.path()), std::fs::read(folder.database()).unwrap()), before);
+}
+
+#[test]
+fn database_in_use_by_another_program_is_not_replaced() {
+    let (_backup, name) = backup_of(0);
+    let folder = filled(0);
+    let other = Connection::open(folder.database()).unwrap();
+    other.query_row("SELECT count(*) FROM pets", [], |_| Ok(())).unwrap();
+    refuse(&["restore", &name], &folder.database(), "another process uses the database");
+    assert_eq!((kept(folder.path()).len(), partials(folder.path()).len()), (0, 0));
+    drop(other);
+    succeed(&["restore", &name], &folder.database());
+    // Nor is one that another program made.
+    let theirs = folder.path().join("theirs.db");
+    Connection::open(&theirs).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+    refuse(&["restore", &name], &theirs, "another application");
+}
+
+#[test]
+fn restore_without_room_changes_nothing() {
+    let (_backup, name) = backup_of(20_000);
+    let folder = filled(0);
+    let program = env!("CARGO_BIN_EXE_petstore");
+    let line = format!("ulimit -f 2000; exec {program} restore {name}");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &line]).env("PETSTORE_DATABASE", folder.database());
+    expect_refusal(output(&mut limited), "may not grow further");
+    assert_eq!(names(folder.path()), ["pets.db"]);
+}
+
+#[test]
+fn killed_restore_leaves_the_old_or_the_new_database() {
+    let (_backup, name) = backup_of(MANY);
+    let (old, new) = (1, i64::from(MANY) + 1);
+    let begun: [fn(&Path) -> bool; 4] = [
+        |folder| !partials(folder).is_empty(),
+        |folder| !kept(folder).is_empty(),
+        |folder| kept(folder).len() == 1 && partials(folder).is_empty(),
+        |folder| !folder.join("pets.db-wal").exists(),
+    ];
+    for (i, has_begun) in begun.into_iter().enumerate() {
+        let server = Server::start();
+        server.fill(["first"]);
+        let folder = server.kill();
+        let mut restore = Running::start(&["restore", &name], &folder.database());
+        wait_until("the restore to come so far", || has_begun(folder.path()) || restore.has_ended());
+        drop(restore);
+        let said = succeed(&["check"], &folder.database());
+        assert!(said.contains("is sound"), "{i}: {said}");
+        let found = count(&folder.database());
+        assert!(found == old || found == new, "{i}: {found}");
+        if found == new {
+            assert_eq!(count(&kept(folder.path())[0]), old, "{i}: the old one is kept");
+        }
+        // And the next one does its work.
+        succeed(&["restore", &name], &folder.database());
+        assert_eq!(count(&folder.database()), new, "{i}");
+        let mut kept: Vec<i64> = kept(folder.path()).iter().map(|file| count(file)).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, if found == new { vec![old, new] } else { vec![old] }, "{i}");
+    }
+}
+
+#[test]
+fn second_name_of_a_killed_restore_is_forgotten() {
+    let (_backup, name) = backup_of(0);
+    let folder = filled(1);
+    let second = folder.path().join("pets.db.2026-11-21T18-30-00Z");
+    std::fs::hard_link(folder.database(), &second).unwrap();
+    succeed(&["restore", &name], &folder.database());
+    assert!(!second.exists());
+    assert_eq!(kept(folder.path()).iter().map(|file| count(file)).collect::<Vec<_>>(), [2]);
+}
