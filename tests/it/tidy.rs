@@ -104,6 +104,14 @@ fn readme_names_the_deadlines_as_they_are() {
 }
 
 #[test]
+fn readme_names_the_alerts_as_they_are() {
+    let named: Vec<String> = readme_table("alert").into_iter().map(|row| row[0].clone()).collect();
+    let rules = read("scripts/deploy/alerts.yml");
+    let alerts = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ").map(str::to_owned));
+    assert_eq!(named, alerts.collect::<Vec<_>>());
+}
+
+#[test]
 fn every_file_of_tests_is_run() {
     let main = read("tests/it/main.rs");
     for file in sources("tests/it") {
