@@ -2,16 +2,14 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use petstore::{Error, Progress};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::flag;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Count, DATABASE, Done, Operand};
-use super::print;
 use super::progress::Bar;
+use super::{print, signals};
 
 pub const COMMANDS: &[Command] = &[
     Command {
@@ -74,16 +72,8 @@ fn restore(call: &Call) -> Done {
 fn watched<T>(
     work: impl FnOnce(&mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let is_ending = Arc::new(AtomicBool::new(false));
-    let watch = || {
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
-            flag::register_conditional_default(signal, Arc::clone(&is_ending))?;
-            flag::register(signal, Arc::clone(&is_ending))?;
-        }
-        // A file that may not grow further (ulimit -f) is a failed write.
-        flag::register(SIGXFSZ, Arc::default())
-    };
-    watch().map_err(|error| format!("cannot watch signals: {error}"))?;
+    let is_ending = signals::note(&[SIGHUP, SIGINT, SIGTERM])?;
+    signals::survive_file_limit()?;
     let mut bar = Bar::new();
     work(&mut |progress| {
         bar.show(progress);

@@ -52,9 +52,14 @@ impl Drop for Bar {
 }
 
 fn bar(done: u64, total: u64) -> String {
+    format!("{} {}", cells(done, total), part(done, total))
+}
+
+/// A bar that is as full as so much of a whole.
+pub fn cells(done: u64, total: u64) -> String {
     let full = (done * WIDTH).checked_div(total).unwrap_or(WIDTH).min(WIDTH);
     let cells = |count: u64, cell: &str| cell.repeat(usize::try_from(count).unwrap_or(0));
-    format!("[{}{}] {}", cells(full, "#"), cells(WIDTH - full, "-"), part(done, total))
+    format!("[{}{}]", cells(full, "#"), cells(WIDTH - full, "-"))
 }
 
 fn part(done: u64, total: u64) -> String {

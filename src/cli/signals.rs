@@ -1,13 +1,40 @@
 //! What the service does when a signal comes.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use petstore::{Error, Stopper};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, signal_name};
 
 use super::{logging, supervisor};
+
+/// A file that may not grow further (ulimit -f) is a failed write, and no reason to die.
+///
+/// # Errors
+/// One plain line, where the signal cannot be had.
+pub fn survive_file_limit() -> Result<(), Error> {
+    flag::register(SIGXFSZ, Arc::default()).map(drop).map_err(cannot_watch)
+}
+
+/// What the first of these signals sets. The second ends the process at once.
+///
+/// # Errors
+/// One plain line, where the signals cannot be had.
+pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
+    let noted = Arc::new(AtomicBool::new(false));
+    for signal in signals {
+        flag::register_conditional_default(*signal, Arc::clone(&noted)).map_err(cannot_watch)?;
+        flag::register(*signal, Arc::clone(&noted)).map_err(cannot_watch)?;
+    }
+    Ok(noted)
+}
+
+fn cannot_watch(error: std::io::Error) -> Error {
+    format!("cannot watch signals: {error}").into()
+}
 
 /// Ends the service when a signal says so, also in the middle of its start.
 #[derive(Clone, Default)]
@@ -27,10 +54,8 @@ impl Watch {
     /// # Errors
     /// One plain line, where the signals or the thread cannot be had.
     pub fn start() -> Result<Self, Error> {
-        let cannot = |error| format!("cannot watch signals: {error}");
-        // A file that may not grow further (ulimit -f) is a failed write, and no reason to die.
-        signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(cannot)?;
-        let signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2]).map_err(cannot)?;
+        survive_file_limit()?;
+        let signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2]).map_err(cannot_watch)?;
         let watch = Self::default();
         let watching = watch.clone();
         std::thread::Builder::new()

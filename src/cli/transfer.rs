@@ -3,20 +3,16 @@
 use std::fs::File;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use petstore::{Format, Import, ImportOptions, LinesWritten, Source};
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::flag;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Count, DATABASE, Done, Failure, Flag, Operand};
-use super::print;
+use super::progress::cells;
+use super::{print, signals};
 
 /// As many refused lines are printed; of more, how many there are.
 const MAX_REFUSED: u64 = 20;
-/// How many characters the bar of the progress has.
-const BAR: u64 = 40;
 
 const FORMAT: Flag = Flag { name: "format", value: Some("FORMAT"), about: "ndjson or csv [ndjson]" };
 
@@ -46,7 +42,7 @@ pub const COMMANDS: &[Command] = &[
 
 fn export(call: &Call) -> Done {
     let format = format(call)?;
-    watch_file_size()?;
+    signals::survive_file_limit()?;
     Ok(petstore::export(&call.config.database, format, &mut stdout().lock())?)
 }
 
@@ -60,7 +56,7 @@ fn import(call: &Call) -> Done {
             Failure::Usage(format!("--from-line must be the number of a line, from 1 on, not '{line}'"))
         })?;
     }
-    watch_file_size()?;
+    signals::survive_file_limit()?;
     let source = match call.operand(0) {
         "" | "-" => Source::Stream(Box::new(File::from(standard_input()?))),
         path => Source::File(path.into()),
@@ -78,7 +74,7 @@ fn import(call: &Call) -> Done {
     let import = checked?;
     let valid = import.valid();
     // Until here nothing is written, so that a signal may end it at once.
-    let stop = watch_signals()?;
+    let stop = signals::note(&[SIGINT, SIGTERM])?;
     let is_terminal = stderr().is_terminal();
     let written = import.write(&stop, |progress| {
         say(&if is_terminal { bar(progress) } else { line(progress) });
@@ -102,25 +98,6 @@ fn format(call: &Call) -> Result<Format, Failure> {
     word.parse().map_err(|expected| Failure::Usage(format!("--format must be {expected}, not '{word}'")))
 }
 
-/// A file that may not grow further (ulimit -f) is a failed write, and no reason to die.
-fn watch_file_size() -> Result<(), String> {
-    flag::register(SIGXFSZ, Arc::default()).map(|_| ()).map_err(cannot_watch)
-}
-
-/// What the first signal sets. The second ends the process at once.
-fn watch_signals() -> Result<Arc<AtomicBool>, String> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_default(signal, Arc::clone(&stop)).map_err(cannot_watch)?;
-        flag::register(signal, Arc::clone(&stop)).map_err(cannot_watch)?;
-    }
-    Ok(stop)
-}
-
-fn cannot_watch(error: std::io::Error) -> String {
-    format!("cannot watch signals: {error}")
-}
-
 /// Where nobody reads it any more, the work goes on.
 fn say(text: &str) {
     let _ = stderr().write_all(text.as_bytes());
@@ -132,7 +109,6 @@ fn line(progress: LinesWritten) -> String {
 
 /// The same line of a terminal again and again.
 fn bar(progress: LinesWritten) -> String {
-    let done = BAR * progress.line / progress.lines.max(1);
-    let (done, left) = ("#".repeat(done as usize), " ".repeat((BAR - done.min(BAR)) as usize));
-    format!("\r[{done}{left}] written up to line {} of {}\x1b[K", progress.line, progress.lines)
+    let LinesWritten { line, lines, .. } = progress;
+    format!("\r{} written up to line {line} of {lines}\x1b[K", cells(line, lines))
 }

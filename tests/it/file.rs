@@ -1,7 +1,7 @@
 //! The database's file: what is noticed when it moves, who may have it, and what stays beside it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::client::Connection;
@@ -177,7 +177,15 @@ fn restored_copy_is_not_mixed_with_the_log_of_its_predecessor() {
     server.fill(["lost"]);
     let folder = server.kill();
     let log = beside(&folder.database(), "-wal");
-    assert!(fs::metadata(&log).unwrap().len() > 0);
+    let written = fs::metadata(&log).unwrap();
+    assert!(written.len() > 0);
+    // Times of change move on in steps of some milliseconds.
+    let probe = folder.path().join("probe");
+    wait_until("a later time of change", || {
+        fs::write(&probe, "").unwrap();
+        let probe = fs::metadata(&probe).unwrap();
+        (probe.ctime(), probe.ctime_nsec()) > (written.ctime(), written.ctime_nsec())
+    });
     fs::rename(&backup, folder.database()).unwrap();
     let refused = run(&["--listen", "127.0.0.1:0"], &folder.database());
     let said = String::from_utf8(refused.stderr).unwrap();
