@@ -320,4 +320,6 @@ fn write_number(out: &mut Vec<u8>, epoch: usize, place: usize) {
 }
 
 #[cfg(test)]
+mod astray_tests;
+#[cfg(test)]
 pub mod tests;
