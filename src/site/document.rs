@@ -104,7 +104,16 @@ fn describe_servers(servers: &Servers) -> Value {
 
 fn schemas() -> Map<String, Value> {
     let components = model::components().into_iter().chain([("Error", error_schema())]);
-    components.map(|(name, schema)| (name.to_owned(), schema)).collect()
+    let mut schemas: Map<String, Value> =
+        components.map(|(name, schema)| (name.to_owned(), schema)).collect();
+    // A list has at most as many items as its operation lets ask for.
+    for operation in TABLES.iter().copied().flatten() {
+        let limit = operation.parameters.iter().find(|parameter| parameter.name() == "limit");
+        if let (Some(limit), Some(success)) = (limit, &operation.success) {
+            schemas[success.schema]["maxItems"] = limit.describe()["schema"]["maximum"].clone();
+        }
+    }
+    schemas
 }
 
 fn describe(operation: &Operation) -> Value {
@@ -293,6 +302,7 @@ mod tests {
         assert_eq!(limit["name"], "limit");
         assert_eq!((&limit["schema"]["minimum"], &limit["schema"]["maximum"]), (&json!(1), &json!(100)));
         assert_eq!(limit["schema"]["default"], 20);
+        assert_eq!(schemas()["Pets"]["maxItems"], 100);
     }
 
     #[test]
