@@ -2,10 +2,14 @@
 //! (`sd_listen_fds`), the notices (`sd_notify`) and the watchdog.
 
 use std::os::fd::OwnedFd;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use petstore::{Error, HealthCheck};
 use sd_notify::NotifyState;
+
+/// How long a notice is waited for.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The socket that the supervisor passes (`LISTEN_FDS`), if it does and means this process (`LISTEN_PID`).
 ///
@@ -39,18 +43,34 @@ pub fn take_socket() -> Result<Option<OwnedFd>, Error> {
 
 /// Says that clients are let in, and where.
 pub fn say_ready(address: &petstore::Address) {
-    say(&[NotifyState::Ready, NotifyState::Status(&format!("listening on {address}"))]);
+    say(NotifyState::Ready, Some(format!("listening on {address}")));
 }
 
 /// Says that the service ends.
 pub fn say_stopping() {
-    say(&[NotifyState::Stopping, NotifyState::Status("finishing what was begun")]);
+    say(NotifyState::Stopping, Some("finishing what was begun".to_owned()));
 }
 
 /// Nothing where no supervisor waits for it (`NOTIFY_SOCKET`).
-fn say(notices: &[NotifyState]) {
-    if let Err(error) = sd_notify::notify(notices) {
-        log::warn!("cannot tell the supervisor (NOTIFY_SOCKET) how the service is: {error}");
+///
+/// In a thread of its own, as a supervisor that does not listen must not hold up anything for long.
+fn say(state: NotifyState<'static>, status: Option<String>) {
+    if std::env::var_os("NOTIFY_SOCKET").is_none() {
+        return;
+    }
+    let (end, told) = channel::<()>();
+    let tell = move || {
+        let mut notices = vec![state];
+        notices.extend(status.as_deref().map(NotifyState::Status));
+        if let Err(error) = sd_notify::notify(&notices) {
+            log::warn!("cannot tell the supervisor (NOTIFY_SOCKET) how the service is: {error}");
+        }
+        drop(end);
+    };
+    match std::thread::Builder::new().name("notify".to_owned()).spawn(tell) {
+        // The end of the process would end the thread as well.
+        Ok(_) => drop(told.recv_timeout(PATIENCE)),
+        Err(error) => log::warn!("{}", Error::no_thread(&error)),
     }
 }
 
@@ -63,7 +83,7 @@ pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
     let watch = move || {
         loop {
             let pause =
-                ask(interval, |patience| health.is_answered(patience), || say(&[NotifyState::Watchdog]));
+                ask(interval, |patience| health.is_answered(patience), || say(NotifyState::Watchdog, None));
             std::thread::sleep(pause);
         }
     };

@@ -65,6 +65,8 @@ fn import(call: &Call) -> Done {
     let checked = Import::check(&call.config.database, source, options, |line, why| {
         refused += 1;
         if refused <= MAX_REFUSED {
+            // What stands in the file is not the terminal's to obey.
+            let why = why.replace(char::is_control, "\u{fffd}");
             say(&format!("Line {line}: {why}\n"));
         }
     });

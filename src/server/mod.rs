@@ -50,9 +50,10 @@ impl Server {
             return Err(format!("PETSTORE_API_KEY cannot be sent as a bearer token; use {characters}").into());
         }
         let (max_connections, max_refused) = connections_allowed(&config)?;
-        let claim = Claim::take(&config.database)?;
+        let mut claim = Claim::take(&config.database)?;
         let is_new = claim.is_new();
         let writer = Writer::open(&config.database)?;
+        claim.take_log(&config.database)?;
         let listening = Listening::bind(&config.listen)?;
         let address = listening.address().clone();
         let summary = format!(

@@ -154,9 +154,13 @@ impl Service for WriteService {
         {
             log::debug!("the write-ahead log stays for now: {error}");
         }
+        // Without a request too, so that a file that has gone is not missed for long.
+        if let Err(error) = self.writing.store.look() {
+            self.pipeline.trouble("", "cannot find the database", &error);
+        }
         let care = self.key_care.rest(&mut self.writing.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
-        [Some(care), quiet, self.pipeline.rest(now)].into_iter().flatten().min()
+        [Some(care), Some(QUIET), quiet, self.pipeline.rest(now)].into_iter().flatten().min()
     }
 
     fn stop(&mut self) {
@@ -164,7 +168,9 @@ impl Service for WriteService {
         // Whoever locks the database is waited for once.
         if let Err(error) = self.key_care.write(store) {
             log::warn!("when API keys were last used is not kept, and the write-ahead log stays: {error}");
-        } else if let Err(error) = store.checkpoint() {
+        } else if let Err(error) = store.checkpoint()
+            && !error.is_moved()
+        {
             log::warn!("the write-ahead log stays beside the database: {error}");
         }
     }

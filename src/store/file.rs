@@ -44,6 +44,14 @@ pub fn prepare(path: &Path) -> Result<bool, String> {
     if text.is_empty() || text == ":memory:" || text.starts_with("file:") {
         return Err(format!("the database must be a file, and '{name}' is none"));
     }
+    let log = log_of(path);
+    if fs::symlink_metadata(path).is_err() && fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+        return Err(format!(
+            "there is no database {name}, but its log {log} is there: put the database back, or restore a backup; \
+             to begin anew, move the log away",
+            log = log.display()
+        ));
+    }
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => return Ok(true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -92,6 +100,72 @@ pub struct Claim {
     is_new: bool,
     id: FileId,
     _locked: File,
+    /// Its write-ahead log, once there is one. A database that comes into the place of this one meanwhile would
+    /// have the same log.
+    log: Option<File>,
+}
+
+/// How long a lock of a petstore that only looks is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Locks a file for one service; `None`: another one has it.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let (file, begun) = (File::open(path)?, Instant::now());
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// Locks the write-ahead log of a database.
+fn lock_log(path: &Path) -> Result<File, String> {
+    let (log, name) = (log_of(path), path.display());
+    let locked =
+        lock(&log).map_err(|error| format!("cannot open {}: {}", log.display(), plain(&error, &log)))?;
+    locked.ok_or_else(|| {
+        format!("another petstore has the log beside {name}, and serves a database that was there before")
+    })
+}
+
+/// Whether a service has the file.
+fn is_locked(path: &Path) -> bool {
+    let file = File::open(path);
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// Refuses work beside a service that has this database under another name, or another database under this
+/// one: SQLite finds the write-ahead log by the name, and what is written to the wrong one is lost.
+///
+/// # Errors
+/// One plain line that says what to do.
+pub fn check_neighbour(path: &Path) -> Result<(), String> {
+    let name = path.display();
+    let begun = Instant::now();
+    loop {
+        let id = FileId::of(path)
+            .map_err(|error| format!("cannot open the database {name}: {}", plain(&error, path)))?;
+        // A service of this process has it: closing it would cancel its locks.
+        if CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).contains(&id) {
+            return Ok(());
+        }
+        let line = match (is_locked(path), is_locked(&log_of(path))) {
+            (true, true) | (false, false) => return Ok(()),
+            (true, false) => format!("a service has the database {name} under another name; use that name"),
+            (false, true) => format!(
+                "{name} is not the database of the service that has the log beside it; stop that service first"
+            ),
+        };
+        // A service that starts takes the one after the other.
+        if begun.elapsed() >= PATIENCE {
+            return Err(line);
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
 impl Claim {
@@ -110,15 +184,28 @@ impl Claim {
         if claimed.contains(&id) {
             return Err(taken());
         }
-        let locked = File::open(path).map_err(cannot)?;
-        match locked.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(taken()),
-            Err(TryLockError::Error(error)) => return Err(cannot(error)),
+        let locked = lock(path).map_err(cannot)?.ok_or_else(taken)?;
+        let is_same = locked.metadata().is_ok_and(|file| FileId::from(&file) == id);
+        if !is_same || FileId::of(path).ok() != Some(id) {
+            return Err(format!("the database {name} was replaced just now; try again"));
         }
+        let log = if log_of(path).exists() { Some(lock_log(path)?) } else { None };
         check_log(path)?;
         claimed.insert(id);
-        Ok(Self { is_new, id, _locked: locked })
+        Ok(Self { is_new, id, _locked: locked, log })
+    }
+
+    /// Claims the write-ahead log as well, which is there once the database is open.
+    ///
+    /// # Errors
+    /// One plain line, where the service of another database has it.
+    pub fn take_log(&mut self, path: &Path) -> Result<(), String> {
+        let id = |log: &File| log.metadata().ok().map(|file| FileId::from(&file));
+        let found = FileId::of(&log_of(path)).ok();
+        if self.log.as_ref().and_then(id).is_none_or(|id| Some(id) != found) {
+            self.log = Some(lock_log(path)?);
+        }
+        Ok(())
     }
 
     /// Whether this has made the file.
@@ -135,14 +222,23 @@ impl Drop for Claim {
 
 /// The write-ahead log beside a database. SQLite puts it beside the file itself, not beside a link to it.
 pub fn log_of(path: &Path) -> PathBuf {
-    let mut log = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
-    log.push("-wal");
-    log.into()
+    beside(path, "-wal")
+}
+
+/// The index of the write-ahead log, which the processes share.
+fn index_of(path: &Path) -> PathBuf {
+    beside(path, "-shm")
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
+    name.push(suffix);
+    name.into()
 }
 
 /// Refuses a write-ahead log that was there before the file was: SQLite would read it into the file, and a
 /// restored copy would get pages of the database that it replaces. A file that comes into its place by a move
-/// keeps its time of modification, and gets a new time of change.
+/// keeps its time of modification, and gets a new time of change. One that is made anew is younger than its log.
 ///
 /// # Errors
 /// One plain line that says what to do.
@@ -151,7 +247,9 @@ fn check_log(path: &Path) -> Result<(), String> {
     let (Ok(file), Ok(log_file)) = (fs::metadata(path), fs::metadata(&log)) else { return Ok(()) };
     let changed = |file: &Metadata| (file.ctime(), file.ctime_nsec());
     let modified = (file.mtime(), file.mtime_nsec());
-    if log_file.len() > 0 && changed(&file) > changed(&log_file) && changed(&file) > modified {
+    let was_moved_here = changed(&file) > changed(&log_file) && changed(&file) > modified;
+    let was_made_here = matches!((file.created(), log_file.created()), (Ok(file), Ok(log)) if file > log);
+    if log_file.len() > 0 && (was_moved_here || was_made_here) {
         return Err(format!(
             "{log} is older than {name} is here: it belongs to another database. Move it away if {name} is a \
              copy that was put here; otherwise run: touch {log}",
@@ -162,24 +260,22 @@ fn check_log(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Looks whether the paths of a database and of its write-ahead log still lead to the files that were opened.
+/// Looks whether the paths of a database and of the files beside it still lead to the files that were opened.
 #[derive(Debug)]
 pub struct Watch {
-    files: [(PathBuf, FileId); 2],
+    files: Vec<(PathBuf, FileId)>,
     looked_at: Option<Instant>,
     /// What the last look found.
     verdict: Result<(), StoreError>,
 }
 
 impl Watch {
-    /// Of a database that is open, with its write-ahead log.
+    /// Of a database that is open, with its write-ahead log and the log's index where it has them.
     pub fn new(path: &Path) -> io::Result<Self> {
-        let watched = |path: PathBuf| FileId::of(&path).map(|id| (path, id));
-        Ok(Self {
-            files: [watched(path.to_owned())?, watched(log_of(path))?],
-            looked_at: None,
-            verdict: Ok(()),
-        })
+        let mut files = vec![(path.to_owned(), FileId::of(path)?)];
+        let beside = [log_of(path), index_of(path)].into_iter();
+        files.extend(beside.filter_map(|path| FileId::of(&path).ok().map(|id| (path, id))));
+        Ok(Self { files, looked_at: None, verdict: Ok(()) })
     }
 
     /// Looks, unless it has looked a moment ago.
@@ -199,13 +295,18 @@ impl Watch {
     /// Where a path leads elsewhere.
     pub fn look_now(&mut self) -> Result<(), StoreError> {
         self.looked_at = Some(Instant::now());
+        let is_here = |path: &Path, id: FileId| match FileId::of(path) {
+            Ok(found) => found == id,
+            // What cannot be seen for another reason, such as too little memory, may still be there.
+            Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        };
         self.verdict = self.files.iter().try_for_each(|(path, id)| {
-            let is_here = match FileId::of(path) {
-                Ok(found) => found == *id,
-                // What cannot be seen for another reason, such as too little memory, may still be there.
-                Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
-            };
-            if is_here {
+            if is_here(path, *id) {
+                return Ok(());
+            }
+            // It may be on its way back.
+            std::thread::sleep(PAUSE);
+            if is_here(path, *id) {
                 return Ok(());
             }
             let detail = format!("{} is not the file that was opened", path.display());
@@ -248,6 +349,14 @@ mod tests {
     }
 
     #[test]
+    fn log_without_its_database_is_not_written_over() {
+        let folder = Folder::new();
+        fs::write(log_of(&folder.database()), "log").unwrap();
+        assert!(prepare(&folder.database()).unwrap_err().contains("put the database back"));
+        assert!(!folder.database().exists());
+    }
+
+    #[test]
     fn database_has_one_service_whatever_its_name() {
         let folder = Folder::new();
         let path = folder.database();
@@ -274,6 +383,7 @@ mod tests {
                 fs::rename(path.with_extension("copy"), path).unwrap();
             },
             |path| fs::remove_file(log_of(path)).unwrap(),
+            |path| fs::remove_file(index_of(path)).unwrap(),
         ]
         .into_iter()
         .enumerate()

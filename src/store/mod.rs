@@ -140,6 +140,7 @@ impl Writer {
     /// One plain line that names the file and says what is wrong with it.
     pub fn open(path: &Path) -> Result<Self, String> {
         file::prepare(path)?;
+        file::check_neighbour(path)?;
         let say = |error: rusqlite::Error| cannot_open(path, &error);
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
         // SQLite opens what it may not write all the same.
@@ -175,11 +176,21 @@ impl Writer {
         })
     }
 
+    /// Looks whether the file is still where its path leads.
+    ///
+    /// # Errors
+    /// Where it is not.
+    pub fn look(&mut self) -> Result<(), StoreError> {
+        self.database.watch.look()
+    }
+
     /// Moves what the write-ahead log holds into the database file, so that the file alone is whole.
     ///
     /// # Errors
     /// Where the disk or another process does not let it; nothing is lost then, the log stays.
-    pub fn checkpoint(&self) -> Result<(), StoreError> {
+    pub fn checkpoint(&mut self) -> Result<(), StoreError> {
+        // The log may be that of another database by now, and this file in nobody's sight.
+        self.database.watch.look_now()?;
         let connection = &self.database.connection;
         let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if is_busy {

@@ -94,6 +94,16 @@ fn path(folder: &Folder, name: &str) -> (PathBuf, String) {
 }
 
 #[test]
+fn backup_can_be_exported() {
+    let server = Server::start();
+    server.fill(["Rex"]);
+    let copy = server.folder.path().join("copy.db");
+    assert!(run(&["backup", copy.to_str().unwrap()], &server.folder.database()).status.success());
+    let exported = run(&["export"], &copy);
+    assert_eq!(String::from_utf8(exported.stdout).unwrap(), "{\"id\":1,\"name\":\"Rex\",\"categoryId\":1}\n");
+}
+
+#[test]
 fn backup_under_load_has_all_that_was_acknowledged_before_it() {
     let server = Server::start_in(filled(MANY), |command| command);
     let (file, name) = path(&server.folder, "copy.db");

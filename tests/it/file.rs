@@ -32,6 +32,7 @@ fn nothing_is_acknowledged_for_a_file_that_is_gone() {
             fs::rename(beside(path, ".copy"), path).unwrap();
         },
         |path| fs::remove_file(beside(path, "-wal")).unwrap(),
+        |path| fs::remove_file(beside(path, "-shm")).unwrap(),
     ]
     .into_iter()
     .enumerate()
@@ -61,6 +62,50 @@ fn reads_notice_a_file_that_is_gone() {
         connection.reply_unless_ended().is_none_or(|reply| reply.status == 503)
     });
     assert_eq!(server.ended().0.code(), Some(1));
+}
+
+#[test]
+fn file_that_is_gone_is_noticed_without_a_request() {
+    let mut server = Server::start();
+    server.fill(["Rex"]);
+    fs::remove_file(server.folder.database()).unwrap();
+    let (status, _, log) = server.ended();
+    assert_eq!(status.code(), Some(1), "{log}");
+}
+
+#[test]
+fn database_that_comes_into_the_place_of_another_has_no_service_while_that_one_runs() {
+    let mut server = Server::start();
+    server.fill(["old"]);
+    wait_for_rest(&server);
+    let path = server.folder.database();
+    let copy = beside(&path, ".copy");
+    fs::copy(&path, &copy).unwrap();
+    // Stopped, so that it notices nothing.
+    server.signal("STOP");
+    fs::rename(&copy, &path).unwrap();
+    for words in [&["--listen", "127.0.0.1:0"][..], &["key", "add", "lost"], &["pet", "delete", "1"]] {
+        let refused = run(words, &path);
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{words:?}: {said}");
+        assert!(said.contains("the log beside") && said.lines().count() == 1, "{words:?}: {said}");
+    }
+    server.signal("CONT");
+    let (status, _, log) = server.ended();
+    assert_eq!(status.code(), Some(1), "{log}");
+    Server::start_in(server.folder, |command| command).connect().get("/v1/pets/1", KEY).expect(200);
+}
+
+#[test]
+fn nobody_writes_to_a_database_in_use_under_another_name() {
+    let server = Server::start();
+    server.fill(["Rex"]);
+    let link = server.folder.path().join("hard");
+    fs::hard_link(server.folder.database(), &link).unwrap();
+    let refused = run(&["pet", "delete", "1"], &link);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("under another name") && said.lines().count() == 1, "{said}");
+    server.get("/v1/pets/1").expect(200);
 }
 
 #[test]
