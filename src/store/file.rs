@@ -139,7 +139,8 @@ fn is_locked(path: &Path) -> bool {
 }
 
 /// Refuses work beside a service that has this database under another name, or another database under this
-/// one: SQLite finds the write-ahead log by the name, and what is written to the wrong one is lost.
+/// one: SQLite finds the write-ahead log by the name, and what is written to the wrong one is lost. It opens and
+/// closes the file, so a process that has it open already and no [`Claim`] on it loses SQLite's locks.
 ///
 /// # Errors
 /// One plain line that says what to do.
