@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::clock::unix_time;
 use crate::http::{ApiError, Code, Request, Response, Target};
-use crate::keys::unix_time;
 use crate::metrics::{Metrics, Now};
 use crate::store::{Reader, log_of};
 use crate::worker::Service;

@@ -24,6 +24,7 @@
 mod config;
 mod server;
 
+mod clock;
 mod http;
 mod metrics;
 mod quiet_log;
@@ -46,6 +47,7 @@ mod transfer;
 
 mod store;
 
+pub use clock::rfc3339;
 pub use config::{Address, Config, Deadline, Deadlines, Listen, LogFormat, SETTINGS, Setting};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState};

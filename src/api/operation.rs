@@ -4,6 +4,7 @@
 
 use crate::api::parameter::Parameter;
 use crate::api::{Call, Probe, Reading, Writing};
+use crate::clock::http_date;
 use crate::http::{ApiError, Code, Response};
 use crate::store::Committed;
 
@@ -91,8 +92,8 @@ impl Stability {
 pub struct Deprecation {
     /// Deprecated since then: Unix time, seconds (RFC 9745).
     pub since: i64,
-    /// To be removed on this day, UTC (RFC 8594).
-    pub sunset: jiff::civil::Date,
+    /// To be removed then: Unix time, seconds (RFC 8594).
+    pub sunset: i64,
     /// The path to call instead (`rel="successor-version"`, RFC 5829).
     pub successor: &'static str,
 }
@@ -147,14 +148,10 @@ impl Deprecation {
 
     /// The header fields that announce it, and their values.
     pub fn fields(&self) -> [(HeaderField, String); 3] {
-        let midnight = self.sunset.at(0, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC);
-        let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
-        // The days that stand in the tables can all be printed.
-        let sunset = midnight.and_then(|at| printer.timestamp_to_rfc9110_string(&at.timestamp()));
         [
             (DEPRECATION, format!("@{}", self.since)),
             (SUCCESSOR, format!("<{}>; rel=\"successor-version\"", self.successor)),
-            (SUNSET, sunset.unwrap_or_default()),
+            (SUNSET, http_date(self.sunset)),
         ]
     }
 }
@@ -175,11 +172,7 @@ mod tests {
 
     #[test]
     fn deprecation_is_announced() {
-        let deprecation = Deprecation {
-            since: 1_795_219_200,
-            sunset: jiff::civil::date(2030, 12, 5),
-            successor: "/v1/pets",
-        };
+        let deprecation = Deprecation { since: 1_795_219_200, sunset: 1_922_659_200, successor: "/v1/pets" };
         assert_eq!(
             deprecation.announce(Response::new(404, b"")).headers(),
             [

@@ -48,7 +48,8 @@ pub const OPERATIONS: &[Operation] = &[
         deprecation: Some(Deprecation {
             // 21 November 2026, midnight UTC.
             since: 1_795_219_200,
-            sunset: jiff::civil::date(2030, 12, 5),
+            // 2030-12-05.
+            sunset: 1_922_659_200,
             successor: PETS,
         }),
         ..Operation::new("/v1/pets/{petId}", "getPet", "Get an animal", Handler::Get(get))

@@ -1,6 +1,5 @@
 //! A log line as a JSON object.
 
-use jiff::Timestamp;
 use log::kv::{Error, Key, Value, VisitSource};
 use log::{Level, Record};
 
@@ -23,7 +22,7 @@ struct Object(String);
 impl Object {
     fn new(level: Level, target: &str, message: &str) -> Self {
         let mut object = Self("{".to_owned());
-        object.text("time", &format!("{:.3}", Timestamp::now()));
+        object.text("time", &super::logging::now().to_string());
         object.text("level", &level.as_str().to_ascii_lowercase());
         object.text("target", target);
         object.text("message", message);

@@ -1,11 +1,9 @@
 //! `petstore key …`.
 
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
-use petstore::{Error, Expiry, KeyInfo, KeyRing};
+use petstore::{Error, Expiry, KeyInfo, KeyRing, rfc3339};
 
 use super::command::{Call, Command, Count, DATABASE, Done, Failure, Flag, Operand};
 use super::{print, say};
@@ -84,7 +82,7 @@ fn rotate(call: &Call) -> Done {
     let mut ring = open(call)?;
     let expires_at = print_key(|print| ring.rotate(call.operand(0), overlap, expiry, print))?;
     if let (Expiry::Kept, Some(at)) = (expiry, expires_at) {
-        let at = time(at);
+        let at = rfc3339(at);
         say(&format!(
             "the new key expires at {at}, when the old one would have; --expires sets another time"
         ));
@@ -126,10 +124,10 @@ fn expiry(text: &str) -> Result<Expiry, Failure> {
     if text == "never" {
         return Ok(Expiry::Never);
     }
-    let day = text.parse::<jiff::civil::Date>().ok().filter(|_| !text.contains('T'));
-    let start = day.and_then(|day| day.to_zoned(TimeZone::UTC).ok()).map(|start| start.timestamp());
-    let time = start.or_else(|| text.parse().ok());
-    time.map(|time: Timestamp| Expiry::At(time.as_second())).ok_or_else(|| {
+    let midnight = format!("{text}T00:00:00Z");
+    let time = humantime::parse_rfc3339(&midnight).or_else(|_| humantime::parse_rfc3339(text)).ok();
+    let seconds = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(|since| since.as_secs());
+    seconds.and_then(|seconds| i64::try_from(seconds).ok()).map(Expiry::At).ok_or_else(|| {
         Failure::Usage(format!(
             "--expires must be such as 2027-01-31 or 2027-01-31T18:00:00Z, or never, not '{text}'"
         ))
@@ -137,10 +135,8 @@ fn expiry(text: &str) -> Result<Expiry, Failure> {
 }
 
 fn duration(text: &str) -> Result<Duration, Failure> {
-    let span = text.parse::<jiff::Span>().ok();
-    span.and_then(|span| span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok())
-        .and_then(|duration| Duration::try_from(duration).ok())
-        .ok_or_else(|| Failure::Usage(format!("--overlap must be such as 30min, 12h or 7d, not '{text}'")))
+    humantime::parse_duration(text)
+        .map_err(|_| Failure::Usage(format!("--overlap must be such as 30min, 12h or 7d, not '{text}'")))
 }
 
 fn table(keys: &[KeyInfo]) -> String {
@@ -149,7 +145,7 @@ fn table(keys: &[KeyInfo]) -> String {
         let end = if key.is_expired { " (expired)" } else { "" };
         let (expires, last_used) = (time_or_never(key.expires_at) + end, time_or_never(key.last_used_at));
         let (name, scope) = (key.name.clone(), scope(key).to_owned());
-        rows.push([name, scope, time(key.created_at), expires, last_used, key.fingerprint.clone()]);
+        rows.push([name, scope, rfc3339(key.created_at), expires, last_used, key.fingerprint.clone()]);
     }
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -181,10 +177,10 @@ impl<'a> From<&'a KeyInfo> for Listed<'a> {
         Self {
             name: &key.name,
             scope: scope(key),
-            created_at: time(key.created_at),
-            expires_at: key.expires_at.map(time),
+            created_at: rfc3339(key.created_at),
+            expires_at: key.expires_at.map(rfc3339),
             is_expired: key.is_expired,
-            last_used_at: key.last_used_at.map(time),
+            last_used_at: key.last_used_at.map(rfc3339),
             fingerprint: &key.fingerprint,
         }
     }
@@ -200,12 +196,8 @@ fn scope(key: &KeyInfo) -> &'static str {
     if key.read_only { "read-only" } else { "full" }
 }
 
-fn time(seconds: i64) -> String {
-    Timestamp::from_second(seconds).map_or_else(|_| "never".to_owned(), |time| time.to_string())
-}
-
 fn time_or_never(seconds: Option<i64>) -> String {
-    seconds.map_or_else(|| "never".to_owned(), time)
+    seconds.map_or_else(|| "never".to_owned(), rfc3339)
 }
 
 #[cfg(test)]
@@ -219,7 +211,7 @@ mod tests {
             Expiry::Never | Expiry::Kept => None,
         };
         assert_eq!(at("1970-01-02"), Some(86_400));
-        assert_eq!(at("1970-01-01T01:00:00+01:00"), Some(0));
+        assert_eq!(at("1970-01-01T00:00:01.5Z"), Some(1));
         assert_eq!((at("2027-01-31T18:00:00Z"), at("never")), (Some(1_801_418_400), None));
         assert_eq!(duration("1d 2h").unwrap(), Duration::from_secs(26 * 3600));
     }
@@ -230,7 +222,7 @@ mod tests {
             Failure::Usage(line) => line,
             Failure::Failed(error) => panic!("{error}"),
         };
-        for text in ["tomorrow", "2030-02-31", ""] {
+        for text in ["tomorrow", "2030-02-31", "2030-02-03T00:00:00+02:00", ""] {
             assert!(said(expiry(text).unwrap_err()).contains("--expires"), "{text}");
         }
         for text in ["-1d", "1 moon", ""] {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use log::LevelFilter;
 use petstore::{Error, LogFormat};
@@ -53,12 +53,21 @@ pub fn start(format: LogFormat) -> Result<(), Failure> {
     }
     match format {
         LogFormat::Json => builder.format(|out, record| out.write_all(json_line::of(record).as_bytes())),
-        _ => builder.format_timestamp_millis(),
+        _ => builder.format(|out, record| {
+            let (level, target) = (record.level(), record.target());
+            writeln!(out, "[{} {level:<5} {target}] {}", now(), record.args())
+        }),
     };
     builder
         .target(env_logger::Target::Pipe(Box::new(line_end)))
         .try_init()
         .map_err(|error| format!("cannot start the log: {error}").into())
+}
+
+/// The time such as `2027-01-31T18:00:00.250Z`.
+pub fn now() -> impl std::fmt::Display {
+    // What lies before 1970 has no such form.
+    humantime::format_rfc3339_millis(SystemTime::now().max(UNIX_EPOCH))
 }
 
 /// What is logged, by target; first the level for all others, which is `warn` where none is given. `None`

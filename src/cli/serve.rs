@@ -9,6 +9,7 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use petstore::{Address, Config, KeyRing, Listen, Server};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::command::{Command, Done, Settings};
 use super::{first_key, logging, print, signals, supervisor};
@@ -86,9 +87,10 @@ fn log_panic(panic: &PanicHookInfo) {
 
 /// Raises the soft limit of open files to the hard one, and returns it.
 fn raise_open_files() -> Result<usize, String> {
-    let limit = rlimit::increase_nofile_limit(u64::MAX)
-        .map_err(|error| format!("cannot tell how many files may be open: {error}"))?;
-    Ok(usize::try_from(limit).unwrap_or(usize::MAX))
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+        .map_err(|error| format!("cannot raise the limit of open files (ulimit -n): {error}"))?;
+    Ok(maximum.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX))
 }
 
 /// The first line is for scripts, which wait for it; what follows is for people.

@@ -4,8 +4,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use sha2::Digest;
-
 use crate::http::Response;
 use crate::http::response::Field;
 
@@ -46,7 +44,7 @@ impl Asset {
     /// A document that another one may replace at the next start: clients ask each time whether it has
     /// changed, and that costs a 304.
     pub fn new(content_type: &'static str, bytes: Vec<u8>) -> Self {
-        let digest = sha2::Sha256::digest(&bytes);
+        let digest = hmac_sha256::Hash::hash(&bytes);
         Self {
             content_type,
             tag: digest[..16].iter().map(|byte| format!("{byte:02x}")).collect(),

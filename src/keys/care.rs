@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-
+use crate::clock::rfc3339;
 use crate::keys::KeyUses;
 use crate::store::{ApiKey, Digest, StoreError, Writer};
 
@@ -78,7 +77,7 @@ impl KeyCare {
         let mut lines = Vec::new();
         for key in keys.iter().filter(is_soon).filter(lives_longest) {
             if self.said.insert(key.digest, today) != Some(today) {
-                let end = Timestamp::from_second(key.expires_at.unwrap_or(now)).unwrap_or_default();
+                let end = rfc3339(key.expires_at.unwrap_or(now));
                 let name = &key.name;
                 lines.push(format!(
                     "the API key '{name}' expires at {end}; petstore key rotate {name} --expires DATE makes its successor"

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::Error;
-use crate::keys::{secret, unix_time};
+use crate::clock::unix_time;
+use crate::keys::secret;
 use crate::store::{ApiKey, StoreError, Writer};
 
 /// The longest name of a key, in characters.

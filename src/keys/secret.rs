@@ -1,7 +1,5 @@
 //! Secrets and their digests. A key itself is never kept.
 
-use sha2::Digest as _;
-
 use crate::store::Digest;
 
 /// A new key: 256 random bits, in characters that need no quoting anywhere.
@@ -16,7 +14,7 @@ pub fn new_key() -> Result<String, String> {
 
 /// The digest under which a key is kept.
 pub fn digest(key: &str) -> Digest {
-    sha2::Sha256::digest(key.as_bytes()).into()
+    hmac_sha256::Hash::hash(key.as_bytes())
 }
 
 /// Whether a text can stand in an Authorization header (`b64token`, RFC 6750, section 2.1).

@@ -15,12 +15,11 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-
 use super::check::check;
 use super::partial::{Partial, exists, flush_folder, folder, link, with_suffix};
 use super::{OnProgress, copy};
 use crate::Error;
+use crate::clock::{rfc3339, unix_time};
 use crate::store::{Claim, Snapshot, retire};
 
 /// What SQLite keeps beside a database and needs with it.
@@ -123,9 +122,8 @@ fn exchange(partial: Partial, target: &Path, has_old: bool) -> Result<Option<Pat
 
 /// Gives what is there a dated name as well: the database, where there is one, and what is left beside it.
 fn keep(target: &Path, has_old: bool, left: &[&str]) -> Result<PathBuf, String> {
-    let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default();
     // Some file systems take no colons.
-    let now = with_suffix(target, &format!(".{now}").replace(':', "-"));
+    let now = with_suffix(target, &format!(".{}", rfc3339(unix_time())).replace(':', "-"));
     let further = (2..=MOST_NAMES).map(|count| with_suffix(&now, &format!("-{count}")));
     let is_free =
         |name: &PathBuf| ["", BESIDE[0], BESIDE[1]].iter().all(|end| !with_suffix(name, end).exists());

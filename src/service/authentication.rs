@@ -1,7 +1,6 @@
 //! The bearer scheme (RFC 6750): whose key a request brings, and what it may do.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use crate::http::Request;
 use crate::http::{ApiError, Code};
@@ -28,11 +27,20 @@ pub enum Scope {
 #[derive(Clone, Default)]
 pub struct Authenticator {
     extra_key: Option<Digest>,
-    /// Keys found in the database, as long as its version stays the same.
-    known: HashMap<Digest, ApiKey>,
+    /// Keys that were found, by their text, as long as the version of the database stays the same. A hash
+    /// table with secret seeds: how long a look takes tells nothing of a key.
+    known: HashMap<Box<str>, Known>,
     version: i64,
     /// Where all workers note the uses of keys.
     uses: KeyUses,
+}
+
+/// What is remembered of a key.
+#[derive(Clone)]
+struct Known {
+    key: ApiKey,
+    /// When its use was last noted, Unix time in seconds.
+    noted_at: i64,
 }
 
 /// The most keys that are remembered.
@@ -66,23 +74,18 @@ impl Authenticator {
             return Err(invalid());
         }
         let Some(token) = bearer_token(credential) else { return Err(missing()) };
-        // Digests are compared, not keys: how far two digests agree tells nothing of a key.
-        let digest = digest(token);
-        if self.extra_key == Some(digest) {
-            return Ok((Scope::Full, EXTRA_KEY));
-        }
         self.forget_old(database);
-        match find(&mut self.known, digest, database)? {
-            Some(key) if key.is_expired(now) => Err(invalid()),
-            Some(key) => {
+        let Self { extra_key, known, uses, .. } = self;
+        match find(known, token, *extra_key, database)? {
+            Some(Known { key, noted_at }) if !key.is_expired(now) => {
                 // At most once a second for each worker and key, as long as the key is remembered.
-                if key.last_used_at.is_none_or(|at| at < now) {
-                    key.last_used_at = Some(now);
-                    self.uses.note(digest, now);
+                if *noted_at < now {
+                    *noted_at = now;
+                    uses.note(key.digest, now);
                 }
                 Ok((if key.read_only { Scope::ReadOnly } else { Scope::Full }, &key.name))
             }
-            None => Err(invalid()),
+            Some(_) | None => Err(invalid()),
         }
     }
 
@@ -97,14 +100,31 @@ impl Authenticator {
 
 /// Looks a key up. Only keys that exist are remembered, so that nobody fills the memory by guessing.
 fn find<'k>(
-    known: &'k mut HashMap<Digest, ApiKey>,
-    digest: Digest,
+    known: &'k mut HashMap<Box<str>, Known>,
+    token: &str,
+    extra_key: Option<Digest>,
     database: &Database,
-) -> Result<Option<&'k mut ApiKey>, ApiError> {
-    match known.entry(digest) {
-        Entry::Occupied(known) => Ok(Some(known.into_mut())),
-        Entry::Vacant(place) => Ok(database.key(&digest)?.map(|key| place.insert(key))),
+) -> Result<Option<&'k mut Known>, ApiError> {
+    if !known.contains_key(token) {
+        // Digests are compared, not keys: how far two digests agree tells nothing of a key.
+        let digest = digest(token);
+        let found = if extra_key == Some(digest) {
+            // There is nowhere to keep its uses.
+            Known { key: extra(digest), noted_at: i64::MAX }
+        } else if let Some(key) = database.key(&digest)? {
+            Known { key, noted_at: i64::MIN }
+        } else {
+            return Ok(None);
+        };
+        known.insert(token.into(), found);
     }
+    Ok(known.get_mut(token))
+}
+
+/// The key of the environment as one of the database: it may do everything, and never expires.
+fn extra(digest: Digest) -> ApiKey {
+    let name = EXTRA_KEY.to_owned();
+    ApiKey { digest, name, read_only: false, created_at: 0, expires_at: None, last_used_at: None }
 }
 
 /// The token of a credential; `None` where it is of another scheme or has none.
@@ -226,8 +246,9 @@ mod tests {
         assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(Scope::Full));
         assert_eq!(authenticator.known.len(), 2);
         for i in 2..MAX_KNOWN {
-            let other = key(&i.to_string(), false, None);
-            authenticator.known.insert(other.digest, other);
+            let text = i.to_string();
+            let known = Known { key: key(&text, false, None), noted_at: 0 };
+            authenticator.known.insert(text.into(), known);
         }
         assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(Scope::Full));
         assert_eq!(authenticator.known.len(), 1, "all others are forgotten");

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::api::{Call, Operation};
+use crate::clock::unix_time;
 use crate::http::{ACCESS_LOG, ApiError, Code, Request, Response, Target};
-use crate::keys::unix_time;
 use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
 use crate::store::{Database, StoreError};

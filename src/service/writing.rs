@@ -4,8 +4,9 @@
 use std::time::{Duration, Instant};
 
 use crate::api::{Handler, Operation, Probe, Staged, Writing};
+use crate::clock::unix_time;
 use crate::http::{ApiError, Request, Response, name_all};
-use crate::keys::{KeyCare, unix_time};
+use crate::keys::KeyCare;
 use crate::metrics::Metrics;
 use crate::service::{Authenticator, Lost, Pipeline, sign, wrong_lane};
 use crate::store::{Units, Writer};

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::api::{HeaderField, Operation, Success, TABLES};
+use crate::clock::day;
 use crate::config::Servers;
 use crate::http::response::reason;
 use crate::http::{Asset, Code, error_schema};
@@ -140,11 +141,12 @@ fn describe(operation: &Operation) -> Value {
     if let Some(deprecation) = &operation.deprecation {
         let successor = deprecation.successor.strip_prefix(BASE).unwrap_or(deprecation.successor);
         described["deprecated"] = true.into();
-        described["x-sunset"] = deprecation.sunset.to_string().into();
+        described["x-sunset"] = day(deprecation.sunset).into();
         described["x-successor"] = format!("GET {successor}").into();
         described["description"] = format!(
             "{} Deprecated: to be removed on {}. Call `GET {successor}` instead, with the `status` filter.",
-            operation.about, deprecation.sunset
+            operation.about,
+            day(deprecation.sunset)
         )
         .into();
     }

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Connections from one address, which then has ports left, whatever old connections linger.
@@ -48,6 +49,10 @@ impl Origin {
 
 /// So many connections, or as many as the open files allow.
 pub fn many(connections: usize) -> usize {
-    static LIMIT: LazyLock<u64> = LazyLock::new(|| rlimit::increase_nofile_limit(u64::MAX).unwrap());
+    static LIMIT: LazyLock<u64> = LazyLock::new(|| {
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+        maximum.unwrap_or(u64::MAX)
+    });
     connections.min(usize::try_from(LIMIT.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX))
 }

@@ -156,23 +156,24 @@ const ARROWS: &[(&str, &[&str])] = &[
     // The executable: it sees only what the library makes public.
     ("cli", &[]),
     ("server", &["admin", "config", "gate", "metrics", "worker", "service", "site", "keys", "store", "lib"]),
+    ("clock", &[]),
     ("config", &[]),
     ("http", &[]),
     ("metrics", &[]),
     ("quiet_log", &[]),
-    ("gate", &["config", "http", "metrics", "quiet_log"]),
+    ("gate", &["clock", "config", "http", "metrics", "quiet_log"]),
     ("worker", &["http", "lib"]),
     // Of `worker` it names the trait by which a worker calls it, so that the worker need not know it.
-    ("service", &["http", "metrics", "quiet_log", "worker", "api", "keys", "store"]),
-    ("admin", &["http", "metrics", "worker", "keys", "store"]),
-    ("api", &["http", "json", "model", "store"]),
+    ("service", &["clock", "http", "metrics", "quiet_log", "worker", "api", "keys", "store"]),
+    ("admin", &["clock", "http", "metrics", "worker", "store"]),
+    ("api", &["clock", "http", "json", "model", "store"]),
     // The interface description says what the tables of `api` say.
-    ("site", &["config", "http", "api", "json", "model"]),
+    ("site", &["clock", "config", "http", "api", "json", "model"]),
     ("json", &[]),
     ("model", &["json"]),
-    ("keys", &["store", "lib"]),
+    ("keys", &["clock", "store", "lib"]),
     ("transfer", &["json", "model", "store", "lib"]),
-    ("maintenance", &["store", "lib"]),
+    ("maintenance", &["clock", "store", "lib"]),
     ("store", &["json", "model"]),
 ];
 

@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::clock::http_date;
 use crate::http::response::write_field;
 
 /// Made once a second, for the date.
@@ -33,11 +34,8 @@ impl GeneralFields {
         }
         self.second = second;
         self.block.clear();
-        let time =
-            jiff::Timestamp::from_second(i64::try_from(second).unwrap_or(i64::MAX)).unwrap_or_default();
-        if let Ok(date) = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time) {
-            write_field(&mut self.block, "Date", date.as_bytes());
-        }
+        let date = http_date(i64::try_from(second).unwrap_or(i64::MAX));
+        write_field(&mut self.block, "Date", date.as_bytes());
         write_field(&mut self.block, "Server", b"petstore");
         write_field(&mut self.block, "X-Content-Type-Options", b"nosniff");
         if self.varies {
