@@ -45,6 +45,10 @@ mod keys;
 mod maintenance;
 mod transfer;
 
+#[cfg(feature = "site")]
+#[allow(dead_code, reason = "the domains are not served yet")]
+mod dns;
+
 mod store;
 
 pub use clock::rfc3339;

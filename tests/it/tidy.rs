@@ -136,6 +136,7 @@ const WORDS: &[(&str, &[&str])] = &[
     // With the colons, as comments elsewhere speak of it.
     ("tiny_http::", &["src/worker/"]),
     ("mio::", &["src/gate"]),
+    ("simple_dns", &["src/dns"]),
 ];
 
 #[test]
@@ -158,6 +159,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("server", &["admin", "config", "gate", "metrics", "worker", "service", "site", "keys", "store", "lib"]),
     ("clock", &[]),
     ("config", &[]),
+    ("dns", &[]),
     ("http", &[]),
     ("metrics", &[]),
     ("quiet_log", &[]),

@@ -1,0 +1,199 @@
+//! What is kept of a response: plain values, checked and bounded.
+
+use std::net::IpAddr;
+
+use simple_dns::Name;
+use simple_dns::rdata::RData;
+
+use super::{Kind, Trouble};
+
+/// The most aliases in a row.
+const MAX_ALIASES: usize = 8;
+
+/// The records in an answer. Those of the name that was asked for, and where it is an alias, those of others too.
+/// None: the name does not exist, or it has no record of that type.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The name that was asked for.
+    pub name: String,
+    pub records: Vec<Record>,
+}
+
+/// A record of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// The name whose record it is, as [`text`] writes it.
+    pub name: String,
+    pub data: Data,
+}
+
+/// What a record says. Names are as [`text`] writes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Data {
+    Address(IpAddr),
+    Alias(String),
+    NameServer(String),
+    /// A property of RFC 8659, section 4.1.
+    Caa {
+        flags: u8,
+        tag: String,
+        value: Vec<u8>,
+    },
+    /// A record whose content nobody here asks for.
+    Other(Kind),
+}
+
+impl Answer {
+    /// The records of the name itself.
+    pub fn own(&self) -> impl Iterator<Item = &Data> {
+        self.of(&self.name)
+    }
+
+    /// The records of one name.
+    pub fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Data> {
+        self.records.iter().filter(move |record| record.name == name).map(|record| &record.data)
+    }
+
+    /// The name at the end of the aliases (RFC 1034, section 3.6.2), as far as this answer has them.
+    ///
+    /// # Errors
+    /// [`Trouble::Loop`], where there are more than eight, or they lead in a circle.
+    pub fn canonical(&self) -> Result<&str, Trouble> {
+        let mut name = self.name.as_str();
+        for _ in 0..=MAX_ALIASES {
+            let alias = self.of(name).find_map(|data| match data {
+                Data::Alias(target) => Some(target),
+                _ => None,
+            });
+            match alias {
+                Some(target) => name = target,
+                None => return Ok(name),
+            }
+        }
+        Err(Trouble::Loop { name: self.name.clone() })
+    }
+
+    /// The addresses at the end of the aliases.
+    ///
+    /// # Errors
+    /// As [`Self::canonical`].
+    pub fn addresses(&self) -> Result<impl Iterator<Item = IpAddr>, Trouble> {
+        Ok(self.of(self.canonical()?).filter_map(|data| match data {
+            Data::Address(address) => Some(*address),
+            _ => None,
+        }))
+    }
+}
+
+impl Data {
+    /// The same without the message it came in. `None`: it has no content, as only updates have it (RFC 2136).
+    pub(super) fn of(data: &RData) -> Option<Self> {
+        Some(match data {
+            RData::A(data) => Self::Address(IpAddr::V4(data.address.into())),
+            RData::AAAA(data) => Self::Address(IpAddr::V6(data.address.into())),
+            RData::CNAME(target) => Self::Alias(text(target)),
+            RData::NS(server) => Self::NameServer(text(server)),
+            RData::CAA(property) => Self::Caa {
+                flags: property.flag,
+                tag: property.tag.to_string().to_ascii_lowercase(),
+                value: property.value.to_vec(),
+            },
+            RData::Empty(_) => return None,
+            other => Self::Other(other.type_code()),
+        })
+    }
+
+    /// The type of the record.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Address(IpAddr::V4(_)) => Kind::A,
+            Self::Address(IpAddr::V6(_)) => Kind::AAAA,
+            Self::Alias(_) => Kind::CNAME,
+            Self::NameServer(_) => Kind::NS,
+            Self::Caa { .. } => Kind::CAA,
+            Self::Other(kind) => *kind,
+        }
+    }
+}
+
+impl std::fmt::Display for Data {
+    /// Type and content as in a zone file, in graphic ASCII; the type alone where the content is not kept.
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "{:?} {address}", self.kind()),
+            Self::Alias(name) | Self::NameServer(name) => write!(f, "{:?} {name}", self.kind()),
+            Self::Caa { flags, tag, value } => {
+                write!(f, "CAA {flags} {} \"{}\"", escaped(tag.as_bytes()), escaped(value))
+            }
+            Self::Other(Kind::Unknown(number)) => write!(f, "TYPE{number}"),
+            Self::Other(kind) => write!(f, "{kind:?}"),
+        }
+    }
+}
+
+/// A name as a zone file has it (RFC 1035, section 5.1): in lower case, without the dot at the end, and in graphic
+/// ASCII whatever the server sent.
+pub(super) fn text(name: &Name) -> String {
+    let labels = name.as_bytes().map(|label| escaped(label).replace('.', "\\.").replace(' ', "\\032"));
+    labels.collect::<Vec<_>>().join(".").to_ascii_lowercase()
+}
+
+/// Bytes as graphic ASCII and spaces. Others are `\DDD`, and quotes and backslashes have a backslash before them.
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => text.extend(['\\', byte.into()]),
+            b' '..=b'~' => text.push(byte.into()),
+            _ => text += &format!("\\{byte:03}"),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(aliases: &[(&str, &str)]) -> Answer {
+        let alias =
+            |(from, to): &(&str, &str)| Record { name: from.to_string(), data: Data::Alias(to.to_string()) };
+        Answer { name: "0".to_owned(), records: aliases.iter().map(alias).collect() }
+    }
+
+    #[test]
+    fn aliases_are_followed_to_the_eighth() {
+        let names: Vec<String> = (0..10).map(|number| number.to_string()).collect();
+        let chain: Vec<(&str, &str)> = names.windows(2).map(|pair| (&*pair[0], &*pair[1])).collect();
+        assert_eq!(answer(&[]).canonical().unwrap(), "0");
+        assert_eq!(answer(&chain[..8]).canonical().unwrap(), "8");
+        assert!(matches!(answer(&chain[..9]).canonical(), Err(Trouble::Loop { .. })));
+    }
+
+    #[test]
+    fn aliases_in_a_circle_are_a_loop() {
+        for circle in [&[("0", "0")][..], &[("0", "1"), ("1", "0")], &[("0", "1"), ("1", "2"), ("2", "1")]] {
+            assert!(matches!(answer(circle).canonical(), Err(Trouble::Loop { .. })), "{circle:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_graphic_whatever_they_hold() {
+        let name = Name::new(r#"WwW.a\.b\"\\.\027[31m\200 c.example"#).unwrap();
+        let text = text(&name);
+        assert_eq!(text, r#"www.a\.b\"\\.\027[31m\200\032c.example"#);
+        assert_eq!(Name::new(&text).unwrap(), name, "it can be asked for");
+    }
+
+    #[test]
+    fn records_are_shown_as_in_a_zone_file() {
+        let caa = |value: &[u8]| Data::Caa { flags: 128, tag: "issue".to_owned(), value: value.to_vec() };
+        assert_eq!(Data::Address([192, 0, 2, 7].into()).to_string(), "A 192.0.2.7");
+        assert_eq!(Data::Address(IpAddr::V6("2001:db8::7".parse().unwrap())).to_string(), "AAAA 2001:db8::7");
+        assert_eq!(Data::Alias("a.example".to_owned()).to_string(), "CNAME a.example");
+        assert_eq!(Data::NameServer("ns.example".to_owned()).to_string(), "NS ns.example");
+        assert_eq!(caa(b"a\"b\x1b; c").to_string(), r#"CAA 128 issue "a\"b\027; c""#);
+        assert_eq!(Data::Other(Kind::MX).to_string(), "MX");
+        assert_eq!(Data::Other(Kind::Unknown(39)).to_string(), "TYPE39");
+    }
+}

@@ -1,0 +1,116 @@
+//! One question to one server: over UDP, and over TCP where the answer does not fit into a datagram.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use super::message::{Question, Reading, Response};
+use super::trouble::Server;
+use super::{Kind, Trouble};
+
+/// The most bytes of a message (RFC 1035, section 4.2.2).
+const MAX_MESSAGE: usize = 65_535;
+/// After so many datagrams that are no response it waits no longer.
+const MAX_FOREIGN: usize = 100;
+
+/// Asks, and waits for the response. The id is random, and the port is one that the system has just chosen, so that
+/// nobody who cannot see the question can answer it (RFC 5452).
+///
+/// # Errors
+/// [`Trouble`], with the server.
+pub(super) fn exchange(
+    address: SocketAddr,
+    (name, kind): (&str, Kind),
+    resolve: bool,
+    until: Instant,
+) -> Result<Response, Trouble> {
+    let question = Question::new(name, kind)?;
+    let message = question.message(resolve)?;
+    let server = Server { address, over_tcp: false };
+    let response = udp(server, &question, &message, until)?;
+    if response.truncated {
+        return tcp(Server { over_tcp: true, ..server }, &question, &message, until);
+    }
+    Ok(response)
+}
+
+fn udp(server: Server, question: &Question, message: &[u8], until: Instant) -> Result<Response, Trouble> {
+    let since = Instant::now();
+    let own: SocketAddr = match server.address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(own).map_err(|_| Trouble::NoSocket)?;
+    let unreachable = |_| Trouble::Unreachable { server };
+    // Datagrams from elsewhere do not reach a connected socket.
+    socket.connect(server.address).map_err(unreachable)?;
+    socket.send(message).map_err(unreachable)?;
+
+    let mut buffer = vec![0; MAX_MESSAGE];
+    let mut foreign = 0;
+    while let Some(left) = left(until)
+        && foreign < MAX_FOREIGN
+    {
+        socket.set_read_timeout(Some(left)).map_err(unreachable)?;
+        match socket.recv(&mut buffer).map(|length| question.read(&buffer[..length])) {
+            Ok(Reading::Response(response)) => return Ok(response),
+            Ok(Reading::Malformed) => return Err(Trouble::Malformed { server }),
+            Ok(Reading::Foreign) => foreign += 1,
+            Err(error) if is_passing(error.kind()) => {}
+            Err(error) => return Err(unreachable(error)),
+        }
+    }
+    Err(if foreign > 0 { Trouble::Malformed { server } } else { timeout(server, since) })
+}
+
+fn tcp(server: Server, question: &Question, message: &[u8], until: Instant) -> Result<Response, Trouble> {
+    let since = Instant::now();
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => timeout(server, since),
+        ErrorKind::UnexpectedEof => Trouble::Malformed { server },
+        _ => Trouble::Unreachable { server },
+    };
+    let left = || left(until).ok_or_else(|| timeout(server, since));
+    let mut stream = TcpStream::connect_timeout(&server.address, left()?).map_err(failed)?;
+    stream.set_write_timeout(Some(left()?)).map_err(failed)?;
+    // Length and message in one segment (RFC 7766, section 8).
+    let length = u16::try_from(message.len()).unwrap_or_default();
+    stream.write_all(&[&length.to_be_bytes(), message].concat()).map_err(failed)?;
+
+    let mut length = [0; 2];
+    read(&mut stream, &mut length, until).map_err(failed)?;
+    let mut message = vec![0; u16::from_be_bytes(length).into()];
+    read(&mut stream, &mut message, until).map_err(failed)?;
+    match question.read(&message) {
+        Reading::Response(response) if !response.truncated => Ok(response),
+        _ => Err(Trouble::Malformed { server }),
+    }
+}
+
+/// Fills the buffer. A byte now and then gains the server no time.
+fn read(stream: &mut TcpStream, mut buffer: &mut [u8], until: Instant) -> std::io::Result<()> {
+    while !buffer.is_empty() {
+        stream.set_read_timeout(Some(left(until).ok_or(ErrorKind::TimedOut)?))?;
+        match stream.read(buffer) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(length) => buffer = &mut buffer[length..],
+            Err(error) if is_passing(error.kind()) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The time that is left, if any.
+fn left(until: Instant) -> Option<Duration> {
+    until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+}
+
+/// Whether it may be tried again: the clock says when not.
+fn is_passing(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+fn timeout(server: Server, since: Instant) -> Trouble {
+    Trouble::Timeout { server, waited: since.elapsed() }
+}

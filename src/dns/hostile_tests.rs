@@ -1,0 +1,323 @@
+//! Servers that fail, lie, or send what breaks the rules: each question ends, and says why.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use super::message::{Question, Reading};
+use super::tests::{Record, Records, Server, respond, with_flags, write};
+use super::{Dns, Kind, Trouble};
+
+const WWW: &str = "www.example.com";
+const GOOD: [u8; 4] = [192, 0, 2, 7];
+const FORGED: [u8; 4] = [192, 0, 2, 66];
+const NO_ANSWER: &str = "the name server sent what is no answer to the question";
+
+fn www(address: [u8; 4]) -> Records {
+    vec![(WWW, Record::A(address))]
+}
+
+/// Asks for the address. Fails where the answer does not come at all.
+fn ask(dns: Dns) -> Result<Vec<IpAddr>, Trouble> {
+    let (done, answer) = channel();
+    std::thread::spawn(move || {
+        let asked = dns.begin().resolvers().ask(WWW, Kind::A);
+        done.send(asked.and_then(|answer| Ok(answer.addresses()?.collect())))
+    });
+    answer.recv_timeout(Duration::from_secs(60)).expect("the inquiry ends")
+}
+
+fn good() -> Result<Vec<IpAddr>, Trouble> {
+    Ok(vec![GOOD.into()])
+}
+
+/// The words of the trouble, without the server and the time.
+fn words(answer: Result<Vec<IpAddr>, Trouble>) -> String {
+    let text = answer.unwrap_err().to_string();
+    text.split_whitespace()
+        .filter(|word| !word.contains(|c: char| c.is_ascii_digit()))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[test]
+fn silence_ends_with_the_deadline() {
+    let server = Server::datagrams(|_| Vec::new());
+    assert_eq!(words(ask(server.dns().within(60, 20))), "the name server did not answer within seconds");
+    // The whole is shorter than the first try.
+    assert_eq!(words(ask(server.dns().within(20, 60_000))), "the name server did not answer within seconds");
+}
+
+#[test]
+fn closed_port_is_told_at_once() {
+    // Nobody uses this port (tcpmux).
+    let address = "127.0.0.1:1".parse().unwrap();
+    assert_eq!(words(ask(Dns::new(Some(address)))), "the name server cannot be reached");
+}
+
+#[test]
+fn late_answer_is_not_taken_for_that_of_the_second_try() {
+    let mut first = None;
+    let server = Server::with(
+        "127.0.0.1:0".parse().unwrap(),
+        move |socket, query, client| match first.take() {
+            None => first = Some((query.to_vec(), client)),
+            Some((before, its_port)) => {
+                for (query, to, address) in
+                    [(&before[..], its_port, FORGED), (&before[..], client, FORGED), (query, client, GOOD)]
+                {
+                    let _ = socket.send_to(&respond(query, &www(address)), to);
+                }
+                assert_ne!((client, &query[..2]), (its_port, &before[..2]));
+            }
+        },
+        |_, _| (),
+    );
+    assert_eq!(ask(server.dns().within(60_000, 500)), good());
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[test]
+fn what_is_no_answer_is_passed_over() {
+    let forged = |query: &[u8]| respond(query, &www(FORGED));
+    type Forger = fn(Vec<u8>) -> Vec<u8>;
+    let forgers: [Forger; 9] = [
+        // Id, question (another name, type, class), a query, no question at all, garbage, a part, nothing.
+        |mut response| (response[1] ^= 1, response).1,
+        |mut response| (response[13] = b'x', response).1,
+        |mut response| (response[30] = 28, response).1,
+        |mut response| (response[32] = 3, response).1,
+        |response| with_flags(response, |flags| *flags &= 0x7fff),
+        |response| [&response[..4], &[0; 8]].concat(),
+        |response| vec![0xff; response.len()],
+        |response| response[..20].to_vec(),
+        |_| Vec::new(),
+    ];
+    for (number, forger) in forgers.into_iter().enumerate() {
+        let server = Server::datagrams(move |query| vec![forger(forged(query)), respond(query, &www(GOOD))]);
+        assert_eq!(ask(server.dns()), good(), "forger {number}");
+    }
+}
+
+#[test]
+fn garbage_alone_is_told() {
+    let server = Server::datagrams(|query| vec![respond(query, &www(FORGED))[..20].to_vec()]);
+    assert_eq!(words(ask(server.dns().within(60_000, 500))), NO_ANSWER);
+}
+
+#[test]
+fn answer_from_another_address_is_passed_over() {
+    let other = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut is_first = true;
+    let server = Server::with(
+        "127.0.0.1:0".parse().unwrap(),
+        move |socket, query, client| {
+            other.send_to(&respond(query, &www(FORGED)), client).unwrap();
+            if !std::mem::take(&mut is_first) {
+                socket.send_to(&respond(query, &www(GOOD)), client).unwrap();
+            }
+        },
+        |_, _| (),
+    );
+    assert_eq!(ask(server.dns().within(60_000, 500)), good());
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[test]
+fn flood_of_garbage_is_left_before_the_deadline() {
+    let server = Server::datagrams(|_| vec![vec![0xff; 40]; 200]);
+    // The time would be up long after the test has given up.
+    assert_eq!(words(ask(server.dns().within(600_000, 600_000))), NO_ANSWER);
+}
+
+#[test]
+fn compression_that_leads_in_a_circle_is_no_answer() {
+    // Pointers to themselves, to each other, forward, and to a name that leads back to the pointer.
+    for pointers in
+        [&[0xc0, 33][..], &[0xc0, 35, 0xc0, 33], &[0xc0, 200], &[1, b'a', 0xc0, 33], &[0xff, 0xff]]
+    {
+        let server = Server::datagrams(move |query| {
+            let response = respond(query, &www(FORGED));
+            assert_eq!(response[33..35], [0xc0, 12], "here the name of the first record begins");
+            vec![[&response[..33], pointers, &response[35..]].concat()]
+        });
+        assert_eq!(words(ask(server.dns())), NO_ANSWER, "{pointers:?}");
+    }
+}
+
+#[test]
+fn aliases_in_a_circle_are_told() {
+    let server = Server::of(vec![(WWW, Record::Cname("a.example")), ("a.example", Record::Cname(WWW))]);
+    let trouble = ask(server.dns()).unwrap_err();
+    let expected = "the CNAME records of www.example.com lead in a circle, or to more than 8 names";
+    assert_eq!(trouble.to_string(), expected);
+}
+
+#[test]
+fn refusals_and_failures_are_told_after_two_tries() {
+    let expected = [
+        (1, "the name server failed to answer (FORMERR)"),
+        (2, "the name server failed to answer (SERVFAIL)"),
+        (4, "the name server failed to answer (NOTIMP)"),
+        (5, "the name server refuses to answer"),
+        (9, "the name server failed to answer (a code that does not fit)"),
+    ];
+    for (code, expected) in expected {
+        let response = move |query: &[u8]| {
+            with_flags(respond(query, &www(FORGED)), |flags| *flags = *flags & !15 | code)
+        };
+        let server = Server::datagrams(move |query| vec![response(query)]);
+        assert_eq!(words(ask(server.dns())), expected);
+        assert_eq!(server.asked().len(), 2);
+    }
+}
+
+#[test]
+fn next_server_is_asked_where_one_fails() {
+    let failing =
+        Server::datagrams(|query| vec![with_flags(respond(query, &www(FORGED)), |flags| *flags |= 2)]);
+    let silent = Server::datagrams(|_| Vec::new());
+    let working = Server::of(www(GOOD));
+    let dns = Dns::of_system(vec![failing.address, silent.address, working.address], 53).within(60_000, 500);
+    let mut servers = dns.begin().resolvers();
+    for _ in 0..3 {
+        let answer = servers.ask(WWW, Kind::A).unwrap();
+        assert_eq!(answer.addresses().unwrap().collect::<Vec<_>>(), [IpAddr::from(GOOD)]);
+    }
+    assert_eq!([failing.asked().len(), silent.asked().len(), working.asked().len()], [1, 1, 3]);
+}
+
+#[test]
+fn truncated_answer_is_asked_for_over_tcp() {
+    let server = Server::truncating(|stream, query| write(stream, &respond(query, &www(GOOD))));
+    assert_eq!(ask(server.dns()), good());
+    assert_eq!(server.asked().iter().map(|asked| asked.over_tcp).collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn longest_message_is_read() {
+    let long = |query: &[u8]| {
+        let mut records = www(GOOD);
+        records.extend(vec![(WWW, Record::A(GOOD)); 511]);
+        let mut response = respond(query, &records);
+        response.resize(65_535, 0);
+        response
+    };
+    let server = Server::truncating(move |stream, query| write(stream, &long(query)));
+    assert_eq!(ask(server.dns()).unwrap(), [IpAddr::from(GOOD); 512]);
+}
+
+/// Waits until the client has gone.
+fn wait(stream: &mut TcpStream) {
+    let _ = stream.read(&mut [0]);
+}
+
+#[test]
+fn hanging_tcp_ends_with_the_deadline() {
+    let expected = "the name server asked over TCP, did not answer within seconds";
+    // Nothing, half of the length, a length alone, and a part of the message. All wait at the same time.
+    let servers = [0, 1, 2, 30].map(|part| {
+        Server::truncating(move |stream, query| {
+            let response = respond(query, &www(GOOD));
+            let length = u16::try_from(response.len()).unwrap().to_be_bytes();
+            stream.write_all(&[&length[..], &response].concat()[..part]).unwrap();
+            wait(stream);
+        })
+    });
+    std::thread::scope(|scope| {
+        for server in &servers {
+            scope.spawn(|| assert_eq!(words(ask(server.dns().within(1_000, 60_000))), expected));
+        }
+    });
+}
+
+#[test]
+fn drip_over_tcp_ends_with_the_deadline() {
+    let server = Server::truncating(|stream, _| {
+        stream.write_all(&[0xff, 0xff]).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+        // Until the client has gone; this would take minutes.
+        while stream.write_all(&[0]).is_ok() && !matches!(stream.read(&mut [0]), Ok(0)) {}
+    });
+    let expected = "the name server asked over TCP, did not answer within seconds";
+    assert_eq!(words(ask(server.dns().within(1_000, 60_000))), expected);
+}
+
+#[test]
+fn broken_tcp_is_told() {
+    type Breaker = fn(&mut TcpStream, &[u8]);
+    let breakers: [Breaker; 4] = [
+        |_, _| (),
+        |stream, _| write(stream, &[]),
+        |stream, query| write(stream, &respond(query, &www(FORGED))[..30]),
+        // Truncated again.
+        |stream, query| write(stream, &with_flags(respond(query, &www(FORGED)), |flags| *flags |= 0x0200)),
+    ];
+    for (number, breaker) in breakers.into_iter().enumerate() {
+        let server = Server::truncating(breaker);
+        let expected = "the name server asked over TCP, sent what is no answer to the question";
+        assert_eq!(words(ask(server.dns())), expected, "breaker {number}");
+    }
+}
+
+#[test]
+fn mutated_responses_never_panic() {
+    let question = Question::new(WWW, Kind::A).unwrap();
+    let query = question.message(true).unwrap();
+    let records = vec![
+        (WWW, Record::A(GOOD)),
+        (WWW, Record::Aaaa("2001:db8::7")),
+        (WWW, Record::Caa(0, "issue", "letsencrypt.org")),
+        (WWW, Record::Mx("mail.example.com")),
+        (WWW, Record::Txt("some text".to_owned())),
+    ];
+    let mut base =
+        respond(&query, &vec![(WWW, Record::Cname("a.example.com")), ("a.example.com", Record::A(GOOD))]);
+    // All types of records in one answer, whatever was asked for.
+    for kind in [Kind::A, Kind::AAAA, Kind::CAA, Kind::MX, Kind::TXT] {
+        let other = respond(&Question::new(WWW, kind).unwrap().message(true).unwrap(), &records);
+        base.extend(&other[33..]);
+        base[7] += 1;
+    }
+    assert!(matches!(question.read(&base), Reading::Response(_)));
+
+    let seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut state = seed;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize % below
+    };
+    let mut counts = [0; 3];
+    for _ in 0..20_000 {
+        let mut message = base.clone();
+        // Mostly behind the question, so that it is read to the end.
+        let from = if random(8) == 0 { 0 } else { 33 };
+        for _ in 0..=random(6) {
+            let at = from + random(message.len() - from);
+            match random(5) {
+                0 => message[at] ^= 1 << random(8),
+                1 => message[at] = [0, 0xc0, 0xff, 0x3f, 41][random(5)],
+                2 => message.insert(at, random(256) as u8),
+                3 => message.truncate(at + 1),
+                _ => message[at] = random(256) as u8,
+            }
+            if message.len() <= from {
+                break;
+            }
+        }
+        counts[match question.read(&message) {
+            Reading::Foreign => 0,
+            Reading::Malformed => 1,
+            Reading::Response(response) => {
+                // Whatever was read can be followed and shown.
+                let _ = response.answer.canonical();
+                response.answer.records.iter().for_each(|record| drop(record.data.to_string()));
+                2
+            }
+        }] += 1;
+    }
+    assert!(counts.iter().all(|count| *count > 100), "{counts:?}, seed {seed:x}");
+}

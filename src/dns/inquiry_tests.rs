@@ -1,0 +1,108 @@
+//! Questions to servers that do as they should, and the search for those that know a name at first hand.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use super::tests::{Asked, Record, Records, Server, respond, with_flags};
+use super::{Dns, Kind, Trouble};
+
+const WWW: &str = "www.example.com";
+
+fn www(address: [u8; 4]) -> Records {
+    vec![(WWW, Record::A(address))]
+}
+
+fn addresses(dns: &Dns) -> Result<Vec<IpAddr>, Trouble> {
+    dns.begin().authorities(WWW)?.ask(WWW, Kind::A)?.addresses().map(Iterator::collect)
+}
+
+#[test]
+fn records_are_asked_of_the_given_server_which_may_ask_others() {
+    let server = Server::of(www([192, 0, 2, 7]));
+    assert_eq!(addresses(&server.dns()).unwrap(), [IpAddr::from([192, 0, 2, 7])]);
+    let asked = Asked { name: WWW.to_owned(), kind: Kind::A, resolve: true, over_tcp: false };
+    assert_eq!(server.asked(), [asked]);
+}
+
+#[test]
+fn name_without_records_and_name_that_is_not_there_have_none() {
+    let server = Server::of(vec![("a.www.example.com", Record::A([192, 0, 2, 7]))]);
+    assert_eq!(addresses(&server.dns()).unwrap(), Vec::<IpAddr>::new());
+    let server = Server::of(Vec::new());
+    assert_eq!(addresses(&server.dns()).unwrap(), Vec::<IpAddr>::new());
+}
+
+#[test]
+fn aliases_are_followed_within_the_answer() {
+    let alias = vec![
+        (WWW, Record::Cname("a.example.net")),
+        ("a.example.net", Record::Cname("b.example.net")),
+        ("b.example.net", Record::A([192, 0, 2, 7])),
+    ];
+    assert_eq!(addresses(&Server::of(alias).dns()).unwrap(), [IpAddr::from([192, 0, 2, 7])]);
+}
+
+/// A resolver, and two authorities of example.com on a port of their own.
+fn system(of_first: Records, of_second: Records) -> (Server, [Server; 2], Dns) {
+    let second = Server::at("127.0.0.3:0".parse().unwrap(), of_second);
+    let port = second.address.port();
+    let first = Server::at(SocketAddr::new([127, 0, 0, 2].into(), port), of_first);
+    let resolver = Server::of(vec![
+        ("example.com", Record::Ns("ns1.example.net")),
+        ("example.com", Record::Ns("ns2.example.net")),
+        ("ns1.example.net", Record::A([127, 0, 0, 2])),
+        ("ns1.example.net", Record::Aaaa("2001:db8::2")),
+        ("ns2.example.net", Record::A([127, 0, 0, 3])),
+        (WWW, Record::A([192, 0, 2, 99])),
+    ]);
+    let dns = Dns::of_system(vec![resolver.address], port);
+    (resolver, [first, second], dns)
+}
+
+#[test]
+fn authorities_are_found_by_the_resolver_and_asked_without_recursion() {
+    let (resolver, [first, second], dns) = system(www([192, 0, 2, 7]), Vec::new());
+    assert_eq!(addresses(&dns).unwrap(), [IpAddr::from([192, 0, 2, 7])]);
+    let asked = Asked { name: WWW.to_owned(), kind: Kind::A, resolve: false, over_tcp: false };
+    assert_eq!((first.asked(), second.asked()), (vec![asked], vec![]));
+    let questions =
+        |(name, kind): (&str, Kind)| Asked { name: name.to_owned(), kind, resolve: true, over_tcp: false };
+    let names = ["ns1.example.net", "ns2.example.net"];
+    let mut expected = vec![questions((WWW, Kind::NS)), questions(("example.com", Kind::NS))];
+    expected.extend([Kind::A, Kind::AAAA].iter().flat_map(|kind| names.map(|name| questions((name, *kind)))));
+    assert_eq!(resolver.asked(), expected);
+}
+
+#[test]
+fn answer_of_who_is_no_authority_does_not_count() {
+    let (_resolver, [first, second], _) = system(Vec::new(), www([192, 0, 2, 7]));
+    let port = second.address.port();
+    drop(first);
+    let lame = |socket: &UdpSocket, query: &[u8], client| {
+        let response = with_flags(respond(query, &www([192, 0, 2, 66])), |flags| *flags &= !0x0400);
+        socket.send_to(&response, client).unwrap();
+    };
+    let first = Server::with("127.0.0.4:0".parse().unwrap(), lame, |_, _| ());
+    let servers = vec![first.address, SocketAddr::new([127, 0, 0, 3].into(), port)];
+    let dns = Dns::of_system(Vec::new(), 0);
+    let mut both = dns.begin().servers(servers, false);
+    let found: Vec<IpAddr> = both.ask(WWW, Kind::A).unwrap().addresses().unwrap().collect();
+    assert_eq!(found, [IpAddr::from([192, 0, 2, 7])]);
+    // Who has failed is not asked first again.
+    both.ask(WWW, Kind::A).unwrap();
+    assert_eq!((first.asked().len(), second.asked().len()), (1, 2));
+
+    let alone = dns.begin().servers(vec![first.address], false).ask(WWW, Kind::A).unwrap_err();
+    assert!(matches!(&alone, Trouble::Lame { name, .. } if name == WWW), "{alone:?}");
+}
+
+#[test]
+fn zone_without_servers_that_can_be_found_is_told() {
+    let nobody = Server::of(Vec::new());
+    let dns = Dns::of_system(vec![nobody.address], 53);
+    let trouble = addresses(&dns).unwrap_err();
+    assert_eq!(trouble.to_string(), "no name server with an address is named for www.example.com");
+
+    let without_address = Server::of(vec![("example.com", Record::Ns("ns1.example.net"))]);
+    let trouble = addresses(&Dns::of_system(vec![without_address.address], 53)).unwrap_err();
+    assert_eq!(trouble.to_string(), "no name server with an address is named for example.com");
+}

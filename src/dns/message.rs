@@ -1,0 +1,185 @@
+//! Messages of DNS (RFC 1035, section 4): a question as bytes, and bytes as its answer.
+
+use simple_dns::{CLASS, Name, OPCODE, Packet, PacketFlag, QCLASS, QTYPE, RCODE};
+
+use super::answer::{Answer, Data, Record, text};
+use super::{Kind, Trouble};
+
+/// The most records in an answer. Nobody has so many of one type, and they would cost memory and time.
+const MAX_RECORDS: u16 = 512;
+/// The length of a message's head.
+const HEAD: usize = 12;
+
+/// One question, under an id that nobody can guess.
+pub(super) struct Question<'a> {
+    id: u16,
+    name: Name<'a>,
+    kind: Kind,
+}
+
+/// The response to a question.
+#[derive(Debug)]
+pub(super) struct Response {
+    /// It did not fit into a datagram.
+    pub truncated: bool,
+    /// The server knows it at first hand.
+    pub authoritative: bool,
+    pub rcode: RCODE,
+    pub answer: Answer,
+}
+
+/// What a message is to somebody who waits for a response.
+#[derive(Debug)]
+pub(super) enum Reading {
+    /// It belongs to no question, or to another one.
+    Foreign,
+    /// It is the response, and it breaks the format.
+    Malformed,
+    Response(Response),
+}
+
+impl<'a> Question<'a> {
+    /// A question for the records of one type.
+    ///
+    /// # Errors
+    /// [`Trouble::BadName`], where DNS has no such names; [`Trouble::NoRandom`], where no id can be had.
+    pub fn new(name: &'a str, kind: Kind) -> Result<Self, Trouble> {
+        let id = getrandom::u32().map_err(|_| Trouble::NoRandom)? as u16;
+        let name = Name::new(name).map_err(|_| Trouble::BadName { name: name.to_owned() })?;
+        Ok(Self { id, name, kind })
+    }
+
+    /// The message. `resolve` asks the server to find out what it does not know (RD).
+    ///
+    /// # Errors
+    /// As [`Self::new`], where the name is too long.
+    pub fn message(&self, resolve: bool) -> Result<Vec<u8>, Trouble> {
+        let mut message = Packet::new_query(self.id);
+        if resolve {
+            message.set_flags(PacketFlag::RECURSION_DESIRED);
+        }
+        let kind = QTYPE::TYPE(self.kind);
+        message.questions.push(simple_dns::Question::new(self.name.clone(), kind, CLASS::IN.into(), false));
+        message.build_bytes_vec().map_err(|_| Trouble::BadName { name: text(&self.name) })
+    }
+
+    /// Reads what came in. Of the response it reads the question and the answers only.
+    pub fn read(&self, message: &[u8]) -> Reading {
+        let mut message = message.to_vec();
+        let Some(counts) = message.get_mut(4..HEAD) else { return Reading::Foreign };
+        let answers = [counts[2], counts[3]];
+        counts[2..].fill(0);
+        let Ok(packet) = Packet::parse(&message) else { return Reading::Foreign };
+        if !self.is_answered_by(&packet) {
+            return Reading::Foreign;
+        }
+        let mut response = Response {
+            truncated: packet.has_flags(PacketFlag::TRUNCATION),
+            authoritative: packet.has_flags(PacketFlag::AUTHORITATIVE_ANSWER),
+            rcode: packet.rcode(),
+            answer: Answer { name: text(&self.name), records: Vec::new() },
+        };
+        if !response.truncated {
+            if u16::from_be_bytes(answers) > MAX_RECORDS {
+                return Reading::Malformed;
+            }
+            message[6..8].copy_from_slice(&answers);
+            let Ok(packet) = Packet::parse(&message) else { return Reading::Malformed };
+            let in_use =
+                packet.answers.iter().filter(|record| record.class == CLASS::IN && !record.cache_flush);
+            let record = |record: &simple_dns::ResourceRecord| {
+                Some(Record { name: text(&record.name), data: Data::of(&record.rdata)? })
+            };
+            response.answer.records = in_use.filter_map(record).collect();
+        }
+        Reading::Response(response)
+    }
+
+    /// Whether it has the id and the question, and nothing but that question (RFC 5452, section 9.1).
+    fn is_answered_by(&self, packet: &Packet) -> bool {
+        let [question] = &packet.questions[..] else { return false };
+        packet.id() == self.id
+            && packet.has_flags(PacketFlag::RESPONSE)
+            && packet.opcode() == OPCODE::StandardQuery
+            // Without case, as servers may write the name as they have it.
+            && question.qname == self.name
+            && question.qtype == QTYPE::TYPE(self.kind)
+            && question.qclass == QCLASS::CLASS(CLASS::IN)
+            && !question.unicast_response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Record, Records, respond};
+    use super::*;
+
+    fn response(question: &Question, records: &Records) -> Vec<u8> {
+        respond(&question.message(true).unwrap(), records)
+    }
+
+    #[test]
+    fn question_is_one_and_asks_for_recursion_if_told() {
+        let question = Question::new("www.example.com", Kind::MX).unwrap();
+        for resolve in [false, true] {
+            let message = question.message(resolve).unwrap();
+            let packet = Packet::parse(&message).unwrap();
+            assert_eq!(packet.has_flags(PacketFlag::RECURSION_DESIRED), resolve);
+            assert_eq!((packet.id(), packet.questions.len()), (question.id, 1));
+            assert_eq!(packet.questions[0].qname.to_string(), "www.example.com");
+        }
+    }
+
+    #[test]
+    fn names_that_dns_cannot_have_are_told() {
+        for name in [&"a".repeat(64), &"a.".repeat(130), "a\\"] {
+            assert!(matches!(Question::new(name, Kind::A), Err(Trouble::BadName { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn id_question_and_flags_make_a_response() {
+        let question = Question::new("www.example.com", Kind::A).unwrap();
+        let good = response(&question, &vec![("WWW.example.COM", Record::A([192, 0, 2, 7]))]);
+        let Reading::Response(read) = question.read(&good) else { panic!() };
+        assert_eq!(read.answer.own().collect::<Vec<_>>(), [&Data::Address([192, 0, 2, 7].into())]);
+
+        // Id, QR, opcode, one question, a letter of its name, its type and its class.
+        for (at, bit) in [(1, 1), (2, 0x80), (2, 0x08), (5, 1), (13, 1), (30, 2), (32, 2)] {
+            let mut other = good.clone();
+            other[at] ^= bit;
+            assert!(matches!(question.read(&other), Reading::Foreign), "byte {at}");
+        }
+        let mut other_case = good.clone();
+        other_case[13] ^= 0x20;
+        assert!(matches!(question.read(&other_case), Reading::Response(_)));
+    }
+
+    #[test]
+    fn sections_that_nobody_needs_are_not_read() {
+        let question = Question::new("www.example.com", Kind::A).unwrap();
+        let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
+        message[9] = 3;
+        message.extend([0xff; 40]);
+        assert!(matches!(question.read(&message), Reading::Response(_)));
+        message[7] = 3;
+        assert!(matches!(question.read(&message), Reading::Malformed));
+    }
+
+    #[test]
+    fn truncated_response_may_be_cut_anywhere() {
+        let question = Question::new("www.example.com", Kind::A).unwrap();
+        let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
+        message[2] |= 0x02;
+        message.truncate(message.len() - 3);
+        assert!(matches!(question.read(&message), Reading::Response(Response { truncated: true, .. })));
+    }
+
+    #[test]
+    fn more_records_than_anybody_has_are_refused() {
+        let question = Question::new("www.example.com", Kind::A).unwrap();
+        let records = |number| vec![("www.example.com", Record::A([192, 0, 2, 7])); number];
+        assert!(matches!(question.read(&response(&question, &records(512))), Reading::Response(_)));
+        assert!(matches!(question.read(&response(&question, &records(513))), Reading::Malformed));
+    }
+}
