@@ -48,6 +48,9 @@ mod transfer;
 #[cfg(feature = "site")]
 #[allow(dead_code, reason = "the domains are not served yet")]
 mod dns;
+#[cfg(feature = "site")]
+#[allow(dead_code, unused_imports, reason = "the domains are not served yet")]
+mod domains;
 
 mod store;
 

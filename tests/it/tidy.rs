@@ -137,6 +137,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("tiny_http::", &["src/worker/"]),
     ("mio::", &["src/gate"]),
     ("simple_dns", &["src/dns"]),
+    ("psl::", &["src/domains"]),
 ];
 
 #[test]
@@ -175,6 +176,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("model", &["json"]),
     ("keys", &["clock", "store", "lib"]),
     ("transfer", &["json", "model", "store", "lib"]),
+    ("domains", &["dns"]),
     ("maintenance", &["clock", "store", "lib"]),
     ("store", &["json", "model"]),
 ];

@@ -1,0 +1,93 @@
+//! The DNS record that a domain needs.
+
+/// How long a record is kept by others, in seconds.
+const TTL: u32 = 3600;
+
+/// The DNS record to create for a domain, such as `www 3600 CNAME petstore.sites.example.net` in the zone of
+/// `example.com`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// The domain in whose DNS settings it is created, such as `example.com`.
+    pub zone: String,
+    /// `CNAME`, or `ALIAS or ANAME` for an apex.
+    pub kind: &'static str,
+    /// The name within the zone, such as `www`; `@` for the apex.
+    pub name: String,
+    /// The platform host.
+    pub value: String,
+    /// Seconds.
+    pub ttl: u32,
+}
+
+impl Record {
+    /// The record that leads from a name to the platform host. The name has A-labels in lower case.
+    pub fn of(name: &str, platform_host: &str) -> Self {
+        let zone = zone_of(name);
+        let label = name.strip_suffix(zone).and_then(|label| label.strip_suffix('.'));
+        Self {
+            zone: zone.to_owned(),
+            kind: if label.is_none() { "ALIAS or ANAME" } else { "CNAME" },
+            name: label.unwrap_or("@").to_owned(),
+            value: platform_host.to_owned(),
+            ttl: TTL,
+        }
+    }
+
+    /// What to know before creating it.
+    pub fn remark(&self) -> Option<&'static str> {
+        let is_apex = self.kind != "CNAME";
+        is_apex.then_some(
+            "Not every DNS provider has ALIAS or ANAME records. Where yours has none, add a subdomain such as www \
+             instead.",
+        )
+    }
+}
+
+/// Whether the name is an apex: what a registrar registers (by the Public Suffix List), such as `example.co.uk`.
+/// Names have A-labels in lower case.
+pub(crate) fn is_apex(name: &str) -> bool {
+    zone_of(name) == name
+}
+
+/// What is registered. A public suffix itself counts as that too.
+fn zone_of(name: &str) -> &str {
+    psl::domain_str(name).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subdomain_gets_a_cname_with_its_labels() {
+        for (name, zone, label) in [
+            ("www.example.com", "example.com", "www"),
+            ("a.b.example.co.uk", "example.co.uk", "a.b"),
+            ("www.xn--85x722f.xn--55qx5d.cn", "xn--85x722f.xn--55qx5d.cn", "www"),
+            ("www.city.kawasaki.jp", "city.kawasaki.jp", "www"),
+            ("www.pets.unknown-suffix", "pets.unknown-suffix", "www"),
+        ] {
+            let record = Record::of(name, "petstore.sites.example.net");
+            let expected = Record {
+                zone: zone.to_owned(),
+                kind: "CNAME",
+                name: label.to_owned(),
+                value: "petstore.sites.example.net".to_owned(),
+                ttl: 3600,
+            };
+            assert_eq!(record, expected);
+            assert_eq!(record.remark(), None);
+            assert!(!is_apex(name));
+        }
+    }
+
+    #[test]
+    fn apex_gets_an_alias_and_a_remark() {
+        for name in ["example.com", "example.co.uk", "city.kawasaki.jp", "pets.unknown-suffix", "co.uk"] {
+            let record = Record::of(name, "petstore.sites.example.net");
+            assert_eq!((record.kind, &*record.name, &*record.zone), ("ALIAS or ANAME", "@", name));
+            assert!(record.remark().is_some_and(|remark| remark.starts_with("Not every DNS provider")));
+            assert!(is_apex(name));
+        }
+    }
+}

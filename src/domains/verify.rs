@@ -1,0 +1,168 @@
+//! Whether the DNS record of a domain is there, and right.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use super::is_apex;
+use crate::dns::{Answer, Data, Dns, Inquiry, Kind, Servers, Trouble};
+
+/// What may stand where only the CNAME record of a subdomain should. The first two must be known. The search for
+/// the others ends where a server does not answer it.
+const OTHERS: [Kind; 8] =
+    [Kind::A, Kind::AAAA, Kind::MX, Kind::TXT, Kind::NS, Kind::CAA, Kind::SRV, Kind::HTTPS];
+const MUST_BE_KNOWN: usize = 2;
+/// The most records that a message names.
+const MAX_NAMED: usize = 4;
+
+/// What DNS says of a domain.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The record is there and right.
+    Right,
+    /// It is not. Where the problem is not `NotFoundYet`, waiting alone does not mend it.
+    Wrong(Problem),
+    /// DNS could not be asked. Nothing is known. One plain sentence says why.
+    Unknown(String),
+}
+
+/// What is wrong with the record.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub code: ProblemCode,
+    /// What was found and what is wanted: one or two plain sentences.
+    pub message: String,
+}
+
+/// The kind of problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProblemCode {
+    /// Another record of the same name stands in the way.
+    ConflictingRecord,
+    /// The record leads elsewhere.
+    WrongTarget,
+    /// There is no record. It may be on its way.
+    NotFoundYet,
+}
+
+impl ProblemCode {
+    /// The stable code for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ConflictingRecord => "conflicting_record",
+            Self::WrongTarget => "wrong_target",
+            Self::NotFoundYet => "not_found_yet",
+        }
+    }
+}
+
+/// Looks the record of a domain up. The name has A-labels in lower case. It takes 15 seconds at the most.
+pub(crate) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Verdict {
+    let host = platform_host.trim_end_matches('.').to_ascii_lowercase();
+    let inquiry = dns.begin();
+    let problem = inquiry.authorities(name).and_then(|mut authorities| {
+        if is_apex(name) {
+            apex(name, &host, &mut authorities, inquiry)
+        } else {
+            subdomain(name, &host, &mut authorities)
+        }
+    });
+    match problem {
+        Ok(None) => Verdict::Right,
+        Ok(Some((code, message))) => Verdict::Wrong(Problem { code, message }),
+        Err(trouble) => Verdict::Unknown(format!("The record of {name} could not be looked up: {trouble}.")),
+    }
+}
+
+type Found = Result<Option<(ProblemCode, String)>, Trouble>;
+
+fn subdomain(name: &str, host: &str, authorities: &mut Servers) -> Found {
+    let targets = aliases(&authorities.ask(name, Kind::CNAME)?);
+    let mut others = BTreeSet::new();
+    for (number, kind) in OTHERS.into_iter().enumerate() {
+        match authorities.ask(name, kind) {
+            Ok(answer) => {
+                let found = answer.own().filter(|data| data.kind() == kind);
+                others.extend(found.map(|data| (number, data.to_string())));
+            }
+            Err(trouble) if number < MUST_BE_KNOWN => return Err(trouble),
+            Err(_) => break,
+        }
+    }
+    Ok(if !others.is_empty() {
+        let found = list(others.into_iter().map(|(_, record)| record));
+        let conflict = format!(
+            "{name} has other records than a CNAME record: {found}. Remove them, as nothing may stand beside the CNAME \
+             record to {host}."
+        );
+        Some((ProblemCode::ConflictingRecord, conflict))
+    } else if targets.is_empty() {
+        let missing = format!(
+            "{name} has no CNAME record yet. Create one with the value {host}; DNS may take up to 48 hours to show it."
+        );
+        Some((ProblemCode::NotFoundYet, missing))
+    } else if targets.iter().any(|target| target != host) {
+        let wrong = format!("The CNAME record of {name} leads to {}. It must lead to {host}.", list(targets));
+        Some((ProblemCode::WrongTarget, wrong))
+    } else {
+        None
+    })
+}
+
+fn apex(name: &str, host: &str, authorities: &mut Servers, inquiry: Inquiry) -> Found {
+    let mut own = BTreeSet::new();
+    for kind in [Kind::A, Kind::AAAA] {
+        let answer = authorities.ask(name, kind)?;
+        let targets = aliases(&answer);
+        if !targets.is_empty() {
+            let conflict = format!(
+                "{name} has a CNAME record to {}. An apex domain cannot have one, as it has NS and SOA records: create \
+                 an ALIAS or ANAME record to {host} instead.",
+                list(targets)
+            );
+            return Ok(Some((ProblemCode::ConflictingRecord, conflict)));
+        }
+        own.extend(answer.addresses()?);
+    }
+    if own.is_empty() {
+        let missing = format!(
+            "{name} has no addresses yet. Create an ALIAS or ANAME record with the value {host}; DNS may take up to 48 \
+             hours to show it."
+        );
+        return Ok(Some((ProblemCode::NotFoundYet, missing)));
+    }
+    let of_host = addresses(host, &mut inquiry.resolvers())?;
+    Ok((!own.is_subset(&of_host)).then(|| {
+        let wrong = format!(
+            "{name} has the addresses {}. Its ALIAS or ANAME record must lead to {host}, which has {}.",
+            list(own),
+            if of_host.is_empty() { "none".to_owned() } else { list(of_host) }
+        );
+        (ProblemCode::WrongTarget, wrong)
+    }))
+}
+
+fn aliases(answer: &Answer) -> Vec<String> {
+    let target = |data: &Data| match data {
+        Data::Alias(target) => Some(target.clone()),
+        _ => None,
+    };
+    answer.own().filter_map(target).collect()
+}
+
+fn addresses(host: &str, resolvers: &mut Servers) -> Result<BTreeSet<IpAddr>, Trouble> {
+    let mut addresses = BTreeSet::new();
+    for kind in [Kind::A, Kind::AAAA] {
+        addresses.extend(resolvers.ask(host, kind)?.addresses()?);
+    }
+    Ok(addresses)
+}
+
+/// The first few, for a sentence.
+fn list(items: impl IntoIterator<Item: ToString>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    let first = items[..items.len().min(MAX_NAMED)].join(", ");
+    match items.len().saturating_sub(MAX_NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}

@@ -1,0 +1,175 @@
+//! Domains with right and wrong records, on a DNS server of the tests' own.
+
+use super::verify::*;
+use crate::dns::Kind;
+use crate::dns::tests::{Record, Records, Server, respond, with_flags};
+
+const HOST: &str = "petstore.sites.example.net";
+const WWW: &str = "www.example.com";
+const APEX: &str = "example.com";
+
+fn verdict(name: &str, records: Records) -> Verdict {
+    verify(name, HOST, &Server::of(records).dns())
+}
+
+fn wrong(name: &str, records: Records) -> (&'static str, String) {
+    match verdict(name, records) {
+        Verdict::Wrong(problem) => (problem.code.as_str(), problem.message),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The platform host has two addresses of either kind.
+fn apex(mut records: Records) -> Records {
+    records.extend([
+        (HOST, Record::Cname("balancer.example.net")),
+        ("balancer.example.net", Record::A([192, 0, 2, 1])),
+        ("balancer.example.net", Record::A([192, 0, 2, 2])),
+        ("balancer.example.net", Record::Aaaa("2001:db8::1")),
+    ]);
+    records
+}
+
+#[test]
+fn cname_to_the_platform_host_is_right_in_any_case() {
+    assert_eq!(verdict(WWW, vec![(WWW, Record::Cname(HOST))]), Verdict::Right);
+    let records = vec![("WWW.Example.com", Record::Cname("PetStore.Sites.example.NET"))];
+    let server = Server::of(records);
+    assert_eq!(verify(WWW, "Petstore.sites.example.net.", &server.dns()), Verdict::Right);
+    // What the platform host has itself is no conflict.
+    let records = vec![(WWW, Record::Cname(HOST)), (HOST, Record::A([192, 0, 2, 1]))];
+    assert_eq!(verdict(WWW, records), Verdict::Right);
+}
+
+#[test]
+fn nothing_is_not_found_yet() {
+    let (code, message) = wrong(WWW, Vec::new());
+    assert_eq!(code, "not_found_yet");
+    assert_eq!(
+        message,
+        "www.example.com has no CNAME record yet. Create one with the value petstore.sites.example.net; DNS may \
+         take up to 48 hours to show it."
+    );
+    // The name is there, as one below it has a record.
+    let (code, _) = wrong(WWW, vec![("a.www.example.com", Record::A([192, 0, 2, 7]))]);
+    assert_eq!(code, "not_found_yet");
+}
+
+#[test]
+fn cname_to_elsewhere_is_a_wrong_target() {
+    let (code, message) = wrong(WWW, vec![(WWW, Record::Cname("old.example.org"))]);
+    assert_eq!(code, "wrong_target");
+    assert_eq!(
+        message,
+        "The CNAME record of www.example.com leads to old.example.org. It must lead to petstore.sites.example.net."
+    );
+    let two = vec![(WWW, Record::Cname(HOST)), (WWW, Record::Cname("old.example.org"))];
+    assert_eq!(wrong(WWW, two).0, "wrong_target");
+    let circle = vec![(WWW, Record::Cname("a.example.com")), ("a.example.com", Record::Cname(WWW))];
+    assert_eq!(wrong(WWW, circle).0, "wrong_target");
+}
+
+#[test]
+fn other_records_of_the_name_conflict() {
+    let (code, message) = wrong(WWW, vec![(WWW, Record::A([192, 0, 2, 7]))]);
+    assert_eq!(code, "conflicting_record");
+    assert_eq!(
+        message,
+        "www.example.com has other records than a CNAME record: A 192.0.2.7. Remove them, as nothing may stand \
+         beside the CNAME record to petstore.sites.example.net."
+    );
+    for (record, shown) in [
+        (Record::Aaaa("2001:db8::7"), "AAAA 2001:db8::7"),
+        (Record::Mx("mail.example.com"), "MX"),
+        (Record::Txt("text".to_owned()), "TXT"),
+        (Record::Ns("ns.example.org"), "NS ns.example.org"),
+        (Record::Caa(0, "issue", "letsencrypt.org"), "CAA 0 issue \"letsencrypt.org\""),
+    ] {
+        for mut records in [vec![], vec![(WWW, Record::Cname(HOST))]] {
+            records.push((WWW, record.clone()));
+            let (code, message) = wrong(WWW, records);
+            assert_eq!(code, "conflicting_record", "{shown}");
+            assert!(message.contains(&format!(": {shown}. Remove")), "{message}");
+        }
+    }
+}
+
+#[test]
+fn only_the_first_of_many_records_are_named() {
+    let records = (1..=6).map(|number| (WWW, Record::A([192, 0, 2, number]))).collect();
+    let (_, message) = wrong(WWW, records);
+    assert!(message.contains("A 192.0.2.1, A 192.0.2.2, A 192.0.2.3, A 192.0.2.4 and 2 more."), "{message}");
+}
+
+#[test]
+fn apex_with_addresses_of_the_platform_host_is_right() {
+    for own in [
+        vec![Record::A([192, 0, 2, 1])],
+        vec![Record::Aaaa("2001:db8::1")],
+        vec![Record::A([192, 0, 2, 2]), Record::A([192, 0, 2, 1]), Record::Aaaa("2001:db8::1")],
+    ] {
+        let records = own.into_iter().map(|record| (APEX, record)).collect();
+        assert_eq!(verdict(APEX, apex(records)), Verdict::Right);
+    }
+}
+
+#[test]
+fn apex_without_addresses_is_not_found_yet() {
+    let (code, message) = wrong(APEX, apex(vec![(APEX, Record::Mx("mail.example.com"))]));
+    assert_eq!(code, "not_found_yet");
+    assert!(message.contains("ALIAS or ANAME") && message.contains("48 hours"), "{message}");
+}
+
+#[test]
+fn apex_with_other_addresses_is_a_wrong_target() {
+    let records = vec![(APEX, Record::A([192, 0, 2, 1])), (APEX, Record::A([192, 0, 2, 9]))];
+    let (code, message) = wrong(APEX, apex(records.clone()));
+    assert_eq!(code, "wrong_target");
+    assert_eq!(
+        message,
+        "example.com has the addresses 192.0.2.1, 192.0.2.9. Its ALIAS or ANAME record must lead to \
+         petstore.sites.example.net, which has 192.0.2.1, 192.0.2.2, 2001:db8::1."
+    );
+    let (code, message) = wrong(APEX, records);
+    assert_eq!(code, "wrong_target");
+    assert!(message.ends_with("petstore.sites.example.net, which has none."), "{message}");
+}
+
+#[test]
+fn cname_at_an_apex_is_told_plainly() {
+    let (code, message) = wrong(APEX, apex(vec![(APEX, Record::Cname(HOST))]));
+    assert_eq!(code, "conflicting_record");
+    assert_eq!(
+        message,
+        "example.com has a CNAME record to petstore.sites.example.net. An apex domain cannot have one, as it has \
+         NS and SOA records: create an ALIAS or ANAME record to petstore.sites.example.net instead."
+    );
+}
+
+#[test]
+fn silent_server_leaves_it_unknown() {
+    let server = Server::datagrams(|_| Vec::new());
+    let Verdict::Unknown(reason) = verify(WWW, HOST, &server.dns().within(60, 20)) else { panic!() };
+    let start = format!(
+        "The record of www.example.com could not be looked up: the name server {} did not answer within ",
+        server.address
+    );
+    assert!(reason.starts_with(&start) && reason.ends_with(" seconds."), "{reason}");
+}
+
+#[test]
+fn server_that_fails_for_a_rare_type_does_not_stop_the_verdict() {
+    let failing_for = |failing: u16| {
+        Server::datagrams(move |query| {
+            let response = respond(query, &vec![(WWW, Record::Cname(HOST))]);
+            let [.., high, low, _, _] = *query else { panic!() };
+            let fails = u16::from_be_bytes([high, low]) == failing;
+            vec![if fails { with_flags(response, |flags| *flags = *flags & !15 | 4) } else { response }]
+        })
+    };
+    assert_eq!(verify(WWW, HOST, &failing_for(Kind::HTTPS.into()).dns()), Verdict::Right);
+    for kind in [Kind::CNAME, Kind::A, Kind::AAAA] {
+        let verdict = verify(WWW, HOST, &failing_for(kind.into()).dns());
+        assert!(matches!(&verdict, Verdict::Unknown(reason) if reason.contains("NOTIMP")), "{verdict:?}");
+    }
+}
