@@ -1,5 +1,7 @@
 //! Every setting: its unit, its default, its environment variable and its check.
 
+#[cfg(feature = "site")]
+mod hosting;
 mod listen;
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -8,6 +10,8 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+#[cfg(feature = "site")]
+pub use hosting::Hosting;
 pub use listen::{Address, Listen};
 
 /// How to run the service.
@@ -39,6 +43,9 @@ pub struct Config {
     pub allow_origins: Vec<String>,
     /// Where metrics are served, to whoever can reach it; `None`: nowhere.
     pub admin: Option<SocketAddr>,
+    /// How the project is hosted, and at which domains.
+    #[cfg(feature = "site")]
+    pub hosting: Hosting,
     /// One more API key beside those in the database.
     pub api_key: Option<String>,
     /// Where the executable writes the key that it makes for a new database; never an existing file. `None`:
@@ -168,6 +175,8 @@ impl Default for Config {
             trusted_proxies: loopback(),
             allow_origins: Vec::new(),
             admin: None,
+            #[cfg(feature = "site")]
+            hosting: Hosting::default(),
             api_key: None,
             first_key_file: None,
             log_format: LogFormat::Text,
@@ -340,6 +349,14 @@ pub const SETTINGS: &[Setting] = &[
         },
         is_list: false,
     },
+    #[cfg(feature = "site")]
+    hosting::PROJECT,
+    #[cfg(feature = "site")]
+    hosting::PLATFORM_HOST,
+    #[cfg(feature = "site")]
+    hosting::RESOLVER,
+    #[cfg(feature = "site")]
+    hosting::CERTIFICATE_AUTHORITY,
 ];
 
 impl Setting {

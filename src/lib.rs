@@ -41,26 +41,29 @@ mod api;
 mod json;
 mod model;
 
+#[cfg(feature = "site")]
+mod dns;
+#[cfg(feature = "site")]
+mod domains;
 mod keys;
 mod maintenance;
 mod transfer;
 
-#[cfg(feature = "site")]
-#[allow(dead_code, reason = "the domains are not served yet")]
-mod dns;
-#[cfg(feature = "site")]
-#[allow(dead_code, unused_imports, reason = "the domains are not served yet")]
-mod domains;
-
 mod store;
 
 pub use clock::rfc3339;
+#[cfg(feature = "site")]
+pub use config::Hosting;
 pub use config::{Address, Config, Deadline, Deadlines, Listen, LogFormat, SETTINGS, Setting};
+#[cfg(feature = "site")]
+pub use domains::{DeployView, Deployed, DomainView, Look, Overview, Project, Record, Refusal, RefusalCode};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState};
 pub use maintenance::{OnProgress, Progress, Restored, Soundness, backup, check, restore};
 pub use metrics::note_dropped_log_lines;
 pub use model::PetStatus;
+#[cfg(feature = "site")]
+pub use model::{Deploy, DomainState, Plan, Redirect};
 pub use server::{HealthCheck, Server, Stopper};
 pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};
 

@@ -74,6 +74,14 @@ impl<'r> Call<'r> {
         self.request.header_values(name)
     }
 
+    /// Refuses a body that says of itself that it is no plain JSON.
+    ///
+    /// # Errors
+    /// 415.
+    pub fn check_json(&self) -> Result<(), ApiError> {
+        self.request.check_json()
+    }
+
     /// The body without any transfer coding.
     pub fn body(&self) -> &'r [u8] {
         self.request.body

@@ -90,7 +90,7 @@ fn list(reading: &mut Reading, call: &Call) -> Result<Response, ApiError> {
 /// {"name":"Rex","categoryId":3,"status":"available"}
 /// ```
 fn create<'r>(writing: &mut Writing, call: &Call<'r>) -> Result<Staged<'r>, ApiError> {
-    check_content(call)?;
+    call.check_json()?;
     let new = NewPet::from_json(call.body())?;
     let inserted = writing.store.insert_pet(&new)?;
     Ok(Box::new(move |committed| {
@@ -98,22 +98,6 @@ fn create<'r>(writing: &mut Writing, call: &Call<'r>) -> Result<Staged<'r>, ApiE
         let pet = Pet { id, name: &new.name, category_id: new.category_id, status: new.status };
         Response::json(201, &pet).header("Location", format!("{PETS}/{id}"))
     }))
-}
-
-/// Refuses what says of itself that it is no plain JSON (RFC 9110, sections 8.3 and 8.4).
-fn check_content(call: &Call) -> Result<(), ApiError> {
-    for coding in call.header_values("Content-Encoding").flat_map(|value| value.split(',')) {
-        if !coding.trim().eq_ignore_ascii_case("identity") {
-            return Err(ApiError::new(Code::UnsupportedContentEncoding).header("Accept-Encoding", "identity"));
-        }
-    }
-    for value in call.header_values("Content-Type") {
-        let media_type = value.split(';').next().unwrap_or("").trim();
-        if !media_type.eq_ignore_ascii_case("application/json") {
-            return Err(ApiError::new(Code::UnsupportedMediaType).header("Accept", "application/json"));
-        }
-    }
-    Ok(())
 }
 
 /// `GET /v1/pets/{petId}`: one animal. An id that is no int64 is 404, as no animal has it.

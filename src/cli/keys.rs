@@ -147,16 +147,7 @@ fn table(keys: &[KeyInfo]) -> String {
         let (name, scope) = (key.name.clone(), scope(key).to_owned());
         rows.push([name, scope, rfc3339(key.created_at), expires, last_used, key.fingerprint.clone()]);
     }
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for row in &rows {
-        for (column, cell) in row.iter().enumerate().take(row.len() - 1) {
-            text += &format!("{cell:<width$}  ", width = width(column));
-        }
-        text += &row[row.len() - 1];
-        text.push('\n');
-    }
-    text
+    super::table(&rows)
 }
 
 /// One key in the list for programs. Times are as in the table; null: never.

@@ -3,6 +3,8 @@
 pub mod args;
 pub mod command;
 mod description;
+#[cfg(feature = "site")]
+mod domains;
 mod first_key;
 pub mod help;
 mod json_line;
@@ -14,6 +16,8 @@ mod pets;
 mod progress;
 mod serve;
 mod signals;
+#[cfg(feature = "site")]
+mod site;
 mod supervisor;
 mod transfer;
 
@@ -34,6 +38,21 @@ pub fn print(text: &str) -> Result<(), petstore::Error> {
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
         .map_err(|error| format!("cannot write to standard output: {error}").into())
+}
+
+/// Rows with their columns below each other.
+pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            line += &format!("{cell:<width$}  ", width = width(column));
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
 }
 
 /// Says one plain line on standard error, for a moment.

@@ -3,7 +3,7 @@
 use crate::dns::{Answer, Data, Dns, Kind, Trouble};
 
 /// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `zerossl.com`.
-pub(crate) const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
+pub(super) const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
 
 /// The tags that every authority knows: RFC 8659, section 4, and RFC 9495.
 const KNOWN_TAGS: [&str; 4] = ["issue", "issuewild", "iodef", "issuemail"];
@@ -14,7 +14,7 @@ const MAX_NAMED: usize = 4;
 
 /// CAA records that let none of the authorities issue.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Blocked {
+pub(super) struct Blocked {
     /// The name whose records they are.
     pub at: String,
     /// The properties as a zone file shows them, such as `0 issue "other.example"`, with commas between them.
@@ -39,7 +39,7 @@ impl std::fmt::Display for Blocked {
 ///
 /// # Errors
 /// One plain sentence, where DNS could not be asked.
-pub(crate) fn blocking(name: &str, authorities: &[String], dns: &Dns) -> Result<Option<Blocked>, String> {
+pub(super) fn blocking(name: &str, authorities: &[String], dns: &Dns) -> Result<Option<Blocked>, String> {
     let mut resolvers = dns.begin_short().resolvers();
     let mut at = name;
     while !at.is_empty() {

@@ -1,15 +1,27 @@
-//! The domains that the project site is served at. Knows no sockets.
+//! The domains that the published site is served at, and the rules of the project around them.
 //!
-//! `record.rs` says which DNS record a domain needs, `verify.rs` whether it is there, and `caa.rs` whether a
-//! certificate authority may issue for it.
+//! `project.rs` has the rules and `refusal.rs` the words for what breaks them; `name.rs` reads names, `record.rs`
+//! says which DNS record a name needs, `verify.rs` whether it is there, and `caa.rs` whether a certificate
+//! authority may issue for it; `look.rs` puts these together, and `checks.rs` does it beside a running service.
+//! Knows no sockets and no SQL.
 
 mod caa;
+mod checks;
+mod folder;
+mod look;
+mod name;
+mod overview;
+mod project;
 mod record;
+mod refusal;
 mod verify;
 
 #[cfg(test)]
 mod verify_tests;
 
-pub(crate) use caa::{Blocked, DEFAULT_AUTHORITIES, blocking};
-pub(crate) use record::{Record, is_apex};
-pub(crate) use verify::{Problem, ProblemCode, Verdict, verify};
+pub(crate) use checks::{Checks, DomainCare, ServedNames};
+pub use look::Look;
+pub use overview::{DeployView, DomainView, Overview};
+pub use project::{Deployed, Project};
+pub use record::Record;
+pub use refusal::{Refusal, RefusalCode};

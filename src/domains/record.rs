@@ -1,15 +1,22 @@
 //! The DNS record that a domain needs.
 
+use serde::Serialize;
+
 /// How long a record is kept by others, in seconds.
 const TTL: u32 = 3600;
+/// The remark on the record of an apex.
+const APEX: &str = "Not every DNS provider has ALIAS or ANAME records. Where yours has none, add a subdomain such \
+    as www instead.";
 
 /// The DNS record to create for a domain, such as `www 3600 CNAME petstore.sites.example.net` in the zone of
 /// `example.com`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Record {
     /// The domain in whose DNS settings it is created, such as `example.com`.
     pub zone: String,
-    /// `CNAME`, or `ALIAS or ANAME` for an apex.
+    /// `CNAME`, or `ALIAS or ANAME` for an apex; `type` in JSON.
+    #[serde(rename = "type")]
     pub kind: &'static str,
     /// The name within the zone, such as `www`; `@` for the apex.
     pub name: String,
@@ -17,11 +24,13 @@ pub(crate) struct Record {
     pub value: String,
     /// Seconds.
     pub ttl: u32,
+    /// What to know before creating it.
+    pub remark: Option<&'static str>,
 }
 
 impl Record {
     /// The record that leads from a name to the platform host. The name has A-labels in lower case.
-    pub fn of(name: &str, platform_host: &str) -> Self {
+    pub(super) fn of(name: &str, platform_host: &str) -> Self {
         let zone = zone_of(name);
         let label = name.strip_suffix(zone).and_then(|label| label.strip_suffix('.'));
         Self {
@@ -30,28 +39,26 @@ impl Record {
             name: label.unwrap_or("@").to_owned(),
             value: platform_host.to_owned(),
             ttl: TTL,
+            remark: label.is_none().then_some(APEX),
         }
-    }
-
-    /// What to know before creating it.
-    pub fn remark(&self) -> Option<&'static str> {
-        let is_apex = self.kind != "CNAME";
-        is_apex.then_some(
-            "Not every DNS provider has ALIAS or ANAME records. Where yours has none, add a subdomain such as www \
-             instead.",
-        )
     }
 }
 
 /// Whether the name is an apex: what a registrar registers (by the Public Suffix List), such as `example.co.uk`.
 /// Names have A-labels in lower case.
-pub(crate) fn is_apex(name: &str) -> bool {
+pub(super) fn is_apex(name: &str) -> bool {
     zone_of(name) == name
 }
 
 /// What is registered. A public suffix itself counts as that too.
 fn zone_of(name: &str) -> &str {
-    psl::domain_str(name).unwrap_or(name)
+    registered(name).unwrap_or(name)
+}
+
+/// What is registered: a public suffix and one label more. `None` where there is no such label. A suffix that
+/// nobody has heard of has one label.
+pub(super) fn registered(name: &str) -> Option<&str> {
+    psl::domain_str(name)
 }
 
 #[cfg(test)]
@@ -74,9 +81,10 @@ mod tests {
                 name: label.to_owned(),
                 value: "petstore.sites.example.net".to_owned(),
                 ttl: 3600,
+                remark: None,
             };
             assert_eq!(record, expected);
-            assert_eq!(record.remark(), None);
+            assert_eq!(record.remark, None);
             assert!(!is_apex(name));
         }
     }
@@ -86,7 +94,7 @@ mod tests {
         for name in ["example.com", "example.co.uk", "city.kawasaki.jp", "pets.unknown-suffix", "co.uk"] {
             let record = Record::of(name, "petstore.sites.example.net");
             assert_eq!((record.kind, &*record.name, &*record.zone), ("ALIAS or ANAME", "@", name));
-            assert!(record.remark().is_some_and(|remark| remark.starts_with("Not every DNS provider")));
+            assert!(record.remark.is_some_and(|remark| remark.starts_with("Not every DNS provider")));
             assert!(is_apex(name));
         }
     }

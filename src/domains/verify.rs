@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::is_apex;
+use super::record::is_apex;
 use crate::dns::{Answer, Data, Dns, Inquiry, Kind, Servers, Trouble};
 
-/// What may stand where only the CNAME record of a subdomain should. Whether the first two are there must be known,
-/// unless the CNAME record is wrong already. The search ends where a server does not answer it.
+/// What may stand where only the CNAME record of a subdomain should. The first two must be known. The search for
+/// the others ends where a server does not answer it.
 const OTHERS: [Kind; 8] =
     [Kind::A, Kind::AAAA, Kind::MX, Kind::TXT, Kind::NS, Kind::CAA, Kind::SRV, Kind::HTTPS];
 const MUST_BE_KNOWN: usize = 2;
@@ -16,7 +16,7 @@ const MAX_NAMED: usize = 4;
 
 /// What DNS says of a domain.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(super) enum Verdict {
     /// The record is there and right.
     Right,
     /// It is not. Where the problem is not `NotFoundYet`, waiting alone does not mend it.
@@ -27,7 +27,7 @@ pub(crate) enum Verdict {
 
 /// What is wrong with the record.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(super) struct Problem {
     pub code: ProblemCode,
     /// What was found and what is wanted: one or two plain sentences.
     pub message: String,
@@ -35,7 +35,7 @@ pub(crate) struct Problem {
 
 /// The kind of problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProblemCode {
+pub(super) enum ProblemCode {
     /// Another record of the same name stands in the way.
     ConflictingRecord,
     /// The record leads elsewhere.
@@ -56,7 +56,7 @@ impl ProblemCode {
 }
 
 /// Looks the record of a domain up. The name has A-labels in lower case. It takes 15 seconds at the most.
-pub(crate) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Verdict {
+pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Verdict {
     let host = platform_host.trim_end_matches('.').to_ascii_lowercase();
     let inquiry = dns.begin();
     let problem = inquiry.authorities(name).and_then(|mut authorities| {
@@ -77,7 +77,6 @@ type Found = Result<Option<(ProblemCode, String)>, Trouble>;
 
 fn subdomain(name: &str, host: &str, authorities: &mut Servers) -> Found {
     let targets = aliases(&authorities.ask(name, Kind::CNAME)?);
-    let leads_elsewhere = targets.iter().any(|target| target != host);
     let mut others = BTreeSet::new();
     for (number, kind) in OTHERS.into_iter().enumerate() {
         match authorities.ask(name, kind) {
@@ -85,8 +84,7 @@ fn subdomain(name: &str, host: &str, authorities: &mut Servers) -> Found {
                 let found = answer.own().filter(|data| data.kind() == kind);
                 others.extend(found.map(|data| (number, data.to_string())));
             }
-            // A resolver that follows a wrong record may well fail.
-            Err(trouble) if number < MUST_BE_KNOWN && !leads_elsewhere => return Err(trouble),
+            Err(trouble) if number < MUST_BE_KNOWN => return Err(trouble),
             Err(_) => break,
         }
     }
@@ -102,7 +100,7 @@ fn subdomain(name: &str, host: &str, authorities: &mut Servers) -> Found {
             "{name} has no CNAME record yet. Create one with the value {host}; DNS may take up to 48 hours to show it."
         );
         Some((ProblemCode::NotFoundYet, missing))
-    } else if leads_elsewhere {
+    } else if targets.iter().any(|target| target != host) {
         let wrong = format!("The CNAME record of {name} leads to {}. It must lead to {host}.", list(targets));
         Some((ProblemCode::WrongTarget, wrong))
     } else {

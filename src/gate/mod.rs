@@ -167,6 +167,7 @@ impl Gate {
                     ids: RequestIds::default(),
                     passed_on: config.passed_on,
                     trusted: config.trusted_proxies,
+                    is_peer_trusted: false,
                     origins: config.origins,
                 },
                 draining: false,

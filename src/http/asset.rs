@@ -30,7 +30,7 @@ impl Assets {
 /// A document and its compressed form.
 #[derive(Debug)]
 pub struct Asset {
-    content_type: &'static str,
+    content_type: Cow<'static, str>,
     /// Its validator without the quotes.
     tag: String,
     /// `None`: nobody gets it compressed.
@@ -44,10 +44,9 @@ impl Asset {
     /// A document that another one may replace at the next start: clients ask each time whether it has
     /// changed, and that costs a 304.
     pub fn new(content_type: &'static str, bytes: Vec<u8>) -> Self {
-        let digest = hmac_sha256::Hash::hash(&bytes);
         Self {
-            content_type,
-            tag: digest[..16].iter().map(|byte| format!("{byte:02x}")).collect(),
+            content_type: content_type.into(),
+            tag: tag_of(&bytes),
             gzip: gzip(&bytes).map(Cow::from),
             plain: bytes.into(),
             headers: vec![("Cache-Control", "no-cache".into())],
@@ -59,11 +58,24 @@ impl Asset {
     #[cfg(feature = "site")]
     pub fn immutable(content_type: &'static str, gzip: &'static [u8], tag: &str) -> Self {
         Self {
-            content_type,
+            content_type: content_type.into(),
             tag: tag.to_owned(),
             gzip: Some(gzip.into()),
             plain: OnceLock::new(),
             headers: vec![("Cache-Control", "public, max-age=31536000, immutable".into())],
+        }
+    }
+
+    /// A document that was compressed and tagged when it was put away.
+    #[cfg(feature = "site")]
+    pub fn stored(content_type: String, plain: Vec<u8>, gzip: Option<Vec<u8>>, tag: String) -> Self {
+        let headers = vec![("Cache-Control", "no-cache".into())];
+        Self {
+            content_type: content_type.into(),
+            tag,
+            gzip: gzip.map(Cow::from),
+            plain: plain.into(),
+            headers,
         }
     }
 
@@ -86,10 +98,10 @@ impl Asset {
         let response = if if_none_match.any(|tags| names(tags, &tag)) {
             Response::new(304, b"")
         } else if let Some(gzip) = gzip {
-            let response = Response::new(200, gzip.clone()).header("Content-Type", self.content_type);
+            let response = Response::new(200, gzip.clone()).header("Content-Type", self.content_type.clone());
             response.header("Content-Encoding", "gzip")
         } else {
-            Response::new(200, self.plain().to_vec()).header("Content-Type", self.content_type)
+            Response::new(200, self.plain().to_vec()).header("Content-Type", self.content_type.clone())
         };
         let response = response.header("ETag", tag).header("Vary", "Accept-Encoding");
         let own = self.headers.iter().cloned();
@@ -101,8 +113,15 @@ impl Asset {
     }
 }
 
+/// An entity tag of this content, without its quotes.
+pub fn tag_of(bytes: &[u8]) -> String {
+    hmac_sha256::Hash::hash(bytes)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[cfg(feature = "site")]
-use compression::{gunzip, gzip};
+use compression::gunzip;
+#[cfg(feature = "site")]
+pub use compression::gzip;
 #[cfg(not(feature = "site"))]
 use no_compression::{gunzip, gzip};
 

@@ -88,6 +88,8 @@ codes! {
         => "Send the body as it is.";
     ExpectationFailed = 417 "expectation_failed" "The only expectation this service meets is '100-continue'."
         => "Leave the `Expect` header out.";
+    MisdirectedRequest = 421 "misdirected_request" "This service does not answer for the host of the request."
+        => "Check the name in the URL. A domain must be one of the project, and verified.";
     HeadersTooLarge = 431 "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.")
         => "Send fewer or shorter header fields.";
     Internal = 500 "internal_error" "The service failed to answer this request; the log has the cause under its X-Request-Id."
@@ -116,6 +118,7 @@ impl Code {
             Code::ContentTooLarge,
             Code::UriTooLong,
             Code::ExpectationFailed,
+            Code::MisdirectedRequest,
             Code::HeadersTooLarge,
             Code::Internal,
             Code::TransferCoding,

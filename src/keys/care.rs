@@ -101,6 +101,7 @@ mod tests {
             digest: [number; 32],
             name: name.to_owned(),
             read_only: false,
+            is_admin: false,
             created_at: 0,
             expires_at,
             last_used_at: None,

@@ -199,7 +199,7 @@ impl KeyRing {
 
 fn api_key(key: &str, name: &str, read_only: bool, created_at: i64, expires_at: Option<i64>) -> ApiKey {
     let (digest, name) = (secret::digest(key), name.to_owned());
-    ApiKey { digest, name, read_only, created_at, expires_at, last_used_at: None }
+    ApiKey { digest, name, read_only, is_admin: false, created_at, expires_at, last_used_at: None }
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use super::SocketFolder;
-use crate::admin::AdminService;
+#[cfg(feature = "site")]
+use crate::admin::Settings;
+use crate::admin::{self, AdminService};
 use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening, Origins, Stopper, TrustedProxies};
 use crate::metrics::Metrics;
+use crate::quiet_log::QuietLog;
 use crate::store::Reader;
 use crate::worker::Worker;
 use crate::{Config, Error};
@@ -34,6 +37,7 @@ impl Admin {
         address: SocketAddr,
         metrics: &Metrics,
         folder: &SocketFolder,
+        #[cfg(feature = "site")] settings: &Settings,
         died: impl FnOnce(String) + Send + 'static,
     ) -> Result<Self, Error> {
         let listening = Listening::bind(&address.into())?;
@@ -46,6 +50,9 @@ impl Admin {
                 metrics: metrics.clone(),
                 store: Reader::open(&config.database)?,
                 database: config.database.clone(),
+                failures: QuietLog::new("petstore::admin"),
+                #[cfg(feature = "site")]
+                settings: settings.clone(),
             };
             let failed = stopper.clone();
             let died = move || failed.fail("a worker of the admin address has died".to_owned());
@@ -57,7 +64,7 @@ impl Admin {
             max_refused: MAX_CONNECTIONS,
             deadlines: config.deadlines.clone(),
             lanes,
-            passed_on: Vec::new(),
+            passed_on: admin::header_fields(),
             trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
             origins: Origins::default(),
             metrics: Metrics::default(),

@@ -2,6 +2,8 @@
 
 mod admin;
 mod descriptors;
+#[cfg(feature = "site")]
+mod domains;
 mod socket_folder;
 
 use std::net::SocketAddr;
@@ -12,13 +14,15 @@ use crate::config::Address;
 use crate::gate::{BUDGET, Gate, GateConfig, Kind, LaneAddress, Listening, Origins, TrustedProxies};
 use crate::keys::secret;
 use crate::metrics::Metrics;
-use crate::service::{self, Authenticator, Lost, ReadService, WriteService};
+use crate::service::{self, Authenticator, Lost, Parts, ReadService, WriteService};
 use crate::site;
 use crate::store::{Claim, Reader, Writer};
 use crate::worker::Worker;
 use crate::{Config, Error};
 use admin::Admin;
 use descriptors::connections_allowed;
+#[cfg(feature = "site")]
+use domains::Domains;
 use socket_folder::SocketFolder;
 
 pub use crate::gate::{HealthCheck, Stopper};
@@ -71,7 +75,6 @@ impl Server {
             let (stopper, name) = (stopper.clone(), name.to_owned());
             move || stopper.fail(format!("the {name} has died"))
         };
-        let authenticator = Authenticator::new(config.api_key.as_deref());
         let assets = Arc::new(site::assets(&config, &address));
         let lost: Lost = {
             let stopper = stopper.clone();
@@ -81,16 +84,20 @@ impl Server {
             Some(_) => Metrics::watched(BUDGET).map_err(|error| format!("cannot count: {error}"))?,
             None => Metrics::default(),
         };
+        #[cfg(feature = "site")]
+        let domains = Domains::start(&config)?;
+        let parts = Parts {
+            authenticator: Authenticator::new(config.api_key.as_deref()),
+            lost,
+            metrics: metrics.clone(),
+            #[cfg(feature = "site")]
+            hosts: domains.hosts(&config),
+        };
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for i in 0..config.workers.max(1) {
             let (name, path) = (format!("reader-{i}"), folder.socket(&format!("read-{i}")));
-            let service = ReadService::new(
-                Reader::open(&config.database)?,
-                authenticator.clone(),
-                Arc::clone(&assets),
-                Arc::clone(&lost),
-                metrics.clone(),
-            );
+            let store = Reader::open(&config.database)?;
+            let service = ReadService::new(store, Arc::clone(&assets), parts.clone());
             let died = died(&name);
             workers.push(Worker::start(&path, name, service, died)?);
             lanes.push(LaneAddress {
@@ -101,7 +108,7 @@ impl Server {
             });
         }
         let (name, path) = ("writer".to_owned(), folder.socket("write"));
-        let service = WriteService::new(writer, authenticator, lost, metrics.clone());
+        let service = WriteService::new(writer, parts);
         let died = died(&name);
         workers.push(Worker::start(&path, name, service, died)?);
         lanes.push(LaneAddress {
@@ -114,7 +121,15 @@ impl Server {
         let admin = config.admin.map(|address| {
             let stopper = stopper.clone();
             let died = move |reason| stopper.stop_because(format!("the admin address has died: {reason}"));
-            Admin::start(&config, address, &metrics, &folder, died)
+            Admin::start(
+                &config,
+                address,
+                &metrics,
+                &folder,
+                #[cfg(feature = "site")]
+                &domains.settings()?,
+                died,
+            )
         });
         let admin = admin.transpose()?;
         let admin_address = admin.as_ref().map(Admin::address);
@@ -123,7 +138,7 @@ impl Server {
             max_refused,
             deadlines: config.deadlines.clone(),
             lanes,
-            passed_on: service::header_fields(),
+            passed_on: service::header_fields(&config),
             trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
             origins: Origins::new(config.allow_origins.clone()),
             metrics,
@@ -133,6 +148,8 @@ impl Server {
             let ended = gate.run();
             drop(workers);
             drop(admin);
+            #[cfg(feature = "site")]
+            drop(domains);
             drop(folder);
             // After the last connection to the database.
             drop(claim);

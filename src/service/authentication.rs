@@ -17,7 +17,9 @@ const EXTRA_KEY: &str = "PETSTORE_API_KEY";
 /// What a request may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Everything.
+    /// Everything, and change the settings of the project.
+    Admin,
+    /// Everything that the interface has.
     Full,
     /// Reads only.
     ReadOnly,
@@ -83,7 +85,7 @@ impl Authenticator {
                     *noted_at = now;
                     uses.note(key.digest, now);
                 }
-                Ok((if key.read_only { Scope::ReadOnly } else { Scope::Full }, &key.name))
+                Ok((scope_of(key), &key.name))
             }
             Some(_) | None => Err(invalid()),
         }
@@ -121,10 +123,26 @@ fn find<'k>(
     Ok(known.get_mut(token))
 }
 
+fn scope_of(key: &ApiKey) -> Scope {
+    match key {
+        ApiKey { is_admin: true, .. } => Scope::Admin,
+        ApiKey { read_only: true, .. } => Scope::ReadOnly,
+        ApiKey { .. } => Scope::Full,
+    }
+}
+
 /// The key of the environment as one of the database: it may do everything, and never expires.
 fn extra(digest: Digest) -> ApiKey {
     let name = EXTRA_KEY.to_owned();
-    ApiKey { digest, name, read_only: false, created_at: 0, expires_at: None, last_used_at: None }
+    ApiKey {
+        digest,
+        name,
+        read_only: false,
+        is_admin: false,
+        created_at: 0,
+        expires_at: None,
+        last_used_at: None,
+    }
 }
 
 /// The token of a credential; `None` where it is of another scheme or has none.
@@ -173,7 +191,7 @@ mod tests {
 
     fn key(text: &str, read_only: bool, expires_at: Option<i64>) -> ApiKey {
         let (digest, name) = (digest(text), text.to_owned());
-        ApiKey { digest, name, read_only, created_at: 0, expires_at, last_used_at: None }
+        ApiKey { digest, name, read_only, is_admin: false, created_at: 0, expires_at, last_used_at: None }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //! Where a failure becomes a response and a line in the log. Knows no SQL and no sockets.
 
 mod authentication;
+#[cfg(feature = "site")]
+mod hosts;
 mod reading;
 mod router;
 mod writing;
@@ -12,65 +14,82 @@ use std::time::{Duration, Instant};
 
 use crate::api::{Call, Operation};
 use crate::clock::unix_time;
+use crate::config::Config;
 use crate::http::{ACCESS_LOG, ApiError, Code, Request, Response, Target};
 use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
 use crate::store::{Database, StoreError};
-use authentication::{AUTHORIZATION, Scope};
+use authentication::AUTHORIZATION;
 use router::Router;
 
-pub use authentication::Authenticator;
+pub use authentication::{Authenticator, Scope};
+#[cfg(feature = "site")]
+pub use hosts::Hosts;
 pub use reading::ReadService;
 pub use writing::WriteService;
 
 /// Told when the database is lost, so that the service ends.
 pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
 
+/// What each worker gets of what all of them need.
+#[derive(Clone)]
+pub struct Parts {
+    pub authenticator: Authenticator,
+    pub lost: Lost,
+    pub metrics: Metrics,
+    #[cfg(feature = "site")]
+    pub hosts: Hosts,
+}
+
 /// What all workers do alike.
 struct Pipeline {
     router: Router,
-    authenticator: Authenticator,
+    parts: Parts,
     /// Whose request was entered last, where the access log wants to know.
     key_name: Option<String>,
     failures: QuietLog,
-    lost: Lost,
-    metrics: Metrics,
 }
 
 impl Pipeline {
-    fn new(authenticator: Authenticator, lost: Lost, metrics: Metrics) -> Self {
+    fn new(parts: Parts) -> Self {
         let failures = QuietLog::new("petstore::service");
-        Self { router: Router::SERVICE, authenticator, key_name: None, failures, lost, metrics }
+        Self { router: Router::SERVICE, parts, key_name: None, failures }
     }
 
     /// Counts a response on its way.
     fn count(&self, operation: Option<&Operation>, response: Response) -> Response {
-        self.metrics.handled(operation.map_or("none", |operation| operation.id), response.status());
+        self.parts.metrics.handled(operation.map_or("none", |operation| operation.id), response.status());
         response
     }
 
     /// A batch met trouble with the store. `of` names the requests that it concerns, as far as they are known.
     fn trouble(&mut self, of: &str, what: &str, error: &StoreError) {
         if error.is_moved() {
-            (self.lost)(error);
+            (self.parts.lost)(error);
         } else {
             self.failures.say(of, &format!("{what}: {error}"));
         }
     }
 
-    /// Authentication first, then the route, then the scope.
+    /// The host first, then the key, the route and the scope.
     ///
     /// # Errors
     /// The response, where the request gets no further.
     fn enter<'r>(&mut self, request: &'r Request<'r>, database: &Database) -> Result<Call<'r>, Response> {
         self.key_name = None;
+        #[cfg(feature = "site")]
+        match self.parts.hosts.admit(request, database) {
+            Ok(None) => {}
+            Ok(Some(redirect)) => return Err(redirect),
+            Err(error) => return Err(self.refuse(error, "host", request)),
+        }
         let target = Target::parse(request.target);
         if request.method == "OPTIONS" {
             return Err(self.router.options(&target).unwrap_or_else(ApiError::into_response));
         }
         let mut scope = Scope::Full;
         if is_protected(&target) {
-            match self.authenticator.authenticate(request, database, unix_time()) {
+            match self.parts.authenticator.authenticate(request, database, unix_time()) {
                 Ok((found, name)) => {
                     scope = found;
                     let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
@@ -79,7 +98,14 @@ impl Pipeline {
                 Err(error) => return Err(self.refuse(error, "authentication", request)),
             }
         }
-        let operation = self.router.route(request.method, &target).map_err(ApiError::into_response)?;
+        let routed = self.router.route(request.method, &target);
+        // What no row has may be a file of the deploy.
+        #[cfg(feature = "site")]
+        let routed = routed.or_else(|error| match (error.code(), request.method) {
+            (Code::NotFound, "GET" | "HEAD") => Ok(&crate::api::FILE),
+            _ => Err(error),
+        });
+        let operation = routed.map_err(ApiError::into_response)?;
         if operation.writes() && scope == Scope::ReadOnly {
             return Err(operation.announce(authentication::insufficient_scope().into_response()));
         }
@@ -126,11 +152,18 @@ fn sign(response: Response, key_name: Option<String>) -> Response {
     }
 }
 
-/// The header fields that the service reads: that of the key, and those that the operations declare.
-pub fn header_fields() -> Vec<&'static str> {
+/// The header fields that the service reads: that of the key, those that the operations declare, and those that
+/// tell the names of the project from others.
+pub fn header_fields(config: &Config) -> Vec<&'static str> {
     let mut fields: Vec<_> =
         Router::SERVICE.operations().flat_map(|operation| operation.headers).copied().collect();
     fields.push(AUTHORIZATION);
+    #[cfg(feature = "site")]
+    if config.hosting.platform_host.is_some() {
+        fields.extend(hosts::HOST_FIELDS);
+    }
+    #[cfg(not(feature = "site"))]
+    let _ = config;
     fields.sort_unstable();
     fields.dedup();
     fields
@@ -153,6 +186,20 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
 }
 
 #[cfg(test)]
+impl Parts {
+    /// With an authenticator, and nothing else that is seen.
+    fn for_tests(authenticator: Authenticator) -> Self {
+        Self {
+            authenticator,
+            lost: Arc::new(|_| ()),
+            metrics: Metrics::default(),
+            #[cfg(feature = "site")]
+            hosts: Hosts::default(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -169,7 +216,7 @@ mod tests {
     #[test]
     fn gate_passes_on_what_the_operations_declare_and_the_key() {
         assert_eq!(
-            header_fields(),
+            header_fields(&Config::default()),
             ["Accept-Encoding", "Authorization", "Content-Encoding", "Content-Type", "If-None-Match"]
         );
     }

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::api::{Handler, Reading};
 use crate::http::{Assets, Request, Response};
-use crate::metrics::Metrics;
-use crate::service::{Authenticator, Lost, Pipeline, sign, wrong_lane};
+use crate::service::{Parts, Pipeline, sign, wrong_lane};
 use crate::store::Reader;
 use crate::worker::Service;
 
@@ -20,14 +19,8 @@ pub struct ReadService {
 }
 
 impl ReadService {
-    pub fn new(
-        store: Reader,
-        authenticator: Authenticator,
-        assets: Arc<Assets>,
-        lost: Lost,
-        metrics: Metrics,
-    ) -> Self {
-        Self { reading: Reading::new(store, assets), pipeline: Pipeline::new(authenticator, lost, metrics) }
+    pub fn new(store: Reader, assets: Arc<Assets>, parts: Parts) -> Self {
+        Self { reading: Reading::new(store, assets), pipeline: Pipeline::new(parts) }
     }
 
     fn respond(&mut self, request: &Request) -> Response {
@@ -80,6 +73,7 @@ impl Service for ReadService {
 mod tests {
     use super::*;
     use crate::api::Operation;
+    use crate::service::Authenticator;
     use crate::service::router::Router;
     use crate::store::Writer;
     use crate::store::tests::Folder;
@@ -111,13 +105,7 @@ mod tests {
         let folder = Folder::new();
         drop(Writer::open(&folder.database()).unwrap());
         let store = Reader::open(&folder.database()).unwrap();
-        let mut service = ReadService::new(
-            store,
-            Authenticator::new(None),
-            Arc::default(),
-            Arc::new(|_| ()),
-            Metrics::default(),
-        );
+        let mut service = ReadService::new(store, Arc::default(), Parts::for_tests(Authenticator::default()));
         service.pipeline.router = Router(&[ROWS]);
         let requests: Vec<Request> = asked
             .iter()

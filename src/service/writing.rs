@@ -7,8 +7,7 @@ use crate::api::{Handler, Operation, Probe, Staged, Writing};
 use crate::clock::unix_time;
 use crate::http::{ApiError, Request, Response, name_all};
 use crate::keys::KeyCare;
-use crate::metrics::Metrics;
-use crate::service::{Authenticator, Lost, Pipeline, sign, wrong_lane};
+use crate::service::{Parts, Pipeline, sign, wrong_lane};
 use crate::store::{Units, Writer};
 use crate::worker::Service;
 
@@ -47,10 +46,9 @@ struct Staging<'r> {
 struct MustUndo;
 
 impl WriteService {
-    pub fn new(store: Writer, authenticator: Authenticator, lost: Lost, metrics: Metrics) -> Self {
-        let key_care = KeyCare::new(authenticator.uses(), Instant::now());
-        let pipeline = Pipeline::new(authenticator, lost, metrics);
-        Self { writing: Writing::new(store), pipeline, key_care, rests_at: None }
+    pub fn new(store: Writer, parts: Parts) -> Self {
+        let key_care = KeyCare::new(parts.authenticator.uses(), Instant::now());
+        Self { writing: Writing::new(store), pipeline: Pipeline::new(parts), key_care, rests_at: None }
     }
 
     /// Carries the requests out up to the commit. With joined units this fails where a request is refused
@@ -110,7 +108,7 @@ impl Service for WriteService {
             Ok(_) if writes > 0 => self.writing.succeeded(),
             Ok(_) => {}
             Err(error) => {
-                self.pipeline.metrics.undone(writes);
+                self.pipeline.parts.metrics.undone(writes);
                 // A request that could not write at all has said so itself.
                 if writes > 0 || error.is_moved() {
                     let ids: Vec<&str> = writing.map(|staging| staging.request.id()).collect();
@@ -121,7 +119,7 @@ impl Service for WriteService {
             }
         }
         if writes > 0 {
-            self.pipeline.metrics.committed(requests.len(), flush);
+            self.pipeline.parts.metrics.committed(requests.len(), flush);
             self.rests_at = Some(Instant::now() + QUIET);
         }
         for Staging { request, outcome, key_name } in stagings {
@@ -182,6 +180,7 @@ mod tests {
     use super::*;
     use crate::http::Code;
     use crate::model::NewPet;
+    use crate::service::Authenticator;
     use crate::service::router::Router;
     use crate::store::tests::{Folder, refuse_writes};
     use crate::store::{ApiKey, PetQuery, Reader, StoreError, Trouble};
@@ -234,12 +233,8 @@ mod tests {
 
     fn bench() -> Bench {
         let folder = Folder::new();
-        let mut service = WriteService::new(
-            Writer::open(&folder.database()).unwrap(),
-            Authenticator::new(None),
-            std::sync::Arc::new(|_| ()),
-            Metrics::default(),
-        );
+        let store = Writer::open(&folder.database()).unwrap();
+        let mut service = WriteService::new(store, Parts::for_tests(Authenticator::default()));
         service.pipeline.router = Router(&[ROWS]);
         let reader = Reader::open(&folder.database()).unwrap();
         Bench { service, reader, flush: Duration::ZERO, folder }
@@ -336,12 +331,13 @@ mod tests {
             digest: [1; 32],
             name: "ci".to_owned(),
             read_only: false,
+            is_admin: false,
             created_at: 0,
             expires_at: None,
             last_used_at: None,
         };
         bench.service.writing.store.insert_key(&key).unwrap();
-        bench.service.pipeline.authenticator.uses().note(key.digest, 7);
+        bench.service.pipeline.parts.authenticator.uses().note(key.digest, 7);
         bench.service.stop();
         assert_eq!(bench.reader.keys().unwrap()[0].last_used_at, Some(7));
     }

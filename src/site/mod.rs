@@ -10,10 +10,15 @@ mod pages;
 #[cfg(feature = "site")]
 mod reference;
 #[cfg(feature = "site")]
+mod settings;
+#[cfg(feature = "site")]
 mod tables;
 
 use crate::config::{Address, Config};
 use crate::http::Assets;
+
+#[cfg(feature = "site")]
+pub use settings::assets as settings_assets;
 
 /// Every document that the service serves as it is; `address` is where it listens.
 pub fn assets(config: &Config, address: &Address) -> Assets {

@@ -41,7 +41,7 @@ impl Page<'_> {
 
 /// What the page may load and ask (Content Security Policy Level 3): nothing from elsewhere, nothing inline.
 /// Swagger UI's style sheet draws its arrows by `data:` addresses.
-fn policy(asks: &[String]) -> String {
+pub fn policy(asks: &[String]) -> String {
     let asks: String = asks.iter().map(|origin| format!(" {origin}")).collect();
     format!(
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'{asks}; \

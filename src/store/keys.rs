@@ -16,6 +16,8 @@ pub struct ApiKey {
     pub name: String,
     /// Whether it may only read.
     pub read_only: bool,
+    /// Whether it may change the settings of the project as well.
+    pub is_admin: bool,
     /// Unix time, seconds.
     pub created_at: i64,
     /// Unix time, seconds, from which it is refused; `None`: never.
@@ -31,26 +33,34 @@ impl ApiKey {
     }
 }
 
-const COLUMNS: &str = "digest, name, read_only, created_at, expires_at, last_used_at";
+const COLUMNS: &str = "digest, name, read_only, is_admin, created_at, expires_at, last_used_at";
 
 fn api_key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
     Ok(ApiKey {
         digest: row.get(0)?,
         name: row.get(1)?,
         read_only: row.get(2)?,
-        created_at: row.get(3)?,
-        expires_at: row.get(4)?,
-        last_used_at: row.get(5)?,
+        is_admin: row.get(3)?,
+        created_at: row.get(4)?,
+        expires_at: row.get(5)?,
+        last_used_at: row.get(6)?,
     })
 }
 
 fn insert(connection: &rusqlite::Connection, key: &ApiKey) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "INSERT INTO api_keys (digest, name, read_only, created_at, expires_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO api_keys (digest, name, read_only, is_admin, created_at, expires_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
-        .execute(params![key.digest, key.name, key.read_only, key.created_at, key.expires_at])?;
+        .execute(params![
+            key.digest,
+            key.name,
+            key.read_only,
+            key.is_admin,
+            key.created_at,
+            key.expires_at
+        ])?;
     Ok(())
 }
 

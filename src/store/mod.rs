@@ -3,7 +3,7 @@
 //! The workers that read have a [`Reader`] each, which cannot write; the worker that writes has the only
 //! [`Writer`]. Both are a [`Database`], which is what can be read. `file.rs` looks after the file itself,
 //! `schema.rs` says whose it is and brings it up to date, `batch.rs` draws the lines around what belongs
-//! together, `pets.rs`, `keys.rs` and `transfer.rs` hold the statements, and `error.rs` says what is the
+//! together, `pets.rs`, `keys.rs`, `project.rs` and `transfer.rs` hold the statements, and `error.rs` says what is the
 //! matter. `snapshot.rs`, `backup.rs`, `soundness.rs` and `retire.rs` work on a whole database.
 
 mod backup;
@@ -12,6 +12,8 @@ mod error;
 mod file;
 mod keys;
 mod pets;
+#[cfg(feature = "site")]
+mod project;
 mod retire;
 mod schema;
 mod snapshot;
@@ -31,6 +33,8 @@ pub use error::{StoreError, Trouble};
 pub use file::{Claim, log_of};
 pub use keys::{ApiKey, Digest};
 pub use pets::PetQuery;
+#[cfg(feature = "site")]
+pub use project::ProjectReads;
 pub use retire::retire;
 pub use snapshot::Snapshot;
 

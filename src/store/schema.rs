@@ -11,8 +11,8 @@ use super::{Writer, cannot_open};
 const APPLICATION_ID: i64 = 0x5045_5453;
 
 /// The steps from an empty file to the newest version; `user_version` counts those done.
-/// Append only: a released step is never edited. The next is `steps/0002-….sql`, beside this file.
-pub const STEPS: &[&str] = &[include_str!("../../schema.sql")];
+/// Append only: a released step is never edited. The next is `steps/0003-….sql`.
+pub const STEPS: &[&str] = &[include_str!("../../schema.sql"), include_str!("steps/0002-project.sql")];
 
 /// The `user_version` of a file with every step done.
 pub fn newest_version(steps: &[&str]) -> i64 {

@@ -71,6 +71,8 @@ pub struct Shared {
 /// One client's side of the conversation.
 pub struct Client {
     peer: Peer,
+    /// Whether it may speak for others.
+    is_trusted: bool,
     /// Whom the request under way is for: the peer, or whom a trusted proxy names.
     address: IpAddr,
     state: State,
@@ -101,6 +103,8 @@ impl Client {
     pub fn new(peer: Peer, shared: &Shared) -> Self {
         let mut client = Self {
             peer,
+            // Who may open the file of a Unix socket is trusted.
+            is_trusted: peer == Peer::Unix || shared.intake.trusted.contains(peer.ip()),
             address: peer.ip(),
             state: State::Idle,
             deadline: None,
@@ -258,6 +262,7 @@ impl Client {
         if self.state == State::Idle {
             self.begun = shared.now;
         }
+        shared.intake.is_peer_trusted = self.is_trusted;
         loop {
             let (consumed, step) = self.reader.advance(&input[done..], &mut shared.intake, &mut self.request);
             done += consumed;
@@ -265,13 +270,13 @@ impl Client {
                 Step::More => break,
                 Step::Continue => self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
                 Step::Request(head) => {
-                    self.take_note(&head, shared);
+                    self.take_note(&head);
                     self.enter(State::Ready(head.kind), shared);
                     return done;
                 }
                 Step::Refuse(head, error) => {
                     if let Some(head) = head {
-                        self.take_note(&head, shared);
+                        self.take_note(&head);
                     }
                     self.refuse(error, shared);
                     return input.len();
@@ -288,10 +293,8 @@ impl Client {
         done
     }
 
-    fn take_note(&mut self, head: &Head, shared: &Shared) {
-        // Who may open the file of a Unix socket is trusted.
-        let is_believed = self.peer == Peer::Unix || shared.intake.trusted.contains(self.peer.ip());
-        let forwarded = head.forwarded_for.filter(|_| is_believed);
+    fn take_note(&mut self, head: &Head) {
+        let forwarded = head.forwarded_for.filter(|_| self.is_trusted);
         self.address = forwarded.unwrap_or(self.peer.ip());
         self.exchange = Some(Exchange::of(head, &self.request, self.begun));
     }
@@ -365,7 +368,7 @@ impl Client {
         if self.exchange.is_none()
             && let Some(head) = self.reader.head().cloned()
         {
-            self.take_note(&head, shared);
+            self.take_note(&head);
         }
         let mut exchange =
             self.exchange.take().unwrap_or_else(|| Exchange::new(shared.intake.ids.next(), self.begun));

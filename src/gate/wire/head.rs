@@ -77,7 +77,8 @@ impl Head {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADER_FIELDS];
         let checked = match httparse::parse_headers(&head[start..], &mut headers) {
             Ok(httparse::Status::Complete((_, headers))) => {
-                parsed.obey(headers, intake).map(|()| parsed.pass_on(headers, &intake.passed_on, out))
+                let authority = line.authority.clone().map(|at| &head[at]);
+                parsed.obey(headers, intake).map(|()| parsed.pass_on(headers, authority, intake, out))
             }
             Ok(httparse::Status::Partial) => Err(bad_request("The header fields have no end.")),
             Err(httparse::Error::TooManyHeaders) => Err(ApiError::new(Code::HeadersTooLarge)),
@@ -198,12 +199,26 @@ impl Head {
         out.extend_from_slice(b" HTTP/1.1\r\n");
     }
 
-    /// Writes the header fields for the lane: in ASCII, and only those that the service reads.
-    fn pass_on(&mut self, headers: &[httparse::Header], passed_on: &[&str], out: &mut Vec<u8>) {
+    /// Writes the header fields for the lane: in ASCII, and only those that the service reads. An authority in
+    /// the request line takes the place of the Host.
+    fn pass_on(
+        &mut self,
+        headers: &[httparse::Header],
+        authority: Option<&[u8]>,
+        intake: &Intake,
+        out: &mut Vec<u8>,
+    ) {
         for header in headers {
-            if let Some(name) = passed_on.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {
-                write_header(out, name, header.value);
+            if let Some(name) = intake.passed_on.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {
+                let is_replaced = *name == HOST && authority.is_some();
+                let is_doubted = *name == FORWARDED_PROTO && !intake.is_peer_trusted;
+                if !is_replaced && !is_doubted {
+                    write_header(out, name, header.value);
+                }
             }
+        }
+        if let Some(authority) = authority.filter(|_| intake.passed_on.contains(&HOST)) {
+            write_header(out, HOST, authority);
         }
         match self.body {
             Body::Length(0) => {}
@@ -224,6 +239,10 @@ impl Head {
         }
     }
 }
+
+const HOST: &str = "Host";
+/// How a proxy was asked; believed only from a trusted one.
+const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 
 /// As many as [`MAX_BODY_BYTES`] needs.
 const LENGTH_DIGITS: usize = 5;
@@ -284,6 +303,22 @@ mod tests {
              Content-Type: a\r\nContent-Length: 00012\r\n\r\n"
         );
         assert_eq!(passed_on("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"), "GET /?x HTTP/1.1\r\n\r\n");
+    }
+
+    #[test]
+    fn host_of_the_request_line_counts_and_the_scheme_only_from_a_trusted_peer() {
+        let passed_on = |target: &str, is_peer_trusted| {
+            let head = format!("GET {target} HTTP/1.1\r\nHost: a\r\nx-forwarded-proto: https\r\n\r\n");
+            let line = RequestLine::parse(head.as_bytes(), 0..head.find('\r').unwrap()).unwrap();
+            let mut out = Vec::new();
+            let passed_on = vec![HOST, FORWARDED_PROTO];
+            let mut intake = Intake { passed_on, is_peer_trusted, ..Intake::default() };
+            Head::parse(&line, head.as_bytes(), &mut intake, &mut out).1.unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(passed_on("/x", true), "GET /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: https\r\n\r\n");
+        assert_eq!(passed_on("/x", false), "GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(passed_on("http://b:80/x", false), "GET /x HTTP/1.1\r\nHost: b:80\r\n\r\n");
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Intake {
     pub passed_on: Vec<&'static str>,
     /// Whose word on the client's address counts.
     pub trusted: TrustedProxies,
+    /// Whether the peer whose request is being read is one of them.
+    pub is_peer_trusted: bool,
     /// Whose scripts may read responses.
     pub origins: Origins,
 }

@@ -11,6 +11,8 @@ pub struct RequestLine {
     pub method: Range<usize>,
     /// Path and query, or `*`; of an absolute form only what follows the authority, which may be nothing.
     pub target: Range<usize>,
+    /// Host and port of an absolute form, which count instead of the Host field (RFC 9112, section 3.2.2).
+    pub authority: Option<Range<usize>>,
     /// Of HTTP/1.x.
     pub minor_version: u8,
 }
@@ -38,10 +40,16 @@ impl RequestLine {
         if target.len() > MAX_TARGET_BYTES {
             return Err(ApiError::new(Code::UriTooLong));
         }
-        let path = path_start(method, target)?;
+        let authority = authority(method, target)?;
         let method = at.start..at.start + method.len();
-        let target_start = method.end + 1;
-        Ok(Self { target: target_start + path..target_start + target.len(), method, minor_version })
+        let start = method.end + 1;
+        let path = authority.as_ref().map_or(0, |authority| authority.end);
+        Ok(Self {
+            target: start + path..start + target.len(),
+            authority: authority.map(|authority| start + authority.start..start + authority.end),
+            method,
+            minor_version,
+        })
     }
 }
 
@@ -75,8 +83,8 @@ fn minor_version(version: &[u8]) -> Result<u8, ApiError> {
     }
 }
 
-/// Where the path begins in a target of any form (RFC 9112, section 3.2).
-fn path_start(method: &[u8], target: &[u8]) -> Result<usize, ApiError> {
+/// Where host and port stand in a target (RFC 9112, section 3.2): only an absolute form has them.
+fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, ApiError> {
     if target.iter().any(|b| !(0x21..=0x7e).contains(b) || *b == b'#') {
         return Err(bad_request("The request target must be printable ASCII without spaces or '#'."));
     }
@@ -84,18 +92,18 @@ fn path_start(method: &[u8], target: &[u8]) -> Result<usize, ApiError> {
         return Err(ApiError::new(Code::NotImplemented));
     }
     if target.starts_with(b"/") || (target == b"*" && method == b"OPTIONS") {
-        return Ok(0);
+        return Ok(None);
     }
     for scheme in ["http://", "https://"] {
         let Some((start, rest)) = target.split_at_checked(scheme.len()) else { continue };
         if !start.eq_ignore_ascii_case(scheme.as_bytes()) {
             continue;
         }
-        let authority = rest.iter().position(|b| *b == b'/' || *b == b'?').unwrap_or(rest.len());
-        if authority == 0 || !is_authority(&rest[..authority]) {
+        let length = rest.iter().position(|b| *b == b'/' || *b == b'?').unwrap_or(rest.len());
+        if length == 0 || !is_authority(&rest[..length]) {
             break;
         }
-        return Ok(scheme.len() + authority);
+        return Ok(Some(scheme.len()..scheme.len() + length));
     }
     Err(bad_request("The request target must begin with '/', or be an http address."))
 }

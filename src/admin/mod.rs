@@ -1,12 +1,17 @@
-//! What the admin address serves: metrics, for whoever watches the service. Knows no SQL and no sockets.
+//! What the admin address serves: metrics, for whoever watches the service, and the settings of the project.
+//! Knows no SQL and no sockets.
+
+#[cfg(feature = "site")]
+mod settings;
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::clock::unix_time;
 use crate::http::{ApiError, Code, Request, Response, Target};
 use crate::metrics::{Metrics, Now};
+use crate::quiet_log::QuietLog;
 use crate::store::{Reader, log_of};
 use crate::worker::Service;
 
@@ -14,16 +19,32 @@ use crate::worker::Service;
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const METRICS: &str = "/metrics";
 
+#[cfg(feature = "site")]
+pub use settings::{Settings, header_fields};
+
 /// Answers the requests to the admin address.
 pub struct AdminService {
     pub metrics: Metrics,
     pub store: Reader,
     pub database: PathBuf,
+    pub failures: QuietLog,
+    #[cfg(feature = "site")]
+    pub settings: Settings,
+}
+
+/// Without the site, it reads none.
+#[cfg(not(feature = "site"))]
+pub fn header_fields() -> Vec<&'static str> {
+    Vec::new()
 }
 
 impl AdminService {
-    fn respond(&self, request: &Request) -> Result<Response, ApiError> {
+    fn respond(&mut self, request: &Request) -> Result<Response, ApiError> {
         let target = Target::parse(request.target);
+        #[cfg(feature = "site")]
+        if self.settings.has(&target.path) && request.method != "OPTIONS" {
+            return self.settings.respond(request, &target, &mut self.store);
+        }
         let allow = "GET, HEAD, OPTIONS";
         match (target.path.as_ref(), request.method) {
             (METRICS, "GET" | "HEAD") => {
@@ -34,6 +55,13 @@ impl AdminService {
             (METRICS, _) => Err(ApiError::new(Code::MethodNotAllowed).header("Allow", allow)),
             _ => Err(ApiError::new(Code::NotFound)),
         }
+    }
+
+    fn refuse(&mut self, error: ApiError, request: &Request) -> Response {
+        if let Some(detail) = error.private_detail() {
+            self.failures.say(&format!("request {}", request.id()), &format!("admin address: {detail}"));
+        }
+        error.into_response()
     }
 
     fn now(&self) -> Now {
@@ -54,9 +82,17 @@ impl AdminService {
 
 impl Service for AdminService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
-        let answer = |request| self.respond(request).unwrap_or_else(ApiError::into_response);
-        responses.extend(requests.iter().map(answer));
+        for request in requests {
+            let response = self.respond(request).unwrap_or_else(|error| self.refuse(error, request));
+            responses.push(response);
+        }
         Duration::ZERO
+    }
+
+    fn rest(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        self.failures.settle(now);
+        self.failures.due(now)
     }
 
     fn stop(&mut self) {}
@@ -76,6 +112,7 @@ mod tests {
             digest: [digest; 32],
             name: "ci".to_owned(),
             read_only: false,
+            is_admin: false,
             created_at: 1,
             last_used_at: None,
             expires_at,
@@ -84,9 +121,15 @@ mod tests {
             writer.insert_key(&key).unwrap();
         }
         let store = Reader::open(&folder.database()).unwrap();
-        let service =
-            AdminService { metrics: Metrics::watched(1).unwrap(), store, database: folder.database() };
-        let ask = |method, target| {
+        let mut service = AdminService {
+            metrics: Metrics::watched(1).unwrap(),
+            store,
+            database: folder.database(),
+            failures: QuietLog::new("test"),
+            #[cfg(feature = "site")]
+            settings: Settings::for_tests(&folder.database()),
+        };
+        let mut ask = |method, target| {
             let request = Request { method, target, headers: Vec::new(), body: b"" };
             service.respond(&request).unwrap_or_else(ApiError::into_response)
         };

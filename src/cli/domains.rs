@@ -1,0 +1,158 @@
+//! `petstore domain …`: the domains of the project site and their redirects.
+
+use petstore::{DomainState, DomainView, Look, Overview, Project, Redirect};
+
+use super::command::{Call, Command, Count, Done, Failure, Flag, Operand, Settings};
+use super::print;
+
+const NAME: Operand = Operand { name: "NAME", count: Count::One };
+const FROM: Operand = Operand { name: "FROM", count: Count::One };
+const TO: Operand = Operand { name: "TO", count: Count::One };
+const STATUS: Flag =
+    Flag { name: "status", value: Some("STATUS"), about: "301 (the default), 302, 307 or 308" };
+const JSON: Flag = Flag { name: "json", value: None, about: "print JSON, for programs" };
+
+/// How the project is hosted, as the service has it.
+const HOSTING: Settings =
+    Settings::Only(&["database", "project", "platform-host", "resolver", "certificate-authority"]);
+
+const fn row(
+    name: &'static str,
+    operands: &'static [Operand],
+    flags: &'static [Flag],
+    about: &'static str,
+    run: fn(&Call) -> Done,
+) -> Command {
+    Command { name, operands, flags, settings: HOSTING, about, run }
+}
+
+pub const COMMANDS: &[Command] = &[
+    row("domain add", &[NAME], &[], "add a domain, and print the DNS record to create", add),
+    row("domain verify", &[NAME], &[], "ask DNS whether the record of a domain is right", verify),
+    row(
+        "domain reverify",
+        &[NAME],
+        &[],
+        "ask again, and for CAA records that forbid the certificate",
+        reverify,
+    ),
+    row("domain primary", &[NAME], &[], "have a domain be the one that the others stand for", set_primary),
+    row("domain list", &[], &[JSON], "list the domains and their redirects", list),
+    row("domain remove", &[NAME], &[], "remove a domain; it is not served from the next request on", remove),
+    row("domain redirect add", &[FROM, TO], &[STATUS], "have a domain lead to another one", add_redirect),
+    row("domain redirect remove", &[FROM], &[], "have a domain show the site again", remove_redirect),
+];
+
+fn open(call: &Call) -> Result<Project, Failure> {
+    Ok(Project::open(&call.config)?)
+}
+
+fn add(call: &Call) -> Done {
+    let domain = open(call)?.add(call.operand(0))?;
+    let name = &domain.name;
+    let text = format!(
+        "Create this record in the DNS settings of {}:\n\n{}\n\
+         DNS may take up to 48 hours to show it everywhere. Then: petstore domain verify {name}\n",
+        domain.record.zone,
+        record(&domain),
+    );
+    Ok(print(&text)?)
+}
+
+/// The record to create, and what is to be known of it.
+fn record(domain: &DomainView) -> String {
+    let record = &domain.record;
+    let remark = record.remark.map(|remark| format!("{remark}\n")).unwrap_or_default();
+    format!(
+        "  type   {}\n  name   {}\n  value  {}\n  TTL    {}\n\n{remark}",
+        record.kind, record.name, record.value, record.ttl
+    )
+}
+
+fn verify(call: &Call) -> Done {
+    look(call, Look::Record)
+}
+
+fn reverify(call: &Call) -> Done {
+    look(call, Look::RecordAndCaa)
+}
+
+fn look(call: &Call, look: Look) -> Done {
+    let domain = open(call)?.check(call.operand(0), look)?;
+    if let (Some(code), Some(message)) = (&domain.reason, &domain.message) {
+        return Err(format!("{} ({code})", message.trim_end_matches('.')).into());
+    }
+    Ok(print(&format!("{}: {}\n", domain.name, domain.state_text))?)
+}
+
+fn set_primary(call: &Call) -> Done {
+    let mut project = open(call)?;
+    project.set_primary(call.operand(0))?;
+    Ok(print(&format!("{} is primary\n", project.find(call.operand(0))?))?)
+}
+
+fn list(call: &Call) -> Done {
+    let overview = open(call)?.overview()?;
+    let text = if call.has("json") { json(&overview) } else { text(&overview) };
+    Ok(print(&text)?)
+}
+
+fn json(overview: &Overview) -> String {
+    // Plain structs cannot fail.
+    serde_json::to_string(overview).unwrap_or_default() + "\n"
+}
+
+fn text(overview: &Overview) -> String {
+    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
+    let deploy = overview.deploy.as_ref().map(|deploy| format!("{} of {}", deploy.id, deploy.deployed_at));
+    let mut text = format!(
+        "plan     {}\nplatform {}\ndeploy   {}\n",
+        overview.plan.as_str(),
+        or_none(&overview.address),
+        or_none(&deploy)
+    );
+    for domain in &overview.domains {
+        let primary = if domain.is_primary { ", primary" } else { "" };
+        let shown =
+            if domain.display_name == domain.name { "" } else { &format!(" ({})", domain.display_name) };
+        text += &format!(
+            "\n{}{shown}{primary}\n  {} since {}: {}\n",
+            domain.name,
+            domain.state.as_str(),
+            domain.since,
+            domain.state_text
+        );
+        text += &domain.message.as_ref().map(|message| format!("  {message}\n")).unwrap_or_default();
+        if let Some(redirect) = overview.redirects.iter().find(|redirect| redirect.from == domain.name) {
+            text += &format!("  leads to {} with {}\n", redirect.to, redirect.status);
+        }
+        if matches!(domain.state, DomainState::PendingDns | DomainState::DnsChanged) {
+            text += &record(domain);
+        }
+    }
+    text
+}
+
+fn remove(call: &Call) -> Done {
+    let mut project = open(call)?;
+    let name = project.find(call.operand(0))?;
+    let redirects = project.remove(&name)?;
+    let mut text = format!("{name} is removed, and served no longer; its DNS record can go now\n");
+    for Redirect { from, to, .. } in redirects {
+        text += &format!("the redirect from {from} to {to} is removed with it\n");
+    }
+    Ok(print(&text)?)
+}
+
+fn add_redirect(call: &Call) -> Done {
+    let status = call.flag("status").unwrap_or("301");
+    let wrong = |_| Failure::Usage(format!("--status must be 301, 302, 307 or 308, not '{status}'"));
+    let status = status.parse().map_err(wrong)?;
+    let redirect = open(call)?.add_redirect(call.operand(0), call.operand(1), status)?;
+    Ok(print(&format!("{} leads to {} with {}\n", redirect.from, redirect.to, redirect.status))?)
+}
+
+fn remove_redirect(call: &Call) -> Done {
+    open(call)?.remove_redirect(call.operand(0))?;
+    Ok(print(&format!("{} shows the site again\n", call.operand(0)))?)
+}

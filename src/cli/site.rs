@@ -1,0 +1,83 @@
+//! `petstore site …`: the plan and the deploys of the project site.
+
+use std::path::Path;
+
+use petstore::{Project, rfc3339};
+
+use super::command::{Call, Command, Count, DATABASE, Done, Failure, Operand};
+use super::{print, table};
+
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "site plan",
+        operands: &[Operand { name: "PLAN", count: Count::Optional }],
+        flags: &[],
+        settings: DATABASE,
+        about: "print the plan of the project, or set it: free, pro or enterprise",
+        run: plan,
+    },
+    Command {
+        name: "site deploy",
+        operands: &[Operand { name: "FOLDER", count: Count::Optional }],
+        flags: &[],
+        settings: DATABASE,
+        about: "publish the built-in site, with the static files of a folder beside it",
+        run: deploy,
+    },
+    Command {
+        name: "site list",
+        operands: &[],
+        flags: &[],
+        settings: DATABASE,
+        about: "list the deploys that are kept",
+        run: list,
+    },
+    Command {
+        name: "site rollback",
+        operands: &[Operand { name: "DEPLOY", count: Count::Optional }],
+        flags: &[],
+        settings: DATABASE,
+        about: "serve an earlier deploy again: this one, or the one before",
+        run: roll_back,
+    },
+];
+
+fn plan(call: &Call) -> Done {
+    let mut project = Project::open(&call.config)?;
+    if let Some(word) = call.operands.first() {
+        let plan = word
+            .parse()
+            .map_err(|expected| Failure::Usage(format!("PLAN must be {expected}, not '{word}'")))?;
+        project.set_plan(plan)?;
+    }
+    Ok(print(&format!("{}\n", project.plan()?.as_str()))?)
+}
+
+fn deploy(call: &Call) -> Done {
+    let folder = call.operands.first().map(Path::new);
+    let deployed = Project::open(&call.config)?.deploy(folder)?;
+    let mut text = format!("deploy {} is live, with {} static files\n", deployed.id, deployed.files);
+    if deployed.hidden > 0 {
+        text += &format!("{} hidden files or folders were left out\n", deployed.hidden);
+    }
+    Ok(print(&text)?)
+}
+
+fn list(call: &Call) -> Done {
+    let mut rows = vec![["DEPLOY", "DEPLOYED", "FILES", "BYTES", ""].map(str::to_owned)];
+    for deploy in Project::open(&call.config)?.deploys()? {
+        let live = if deploy.is_live { "live" } else { "" };
+        let [id, files, bytes] = [deploy.id, deploy.files, deploy.bytes].map(|number| number.to_string());
+        rows.push([id, rfc3339(deploy.deployed_at), files, bytes, live.to_owned()]);
+    }
+    Ok(print(&table(&rows))?)
+}
+
+fn roll_back(call: &Call) -> Done {
+    let id = call.operands.first().map(|word| {
+        word.parse()
+            .map_err(|_| Failure::Usage(format!("DEPLOY must be the number of a deploy, not '{word}'")))
+    });
+    let live = Project::open(&call.config)?.roll_back(id.transpose()?)?;
+    Ok(print(&format!("deploy {live} is live\n"))?)
+}

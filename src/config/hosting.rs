@@ -1,0 +1,148 @@
+//! How the project is hosted: its name, its platform, and whom to ask about its domains.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::{Config, Setting};
+
+/// How the project is hosted.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Hosting {
+    /// The name of the project on the platform, one label; `petstore`.
+    pub project: String,
+    /// The host of the hosting platform, such as `sites.example.net`, in lower case. Where it is set, requests
+    /// for names that are not the project's get 421. `None`: every name is served, and there are no domains.
+    pub platform_host: Option<String>,
+    /// The DNS server that is asked about domains; `None`: the authoritative servers of each, found by way of
+    /// the system's resolver.
+    pub resolver: Option<SocketAddr>,
+    /// What CAA records call the authorities that make the certificates, such as `letsencrypt.org` (RFC 8659,
+    /// section 4.2); empty: Let's Encrypt and `ZeroSSL`.
+    pub certificate_authorities: Vec<String>,
+}
+
+impl Default for Hosting {
+    fn default() -> Self {
+        Self {
+            project: "petstore".to_owned(),
+            platform_host: None,
+            resolver: None,
+            certificate_authorities: Vec::new(),
+        }
+    }
+}
+
+impl Hosting {
+    /// The project's own name on the platform, such as `petstore.sites.example.net`.
+    pub(crate) fn address(&self) -> Option<String> {
+        self.platform_host.as_ref().map(|host| format!("{}.{host}", self.project))
+    }
+}
+
+pub const PROJECT: Setting = Setting {
+    flag: "project",
+    value: "NAME",
+    help: "name of the project on the hosting platform",
+    default: "petstore",
+    set: |config: &mut Config, text| {
+        config.hosting.project = Some(text.to_owned())
+            .filter(|text| is_label(text))
+            .ok_or("lower-case letters, digits and hyphens")?;
+        Ok(())
+    },
+    is_list: false,
+};
+
+pub const PLATFORM_HOST: Setting = Setting {
+    flag: "platform-host",
+    value: "HOST",
+    help: "host of the hosting platform, to which the records of domains lead",
+    default: "",
+    set: |config, text| {
+        config.hosting.platform_host = Some(host(text).ok_or("a name such as sites.example.net")?);
+        Ok(())
+    },
+    is_list: false,
+};
+
+pub const RESOLVER: Setting = Setting {
+    flag: "resolver",
+    value: "ADDRESS[:PORT]",
+    help: "DNS server to ask about domains, in place of their own",
+    default: "",
+    set: |config, text| {
+        let address =
+            text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 53)));
+        config.hosting.resolver = Some(address.ok_or("an address such as 192.0.2.53 or 192.0.2.53:5353")?);
+        Ok(())
+    },
+    is_list: false,
+};
+
+pub const CERTIFICATE_AUTHORITY: Setting = Setting {
+    flag: "certificate-authority",
+    value: "NAME",
+    help: "authority that CAA records must allow, as they call it",
+    default: "those of Let's Encrypt and ZeroSSL",
+    set: |config, text| {
+        let names: Option<Vec<String>> = text.split(',').map(|word| host(word.trim())).collect();
+        config.hosting.certificate_authorities = names.ok_or("a name such as letsencrypt.org")?;
+        Ok(())
+    },
+    is_list: true,
+};
+
+/// A name of two labels or more, in lower case and without the root's dot.
+fn host(text: &str) -> Option<String> {
+    let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+    let is_number = |label: &str| label.bytes().all(|b| b.is_ascii_digit());
+    let is_name = name.len() <= 253 && name.contains('.') && name.split('.').all(is_label);
+    (is_name && !name.rsplit('.').next().is_some_and(is_number)).then_some(name)
+}
+
+/// Letters, digits and hyphens, the hyphens within (RFC 1123, section 2.1).
+fn is_label(label: &str) -> bool {
+    let is_label_byte = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    (1..=63).contains(&label.len())
+        && label.bytes().all(is_label_byte)
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(setting: &Setting, text: &str) -> Result<Hosting, &'static str> {
+        let mut config = Config::default();
+        (setting.set)(&mut config, text).map(|()| config.hosting)
+    }
+
+    #[test]
+    fn hosts_are_names() {
+        let found = set(&PLATFORM_HOST, "Sites.Example.net.").unwrap();
+        assert_eq!(found.address().as_deref(), Some("petstore.sites.example.net"));
+        for text in ["", "localhost", "a..b", "-a.b", "a_b.c", "192.0.2.1", "https://a.b", "a.b:443", "ä.de"]
+        {
+            assert!(set(&PLATFORM_HOST, text).is_err(), "{text}");
+        }
+        for text in ["", "a.b", "A", "-", "ä"] {
+            assert!(set(&PROJECT, text).is_err(), "{text}");
+        }
+        assert_eq!(
+            set(&CERTIFICATE_AUTHORITY, "letsencrypt.org, Pki.Goog").unwrap().certificate_authorities.len(),
+            2
+        );
+        assert!(set(&CERTIFICATE_AUTHORITY, "letsencrypt").is_err());
+    }
+
+    #[test]
+    fn resolver_has_the_port_of_dns_where_none_is_given() {
+        for (text, address) in
+            [("192.0.2.1", "192.0.2.1:53"), ("[::1]:5353", "[::1]:5353"), ("::1", "[::1]:53")]
+        {
+            assert_eq!(set(&RESOLVER, text).unwrap().resolver, address.parse().ok());
+        }
+        assert!(set(&RESOLVER, "dns.example").is_err());
+    }
+}

@@ -1,0 +1,167 @@
+//! The name of a domain as an operator gives it, and as DNS has it.
+
+use idna::AsciiDenyList;
+use idna::uts46::{DnsLength, Hyphens, Uts46};
+
+use super::record::registered;
+
+/// The longest name in octets, without the root's dot (RFC 1035, section 3.1).
+const MAX_OCTETS: usize = 253;
+
+/// Reads the name of a domain that is to be added. `platform` is the host of the hosting platform, whose own
+/// names are not for others. Returns the name in A-labels and lower case.
+///
+/// # Errors
+/// One or two plain sentences that repeat the name and say what is wrong with it.
+pub fn parse(text: &str, platform: &str) -> Result<String, String> {
+    let given = text.trim();
+    // Whatever it is, it is not repeated without end.
+    let shown: String = given.chars().take(80).filter(|c| !c.is_control()).collect();
+    let refuse = |why: &str| Err(format!("'{shown}' {why}"));
+    if given.is_empty() {
+        return Err("The name of the domain is empty. Give one such as pets.example.com.".to_owned());
+    }
+    if given.contains("://") || given.contains(['/', '?', '#', '@', ' ']) {
+        return refuse("is not the name of a domain. Give the name alone, such as pets.example.com.");
+    }
+    if given.contains('*') {
+        return refuse("is a wildcard. Add each name by itself.");
+    }
+    let bare = given.trim_matches(['[', ']']);
+    let port = bare.rsplit_once(':').map(|(_, port)| port);
+    if bare.parse::<std::net::IpAddr>().is_ok() {
+        return refuse("is an IP address. A certificate needs a name such as pets.example.com.");
+    }
+    if port.is_some() {
+        return refuse("has a port. Give the name alone, such as pets.example.com.");
+    }
+    let Ok(name) = to_ascii(given.strip_suffix('.').unwrap_or(given)) else {
+        return refuse(
+            "cannot be the name of a domain: labels have letters, digits and hyphens, at most 63 octets each.",
+        );
+    };
+    if name.len() > MAX_OCTETS {
+        return refuse("is longer than the 253 octets that DNS allows.");
+    }
+    if !name.contains('.') {
+        return refuse("has one label only. Give the whole name, such as pets.example.com.");
+    }
+    // A resolver would take it for an address (WHATWG URL standard, 'ends in a number').
+    if is_number(name.rsplit('.').next().unwrap_or_default()) {
+        return refuse("is an IP address in part: its last label is a number.");
+    }
+    if name == platform || is_below(&name, platform) {
+        return refuse(&format!("belongs to the hosting platform {platform}. Give a name of your own."));
+    }
+    if registered(&name).is_none() {
+        return refuse("is a suffix below which anybody may register names. Give a whole name below it.");
+    }
+    Ok(name)
+}
+
+/// A name as it is kept, where it can be one; else as it was given, which nothing is kept as.
+pub fn normal(text: &str) -> String {
+    let text = text.trim();
+    to_ascii(text.strip_suffix('.').unwrap_or(text)).unwrap_or_else(|()| text.to_owned())
+}
+
+/// The name in A-labels and lower case (UTS 46).
+fn to_ascii(name: &str) -> Result<String, ()> {
+    let ascii = Uts46::new().to_ascii(
+        name.as_bytes(),
+        AsciiDenyList::STD3,
+        Hyphens::CheckFirstLast,
+        DnsLength::Verify,
+    );
+    ascii.map(|name| name.into_owned()).map_err(drop)
+}
+
+fn is_number(label: &str) -> bool {
+    let hexadecimal = label.strip_prefix("0x").map(|rest| rest.bytes().all(|b| b.is_ascii_hexdigit()));
+    hexadecimal.unwrap_or_else(|| label.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Whether a name lies below another one.
+pub fn is_below(name: &str, above: &str) -> bool {
+    name.strip_suffix(above).is_some_and(|rest| rest.ends_with('.'))
+}
+
+/// The name as people read it, in U-labels (RFC 5890, section 2.3.2.1); as it is where it has none.
+pub fn to_unicode(name: &str) -> String {
+    let (unicode, valid) = idna::domain_to_unicode(name);
+    if valid.is_ok() { unicode } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLATFORM: &str = "sites.example.net";
+
+    fn name(text: &str) -> String {
+        parse(text, PLATFORM).unwrap()
+    }
+
+    fn refusal(text: &str) -> String {
+        parse(text, PLATFORM).unwrap_err()
+    }
+
+    #[test]
+    fn names_are_kept_as_dns_has_them() {
+        for (text, kept) in [
+            ("pets.example.com", "pets.example.com"),
+            (" Pets.EXAMPLE.com. ", "pets.example.com"),
+            ("bücher.example", "xn--bcher-kva.example"),
+            ("Bücher。Example", "xn--bcher-kva.example"),
+            ("straße.example", "xn--strae-oqa.example"),
+            ("example.co.uk", "example.co.uk"),
+            ("a_b.example.com", ""),
+        ] {
+            assert_eq!(parse(text, PLATFORM).unwrap_or_default(), kept, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_domain_is_named_with_its_fault() {
+        let long = format!("{}example.com", "a.".repeat(130));
+        let label = format!("{}.com", "a".repeat(64));
+        for (text, fault) in [
+            ("", "empty"),
+            ("https://pets.example.com", "name alone"),
+            ("pets.example.com/x", "name alone"),
+            ("pets.example.com:443", "port"),
+            ("*.example.com", "wildcard"),
+            ("192.0.2.1", "IP address"),
+            ("[2001:db8::1]", "IP address"),
+            ("2001:db8::1", "IP address"),
+            ("192.0.2", "IP address"),
+            ("a.0x7f", "IP address"),
+            ("localhost", "one label"),
+            ("com", "one label"),
+            ("co.uk", "suffix"),
+            ("github.io", "suffix"),
+            ("-a.example.com", "hyphens"),
+            ("a..example.com", "hyphens"),
+            (".example.com", "hyphens"),
+            ("xn--a.example.com", "hyphens"),
+            ("a\u{0}b.example.com", "hyphens"),
+            (&long, "'"),
+            (&label, "63 octets"),
+            ("sites.example.net", "hosting platform"),
+            ("SITES.example.net.", "hosting platform"),
+            ("pets.sites.example.net", "hosting platform"),
+        ] {
+            let said = refusal(text);
+            assert!(said.contains(fault), "{text}: {said}");
+            assert!(said.len() < 250, "{text}: {said}");
+        }
+        assert_eq!(name("mysites.example.net"), "mysites.example.net");
+        assert_eq!(name("example.net"), "example.net");
+    }
+
+    #[test]
+    fn people_read_unicode() {
+        assert_eq!(to_unicode("xn--bcher-kva.example"), "bücher.example");
+        assert_eq!(to_unicode("xn--a.example"), "xn--a.example");
+    }
+}

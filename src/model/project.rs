@@ -1,0 +1,283 @@
+//! The published project: its [`Plan`], its deploys, and the [`Domain`]s it is served at.
+
+use serde::Serialize;
+
+/// Declares an enumeration of words, as the database and JSON have them.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $word:ident = $text:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name { $($(#[$of])* $word,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$word),*];
+
+            /// The word.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$word => $text,)* }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            /// Reads exactly one of the words.
+            ///
+            /// # Errors
+            /// What is expected, to follow on "must be".
+            fn from_str(word: &str) -> Result<Self, String> {
+                let found = Self::ALL.iter().copied().find(|value| value.as_str() == word);
+                found.ok_or_else(|| format!("one of {}", [$($text),*].join(", ")))
+            }
+        }
+    };
+}
+
+words! {
+    /// What is paid for. Domains need more than [`Plan::Free`].
+    Plan {
+        /// The plan of a new database.
+        Free = "free",
+        /// Domains may be added.
+        Pro = "pro",
+        /// As [`Plan::Pro`].
+        Enterprise = "enterprise",
+    }
+}
+
+words! {
+    /// Where a domain stands on its way to being served over HTTPS.
+    DomainState {
+        /// Its DNS record has not been seen right yet. The name is not served.
+        PendingDns = "pending_dns",
+        /// Its DNS record is right. The certificate comes with the first HTTPS request.
+        Verified = "verified",
+        /// It has been asked for over HTTPS.
+        Active = "active",
+        /// No HTTPS request has come within 30 minutes of verification.
+        CertificateDelayed = "certificate_delayed",
+        /// Its DNS record was right once, and is no longer.
+        DnsChanged = "dns_changed",
+    }
+}
+
+/// What may happen to a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DomainEvent {
+    /// The DNS record is there and right.
+    Right,
+    /// The same, and a CAA record forbids the certificate.
+    Blocked,
+    /// The DNS record is not there, or not right.
+    Wrong,
+    /// DNS could not be asked.
+    Unknown,
+    /// [`CERTIFICATE_WAIT`] has passed in this state.
+    Waited,
+    /// A trusted proxy has passed on an HTTPS request for the name.
+    Served,
+}
+
+/// How long a certificate may take before something is amiss, in seconds (specification, rule 11).
+pub const CERTIFICATE_WAIT: i64 = 30 * 60;
+
+impl DomainEvent {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Right, Self::Blocked, Self::Wrong, Self::Unknown, Self::Waited, Self::Served];
+}
+
+impl DomainState {
+    /// The state after an event: the one table of transitions.
+    pub const fn after(self, event: DomainEvent) -> Self {
+        use DomainEvent as E;
+        match (self, event) {
+            (Self::PendingDns | Self::DnsChanged, E::Right | E::Blocked) => Self::Verified,
+            (Self::PendingDns | Self::DnsChanged, E::Wrong | E::Unknown | E::Waited | E::Served) => self,
+            (Self::Verified, E::Blocked | E::Waited) => Self::CertificateDelayed,
+            // The half hour begins anew.
+            (Self::Verified | Self::CertificateDelayed, E::Right) => Self::Verified,
+            (Self::Verified | Self::CertificateDelayed, E::Served) => Self::Active,
+            (Self::Verified | Self::CertificateDelayed | Self::Active, E::Wrong) => Self::DnsChanged,
+            (Self::Verified, E::Unknown) => Self::Verified,
+            (Self::CertificateDelayed, E::Blocked | E::Unknown | E::Waited) => Self::CertificateDelayed,
+            (Self::Active, E::Right | E::Blocked | E::Unknown | E::Waited | E::Served) => Self::Active,
+        }
+    }
+
+    /// Whether a certificate may be made for the name.
+    pub const fn may_have_certificate(self) -> bool {
+        matches!(self, Self::Verified | Self::Active | Self::CertificateDelayed)
+    }
+
+    /// Whether requests for the name are answered.
+    pub const fn is_served(self) -> bool {
+        !matches!(self, Self::PendingDns)
+    }
+}
+
+/// Why a domain is in its state, or why the last look came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// For programs, such as `wrong_target`.
+    pub code: String,
+    /// For people: one or two sentences.
+    pub message: String,
+}
+
+/// A domain of the project. Times are Unix time in seconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Domain {
+    /// In A-labels and lower case (RFC 5890, section 2.3.2.1).
+    pub name: String,
+    /// Where it stands.
+    pub state: DomainState,
+    /// Since when it is in this state.
+    pub since: i64,
+    /// Why; `None`: there is nothing to say.
+    pub reason: Option<Reason>,
+    /// When it was added.
+    pub added_at: i64,
+    /// When DNS was last asked; `None`: never.
+    pub checked_at: Option<i64>,
+    /// Whether it is the one that the others stand for.
+    pub is_primary: bool,
+}
+
+impl Domain {
+    /// A domain that was just added.
+    pub fn new(name: String, now: i64) -> Self {
+        let state = DomainState::PendingDns;
+        Self { name, state, since: now, reason: None, added_at: now, checked_at: None, is_primary: false }
+    }
+
+    /// The domain after an event at this Unix time, in seconds. A certificate that was forbidden or delayed
+    /// keeps its reason until something else is known.
+    pub fn after(mut self, event: DomainEvent, reason: Option<Reason>, now: i64) -> Self {
+        let state = self.state.after(event);
+        let is_anew = event == DomainEvent::Right && state == DomainState::Verified;
+        if state != self.state || is_anew {
+            self.since = now;
+        }
+        self.state = state;
+        match event {
+            DomainEvent::Waited => {}
+            DomainEvent::Served => self.reason = None,
+            DomainEvent::Right | DomainEvent::Blocked | DomainEvent::Wrong | DomainEvent::Unknown => {
+                self.reason = reason;
+                self.checked_at = Some(now);
+            }
+        }
+        self
+    }
+
+    /// The domain as it is at this Unix time, in seconds: what only time changes is not written anywhere.
+    pub fn at(self, now: i64) -> Self {
+        if self.state == DomainState::Verified && now >= self.since.saturating_add(CERTIFICATE_WAIT) {
+            let since = self.since.saturating_add(CERTIFICATE_WAIT);
+            return self.after(DomainEvent::Waited, None, since);
+        }
+        self
+    }
+}
+
+/// A domain that only leads to another name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Redirect {
+    /// A domain of the project.
+    pub from: String,
+    /// Where its requests are sent, path and query kept.
+    pub to: String,
+    /// 301, 302, 307 or 308 (RFC 9110, section 15.4).
+    pub status: u16,
+}
+
+/// The statuses that a redirect may have. Those of 307 and 308 keep the method.
+pub const REDIRECT_STATUSES: [u16; 4] = [301, 302, 307, 308];
+
+/// A deploy that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deploy {
+    /// Ascending, never used again.
+    pub id: i64,
+    /// Unix time, seconds.
+    pub deployed_at: i64,
+    /// How many static files it has beside the built-in site.
+    pub files: i64,
+    /// Their size together.
+    pub bytes: i64,
+    /// Whether it is the one that is served.
+    pub is_live: bool,
+}
+
+/// A static file of a deploy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteFile {
+    /// As in a request, without percent-encoding, such as `/guide/first.html`.
+    pub path: String,
+    /// The media type (RFC 9110, section 8.3).
+    pub content_type: String,
+    /// What is in it.
+    pub content: Vec<u8>,
+    /// The same in gzip; `None`: that would not be smaller.
+    pub gzip: Option<Vec<u8>>,
+    /// Its entity tag without the quotes.
+    pub tag: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every transition, as words: a row for each state, a column for each event.
+    #[test]
+    fn every_event_leads_to_the_state_of_the_table() {
+        let table = "
+            pending_dns          verified verified             pending_dns pending_dns          pending_dns          pending_dns
+            verified             verified certificate_delayed  dns_changed verified             certificate_delayed  active
+            active               active   active               dns_changed active               active               active
+            certificate_delayed  verified certificate_delayed  dns_changed certificate_delayed  certificate_delayed  active
+            dns_changed          verified verified             dns_changed dns_changed          dns_changed          dns_changed";
+        let rows: Vec<Vec<&str>> = table.trim().lines().map(|row| row.split_whitespace().collect()).collect();
+        assert_eq!(rows.len(), DomainState::ALL.len());
+        for (state, row) in DomainState::ALL.iter().zip(&rows) {
+            assert_eq!(state.as_str(), row[0]);
+            for (event, after) in DomainEvent::ALL.iter().zip(&row[1..]) {
+                assert_eq!(state.after(*event).as_str(), *after, "{state:?} after {event:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_read_as_they_are_written() {
+        for state in DomainState::ALL {
+            assert_eq!(state.as_str().parse(), Ok(*state));
+        }
+        assert_eq!("pro".parse(), Ok(Plan::Pro));
+        assert_eq!("Pro".parse::<Plan>().unwrap_err(), "one of free, pro, enterprise");
+    }
+
+    #[test]
+    fn certificate_is_delayed_after_half_an_hour_and_the_wait_begins_anew() {
+        let verified = Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 100);
+        assert_eq!((verified.state, verified.since), (DomainState::Verified, 100));
+        assert_eq!(verified.clone().at(100 + CERTIFICATE_WAIT - 1), verified);
+        let delayed = verified.at(100 + 2 * CERTIFICATE_WAIT);
+        assert_eq!((delayed.state, delayed.since), (DomainState::CertificateDelayed, 100 + CERTIFICATE_WAIT));
+        let again = delayed.after(DomainEvent::Right, None, 9000);
+        assert_eq!((again.state, again.since), (DomainState::Verified, 9000));
+    }
+
+    #[test]
+    fn last_reason_counts_until_something_else_is_known() {
+        let reason = || Some(Reason { code: "caa".to_owned(), message: "no".to_owned() });
+        let domain = Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 1);
+        let blocked = domain.after(DomainEvent::Blocked, reason(), 2);
+        assert_eq!((&blocked.reason, blocked.checked_at), (&reason(), Some(2)));
+        assert_eq!(blocked.clone().after(DomainEvent::Waited, None, 3).reason, reason());
+        assert_eq!(blocked.clone().after(DomainEvent::Served, None, 3).reason, None);
+        assert_eq!(blocked.after(DomainEvent::Right, None, 3).reason, None);
+    }
+}

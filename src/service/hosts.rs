@@ -1,0 +1,213 @@
+//! Whether a request is for a name of this project (RFC 9110, section 7.4), and where it is sent if the name
+//! only leads to another one.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::clock::unix_time;
+use crate::config::Config;
+use crate::domains::ServedNames;
+use crate::http::{ApiError, Code, Request, Response};
+use crate::model::{Domain, DomainState, Redirect};
+use crate::store::Database;
+
+/// The header fields that it reads.
+pub const HOST_FIELDS: [&str; 2] = [HOST, FORWARDED_PROTO];
+const HOST: &str = "Host";
+/// How the proxy was asked. The gate passes it on only from a trusted one.
+const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
+
+/// The most domains that are remembered.
+const MAX_KNOWN: usize = 1024;
+
+/// Tells the names of the project from others. Where there is no hosting platform, every name will do.
+#[derive(Clone, Default)]
+pub struct Hosts {
+    /// Its names that are no domains: that on the platform, and those of the addresses in the interface
+    /// description. Empty: every name will do.
+    own: Arc<[String]>,
+    /// Domains found in the database, as long as its version stays the same.
+    known: HashMap<Box<str>, Known>,
+    version: i64,
+    served: Option<ServedNames>,
+}
+
+/// What is remembered of a domain.
+#[derive(Clone)]
+struct Known {
+    domain: Domain,
+    redirect: Option<Redirect>,
+}
+
+impl Hosts {
+    /// Those of a configuration. Where a trusted proxy passes on an HTTPS request for a domain, `served` is told.
+    pub fn new(config: &Config, served: Option<ServedNames>) -> Self {
+        let Some(address) = config.hosting.address() else { return Self::default() };
+        let urls = [&config.base_url, &config.staging_url].into_iter().flatten();
+        let hosts = urls
+            .filter_map(|url| url.split('/').nth(2))
+            .map(|authority| bare(authority).to_ascii_lowercase());
+        Self { own: std::iter::once(address).chain(hosts).collect(), served, ..Self::default() }
+    }
+
+    /// Lets a request pass that is for the project. A redirect is returned for a name that leads elsewhere.
+    ///
+    /// # Errors
+    /// 421 for all other names; 503 where the database cannot be asked.
+    pub fn admit(&mut self, request: &Request, database: &Database) -> Result<Option<Response>, ApiError> {
+        let Self { own, known, version, served } = self;
+        if own.is_empty() {
+            return Ok(None);
+        }
+        // The gate lets at most one of them pass.
+        let host = request.header_values(HOST).next().map(bare).unwrap_or_default();
+        if host.is_empty() || is_address(host) || own.iter().any(|own| own.eq_ignore_ascii_case(host)) {
+            return Ok(None);
+        }
+        if *version != database.version() || known.len() >= MAX_KNOWN {
+            known.clear();
+            *version = database.version();
+        }
+        let found = find(known, &host.to_ascii_lowercase(), database)?;
+        let Some(Known { domain, redirect }) = found.filter(|known| known.domain.state.is_served()) else {
+            return Err(ApiError::new(Code::MisdirectedRequest));
+        };
+        let is_waiting = matches!(domain.state, DomainState::Verified | DomainState::CertificateDelayed);
+        if is_waiting && request.header_values(FORWARDED_PROTO).next() == Some("https") {
+            served.iter().for_each(|served| served.note(&domain.name));
+        }
+        // The server as a whole has no other address.
+        Ok(redirect.as_ref().filter(|_| request.target != "*").map(|redirect| {
+            let location = format!("https://{}{}", redirect.to, request.target);
+            Response::new(redirect.status, b"").header("Location", location)
+        }))
+    }
+}
+
+/// Looks a domain up. Only those that exist are remembered, so that nobody fills the memory by guessing.
+fn find<'k>(
+    known: &'k mut HashMap<Box<str>, Known>,
+    host: &str,
+    database: &Database,
+) -> Result<Option<&'k Known>, ApiError> {
+    if !known.contains_key(host) {
+        let project = database.project()?;
+        let Some(domain) = project.domain(host)? else { return Ok(None) };
+        let redirect = project.redirect(host)?;
+        known.insert(host.into(), Known { domain: domain.at(unix_time()), redirect });
+    }
+    Ok(known.get(host))
+}
+
+/// A host without its port and the root's dot.
+fn bare(authority: &str) -> &str {
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+/// Whether a host is an IP address, or the machine itself (RFC 6761, section 6.3).
+fn is_address(host: &str) -> bool {
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    bare.parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::DomainEvent;
+    use crate::store::Reader;
+    use crate::store::tests::pair;
+
+    fn hosts() -> Hosts {
+        let mut config = Config::default();
+        config.hosting.platform_host = Some("sites.test".to_owned());
+        config.base_url = Some("https://Api.example:8443/v1".to_owned());
+        Hosts::new(&config, None)
+    }
+
+    fn ask(hosts: &mut Hosts, reader: &mut Reader, host: &str) -> (u16, String) {
+        let headers = vec![("Host", host)];
+        let request = Request { method: "GET", target: "/a?b=1", headers, body: b"" };
+        reader.begin().unwrap();
+        let admitted = hosts.admit(&request, reader);
+        reader.end().unwrap();
+        let response = match admitted {
+            Ok(None) => Response::new(200, b""),
+            Ok(Some(redirect)) => redirect,
+            Err(error) => error.into_response(),
+        };
+        let location = response.headers().iter().find(|(name, _)| *name == "Location");
+        (response.status(), location.map(|(_, value)| value.to_string()).unwrap_or_default())
+    }
+
+    #[test]
+    fn names_of_the_project_are_served_and_no_others() {
+        let (_folder, mut writer, mut reader) = pair();
+        let added = |name: &str| Domain::new(name.to_owned(), 0);
+        let verified = |name: &str| added(name).after(DomainEvent::Right, None, 1);
+        writer
+            .change_project(|project| {
+                project.put_domain(&added("new.test"))?;
+                project.put_domain(&verified("pets.test"))?;
+                project.put_domain(&verified("old.test").after(DomainEvent::Wrong, None, 2))?;
+                project.put_domain(&verified("from.test"))?;
+                project.put_redirect(&Redirect {
+                    from: "from.test".into(),
+                    to: "pets.test".into(),
+                    status: 308,
+                })
+            })
+            .unwrap();
+        let mut hosts = hosts();
+        let mut ask = |host: &str| ask(&mut hosts, &mut reader, host);
+        for host in [
+            "",
+            "127.0.0.1",
+            "127.0.0.1:8080",
+            "[::1]:80",
+            "localhost",
+            "petstore.sites.test",
+            "PETSTORE.Sites.test.:80",
+            "api.example",
+            "api.example:8443",
+            "pets.test",
+            "Pets.TEST:443",
+            "old.test",
+        ] {
+            assert_eq!(ask(host).0, 200, "{host}");
+        }
+        for host in [
+            "new.test",
+            "sites.test",
+            "other.sites.test",
+            "x.test",
+            "localhost.x.test",
+            "pets.test:x",
+            "[pets.test]",
+        ] {
+            assert_eq!(ask(host).0, 421, "{host}");
+        }
+        assert_eq!(ask("from.test"), (308, "https://pets.test/a?b=1".to_owned()));
+    }
+
+    #[test]
+    fn removed_domain_is_not_served_in_the_next_batch() {
+        let (_folder, mut writer, mut reader) = pair();
+        let domain = Domain::new("pets.test".to_owned(), 0).after(DomainEvent::Right, None, 1);
+        writer.change_project(|project| project.put_domain(&domain)).unwrap();
+        let mut hosts = hosts();
+        assert_eq!(ask(&mut hosts, &mut reader, "pets.test").0, 200);
+        writer.change_project(|project| project.remove_domain("pets.test")).unwrap();
+        assert_eq!(ask(&mut hosts, &mut reader, "pets.test").0, 421);
+    }
+
+    #[test]
+    fn without_a_platform_every_name_is_served() {
+        let (_folder, _writer, mut reader) = pair();
+        assert_eq!(ask(&mut Hosts::default(), &mut reader, "x.test").0, 200);
+    }
+}
