@@ -41,13 +41,14 @@ fn run(mut config: Config) -> Done {
     config.open_files = Some(raise_open_files()?);
     let server = Server::start(config.clone())?;
     HAS_STARTED.store(true, Ordering::SeqCst);
-    log::warn!("{}", server.summary());
     let stopper = server.stopper();
     signals.started(stopper.clone());
-    let ring = first_key::prepare(&config);
+    supervisor::start_watchdog(server.health_check())?;
+    // The last that can fail: a start that fails leaves no key behind.
+    let ring = first_key::prepare(&config)?;
+    log::warn!("{}", server.summary());
     let (address, admin) = (server.address().clone(), server.admin_address());
     supervisor::say_ready(&address);
-    supervisor::start_watchdog(server.health_check())?;
     // In a thread of its own, as nobody may read standard output.
     let (end, announced) = channel::<()>();
     let announce = move || {

@@ -1,9 +1,11 @@
 //! `petstore key …` on a running server, and the key of the first start.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::harness::{Folder, Server, output, petstore, run};
+use crate::startup::expect_refusal;
 use crate::wait::wait_until;
 
 fn key(server: &Server, words: &[&str]) -> String {
@@ -142,22 +144,44 @@ fn first_key_is_written_to_a_new_private_file() {
     expect(&server, key.strip_suffix('\n').unwrap(), 200);
 }
 
+/// The words of a start that writes the first key to this file.
+fn first_key_in(path: &Path) -> [&str; 4] {
+    ["--listen", "127.0.0.1:0", "--first-key-file", path.to_str().unwrap()]
+}
+
 #[test]
-fn first_key_never_overwrites_a_file_and_is_not_kept_then() {
+fn start_fails_where_the_first_key_cannot_be_written_and_none_is_kept() {
     let folder = Folder::new();
-    let path = folder.path().join("precious");
-    std::fs::write(&path, "mine").unwrap();
-    let missing = folder.path().join("nowhere/key");
-    let words = ["--first-key-file", path.to_str().unwrap()];
-    let (_, logged, folder) = printed_and_logged(folder, &words);
-    assert!(logged.contains("no API key was made: cannot write it to ") && logged.contains("make one: "));
-    assert_eq!(std::fs::read(&path).unwrap(), b"mine");
-    let (_, logged, folder) = printed_and_logged(folder, &["--first-key-file", missing.to_str().unwrap()]);
-    assert!(logged.contains("no API key was made"), "{logged}");
-    let words = ["--first-key-file", "/dev/full"];
-    let (_, logged, folder) = printed_and_logged(folder, &words);
-    assert!(logged.contains("no API key was made"), "{logged}");
+    let precious = folder.path().join("precious");
+    std::fs::write(&precious, "mine").unwrap();
+    for (path, why) in [
+        (precious.clone(), "the file is there already; move it away, or name another"),
+        ("/dev/full".into(), "the file is there already"),
+        (folder.path().join("nowhere/key"), "its folder is not there; make it"),
+        (precious.join("key"), "its folder is not there"),
+    ] {
+        let said = format!("cannot write the first API key to {} (--first-key-file): {why}", path.display());
+        expect_refusal(run(&first_key_in(&path), &folder.database()), 1, &said);
+    }
+    assert_eq!(std::fs::read(&precious).unwrap(), b"mine");
     assert_eq!(run(&["key", "list"], &folder.database()).stdout.iter().filter(|b| **b == b'\n').count(), 1);
+    let path = folder.path().join("first-key");
+    let (_, logged, _) = printed_and_logged(folder, &first_key_in(&path));
+    assert!(logged.contains("the first API key is in "), "it is made as soon as it can be: {logged}");
+}
+
+#[test]
+fn first_key_that_is_not_needed_is_said() {
+    let folder = Folder::new();
+    let path = folder.path().join("first-key");
+    assert!(run(&["key", "add", "mine"], &folder.database()).status.success());
+    let line = format!("no first API key is written to {}, as ", path.display());
+    let (_, logged, folder) = printed_and_logged(folder, &first_key_in(&path));
+    assert!(logged.contains(&format!("{line}the database has an API key already")), "{logged}");
+    let server = Server::start_in(folder, |command| command.args(first_key_in(&path)));
+    let logged = server.stop();
+    assert!(logged.contains(&format!("{line}PETSTORE_API_KEY is set")), "{logged}");
+    assert!(!path.exists());
 }
 
 #[test]
