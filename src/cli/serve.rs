@@ -6,7 +6,6 @@ use std::panic::PanicHookInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::time::Instant;
 
 use petstore::{Address, Config, KeyRing, Listen, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -31,7 +30,6 @@ fn run(mut config: Config) -> Done {
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
     logging::start(config.log_format)?;
-    let began = Instant::now();
     std::panic::set_hook(Box::new(log_panic));
     // Before anything is started, so that a signal never ends it half way.
     let signals = signals::Watch::start()?;
@@ -41,8 +39,7 @@ fn run(mut config: Config) -> Done {
     config.open_files = Some(raise_open_files()?);
     let server = Server::start(config.clone())?;
     HAS_STARTED.store(true, Ordering::SeqCst);
-    let stopper = server.stopper();
-    signals.started(stopper.clone());
+    signals.started(server.stopper());
     supervisor::start_watchdog(server.health_check())?;
     // The last that can fail: a start that fails leaves no key behind.
     let ring = first_key::prepare(&config)?;
@@ -61,9 +58,7 @@ fn run(mut config: Config) -> Done {
     let ended = server.wait();
     // A key is shown whole, unless nobody takes it.
     let _ = announced.recv_timeout(logging::PATIENCE);
-    let why = if ended.is_err() { "a failure" } else { signals.ending().unwrap_or("no signal") };
-    let (ran, cut_off) = (began.elapsed().as_secs_f64(), stopper.cut_off());
-    log::warn!("ended after {ran:.1} s: {why}; requests cut off: {cut_off}");
+    signals.ended(ended.is_err());
     logging::flush(logging::PATIENCE);
     Ok(ended?)
 }

@@ -255,10 +255,15 @@ impl Gate {
         if !self.connections.is_empty() && self.shared.now < by {
             return None;
         }
-        let cut_off = self.connections.iter().filter(|(_, c)| c.client.has_request()).count();
-        self.stopper.note_cut_off(cut_off);
+        self.note_cut_off();
         let reason = self.stopper.reason().map(str::to_owned);
         Some(ending.failure.take().or(reason).map_or(Ok(()), Err))
+    }
+
+    /// Notes how many requests are cut off where the service ends now.
+    fn note_cut_off(&self) {
+        let begun = self.connections.iter().filter(|(_, c)| c.client.has_request());
+        self.stopper.note_cut_off(begun.count());
     }
 
     /// Waits until there is something to do, and does it.
@@ -353,6 +358,9 @@ impl Gate {
                 connection.client.expire(&mut self.shared);
                 self.drive(slot);
             }
+        }
+        if self.shared.draining {
+            self.note_cut_off();
         }
         self.resume_paused();
         self.connect_lanes();

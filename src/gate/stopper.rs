@@ -16,7 +16,7 @@ struct Word {
     /// Why it stops, where that is a failure.
     reason: OnceLock<String>,
     failure: OnceLock<String>,
-    /// Requests that were not finished at the end.
+    /// Requests that were not finished when it was looked last, since the end began.
     cut_off: AtomicUsize,
     /// Connections of the service's own, which are not let in yet.
     own: Mutex<Vec<UnixStream>>,
@@ -38,8 +38,8 @@ impl Stopper {
         }
     }
 
-    /// How many requests were begun and not finished when the service ended, as their time was over. 0 before
-    /// the end.
+    /// How many requests were begun and not finished when the service ended, as their time was over. While it
+    /// ends: how many are not finished yet, up to a tenth of a second late. 0 before.
     pub fn cut_off(&self) -> usize {
         self.0.cut_off.load(Ordering::SeqCst)
     }

@@ -287,6 +287,11 @@ impl Server {
         self.process.signal(name);
     }
 
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for its end: how it ended, and what it had printed and logged.
     #[track_caller]
     pub fn ended(&mut self) -> (ExitStatus, String, String) {

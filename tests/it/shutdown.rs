@@ -1,5 +1,7 @@
 //! SIGTERM and SIGINT: what was begun is finished. Other signals change nothing.
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::client::{Connection, get, post};
@@ -49,10 +51,10 @@ fn begun_requests_are_answered_under_load() {
 
 /// A server that was told to end while a request was coming in, and has closed who was idle.
 fn end_within_a_request() -> (Server, Connection) {
-    end_within_a_request_by("TERM")
+    end_within_a_request_by(|server| server.signal("TERM"))
 }
 
-fn end_within_a_request_by(signal: &str) -> (Server, Connection) {
+fn end_within_a_request_by(tell: impl FnOnce(&Server)) -> (Server, Connection) {
     let server = Server::start();
     let mut begun = server.connect();
     begun.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\n");
@@ -60,7 +62,7 @@ fn end_within_a_request_by(signal: &str) -> (Server, Connection) {
     server.get("/v1/pets").expect(200);
     let mut idle = server.connect();
     idle.get("/v1/pets", KEY).expect(200);
-    server.signal(signal);
+    tell(&server);
     idle.expect_end();
     (server, begun)
 }
@@ -77,21 +79,34 @@ fn begun_request_may_be_finished_after_the_signal() {
 }
 
 #[test]
-fn second_signal_ends_at_once() {
-    let (mut server, _begun) = end_within_a_request();
-    server.signal("TERM");
-    let status = server.ended().0;
-    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(15), "{status}");
+fn signals_in_the_same_instant_are_one() {
+    // As timeout(1) does.
+    let (mut server, mut begun) = end_within_a_request_by(|server| {
+        let pid = server.pid().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid, &pid]).status().unwrap().success());
+    });
+    begun.send(format!("Authorization: Bearer {KEY}\r\nContent-Length: 27\r\n\r\n"));
+    begun.send(r#"{"name":"x","categoryId":1}"#);
+    begun.reply().expect(201);
+    drop(begun);
+    let (status, _, logged) = server.ended();
+    assert!(status.success() && logged.contains(" s: SIGTERM; requests cut off: 0"), "{logged}");
 }
 
 #[test]
-fn signal_that_ends_is_named_in_the_log() {
-    for name in ["TERM", "INT"] {
-        let (mut server, begun) = end_within_a_request_by(name);
-        server.signal(name);
-        let logged = server.ended().2;
-        assert!(logged.contains(&format!("SIG{name}: ending; a second signal")), "{logged}");
-        assert!(logged.contains(&format!("SIG{name}: ending at once")), "{logged}");
+fn second_signal_ends_at_once_and_both_are_in_the_log() {
+    for (name, number) in [("TERM", 15), ("INT", 2)] {
+        let (mut server, begun) = end_within_a_request_by(|server| server.signal(name));
+        // Until one comes late enough to be a second one.
+        wait_until("the end", || {
+            let _ = Command::new("kill").args([&format!("-{name}"), &server.pid().to_string()]).status();
+            server.has_ended()
+        });
+        let (status, _, logged) = server.ended();
+        assert_eq!(status.signal(), Some(number), "{status}");
+        assert!(logged.contains(&format!("SIG{name}: ending; one more after a second")), "{logged}");
+        let end = format!(" s: a second signal, SIG{name}; requests cut off: 1");
+        assert!(logged.contains(&end), "{logged}");
         drop(begun);
     }
 }
