@@ -1,17 +1,19 @@
 //! The gate's work on its clients: letting them in, moving their bytes, and making room where it is short.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::IpAddr;
 
 use mio::Token;
 use mio::net::UnixStream;
 
+use crate::config::Listen;
 use crate::gate::client::{Client, Shared, State};
 use crate::gate::holders::Standing;
 use crate::gate::lane::Asker;
-use crate::gate::listener::Accepted;
+use crate::gate::listener::{Accepted, BACKLOG, Listener};
+use crate::gate::listening::Listening;
 use crate::gate::stream::{Peer, Stream};
-use crate::gate::{FIRST_LANE, Gate};
+use crate::gate::{FIRST_LANE, Gate, LISTENER};
 use crate::http::{ApiError, Code};
 
 /// Clients let in before the others are looked after again.
@@ -53,6 +55,36 @@ impl Gate {
                 Accepted::NoResources => self.close_longest_idle(),
             }
         }
+    }
+
+    /// Listens anew where the file of the Unix socket was removed, as the service would be out of reach without a
+    /// word. Whoever is connected goes on. Ends where that path cannot be had: a supervisor sees that.
+    pub(super) fn keep_listening(&mut self) {
+        let lost = self.listener.as_mut().and_then(|listener| listener.lost_path(self.shared.now));
+        let Some(path) = lost else { return };
+        let cannot = |error: io::Error| error.to_string();
+        let anew = Listening::bind(&Listen::Unix(path.clone()))
+            .and_then(|anew| Listener::new(anew, LISTENER, self.poll.registry()).map_err(cannot));
+        match anew {
+            Ok(anew) => {
+                log::warn!(
+                    "the file of the Unix socket {} was removed; listening there anew",
+                    path.display()
+                );
+                self.accept_all();
+                self.listener = Some(anew);
+            }
+            Err(why) => self.stopper.stop_because(format!("the file of the Unix socket was removed: {why}")),
+        }
+    }
+
+    /// Lets in who is connected already, as far as its side can tell: all that the queue at the door holds, but
+    /// not for ever, as others may come as fast.
+    pub(super) fn accept_all(&mut self) {
+        if let Some(listener) = &mut self.listener {
+            listener.is_ready = true;
+        }
+        self.accept(2 * BACKLOG);
     }
 
     /// Lets in the service's own, past all limits: each has one request, which is there already.

@@ -1,10 +1,12 @@
 //! The listening socket: never deaf for good, whatever the operating system runs out of.
 
 use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use mio::{Registry, Token};
 
+use crate::config::Address;
 use crate::gate::listening::Listening;
 use crate::gate::stream::{Peer, Stream};
 
@@ -13,6 +15,9 @@ use crate::gate::stream::{Peer, Stream};
 pub const BACKLOG: usize = 4096;
 /// How long to wait when there are no descriptors or no memory for one more.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How often it is looked whether the file of a Unix socket is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The socket, and whether somebody may be waiting at it.
 pub struct Listener {
@@ -23,6 +28,8 @@ pub struct Listener {
     paused_until: Option<Instant>,
     /// Whether somebody had to wait for want of resources, which is said once.
     is_short: bool,
+    /// When to look at its file, where it has one.
+    next_look: Option<Instant>,
 }
 
 /// Who was at the door.
@@ -40,7 +47,8 @@ impl Listener {
     /// Where it cannot be watched.
     pub fn new(mut listening: Listening, token: Token, registry: &Registry) -> io::Result<Self> {
         listening.register(registry, token)?;
-        Ok(Self { listening, is_ready: false, paused_until: None, is_short: false })
+        let next_look = listening.has_file().then(Instant::now);
+        Ok(Self { listening, is_ready: false, paused_until: None, is_short: false, next_look })
     }
 
     /// Whether whoever waits is served by the next service where this one ends.
@@ -48,10 +56,21 @@ impl Listener {
         self.listening.is_passed()
     }
 
-    /// How long until it is worth trying again without a further event.
+    /// The path of its file, where that was removed or replaced. Looks once a second.
+    pub fn lost_path(&mut self, now: Instant) -> Option<PathBuf> {
+        self.next_look.take_if(|at| *at <= now)?;
+        self.next_look = Some(now + LOOK_EVERY);
+        match self.listening.address() {
+            Address::Unix(path) if self.listening.is_lost() => Some(path.clone()),
+            _ => None,
+        }
+    }
+
+    /// How long until it is worth trying or looking again without a further event.
     pub fn next_try(&self, now: Instant) -> Option<Duration> {
         let until = if self.is_ready { self.paused_until.or(Some(now)) } else { None };
-        until.map(|until| until.saturating_duration_since(now))
+        let next = until.into_iter().chain(self.next_look).min();
+        next.map(|next| next.saturating_duration_since(now))
     }
 
     /// Takes in one client.

@@ -17,7 +17,7 @@ use crate::gate::stream::{Peer, Stream};
 /// A listening socket, and how it came to be.
 pub struct Listening {
     /// Before the socket: nobody finds the file of a socket that is closed.
-    _file: Option<SocketFile>,
+    file: Option<SocketFile>,
     socket: ListeningSocket,
     address: Address,
     is_passed: bool,
@@ -41,7 +41,7 @@ impl Listening {
                 let (socket, file) = SocketFile::listen(path)?;
                 let listening = Self::new(socket, false)
                     .map_err(|error| format!("cannot listen on unix:{}: {error}", path.display()))?;
-                Ok(Self { _file: Some(file), address: Address::Unix(path.clone()), ..listening })
+                Ok(Self { file: Some(file), address: Address::Unix(path.clone()), ..listening })
             }
             Listen::Socket(passed) => Self::passed(passed),
         }
@@ -85,6 +85,9 @@ impl Listening {
         if socket.peer_addr().is_ok() {
             return Err(cannot("it is a connection (Accept= must be no)"));
         }
+        if !socket.is_listener().unwrap_or(true) {
+            return Err(cannot("it does not listen (systemd: ListenStream= in a socket unit)"));
+        }
         Self::new(socket, true).map_err(|error| cannot(&error.to_string()))
     }
 
@@ -99,7 +102,7 @@ impl Listening {
             let address = Address::Tcp(listener.local_addr()?);
             (ListeningSocket::Tcp(mio::net::TcpListener::from_std(listener)), address)
         };
-        Ok(Self { _file: None, socket, address, is_passed })
+        Ok(Self { file: None, socket, address, is_passed })
     }
 
     /// Where it listens, with the port that was taken.
@@ -110,6 +113,16 @@ impl Listening {
     /// Whether a supervisor keeps the socket open, so that whoever waits at it is served by the next service.
     pub fn is_passed(&self) -> bool {
         self.is_passed
+    }
+
+    /// Whether it has a file of its own, which may be removed by others.
+    pub(super) fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Whether its file was removed or replaced, so that nobody can connect any more.
+    pub(super) fn is_lost(&self) -> bool {
+        self.file.as_ref().is_some_and(SocketFile::is_lost)
     }
 
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
@@ -228,5 +241,8 @@ mod tests {
         }
         let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         assert!(refused(&passed(one)).contains("it is a connection"));
+        let bound = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+        bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        assert!(refused(&passed(bound)).contains("it does not listen"));
     }
 }

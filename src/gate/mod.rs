@@ -35,7 +35,7 @@ use client::Shared;
 use connections::{Connection, MAX_ACCEPTS};
 use holders::Holders;
 use lane::{Asker, Estimates, Lane, MAX_SHUT};
-use listener::{BACKLOG, Listener};
+use listener::Listener;
 use memory::Memory;
 use turns::Turns;
 use wire::general::GeneralFields;
@@ -269,6 +269,7 @@ impl Gate {
     /// Waits until there is something to do, and does it.
     fn round(&mut self, events: &mut Events) {
         self.wait(events, self.timeout());
+        self.keep_listening();
         self.read_on();
         self.accept(MAX_ACCEPTS);
         self.let_in_own();
@@ -378,12 +379,7 @@ impl Gate {
         self.shared.now = Instant::now();
         // Whoever waits at a supervisor's socket is served by the next service, and longer.
         self.listener.take_if(|listener| listener.is_passed());
-        // Who is connected already was let in, as far as its side can tell.
-        if let Some(listener) = &mut self.listener {
-            listener.is_ready = true;
-        }
-        // All that the queue at the door holds, but not for ever: others may come as fast.
-        self.accept(2 * BACKLOG);
+        self.accept_all();
         self.listener = None;
         self.shared.draining = true;
         let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();

@@ -11,8 +11,9 @@ use crate::gate::listener::BACKLOG;
 
 /// The owner and the group may connect. A proxy is of the group; everybody else is not.
 const MODE: u32 = 0o660;
-/// The longest path in bytes: Linux has 108 with the zero at the end, others 104.
-const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+/// The longest path in bytes: Linux has 108 with the zero at the end, others 104. The name of a socket that does
+/// not listen yet has a dot and four digits more.
+const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 } - 5;
 
 /// The file of a listening socket. Dropping it removes it.
 pub struct SocketFile {
@@ -31,16 +32,21 @@ impl SocketFile {
         if path.as_os_str().len() > MAX_PATH {
             return Err(format!("cannot listen on unix:{at}: the path is longer than {MAX_PATH} bytes"));
         }
-        let first = bind(path);
-        let is_taken = first.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse);
-        let bound = if is_taken { remove_abandoned(path).and_then(|()| bind(path)) } else { first };
-        bound.map_err(|error| format!("cannot listen on unix:{at}: {}", reason(&error, path)))
+        listen(path).map_err(|error| format!("cannot listen on unix:{at}: {}", reason(&error, path)))
+    }
+
+    /// Whether its path leads to another file or nowhere, so that nobody can connect.
+    pub fn is_lost(&self) -> bool {
+        match std::fs::symlink_metadata(&self.path) {
+            Ok(data) => identity(&data) != self.identity,
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        }
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if std::fs::symlink_metadata(&self.path).is_ok_and(|data| identity(&data) == self.identity) {
+        if !self.is_lost() {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -50,14 +56,35 @@ fn identity(data: &Metadata) -> (u64, u64) {
     (data.dev(), data.ino())
 }
 
-fn bind(path: &Path) -> io::Result<(Socket, SocketFile)> {
+/// A socket gets its name once it listens. So one that is found there and refuses connections is of a service
+/// that has gone, and not of one that starts.
+fn listen(path: &Path) -> io::Result<(Socket, SocketFile)> {
+    let own = beside(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    socket.bind(&SockAddr::unix(path)?)?;
-    let file = SocketFile { path: path.to_owned(), identity: identity(&std::fs::symlink_metadata(path)?) };
+    socket.bind(&SockAddr::unix(&own)?)?;
+    let mut file = SocketFile { identity: identity(&std::fs::symlink_metadata(&own)?), path: own };
     // Before anybody can connect.
-    std::fs::set_permissions(path, Permissions::from_mode(MODE))?;
+    std::fs::set_permissions(&file.path, Permissions::from_mode(MODE))?;
     socket.listen(BACKLOG as i32)?;
+    let mut named = std::fs::hard_link(&file.path, path);
+    if named.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists) {
+        named = remove_abandoned(path)
+            // Another service that starts has removed it.
+            .or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
+            .and_then(|()| std::fs::hard_link(&file.path, path));
+    }
+    named?;
+    let own = std::mem::replace(&mut file.path, path.to_owned());
+    let _ = std::fs::remove_file(own);
     Ok((socket, file))
+}
+
+/// A further name in the same folder, which nobody else has.
+fn beside(path: &Path) -> io::Result<PathBuf> {
+    let random = getrandom::u32().map_err(|error| io::Error::other(error.to_string()))?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{:04x}", random >> 16));
+    Ok(name.into())
 }
 
 /// Removes the socket that a service of the same user has left behind.
@@ -69,7 +96,15 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
     if !has_nobody_listening(path)? {
         return Err(io::Error::other("another service listens there"));
     }
-    std::fs::remove_file(path)
+    // Another service that starts may have put its own there meanwhile.
+    let found = beside(path)?;
+    std::fs::rename(path, &found)?;
+    let is_other = identity(&std::fs::symlink_metadata(&found)?) != identity(&data);
+    if is_other {
+        std::fs::hard_link(&found, path)?;
+    }
+    std::fs::remove_file(&found)?;
+    if is_other { Err(ErrorKind::AlreadyExists.into()) } else { Ok(()) }
 }
 
 /// Whether a socket is left of a process that has gone. One whose queue is full has an owner.
@@ -93,7 +128,7 @@ fn reason(error: &io::Error, path: &Path) -> String {
         ErrorKind::NotADirectory => format!("{folder} is not a folder"),
         ErrorKind::PermissionDenied => format!("no permission to change the folder {folder}"),
         ErrorKind::ReadOnlyFilesystem => format!("the folder {folder} is read-only"),
-        ErrorKind::AddrInUse => "another service has just taken it".to_owned(),
+        ErrorKind::AddrInUse | ErrorKind::AlreadyExists => "another service has just taken it".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -103,6 +138,7 @@ mod tests {
     use super::*;
     use crate::store::tests::Folder;
     use std::os::unix::net::{UnixListener, UnixStream};
+    use std::sync::Barrier;
 
     #[track_caller]
     fn refused(path: &Path) -> String {
@@ -131,6 +167,34 @@ mod tests {
     }
 
     #[test]
+    fn one_of_two_that_start_at_once_has_the_path() {
+        let folder = Folder::new();
+        let path = folder.0.join("socket");
+        for is_abandoned in [true, false].repeat(50) {
+            if is_abandoned {
+                drop(UnixListener::bind(&path).unwrap());
+            }
+            let both_are_there = Barrier::new(2);
+            let start = || {
+                both_are_there.wait();
+                SocketFile::listen(&path)
+            };
+            let started = std::thread::scope(|scope| {
+                let other = scope.spawn(start);
+                [start(), other.join().unwrap()]
+            });
+            let (mut files, refusals): (Vec<_>, Vec<_>) = started.into_iter().partition(Result::is_ok);
+            assert_eq!(files.len(), 1);
+            let refusal = refusals[0].as_ref().err().unwrap();
+            assert!(refusal.contains("another service "), "{refusal}");
+            let (_socket, file) = files.remove(0).unwrap();
+            assert!(!file.is_lost());
+            drop(file);
+            assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0, "nothing is left behind");
+        }
+    }
+
+    #[test]
     fn other_files_are_left_alone() {
         let folder = Folder::new();
         let path = folder.0.join("file");
@@ -146,8 +210,11 @@ mod tests {
         let folder = Folder::new();
         let path = folder.0.join("socket");
         let (_socket, file) = SocketFile::listen(&path).unwrap();
+        assert!(!file.is_lost());
         std::fs::rename(&path, folder.0.join("moved")).unwrap();
+        assert!(file.is_lost());
         let _successor = SocketFile::listen(&path).unwrap();
+        assert!(file.is_lost());
         drop(file);
         assert!(path.exists());
     }

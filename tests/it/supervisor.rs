@@ -1,11 +1,14 @@
 //! A supervisor such as systemd: it passes the socket, is told how the service is, and watches it.
 
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::process::Command;
 
+use socket2::{Domain, SockAddr, Socket, Type};
+
 use crate::client::{Connection, get};
-use crate::harness::{Folder, KEY, Server, output, passed, petstore};
+use crate::harness::{Folder, KEY, Process, Server, output, passed, petstore};
 use crate::startup::expect_refusal;
 use crate::wait::PATIENCE;
 
@@ -169,6 +172,12 @@ fn sockets_that_cannot_be_served_are_refused() {
         output(&mut command)
     };
     expect_refusal(passed(&|_| {}), 1, "it is no stream socket");
+    let deaf = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+    deaf.bind(&SockAddr::unix(folder.path().join("deaf")).unwrap()).unwrap();
+    let mut command = crate::harness::passed();
+    command.env("PETSTORE_DATABASE", folder.database());
+    let refused = Process::start_with_input(&mut command, OwnedFd::from(deaf).into()).output();
+    expect_refusal(refused, 1, "it does not listen");
     let other = |count: &str, close: &str| {
         let script = format!(r#"exec 3{close}; LISTEN_FDS={count} LISTEN_PID=$$ exec "$0""#);
         let mut command = Command::new("sh");
