@@ -7,7 +7,7 @@ use std::path::Path;
 
 use petstore::{Config, Error, KeyRing, RingState};
 
-use super::print;
+use super::{print, print_soon};
 
 /// What the key is called.
 const NAME: &str = "first";
@@ -63,7 +63,9 @@ pub fn show(mut ring: KeyRing, config: &Config, lines: impl FnOnce(&str) -> Stri
     let mut after = String::new();
     let made = ring.add(NAME, None, false, |key| {
         after = lines(key);
-        print(&format!("\nThe database had no API key, so one was made. It is shown this once:\n\n    {key}"))
+        print_soon(&format!(
+            "\nThe database had no API key, so one was made. It is shown this once:\n\n    {key}"
+        ))
     });
     match made {
         // Whoever has the key needs no more.

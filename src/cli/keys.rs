@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use petstore::{Error, Expiry, KeyInfo, KeyRing, rfc3339};
 
 use super::command::{Call, Command, Count, DATABASE, Done, Failure, Flag, Operand};
-use super::{print, say};
+use super::{print, print_soon, say, say_new};
 
 const NAME: Operand = Operand { name: "NAME", count: Count::One };
 const FINGERPRINT: Operand = Operand { name: "FINGERPRINT", count: Count::Optional };
@@ -65,8 +65,7 @@ fn add(call: &Call) -> Done {
     let mut ring = KeyRing::open(database)?;
     print_key(|print| ring.add(call.operand(0), expires_at, call.has("read-only"), print))?;
     if is_new {
-        let path = std::path::absolute(database).unwrap_or_else(|_| database.clone());
-        say(&format!("there was no database {}, so a new one was made", path.display()));
+        say_new(database);
     }
     Ok(())
 }
@@ -96,7 +95,7 @@ fn print_key<T>(
     make: impl FnOnce(&mut dyn FnMut(&str) -> Result<(), Error>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let mut is_printed = false;
-    let made = make(&mut |key| print(key).inspect(|()| is_printed = true));
+    let made = make(&mut |key| print_soon(key).inspect(|()| is_printed = true));
     if made.is_ok() || is_printed && std::io::stdout().is_terminal() {
         // The key itself has been taken.
         let _ = print("\n");

@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Count, DATABASE, Done, Failure, Flag, Operand};
 use super::progress::cells;
-use super::{print, signals};
+use super::{print, say_new, signals};
 
 /// As many refused lines are printed; of more, how many there are.
 const MAX_REFUSED: u64 = 20;
@@ -77,13 +77,16 @@ fn import(call: &Call) -> Done {
     let valid = import.valid();
     // Until here nothing is written, so that a signal may end it at once.
     let stop = signals::note(&[SIGINT, SIGTERM])?;
-    let is_terminal = stderr().is_terminal();
+    let (is_terminal, is_new) = (stderr().is_terminal(), !call.config.database.exists());
     let written = import.write(&stop, |progress| {
         say(&if is_terminal { bar(progress) } else { line(progress) });
     });
     if is_terminal {
         // The bar makes room for what comes.
         say("\r\x1b[K");
+    }
+    if is_new && call.config.database.exists() {
+        say_new(&call.config.database);
     }
     written?;
     let skipped = if refused > 0 { format!(", left out {refused}") } else { String::new() };

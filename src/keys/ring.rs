@@ -87,11 +87,11 @@ impl KeyRing {
     }
 
     /// Makes a key, hands it over, and then keeps its digest. It is refused from `expires_at` on, a Unix time
-    /// in seconds.
+    /// in seconds. Nobody else can write to the database while the key is handed over.
     ///
     /// # Errors
     /// Where the name is not usable or taken, the time has passed, the key cannot be handed over, or the
-    /// database cannot be written: then there is no such key.
+    /// database cannot be written: then there is no such key. A key that was handed over is refused then.
     pub fn add(
         &mut self,
         name: &str,
@@ -102,12 +102,14 @@ impl KeyRing {
         check_name(name)?;
         let now = unix_time();
         check_expiry(expires_at, now)?;
-        if self.newest(name)?.is_some_and(|key| !key.is_expired(now)) {
-            return Err(format!("there is a key named '{name}' already; rotate or revoke it").into());
-        }
-        let key = secret::new_key()?;
-        hand_over(&key)?;
-        self.store.insert_key(&api_key(&key, name, read_only, now, expires_at)).map_err(not_kept)
+        self.in_transaction(|ring| {
+            if ring.newest(name)?.is_some_and(|key| !key.is_expired(now)) {
+                return Err(format!("there is a key named '{name}' already; rotate or revoke it").into());
+            }
+            let key = secret::new_key()?;
+            hand_over(&key)?;
+            ring.store.insert_key(&api_key(&key, name, read_only, now, expires_at)).map_err(not_kept)
+        })
     }
 
     /// Every key, by name, the newest of a name last.
@@ -130,11 +132,12 @@ impl KeyRing {
 
     /// Makes a key that takes the place of the newest of this name, with its scope; hands it over, and then
     /// keeps its digest. Both are valid during `overlap`, the old one no longer than it was. Returns from
-    /// when on the new one is refused, as Unix time in seconds; `None`: never.
+    /// when on the new one is refused, as Unix time in seconds; `None`: never. Nobody else can write to the
+    /// database while the key is handed over.
     ///
     /// # Errors
-    /// Where no key has this name, the expiry has passed, the key cannot be handed over, or the database
-    /// cannot be written: then nothing is changed.
+    /// Where no key has this name, another process rotates it at the same time, the expiry has passed, the key
+    /// cannot be handed over, or the database cannot be written: then nothing is changed.
     pub fn rotate(
         &mut self,
         name: &str,
@@ -143,25 +146,35 @@ impl KeyRing {
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<Option<i64>, Error> {
         let now = unix_time();
-        let old = self.newest(name)?.ok_or_else(|| no_key_named(name))?;
-        let expires_at = match expiry {
-            Expiry::Kept if old.is_expired(now) => {
+        let known = self.newest(name)?;
+        self.in_transaction(|ring| {
+            let old = ring.newest(name)?.ok_or_else(|| no_key_named(name))?;
+            // What the other process has printed would be refused at once.
+            if known.is_none_or(|known| known.digest != old.digest) {
                 return Err(format!(
-                    "the key named '{name}' has expired; say with --expires until when its successor is valid"
+                    "the key named '{name}' was rotated by another process just now; nothing was changed"
                 )
                 .into());
             }
-            Expiry::Kept => old.expires_at,
-            Expiry::Never => None,
-            Expiry::At(at) => Some(at),
-        };
-        check_expiry(expires_at, now)?;
-        let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
-        let key = secret::new_key()?;
-        hand_over(&key)?;
-        let new = api_key(&key, name, old.read_only, now, expires_at);
-        self.store.replace_key(&new, until).map_err(not_kept)?;
-        Ok(expires_at)
+            let expires_at = match expiry {
+                Expiry::Kept if old.is_expired(now) => {
+                    return Err(format!(
+                        "the key named '{name}' has expired; say with --expires until when its successor is valid"
+                    )
+                    .into());
+                }
+                Expiry::Kept => old.expires_at,
+                Expiry::Never => None,
+                Expiry::At(at) => Some(at),
+            };
+            check_expiry(expires_at, now)?;
+            let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
+            let key = secret::new_key()?;
+            hand_over(&key)?;
+            let new = api_key(&key, name, old.read_only, now, expires_at);
+            let replaced = ring.store.expire_keys(name, until).and_then(|()| ring.store.insert_key(&new));
+            replaced.map(|()| expires_at).map_err(not_kept)
+        })
     }
 
     /// Deletes the keys of this name and returns how many there were. With the first hexadecimal digits of a
@@ -189,6 +202,20 @@ impl KeyRing {
             )
             .into()),
         }
+    }
+
+    /// Does a work that reads and writes, as one: no other process writes meanwhile, and where it fails nothing is
+    /// changed.
+    fn in_transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        self.store.open_transaction().map_err(|error| {
+            self.store.undo();
+            Error(format!("no key was made: {error}"))
+        })?;
+        let done = work(self).and_then(|done| self.store.commit().map(|_| done).map_err(not_kept));
+        if done.is_err() {
+            self.store.undo();
+        }
+        done
     }
 
     /// The key of this name that was made last.
@@ -241,6 +268,7 @@ fn not_kept(error: StoreError) -> Error {
 mod tests {
     use super::*;
     use crate::store::tests::{Folder, refuse_writes};
+    use std::sync::Barrier;
 
     const NAMED: &str = "ci";
 
@@ -368,13 +396,58 @@ mod tests {
     }
 
     #[test]
+    fn nobody_else_writes_between_reading_and_keeping() {
+        let (folder, mut ring) = ring();
+        let mut other = Writer::open(&folder.database()).unwrap();
+        let mut can_others_write = |_: &str| match other.try_begin().unwrap() {
+            true => Err(Error("another process could make the same key".to_owned())),
+            false => Ok(()),
+        };
+        ring.add(NAMED, None, false, &mut can_others_write).unwrap();
+        ring.rotate(NAMED, Duration::ZERO, Expiry::Kept, &mut can_others_write).unwrap();
+        assert!(other.try_begin().unwrap(), "only until then");
+    }
+
+    #[test]
+    fn of_rotations_at_the_same_time_one_succeeds_and_the_others_hand_over_nothing() {
+        let (folder, mut ring) = ring();
+        let old = ring.added(NAMED, None, false).unwrap();
+        let all_are_there = Barrier::new(4);
+        let rotate = || {
+            let mut ring = KeyRing::open(&folder.database()).unwrap();
+            let mut key = String::new();
+            all_are_there.wait();
+            let hand_over = |new: &str| {
+                key.push_str(new);
+                Ok(())
+            };
+            let rotated = ring.rotate(NAMED, Duration::ZERO, Expiry::Kept, hand_over);
+            (key, rotated.map_err(|error| error.to_string()))
+        };
+        let ended = std::thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(rotate));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        let mut made = vec![old];
+        for (key, rotated) in ended {
+            match rotated {
+                Ok(_) => made.push(key),
+                Err(said) => assert!(key.is_empty() && said.contains("rotated by another process"), "{said}"),
+            }
+        }
+        let keys = ring.store.keys().unwrap();
+        assert_eq!(keys.len(), made.len(), "what was handed over is kept");
+        assert_eq!(keys.iter().filter(|key| !key.is_expired(unix_time())).count(), 1);
+    }
+
+    #[test]
     fn failure_of_the_database_is_told_with_its_cause() {
         let (_folder, mut ring) = ring();
         refuse_writes(&ring.store, true);
         let said = ring.added(NAMED, None, false).unwrap_err().to_string();
         assert_eq!(
             said,
-            "the new key is not valid: the database can only be read: attempt to write a readonly database"
+            "no key was made: the database can only be read: attempt to write a readonly database"
         );
     }
 

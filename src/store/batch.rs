@@ -135,8 +135,11 @@ impl Writer {
         written
     }
 
-    /// Opens the transaction where it is not open yet.
-    fn open_transaction(&mut self) -> Result<(), StoreError> {
+    /// Opens the transaction where it is not open yet. Until its end no other process writes.
+    ///
+    /// # Errors
+    /// Where another process keeps its lock, or the database cannot be written.
+    pub fn open_transaction(&mut self) -> Result<(), StoreError> {
         match &self.state {
             State::Open => Ok(()),
             State::Failed(error) => Err(error.clone()),

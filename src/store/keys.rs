@@ -1,6 +1,6 @@
 //! The statements on API keys.
 
-use rusqlite::{OptionalExtension, Row, TransactionBehavior, params};
+use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Database, StoreError, Writer};
 
@@ -107,20 +107,16 @@ impl Writer {
         Ok(insert(&self.database.connection, key)?)
     }
 
-    /// Adds a key, and has those of the same name expire at `old_expires_at` at the latest; both or
-    /// neither.
+    /// Has the keys of this name expire at this Unix time at the latest.
     ///
     /// # Errors
     /// Where the database cannot be written.
-    pub fn replace_key(&mut self, key: &ApiKey, old_expires_at: i64) -> Result<(), StoreError> {
-        let transaction =
-            self.database.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute(
+    pub fn expire_keys(&mut self, name: &str, at: i64) -> Result<(), StoreError> {
+        self.database.connection.execute(
             "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE name = ?1",
-            params![key.name, old_expires_at],
+            params![name, at],
         )?;
-        insert(&transaction, key)?;
-        Ok(transaction.commit()?)
+        Ok(())
     }
 
     /// Deletes every key of this name and returns how many there were.

@@ -216,7 +216,10 @@ fn new_database_of_the_first_key_is_said() {
     let folder = Folder::new();
     let said = |words: &[&str]| String::from_utf8(run(words, &folder.database()).stderr).unwrap();
     let path = folder.database();
-    let line = format!("petstore: there was no database {}, so a new one was made\n", path.display());
+    let line = format!(
+        "petstore: there was no database {}, so a new one was made; if another one is meant, name it with --database\n",
+        path.display()
+    );
     assert_eq!(said(&["key", "add", "a"]), line);
     assert_eq!(said(&["key", "add", "b"]), "");
 }

@@ -98,6 +98,16 @@ fn import_of_an_export_gives_the_same_export() {
 }
 
 #[test]
+fn new_database_of_an_import_is_said() {
+    let folder = Folder::new();
+    let said = || text(import(&folder.database(), &[], ODD[0]).stderr);
+    let line =
+        format!("petstore: there was no database {}, so a new one was made; ", folder.database().display());
+    assert_eq!(said().matches(&line).count(), 1);
+    assert_eq!(said().matches(&line).count(), 0);
+}
+
+#[test]
 fn reader_who_has_enough_ends_an_export_quietly() {
     let folder = Folder::new();
     let long = format!("{{\"name\":\"{}\",\"categoryId\":1}}\n", "x".repeat(60_000));
