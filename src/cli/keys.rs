@@ -1,6 +1,9 @@
 //! `petstore key …`.
 
+use std::fs::File;
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, UNIX_EPOCH};
 
 use petstore::{Error, Expiry, KeyInfo, KeyRing, rfc3339};
@@ -60,6 +63,7 @@ fn add(call: &Call) -> Done {
         Some(Expiry::At(at)) => Some(at),
         Some(Expiry::Never | Expiry::Kept) | None => None,
     };
+    check_output()?;
     let database = &call.config.database;
     let is_new = !database.exists();
     let mut ring = KeyRing::open(database)?;
@@ -78,6 +82,7 @@ fn list(call: &Call) -> Done {
 fn rotate(call: &Call) -> Done {
     let overlap = call.flag("overlap").map_or(Ok(Duration::ZERO), duration)?;
     let expiry = call.flag("expires").map_or(Ok(Expiry::Kept), expiry)?;
+    check_output()?;
     let mut ring = open(call)?;
     let expires_at = print_key(|print| ring.rotate(call.operand(0), overlap, expiry, print))?;
     if let (Expiry::Kept, Some(at)) = (expiry, expires_at) {
@@ -85,6 +90,18 @@ fn rotate(call: &Call) -> Done {
         say(&format!(
             "the new key expires at {at}, when the old one would have; --expires sets another time"
         ));
+    }
+    Ok(())
+}
+
+/// Refuses to make a key that nobody would see. A closed standard output has become the null device by now: the
+/// standard library opens it before `main`.
+fn check_output() -> Result<(), Error> {
+    let null = std::fs::metadata("/dev/null").map(|null| null.rdev()).ok();
+    let out = std::io::stdout().as_fd().try_clone_to_owned();
+    let out = out.and_then(|out| File::from(out).metadata()).map(|out| out.rdev()).ok();
+    if out.is_none() || out == null {
+        return Err("the key would be lost: standard output is closed or /dev/null".to_owned().into());
     }
     Ok(())
 }

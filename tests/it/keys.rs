@@ -212,6 +212,18 @@ fn key_that_nobody_takes_is_not_kept() {
 }
 
 #[test]
+fn key_that_nobody_would_see_is_not_made() {
+    let folder = Folder::new();
+    for (words, out) in [("add a", ">&-"), ("add a", ">/dev/null"), ("rotate a", ">&-")] {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec \"$0\" key {words} {out}"), env!("CARGO_BIN_EXE_petstore")]);
+        let refused = output(command.env("PETSTORE_DATABASE", folder.database()));
+        expect_refusal(refused, 1, "the key would be lost: standard output is closed or /dev/null");
+    }
+    assert!(!folder.database().exists(), "nor is a database");
+}
+
+#[test]
 fn new_database_of_the_first_key_is_said() {
     let folder = Folder::new();
     let said = |words: &[&str]| String::from_utf8(run(words, &folder.database()).stderr).unwrap();
