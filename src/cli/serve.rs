@@ -11,7 +11,7 @@ use petstore::{Address, Config, KeyRing, Listen, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::command::{Command, Done, Settings};
-use super::{first_key, logging, print, signals, supervisor};
+use super::{first_key, logging, print, signals, start_thread, supervisor};
 
 /// Whether the service has started, so that a panic is news for the log.
 static HAS_STARTED: AtomicBool = AtomicBool::new(false);
@@ -52,7 +52,7 @@ fn run(mut config: Config) -> Done {
         announce(&address, admin, ring, &config);
         drop(end);
     };
-    if let Err(error) = std::thread::Builder::new().name("announce".to_owned()).spawn(announce) {
+    if let Err(error) = start_thread("announce", Box::new(announce)) {
         log::warn!("cannot print where the service listens: {error}");
     }
     let ended = server.wait();

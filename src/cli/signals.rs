@@ -10,7 +10,7 @@ use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, signal_name};
 
-use super::{logging, supervisor};
+use super::{logging, start_thread, supervisor};
 
 /// Signals that come so soon after the first are the same wish: a supervisor and a shell may both send one, and
 /// timeout(1) sends two.
@@ -31,20 +31,19 @@ pub fn survive_file_limit() -> Result<(), Error> {
 pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
     let noted = Arc::new(AtomicBool::new(false));
     let (flag, mut wish) = (Arc::clone(&noted), Wish::default());
-    watch(signals, move |signal| match wish.hear(Instant::now()) {
+    let obey = move |signal| match wish.hear(Instant::now()) {
         Heard::First => flag.store(true, Ordering::SeqCst),
         Heard::Same => {}
         Heard::Second => end_at_once(signal),
-    })?;
+    };
+    watch(signals, Box::new(obey))?;
     Ok(noted)
 }
 
 /// Calls `obey` with each of these signals from now on, in a thread of its own.
-fn watch(signals: &[i32], obey: impl FnMut(i32) + Send + 'static) -> Result<(), Error> {
+fn watch(signals: &[i32], mut obey: Box<dyn FnMut(i32) + Send>) -> Result<(), Error> {
     let mut signals = Signals::new(signals).map_err(cannot_watch)?;
-    let watching = move || signals.forever().for_each(obey);
-    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(watching);
-    thread.map(drop).map_err(|error| Error::no_thread(&error))
+    start_thread("signals", Box::new(move || signals.forever().for_each(&mut obey)))
 }
 
 fn cannot_watch(error: std::io::Error) -> Error {
@@ -110,7 +109,8 @@ impl Watch {
         let progress = Progress { began: Instant::now(), stopper: None, wish: Wish::default(), ending: None };
         let own = Self(Arc::new(Mutex::new(progress)));
         let watching = own.clone();
-        watch(&[SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2], move |signal| watching.obey(signal))?;
+        let obey = move |signal| watching.obey(signal);
+        watch(&[SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2], Box::new(obey))?;
         Ok(own)
     }
 

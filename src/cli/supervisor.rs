@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use petstore::{Error, HealthCheck};
 use sd_notify::NotifyState;
 
+use super::start_thread;
+
 /// How long a notice is waited for.
 const PATIENCE: Duration = Duration::from_millis(200);
 
@@ -67,10 +69,10 @@ fn say(state: NotifyState<'static>, status: Option<String>) {
         }
         drop(end);
     };
-    match std::thread::Builder::new().name("notify".to_owned()).spawn(tell) {
+    match start_thread("notify", Box::new(tell)) {
         // The end of the process would end the thread as well.
-        Ok(_) => drop(told.recv_timeout(PATIENCE)),
-        Err(error) => log::warn!("{}", Error::no_thread(&error)),
+        Ok(()) => drop(told.recv_timeout(PATIENCE)),
+        Err(error) => log::warn!("{error}"),
     }
 }
 
@@ -88,8 +90,7 @@ pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
         }
     };
     // It ends with the process.
-    let thread = std::thread::Builder::new().name("watchdog".to_owned()).spawn(watch);
-    thread.map(drop).map_err(|error| Error::no_thread(&error))
+    start_thread("watchdog", Box::new(watch))
 }
 
 /// Asks once, and tells the supervisor where it was answered. Returns how long to wait for the next time.
