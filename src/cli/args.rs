@@ -6,6 +6,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use petstore::{Config, SETTINGS, Setting};
 
 use super::command::{self, Call, Command, Count, Settings};
+use super::help;
 
 /// What the words ask for.
 pub enum Wish {
@@ -42,7 +43,7 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
             Arg::Value(word) => words.push(word.string().map_err(say)?),
         }
     }
-    if wants_help {
+    if wants_help && command::all().any(|command| help::is_about(command, &words)) {
         return Ok(Wish::Help(words));
     }
     let (command, operands) = find(&words)?;
@@ -78,7 +79,7 @@ fn find(words: &[String]) -> Result<(&'static Command, Vec<String>), String> {
                 .map(|(_, v)| v)
                 .collect();
             Err(match (verbs.is_empty(), words.get(1)) {
-                (true, _) => format!("unknown command '{first}'"),
+                (true, _) => format!("unknown command '{first}'{}", nearest(first)),
                 (false, None) => format!("{first} needs one of: {}", verbs.join(", ")),
                 (false, Some(verb)) => {
                     format!("unknown command '{first} {verb}'; {first} has: {}", verbs.join(", "))
@@ -88,10 +89,34 @@ fn find(words: &[String]) -> Result<(&'static Command, Vec<String>), String> {
     }
 }
 
+/// The commands that have a word like this one, to follow on what is unknown.
+fn nearest(word: &str) -> String {
+    let is_near =
+        |other: &str| distance(word, other) <= other.len().min(word.len()) / 3 + usize::from(word.len() > 3);
+    let names: Vec<&str> =
+        command::all().map(|command| command.name).filter(|name| name.split(' ').any(is_near)).collect();
+    if names.is_empty() { String::new() } else { format!("; perhaps: {}", names.join(", ")) }
+}
+
+/// How many letters must be changed, added or left out between two words (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.bytes().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, same) in other.bytes().enumerate() {
+            let changed = before + usize::from(same != letter);
+            before = row[j + 1];
+            row[j + 1] = changed.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}
+
 fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
     let next = command.operands.get(operands.len());
     if let Some(missing) = next.filter(|operand| operand.count != Count::Optional) {
-        return Err(format!("{} needs a {}", command.name, missing.name));
+        let article = if missing.name.starts_with(['A', 'E', 'I', 'O']) { "an" } else { "a" };
+        return Err(format!("{} needs {article} {}", command.name, missing.name));
     }
     let takes_many = command.operands.last().is_some_and(|operand| operand.count == Count::Many);
     match operands.get(command.operands.len()) {
@@ -228,6 +253,15 @@ mod tests {
     }
 
     #[test]
+    fn words_are_as_far_apart_as_their_letters() {
+        for (one, other, apart) in [("", "", 0), ("", "key", 3), ("keys", "key", 1), ("sitting", "kitten", 3)]
+        {
+            assert_eq!((distance(one, other), distance(other, one)), (apart, apart), "{one} {other}");
+        }
+        assert_eq!(nearest("dance"), "");
+    }
+
+    #[test]
     fn wrong_words_are_named() {
         for (words, named) in [
             (&["--port", "1"][..], "--port"),
@@ -246,7 +280,14 @@ mod tests {
             (&["key", "drop", "a"], "drop"),
             (&["key", "rotate", "a", "--read-only"], "--read-only"),
             (&["import", "a", "b"], "'b'"),
-            (&["pet", "delete"], "ID"),
+            (&["pet", "delete"], "needs an ID"),
+            (
+                &["keys", "--help"],
+                "unknown command 'keys'; perhaps: key add, key list, key rotate, key revoke",
+            ),
+            (&["delete"], "; perhaps: pet delete"),
+            (&["bakcup"], "; perhaps: backup"),
+            (&["key", "lsit", "--help"], "key has: add, list"),
             (&["pet", "status", "1"], "STATUS"),
         ] {
             let error = parsed(words, &[]).unwrap_err();

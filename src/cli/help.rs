@@ -9,9 +9,7 @@ const COLUMN: usize = 31;
 
 /// What there is; where words are given, about the commands that begin with them.
 pub fn text(words: &[String]) -> String {
-    let named =
-        |command: &&Command| command.name.split(' ').zip(words).all(|(expected, word)| expected == word);
-    let commands: Vec<&Command> = command::all().filter(named).collect();
+    let commands: Vec<&Command> = command::all().filter(|command| is_about(command, words)).collect();
     let is_taken = |flag: &str| {
         commands.iter().any(|command| match command.settings {
             Settings::All => true,
@@ -36,6 +34,11 @@ pub fn text(words: &[String]) -> String {
         }
     }
     text + NOTES
+}
+
+/// Whether the help on these words is about the command.
+pub fn is_about(command: &Command, words: &[String]) -> bool {
+    command.name.split(' ').zip(words).all(|(expected, word)| expected == word)
 }
 
 /// What only the environment can set.

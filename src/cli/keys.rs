@@ -219,6 +219,7 @@ mod tests {
         };
         assert_eq!(at("1970-01-02"), Some(86_400));
         assert_eq!(at("1970-01-01T00:00:01.5Z"), Some(1));
+        assert_eq!(rfc3339(at("9999-12-31").unwrap()), "9999-12-31T00:00:00Z");
         assert_eq!((at("2027-01-31T18:00:00Z"), at("never")), (Some(1_801_418_400), None));
         assert_eq!(duration("1d 2h").unwrap(), Duration::from_secs(26 * 3600));
     }

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use log::LevelFilter;
-use petstore::{Error, LogFormat};
+use petstore::LogFormat;
 
 use super::command::Failure;
-use super::json_line;
+use super::{json_line, start_thread};
 
 /// The most lines that wait to be written.
 const MAX_LINES: usize = 8192;
@@ -42,14 +42,13 @@ pub fn start(format: LogFormat) -> Result<(), Failure> {
         ))
     })?;
     let (sender, receiver) = sync_channel(MAX_LINES);
-    std::thread::Builder::new()
-        .name("log".to_owned())
-        .spawn(move || write_lines(&receiver, &mut io::stderr(), &DROPPED, format))
-        .map_err(|error| Error::no_thread(&error))?;
+    start_thread("log", Box::new(move || write_lines(&receiver, &mut io::stderr(), &DROPPED, format)))?;
     let line_end = LineEnd(SENDER.get_or_init(|| sender).clone());
     let mut builder = env_logger::Builder::new();
+    let mut unknown = Vec::new();
     for (target, level) in filters {
         builder.filter(target, level);
+        unknown.extend(target.filter(|target| !is_part(target)));
     }
     match format {
         LogFormat::Json => builder.format(|out, record| out.write_all(json_line::of(record).as_bytes())),
@@ -61,7 +60,23 @@ pub fn start(format: LogFormat) -> Result<(), Failure> {
     builder
         .target(env_logger::Target::Pipe(Box::new(line_end)))
         .try_init()
-        .map_err(|error| format!("cannot start the log: {error}").into())
+        .map_err(|error| format!("cannot start the log: {error}"))?;
+    for target in unknown {
+        log::warn!("RUST_LOG names {target}, which logs nothing; petstore:: has: {}", PARTS.join(", "));
+    }
+    Ok(())
+}
+
+/// The parts of the service that log, behind `petstore::`.
+const PARTS: &[&str] = &["access", "cli", "gate", "keys", "server", "service", "store", "worker"];
+
+/// Whether something logs under a name that begins so, or within a part that does.
+fn is_part(target: &str) -> bool {
+    let part = target.strip_prefix("petstore").map(|rest| rest.strip_prefix("::").unwrap_or(rest));
+    part.is_some_and(|part| match part.split_once("::") {
+        Some((part, _)) => PARTS.contains(&part),
+        None => PARTS.iter().any(|known| known.starts_with(part)),
+    }) || target.starts_with("tiny_http")
 }
 
 /// The time such as `2027-01-31T18:00:00.250Z`.
@@ -151,6 +166,19 @@ mod tests {
         write_lines(&receiver, &mut out, &DROPPED, LogFormat::Text);
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, "a\npetstore: 2 log lines were dropped, as nobody took them in time\nb\n");
+    }
+
+    #[test]
+    fn parts_that_log_nothing_are_told() {
+        for target in ["petstore", "petstore::access", "petstore::gate::listener", "petstore::a", "tiny_http"]
+        {
+            assert!(is_part(target), "{target}");
+        }
+        for target in
+            ["petstore::acess", "petstore::gates", "petstore::gat::x", "petstor", "mio", "petstoree"]
+        {
+            assert!(!is_part(target), "{target}");
+        }
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn identity(data: &Metadata) -> (u64, u64) {
 /// A socket gets its name once it listens. So one that is found there and refuses connections is of a service
 /// that has gone, and not of one that starts.
 fn listen(path: &Path) -> io::Result<(Socket, SocketFile)> {
-    let own = beside(path)?;
+    let own = beside(path);
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&SockAddr::unix(&own)?)?;
     let mut file = SocketFile { identity: identity(&std::fs::symlink_metadata(&own)?), path: own };
@@ -80,11 +80,10 @@ fn listen(path: &Path) -> io::Result<(Socket, SocketFile)> {
 }
 
 /// A further name in the same folder, which nobody else has.
-fn beside(path: &Path) -> io::Result<PathBuf> {
-    let random = getrandom::u32().map_err(|error| io::Error::other(error.to_string()))?;
+fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{:04x}", random >> 16));
-    Ok(name.into())
+    name.push(format!(".{:04x}", getrandom::u32().unwrap_or_default() >> 16));
+    name.into()
 }
 
 /// Removes the socket that a service of the same user has left behind.
@@ -97,7 +96,7 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
         return Err(io::Error::other("another service listens there"));
     }
     // Another service that starts may have put its own there meanwhile.
-    let found = beside(path)?;
+    let found = beside(path);
     std::fs::rename(path, &found)?;
     let is_other = identity(&std::fs::symlink_metadata(&found)?) != identity(&data);
     if is_other {

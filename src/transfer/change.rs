@@ -24,25 +24,23 @@ pub fn set_status(database: &Path, id: i64, status: PetStatus) -> Result<String,
 /// running service. Their ids are never used again.
 ///
 /// # Errors
-/// One plain line, where no animal has one of the ids, or the database is not there or cannot be written.
+/// One plain line, where no animal has one of the ids, one is given twice, or the database is not there or cannot be written.
 pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
     let mut store = open(database)?;
-    let mut count = 0;
     for (i, id) in ids.iter().enumerate() {
-        if store.delete_pet(*id).map_err(say)? {
-            count += 1;
-        } else if !ids[..i].contains(id) {
-            // The transaction ends with the connection, and nothing of it is kept.
-            let unknown = unknown(*id);
-            return Err(if ids.len() > 1 {
-                Error(format!("{unknown}; nothing was deleted"))
-            } else {
-                unknown
-            });
-        }
+        // Twice the same is perhaps a slip for another.
+        let why = if ids[..i].contains(id) {
+            Error(format!("the id {id} is given twice"))
+        } else if !store.delete_pet(*id).map_err(say)? {
+            unknown(*id)
+        } else {
+            continue;
+        };
+        // The transaction ends with the connection, and nothing of it is kept.
+        return Err(if ids.len() > 1 { Error(format!("{why}; nothing was deleted")) } else { why });
     }
     store.commit().map_err(say)?;
-    Ok(count)
+    Ok(ids.len())
 }
 
 /// A database that is there.

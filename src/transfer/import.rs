@@ -1,6 +1,7 @@
 //! Many animals into the database: all of them are checked, and only then the first one is written.
 
 use std::borrow::Cow;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -197,9 +198,25 @@ type Batch = Vec<(Option<i64>, NewPet<'static>)>;
 type Lines<'i> = Rows<std::io::BufReader<&'i std::fs::File>>;
 
 fn open<'i>(input: &'i Input, options: &ImportOptions) -> Result<Lines<'i>, Error> {
-    let rows = Rows::new(input.read()?, options.format, options.keep_ids);
-    let rows = rows.map_err(|error| input.cannot_read(&error))?;
+    let cannot = |error| input.cannot_read(&error);
+    let mut source = input.read()?;
+    if let Some((looks, format)) = other_format(source.fill_buf().map_err(cannot)?, options.format) {
+        return Err(Error(format!("the input looks like {looks}; give --format {format}")));
+    }
+    let rows = Rows::new(source, options.format, options.keep_ids).map_err(cannot)?;
     rows.map_err(|why| Error(format!("line 1: {why}")))
+}
+
+/// The other format and its word, where the input begins as that does.
+fn other_format(start: &[u8], format: Format) -> Option<(&'static str, &'static str)> {
+    let is_json = start.trim_ascii_start().starts_with(b"{");
+    let column = b"categoryId";
+    let mut header = start.split(|byte| *byte == b'\n').next()?.windows(column.len());
+    match format {
+        Format::Csv if is_json => Some(("NDJSON", "ndjson")),
+        Format::Ndjson if !is_json && header.any(|word| word == column) => Some(("CSV", "csv")),
+        Format::Csv | Format::Ndjson => None,
+    }
 }
 
 /// Says no to a database that has had an animal: its id would be used again.
@@ -259,6 +276,10 @@ fn check(
         }
     }
     found.lines = rows.next_line() - 1;
+    let (from_line, lines) = (options.from_line, found.lines);
+    if from_line > 1 && from_line > lines {
+        return Err(Error(format!("--from-line {from_line} is beyond the end: there are {lines} lines")));
+    }
     if let Some((line, false)) = is_continued {
         return Err(Error(format!(
             "the animal of line {line} is not in {}; --from-line must be the line that the import told",

@@ -83,6 +83,10 @@ fn wrong_wish_for_the_log_is_refused_and_an_empty_one_is_none() {
         assert_eq!(refused.status.code(), Some(2), "{error}");
         assert!(error.contains("RUST_LOG") && error.contains(wish) && error.lines().count() == 1, "{error}");
     }
+    let server = Server::start_with(|command| command.env("RUST_LOG", "petstore::acess=info"));
+    let logged = server.stop();
+    let line = "RUST_LOG names petstore::acess, which logs nothing; petstore:: has: access, cli, gate";
+    assert_eq!(logged.matches(line).count(), 1, "{logged}");
     let server = Server::start_with(|command| command.env("RUST_LOG", ""));
     assert!(server.stop().contains(" WARN "), "as without it");
 }

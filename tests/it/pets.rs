@@ -1,6 +1,7 @@
 //! `petstore pet …` on a running server.
 
 use crate::harness::{Folder, Server, run};
+use crate::startup::expect_refusal;
 
 /// Runs the command, and returns what it printed.
 #[track_caller]
@@ -39,7 +40,7 @@ fn deleted_animals_are_gone_at_once_and_their_ids_too() {
     for _ in 0..2 {
         assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 3);
     }
-    assert_eq!(pet(&server, &["delete", "3", "1", "3"]), "deleted 2\n");
+    assert_eq!(pet(&server, &["delete", "3", "1"]), "deleted 2\n");
     expect_list(&server, "/v1/pets", r#"[{"id":2,"name":"Tom","categoryId":1}]"#);
     server.get("/v1/pets/3").expect(404);
     let created = server.create(r#"{"name":"Bob","categoryId":1}"#);
@@ -50,10 +51,12 @@ fn deleted_animals_are_gone_at_once_and_their_ids_too() {
 fn delete_is_all_or_nothing() {
     let server = Server::start();
     server.fill(["Rex", "Tom"]);
-    let output = run(&["pet", "delete", "1", "2", "9"], &server.folder.database());
-    assert_eq!(output.status.code(), Some(1));
-    let said = "petstore: there is no animal with the id 9; nothing was deleted\n";
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), said);
+    for (ids, why) in
+        [(["1", "2", "9"], "there is no animal with the id 9"), (["1", "2", "1"], "the id 1 is given twice")]
+    {
+        let output = run(&[&["pet", "delete"][..], &ids].concat(), &server.folder.database());
+        expect_refusal(output, 1, &format!("{why}; nothing was deleted\n"));
+    }
     assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 2);
 }
 
@@ -74,5 +77,5 @@ fn wrong_words_are_named() {
     said(&["status", "1", "Sold"], 2, "STATUS must be 'available', 'pending' or 'sold', not 'Sold'");
     said(&["status", "one", "sold"], 2, "not 'one'");
     said(&["delete", "1", "9223372036854775808"], 2, "not '9223372036854775808'");
-    said(&["delete"], 2, "ID");
+    said(&["delete"], 2, "pet delete needs an ID");
 }

@@ -65,6 +65,7 @@ fn wrong_words_are_refused() {
         (&["--max-connections", "none"], "--max-connections"),
         (&["--base-url", "https://example.org"], "--base-url"),
         (&["wrong"], "wrong"),
+        (&["keys", "--help"], "unknown command 'keys'; perhaps: key add, key list"),
     ] {
         expect_refusal(run(words, &folder.database()), 2, said);
     }

@@ -130,6 +130,28 @@ fn readme_names_only_paths_that_are_there() {
     }
 }
 
+#[test]
+fn parts_that_log_are_those_that_are_told() {
+    // The access log has a name of its own.
+    let mut parts = BTreeSet::from(["access".to_owned()]);
+    for file in sources("src") {
+        let text = code(&read(&file));
+        if ["error!(", "warn!(", "info!(", "debug!("]
+            .iter()
+            .any(|word| text.contains(&format!("log::{word}")))
+        {
+            let room = file.iter().nth(1).unwrap().to_str().unwrap();
+            parts.insert(room.trim_end_matches(".rs").to_owned());
+        }
+    }
+    // It logs under the names of those that it serves.
+    parts.remove("quiet_log");
+    let told = read("src/cli/logging.rs");
+    let told = told.split("const PARTS").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
+    let told = told.split('"').skip(1).step_by(2).map(str::to_owned);
+    assert_eq!(told.collect::<BTreeSet<_>>(), parts);
+}
+
 /// Words that stand in some rooms only; a room is a file or a folder.
 const WORDS: &[(&str, &[&str])] = &[
     ("rusqlite", &["src/store"]),

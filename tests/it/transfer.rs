@@ -273,12 +273,21 @@ fn file_is_read_and_what_cannot_be_is_named() {
     std::fs::write(&file, "name,categoryId\n\"a\nb\",1\n").unwrap();
     let file = file.to_str().unwrap();
     expect_imported(run(&["import", file, "--format", "csv"], &folder.database()), "imported 1");
-    let folder_name = folder.path().to_str().unwrap();
+    let json = folder.path().join("pets.ndjson");
+    std::fs::write(&json, ODD[0]).unwrap();
+    let (json, folder_name) = (json.to_str().unwrap(), folder.path().to_str().unwrap());
     for (words, code, said) in [
         (&["import", "/nowhere"][..], 1, "there is no file /nowhere"),
         (&["import", folder_name], 1, "is a folder"),
         (&["import", file, "--format", "xml"], 2, "--format must be 'ndjson' or 'csv', not 'xml'"),
         (&["import", file, "--from-line", "0"], 2, "--from-line"),
+        (
+            &["import", file, "--format", "csv", "--from-line", "4"],
+            1,
+            "--from-line 4 is beyond the end: there are 3 lines",
+        ),
+        (&["import", file], 1, "the input looks like CSV; give --format csv"),
+        (&["import", json, "--format", "csv"], 1, "the input looks like NDJSON; give --format ndjson"),
         (&["import", file, "--keep-ids", "--format", "csv"], 1, "has had animals already"),
         (&["export", "--format", ""], 2, "--format"),
         (&["export", "--database", "/nowhere"], 1, "there is no database /nowhere"),
