@@ -137,25 +137,34 @@ impl Metrics {
         }))))
     }
 
-    /// The service has answered a request.
-    pub fn handled(&self, operation: &str, status: u16) {
+    /// The service has answered so many requests. With 0 the counter is there from now on, so that its first count
+    /// is seen as an increase (`prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics`).
+    pub fn handled(&self, operation: &str, status: u16, count: u64) {
         if let Some(meters) = &self.0 {
-            meters.requests.with_label_values(&[operation, itoa::Buffer::new().format(status)]).inc();
+            let mut number = itoa::Buffer::new();
+            meters.requests.with_label_values(&[operation, number.format(status)]).inc_by(count);
         }
     }
 
     /// The gate has a response for a client.
     pub fn answered(&self, status: u16, duration: Duration) {
+        self.responses(status, 1);
         if let Some(meters) = &self.0 {
-            meters.responses.with_label_values(&[itoa::Buffer::new().format(status)]).inc();
             meters.duration.observe(duration.as_secs_f64());
         }
     }
 
-    /// The gate has refused a request by itself.
-    pub fn refused(&self, code: &str) {
+    /// The gate has so many responses with this status. With 0 the counter is there from now on.
+    pub fn responses(&self, status: u16, count: u64) {
         if let Some(meters) = &self.0 {
-            meters.refusals.with_label_values(&[code]).inc();
+            meters.responses.with_label_values(&[itoa::Buffer::new().format(status)]).inc_by(count);
+        }
+    }
+
+    /// The gate has refused so many requests by itself. With 0 the counter is there from now on.
+    pub fn refused(&self, code: &str, count: u64) {
+        if let Some(meters) = &self.0 {
+            meters.refusals.with_label_values(&[code]).inc_by(count);
         }
     }
 
@@ -218,10 +227,13 @@ mod tests {
     #[test]
     fn what_is_told_is_printed() {
         let metrics = Metrics::watched(7).unwrap();
-        metrics.handled("listPets", 200);
-        metrics.handled("listPets", 200);
+        metrics.handled("listPets", 200, 1);
+        metrics.handled("listPets", 200, 1);
+        metrics.handled("listPets", 503, 0);
         metrics.answered(200, Duration::from_millis(3));
-        metrics.refused("uri_too_long");
+        metrics.responses(503, 0);
+        metrics.refused("uri_too_long", 1);
+        metrics.refused("overloaded", 0);
         metrics.committed(5, Duration::from_millis(1));
         metrics.undone(2);
         metrics.hold(|| Levels { connections: 3, reads: 1, writes: 2, held: 4 });
@@ -231,7 +243,10 @@ mod tests {
             let text = String::from_utf8(metrics.print(now)).unwrap();
             for line in [
                 "petstore_requests_total{operation=\"listPets\",status=\"200\"} 2",
+                "petstore_requests_total{operation=\"listPets\",status=\"503\"} 0",
                 "petstore_responses_total{status=\"200\"} 1",
+                "petstore_responses_total{status=\"503\"} 0",
+                "petstore_refusals_total{code=\"overloaded\"} 0",
                 "petstore_request_duration_seconds_bucket{le=\"0.005\"} 1",
                 "petstore_refusals_total{code=\"uri_too_long\"} 1",
                 "petstore_write_batch_size_bucket{le=\"8\"} 1",
@@ -255,7 +270,7 @@ mod tests {
     #[test]
     fn nobody_watching_costs_nothing() {
         let metrics = Metrics::default();
-        metrics.handled("listPets", 200);
+        metrics.handled("listPets", 200, 1);
         metrics.hold(|| panic!("nobody asks"));
         assert_eq!(metrics.print(Now::default()), b"");
     }

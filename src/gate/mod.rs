@@ -61,6 +61,21 @@ pub const BUDGET: usize = 64 * 1024 * 1024;
 /// How long clients have to take their last responses when the service fails.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// Why the gate refuses a request by itself.
+const REFUSALS: &[Code] = &[
+    Code::BadRequest,
+    Code::RequestTimeout,
+    Code::ContentTooLarge,
+    Code::UriTooLong,
+    Code::ExpectationFailed,
+    Code::HeadersTooLarge,
+    Code::NotImplemented,
+    Code::TransferCoding,
+    Code::Overloaded,
+    Code::OutcomeUnknown,
+    Code::HttpVersion,
+];
+
 const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
 const FIRST_LANE: usize = 2;
@@ -143,6 +158,7 @@ impl Gate {
         let cannot = |error: io::Error| format!("cannot start: {error}");
         let poll = Poll::new().map_err(cannot)?;
         stopper.attach(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
+        REFUSALS.iter().for_each(|code| config.metrics.refused(code.as_str(), 0));
         let now = Instant::now();
         let lane = |(i, address)| Lane::new(address, Token(FIRST_LANE + i), now);
         let lanes = config.lanes.into_iter().enumerate().map(lane).collect();

@@ -84,6 +84,7 @@ impl Server {
             Some(_) => Metrics::watched(BUDGET).map_err(|error| format!("cannot count: {error}"))?,
             None => Metrics::default(),
         };
+        service::announce(&metrics);
         #[cfg(feature = "site")]
         let domains = Domains::start(&config)?;
         let parts = Parts {

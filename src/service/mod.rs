@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::api::{Call, Operation};
+use crate::api::{Call, Handler, Operation};
 use crate::clock::unix_time;
 use crate::config::Config;
 use crate::http::{ACCESS_LOG, ApiError, Code, Request, Response, Target};
@@ -27,6 +27,21 @@ pub use authentication::{Authenticator, Scope};
 pub use hosts::Hosts;
 pub use reading::ReadService;
 pub use writing::WriteService;
+
+/// What is counted where a request gets to no operation.
+const NO_OPERATION: &str = "none";
+
+/// Has the counters of all that is known to happen be there from the start.
+pub fn announce(metrics: &Metrics) {
+    for operation in Router::SERVICE.operations() {
+        let success = operation.success.map_or(200, |success| success.status);
+        let failures = operation.codes.iter().map(|code| code.status());
+        failures.chain([success, 500, 503]).for_each(|status| metrics.handled(operation.id, status, 0));
+    }
+    [401, 403, 404, 405, 500, 503].iter().for_each(|status| metrics.handled(NO_OPERATION, *status, 0));
+    let statuses = Code::ALL.iter().map(|code| code.status());
+    statuses.chain([200, 201, 204, 304]).for_each(|status| metrics.responses(status, 0));
+}
 
 /// Told when the database is lost, so that the service ends.
 pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
@@ -56,9 +71,17 @@ impl Pipeline {
         Self { router: Router::SERVICE, parts, key_name: None, failures }
     }
 
-    /// Counts a response on its way.
+    /// Counts a response on its way. What is passed on is counted by the writer, and an answer to OPTIONS is that
+    /// of no operation: lanes ask so too.
     fn count(&self, operation: Option<&Operation>, response: Response) -> Response {
-        self.parts.metrics.handled(operation.map_or("none", |operation| operation.id), response.status());
+        let is_none = operation.is_none_or(|operation| matches!(operation.handler, Handler::Check { .. }));
+        if response.status() != 204 || !is_none {
+            self.parts.metrics.handled(
+                operation.map_or(NO_OPERATION, |operation| operation.id),
+                response.status(),
+                1,
+            );
+        }
         response
     }
 

@@ -45,6 +45,40 @@ fn what_happens_is_counted() {
 }
 
 #[test]
+fn what_is_known_to_happen_is_there_with_0_from_the_start() {
+    let (server, admin) = start();
+    let text = metrics(admin);
+    for line in [
+        "petstore_refusals_total{code=\"bad_request\"} 0",
+        "petstore_refusals_total{code=\"outcome_unknown\"} 0",
+        "petstore_requests_total{operation=\"createPet\",status=\"503\"} 0",
+        "petstore_requests_total{operation=\"listPets\",status=\"400\"} 0",
+        "petstore_requests_total{operation=\"none\",status=\"401\"} 0",
+        "petstore_responses_total{status=\"503\"} 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    server.get("/healthz").expect(200);
+    let mut connection = server.connect();
+    connection.send("OPTIONS /v1/pets HTTP/1.1\r\nHost: h\r\n\r\n");
+    connection.reply().expect(204);
+    let counted = metrics(admin);
+    assert!(
+        counted.contains("petstore_requests_total{operation=\"checkHealth\",status=\"200\"} 1\n"),
+        "{counted}"
+    );
+    let requests = counted.lines().filter(|line| line.starts_with("petstore_requests_total{"));
+    let (mut sum, mut count) = (0, 0);
+    for line in requests {
+        assert!(!line.contains("204"), "no operation's: {line}");
+        sum += line.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
+        count += 1;
+    }
+    let before = text.lines().filter(|line| line.starts_with("petstore_requests_total{")).count();
+    assert_eq!((sum, count), (1, before), "{counted}");
+}
+
+#[test]
 fn each_address_serves_its_own() {
     let (mut server, admin) = start();
     let mut connection = Connection::open(admin);

@@ -350,7 +350,7 @@ impl Client {
 
     /// Answers with a failure; the connection persists where the client wants it to.
     pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
-        shared.metrics.refused(error.code().as_str());
+        shared.metrics.refused(error.code().as_str(), 1);
         self.answer(&Answer::from(&error.into_response()), shared);
     }
 
