@@ -55,6 +55,21 @@ fn busy_port_is_refused_and_makes_no_key() {
 }
 
 #[test]
+fn failed_start_leaves_no_socket_and_no_key_behind() {
+    let server = Server::start();
+    let folder = Folder::new();
+    let (socket, key) = (folder.path().join("http.sock"), folder.path().join("first-key"));
+    let listen = format!("unix:{}", socket.display());
+    let admin = server.address.to_string();
+    let words = ["--listen", &listen, "--admin", &admin, "--first-key-file", key.to_str().unwrap()];
+    expect_refusal(run(&words, &folder.database()), 1, "in use");
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(name.starts_with("pets.db"), "{name} is left");
+    }
+}
+
+#[test]
 fn wrong_words_are_refused() {
     let folder = Folder::new();
     for (words, said) in [
