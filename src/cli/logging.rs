@@ -11,6 +11,7 @@ use log::LevelFilter;
 use petstore::LogFormat;
 
 use super::command::Failure;
+use super::pending::{Pending, pending};
 use super::{json_line, start_thread};
 
 /// The most lines that wait to be written.
@@ -25,8 +26,8 @@ static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 enum Message {
     Line(Vec<u8>),
-    /// Everything before this is to be written, and then word given.
-    Flush(SyncSender<()>),
+    /// Everything before this is to be written, and then it has ended.
+    Flush(Pending),
 }
 
 /// Starts logging to standard error, as `RUST_LOG` says.
@@ -105,12 +106,12 @@ fn filters(text: &str) -> Option<Vec<(Option<&str>, LevelFilter)>> {
 
 /// Waits until the lines so far are written, for so long at the most.
 pub fn flush(patience: Duration) {
-    let (word, given) = sync_channel(1);
+    let (pending, written) = pending();
     if let Some(sender) = SENDER.get()
-        && sender.try_send(Message::Flush(word)).is_ok()
+        && sender.try_send(Message::Flush(pending)).is_ok()
     {
         // Where nobody reads standard error, the lines are lost with the program.
-        let _ = given.recv_timeout(patience);
+        written.wait(patience);
     }
 }
 
@@ -135,7 +136,7 @@ fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &Ato
         // A failing standard error leaves nowhere to say so.
         match message {
             Message::Line(line) => drop(out.write_all(&line)),
-            Message::Flush(word) => drop(word.try_send(())),
+            Message::Flush(pending) => drop(pending),
         }
         let lost = dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {

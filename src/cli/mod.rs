@@ -12,6 +12,7 @@ mod keys;
 mod logging;
 mod maintenance;
 mod manual;
+mod pending;
 mod pets;
 mod progress;
 mod serve;
@@ -24,10 +25,10 @@ mod transfer;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pending::pending;
 use petstore::Error;
 
 /// How long it may take to be written to a stream that somebody may hold and not read.
@@ -88,15 +89,15 @@ pub fn say(line: &str) {
 /// Does what may never end in a thread of its own. `None`: it takes longer than a moment.
 fn soon(work: Box<dyn FnOnce() -> io::Result<()> + Send>) -> Option<io::Result<()>> {
     let done = Arc::new(Mutex::new(None));
-    let (end, ended) = channel::<()>();
+    let (pending, waiter) = pending();
     let there = Arc::clone(&done);
     let work = move || {
         let result = work();
         *there.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        drop(end);
+        drop(pending);
     };
     start_thread("", Box::new(work)).ok()?;
-    let _ = ended.recv_timeout(PATIENCE);
+    waiter.wait(PATIENCE);
     // While the work goes on, nobody has the lock for long.
     done.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

@@ -5,12 +5,12 @@ use std::os::fd::OwnedFd;
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
 
 use petstore::{Address, Config, KeyRing, Listen, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::command::{Command, Done, Settings};
+use super::pending::pending;
 use super::{first_key, logging, print, signals, start_thread, supervisor};
 
 /// Whether the service has started, so that a panic is news for the log.
@@ -47,17 +47,17 @@ fn run(mut config: Config) -> Done {
     let (address, admin) = (server.address().clone(), server.admin_address());
     supervisor::say_ready(&address);
     // In a thread of its own, as nobody may read standard output.
-    let (end, announced) = channel::<()>();
+    let (pending, announced) = pending();
     let announce = move || {
         announce(&address, admin, ring, &config);
-        drop(end);
+        drop(pending);
     };
     if let Err(error) = start_thread("announce", Box::new(announce)) {
         log::warn!("cannot print where the service listens: {error}");
     }
     let ended = server.wait();
     // A key is shown whole, unless nobody takes it.
-    let _ = announced.recv_timeout(logging::PATIENCE);
+    announced.wait(logging::PATIENCE);
     signals.ended(ended.is_err());
     logging::flush(logging::PATIENCE);
     Ok(ended?)

@@ -2,12 +2,12 @@
 //! (`sd_listen_fds`), the notices (`sd_notify`) and the watchdog.
 
 use std::os::fd::OwnedFd;
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use petstore::{Error, HealthCheck};
 use sd_notify::NotifyState;
 
+use super::pending::pending;
 use super::start_thread;
 
 /// How long a notice is waited for.
@@ -60,18 +60,18 @@ fn say(state: NotifyState<'static>, status: Option<String>) {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return;
     }
-    let (end, told) = channel::<()>();
+    let (pending, told) = pending();
     let tell = move || {
         let mut notices = vec![state];
         notices.extend(status.as_deref().map(NotifyState::Status));
         if let Err(error) = sd_notify::notify(&notices) {
             log::warn!("cannot tell the supervisor (NOTIFY_SOCKET) how the service is: {error}");
         }
-        drop(end);
+        drop(pending);
     };
     match start_thread("notify", Box::new(tell)) {
         // The end of the process would end the thread as well.
-        Ok(()) => drop(told.recv_timeout(PATIENCE)),
+        Ok(()) => told.wait(PATIENCE),
         Err(error) => log::warn!("{error}"),
     }
 }
