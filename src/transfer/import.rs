@@ -278,7 +278,7 @@ fn check(
     found.lines = rows.next_line() - 1;
     let (from_line, lines) = (options.from_line, found.lines);
     if from_line > 1 && from_line > lines {
-        return Err(Error(format!("--from-line {from_line} is beyond the end: there are {lines} lines")));
+        return Err(Error(format!("--from-line {from_line} is beyond the end: the last line is {lines}")));
     }
     if let Some((line, false)) = is_continued {
         return Err(Error(format!(

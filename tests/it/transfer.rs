@@ -284,7 +284,7 @@ fn file_is_read_and_what_cannot_be_is_named() {
         (
             &["import", file, "--format", "csv", "--from-line", "4"],
             1,
-            "--from-line 4 is beyond the end: there are 3 lines",
+            "--from-line 4 is beyond the end: the last line is 3",
         ),
         (&["import", file], 1, "the input looks like CSV; give --format csv"),
         (&["import", json, "--format", "csv"], 1, "the input looks like NDJSON; give --format ndjson"),
