@@ -65,6 +65,7 @@ pub use model::PetStatus;
 #[cfg(feature = "site")]
 pub use model::{Deploy, DomainState, Plan, Redirect};
 pub use server::{HealthCheck, Server, Stopper};
+pub use store::KeyScope;
 pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};
 
 /// The method and the path of every operation, in the order of the tables. `GET` stands for `HEAD` as well.

@@ -101,8 +101,8 @@ impl Service for AdminService {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::ApiKey;
     use crate::store::tests::Folder;
+    use crate::store::{ApiKey, KeyScope};
 
     #[test]
     fn metrics_are_served_and_nothing_else() {
@@ -111,8 +111,7 @@ mod tests {
         let key = |digest, expires_at| ApiKey {
             digest: [digest; 32],
             name: "ci".to_owned(),
-            read_only: false,
-            is_admin: false,
+            scope: KeyScope::Full,
             created_at: 1,
             last_used_at: None,
             expires_at,

@@ -11,8 +11,8 @@ use crate::clock::unix_time;
 use crate::domains::{Checks, Look, Refusal, RefusalCode};
 use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target, query};
 use crate::json::{Integer, Object, Optional, Required, Text};
-use crate::service::{Authenticator, Scope};
-use crate::store::Reader;
+use crate::service::Authenticator;
+use crate::store::{KeyScope, Reader};
 
 /// Below this path lies the interface.
 const API: &str = "/settings/api/";
@@ -82,12 +82,12 @@ impl Settings {
         store.begin()?;
         let entered = self.authenticator.authenticate(request, store, unix_time()).map(|(scope, _)| scope);
         store.end()?;
-        if entered? == Scope::Admin {
+        if entered? == KeyScope::Admin {
             return Ok(());
         }
         let message =
             "The settings need a key of the admin scope; 'petstore key add NAME --admin' makes one.";
-        Err(ApiError::with_message(Code::InsufficientScope, message))
+        Err(forbidden(message))
     }
 
     fn call(&self, request: &Request, segments: &Segments) -> Result<Response, ApiError> {
@@ -111,10 +111,10 @@ impl Settings {
             (["domains", name, look @ ("verify" | "reverify")], "POST") => {
                 let look = if *look == "verify" { Look::Record } else { Look::RecordAndCaa };
                 // What is not there need not be looked for.
-                let found = project.find(&decoded(name));
-                found
-                    .and_then(|name| self.checks.begin(&project, &name, look))
-                    .map(|()| Response::new(202, b""))
+                project.find(&decoded(name)).and_then(|name| {
+                    self.checks.begin(&project, &name, look)?;
+                    Ok(Response::json(202, &json!({ "name": name, "isChecking": true })))
+                })
             }
             (["redirects"], "POST") => {
                 let object = body(request, "with 'from', 'to' and 'status'")?;
@@ -162,7 +162,9 @@ fn tls_allowed(target: &Target, store: &Reader) -> Result<Response, ApiError> {
     };
     let name = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
     match store.project()?.domain(&name)? {
-        Some(domain) if domain.state.may_have_certificate() => Ok(Response::new(200, b"")),
+        Some(domain) if domain.state.may_have_certificate() => {
+            Ok(Response::json(200, &json!({ "domain": domain.name })))
+        }
         _ => Err(ApiError::with_message(Code::NotFound, "This is no verified domain of the project.")),
     }
 }
@@ -184,14 +186,18 @@ fn is_at_home(request: &Request) -> Result<(), ApiError> {
     if request.header_values("Origin").all(is_own) {
         return Ok(());
     }
-    Err(ApiError::with_message(
-        Code::InsufficientScope,
-        "The settings take no requests from pages of other origins.",
-    ))
+    Err(forbidden("The settings take no requests from pages of other origins."))
 }
 
 fn allow(request: &Request, methods: &'static str) -> Result<(), ApiError> {
     if matches!(request.method, "GET" | "HEAD") { Ok(()) } else { Err(not_allowed(methods)) }
+}
+
+fn forbidden(message: &'static str) -> ApiError {
+    ApiError::with_message(Code::InsufficientScope, message).header(
+        "WWW-Authenticate",
+        "Bearer realm=\"petstore\", error=\"insufficient_scope\", scope=\"admin\"",
+    )
 }
 
 fn not_allowed(methods: &'static str) -> ApiError {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use lexopt::{Arg, Parser, ValueExt};
 use petstore::{Config, SETTINGS, Setting};
 
-use super::command::{self, Call, Command, Count, Settings};
+use super::command::{self, Call, Command, Count, Flag, Settings};
 use super::help;
 
 /// What the words ask for.
@@ -20,6 +20,8 @@ pub enum Wish {
 struct Given {
     name: String,
     value: OsString,
+    /// Whether it is one of the command's own, and no setting of the same name.
+    is_own: bool,
 }
 
 /// Reads the words of the command line; `variable` reads the environment.
@@ -35,9 +37,11 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
             Arg::Short('V') | Arg::Long("version") => return Ok(Wish::Version),
             Arg::Long(name) => {
                 let name = name.to_owned();
-                let takes_value = takes_value(&name).ok_or_else(|| format!("unknown flag --{name}"))?;
+                let own = own_flag(&name, &words);
+                let takes_value = own.map_or_else(|| takes_value(&name), |flag| Some(flag.value.is_some()));
+                let takes_value = takes_value.ok_or_else(|| format!("unknown flag --{name}"))?;
                 let value = if takes_value { parser.value().map_err(say)? } else { OsString::new() };
-                given.push(Given { name, value });
+                given.push(Given { name, value, is_own: own.is_some() });
             }
             Arg::Short(flag) => return Err(format!("unknown flag -{flag}")),
             Arg::Value(word) => words.push(word.string().map_err(say)?),
@@ -50,6 +54,12 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
     check_count(command, &operands)?;
     let call = Call { config: config(command, &given, variable)?, flags: flags(command, &given)?, operands };
     Ok(Wish::Run(command, Box::new(call)))
+}
+
+/// The flag of this name that the command has which the words so far name.
+fn own_flag(name: &str, words: &[String]) -> Option<&'static Flag> {
+    let (command, _) = find(words).ok()?;
+    command.flags.iter().find(|flag| flag.name == name)
 }
 
 /// Whether a flag has a value; `None` where no command has the flag.
@@ -128,7 +138,8 @@ fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
 /// The flags of the command itself.
 fn flags(command: &Command, given: &[Given]) -> Result<Vec<(&'static str, String)>, String> {
     let mut flags = Vec::new();
-    for Given { name, value } in given.iter().filter(|given| setting(&given.name).is_none()) {
+    let is_flag = |given: &&Given| given.is_own || setting(&given.name).is_none();
+    for Given { name, value, .. } in given.iter().filter(is_flag) {
         let flag = command.flags.iter().find(|flag| flag.name == *name);
         let flag = flag.ok_or_else(|| format!("--{name} does not belong to '{}'", command.name))?;
         let value = value.to_str().ok_or_else(|| format!("--{name} is not UTF-8 text"))?;
@@ -151,7 +162,8 @@ fn config(
         Settings::All => true,
         Settings::Only(flags) => flags.contains(&flag),
     };
-    if let Some(other) = given.iter().find(|given| setting(&given.name).is_some() && !is_taken(&given.name)) {
+    let is_setting = |given: &&Given| !given.is_own && setting(&given.name).is_some();
+    if let Some(other) = given.iter().filter(is_setting).find(|given| !is_taken(&given.name)) {
         return Err(format!("--{} does not belong to '{}'", other.name, command.name));
     }
     let mut config = Config::default();

@@ -67,7 +67,8 @@ pub enum Count {
     Many,
 }
 
-/// A flag of one command. The same name takes a value everywhere, or nowhere.
+/// A flag of one command. The same name takes a value everywhere, or nowhere; but where it is that of a setting
+/// which the command does not take, it is the command's own once the command is named.
 pub struct Flag {
     pub name: &'static str,
     /// What stands for the value in the help text; `None`: it has none.
@@ -148,7 +149,11 @@ mod tests {
             assert!(!names[..i].contains(&command.name), "{} is there twice", command.name);
             for flag in command.flags {
                 let is_setting = SETTINGS.iter().any(|setting| setting.flag == flag.name);
-                assert!(!is_setting, "--{} is a setting", flag.name);
+                let is_taken = match command.settings {
+                    Settings::All => is_setting,
+                    Settings::Only(settings) => settings.contains(&flag.name),
+                };
+                assert!(!is_taken, "--{} is a setting", flag.name);
                 let others = all().flat_map(|command| command.flags).filter(|other| other.name == flag.name);
                 let arity = |flag: &Flag| flag.value.is_some();
                 assert!(others.map(arity).all(|other| other == arity(flag)), "--{} is two things", flag.name);

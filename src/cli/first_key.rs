@@ -5,7 +5,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use petstore::{Config, Error, KeyRing, RingState};
+use petstore::{Config, Error, KeyRing, KeyScope, RingState};
 
 use super::{print, print_soon};
 
@@ -61,7 +61,7 @@ fn not_needed(file: Option<&Path>, why: &str) {
 /// Makes the first key, and shows it with `lines`, which are for people. Its own line ends once it is valid.
 pub fn show(mut ring: KeyRing, config: &Config, lines: impl FnOnce(&str) -> String) {
     let mut after = String::new();
-    let made = ring.add(NAME, None, false, |key| {
+    let made = ring.add(NAME, None, KeyScope::Full, |key| {
         after = lines(key);
         print_soon(&format!(
             "\nThe database had no API key, so one was made. It is shown this once:\n\n    {key}"
@@ -82,7 +82,7 @@ fn warn(trouble: &str, config: &Config) {
 /// Makes the first key in a new file, which only its owner may read. What fails leaves no file.
 fn write(ring: &mut KeyRing, path: &Path) -> Result<(), Error> {
     let mut is_made = false;
-    let made = ring.add(NAME, None, false, |key| {
+    let made = ring.add(NAME, None, KeyScope::Full, |key| {
         let cannot = |error| {
             let why = plain(&error);
             Error::from(format!(

@@ -6,20 +6,26 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, UNIX_EPOCH};
 
-use petstore::{Error, Expiry, KeyInfo, KeyRing, rfc3339};
+use petstore::{Error, Expiry, KeyInfo, KeyRing, KeyScope, rfc3339};
 
 use super::command::{Call, Command, Count, DATABASE, Done, Failure, Flag, Operand};
 use super::{print, print_soon, say, say_new};
 
 const NAME: Operand = Operand { name: "NAME", count: Count::One };
 const FINGERPRINT: Operand = Operand { name: "FINGERPRINT", count: Count::Optional };
+const ADMIN: &str = "admin";
 const EXPIRES: Flag = Flag { name: "expires", value: Some("DATE"), about: "it is refused from then on" };
 
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "key add",
         operands: &[NAME],
-        flags: &[EXPIRES, Flag { name: "read-only", value: None, about: "it may only read" }],
+        flags: &[
+            EXPIRES,
+            Flag { name: "read-only", value: None, about: "it may only read" },
+            #[cfg(feature = "site")]
+            Flag { name: ADMIN, value: None, about: "it may change the settings of the project as well" },
+        ],
         settings: DATABASE,
         about: "make an API key and print it, once",
         run: add,
@@ -63,11 +69,19 @@ fn add(call: &Call) -> Done {
         Some(Expiry::At(at)) => Some(at),
         Some(Expiry::Never | Expiry::Kept) | None => None,
     };
+    let scope = match (call.has("read-only"), call.has(ADMIN)) {
+        (true, true) => {
+            return Err(Failure::Usage("--read-only and --admin exclude each other".to_owned()));
+        }
+        (true, false) => KeyScope::ReadOnly,
+        (false, true) => KeyScope::Admin,
+        (false, false) => KeyScope::Full,
+    };
     check_output()?;
     let database = &call.config.database;
     let is_new = !database.exists();
     let mut ring = KeyRing::open(database)?;
-    print_key(|print| ring.add(call.operand(0), expires_at, call.has("read-only"), print))?;
+    print_key(|print| ring.add(call.operand(0), expires_at, scope, print))?;
     if is_new {
         say_new(database);
     }
@@ -160,7 +174,7 @@ fn table(keys: &[KeyInfo]) -> String {
     for key in keys {
         let end = if key.is_expired { " (expired)" } else { "" };
         let (expires, last_used) = (time_or_never(key.expires_at) + end, time_or_never(key.last_used_at));
-        let (name, scope) = (key.name.clone(), scope(key).to_owned());
+        let (name, scope) = (key.name.clone(), key.scope.as_str().to_owned());
         rows.push([name, scope, rfc3339(key.created_at), expires, last_used, key.fingerprint.clone()]);
     }
     super::table(&rows)
@@ -183,7 +197,7 @@ impl<'a> From<&'a KeyInfo> for Listed<'a> {
     fn from(key: &'a KeyInfo) -> Self {
         Self {
             name: &key.name,
-            scope: scope(key),
+            scope: key.scope.as_str(),
             created_at: rfc3339(key.created_at),
             expires_at: key.expires_at.map(rfc3339),
             is_expired: key.is_expired,
@@ -197,10 +211,6 @@ impl<'a> From<&'a KeyInfo> for Listed<'a> {
 fn json(keys: &[KeyInfo]) -> String {
     // Plain structs cannot fail.
     serde_json::to_string(&keys.iter().map(Listed::from).collect::<Vec<_>>()).unwrap_or_default() + "\n"
-}
-
-fn scope(key: &KeyInfo) -> &'static str {
-    if key.read_only { "read-only" } else { "full" }
 }
 
 fn time_or_never(seconds: Option<i64>) -> String {

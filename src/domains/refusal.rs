@@ -26,7 +26,7 @@ macro_rules! codes {
 
 codes! {
     /// The plan has no domains.
-    PlanRequired = 403 "plan_required";
+    PlanRequired = 402 "plan_required";
     /// The site was never deployed.
     DeployRequired = 409 "deploy_required";
     /// No hosting platform is set.

@@ -92,6 +92,7 @@ impl KeyCare {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::KeyScope;
     use crate::store::tests::{Folder, refuse_writes};
 
     const NOW: i64 = 1_000_000_000;
@@ -100,8 +101,7 @@ mod tests {
         ApiKey {
             digest: [number; 32],
             name: name.to_owned(),
-            read_only: false,
-            is_admin: false,
+            scope: KeyScope::Full,
             created_at: 0,
             expires_at,
             last_used_at: None,

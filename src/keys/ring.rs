@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::Error;
 use crate::clock::unix_time;
 use crate::keys::secret;
-use crate::store::{ApiKey, StoreError, Writer};
+use crate::store::{ApiKey, KeyScope, StoreError, Writer};
 
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 64;
@@ -23,8 +23,8 @@ pub struct KeyRing {
 pub struct KeyInfo {
     /// What the operator calls it.
     pub name: String,
-    /// Whether it may only read.
-    pub read_only: bool,
+    /// What a request with it may do.
+    pub scope: KeyScope,
     /// Unix time, seconds.
     pub created_at: i64,
     /// Unix time, seconds, from which it is refused; `None`: never.
@@ -96,7 +96,7 @@ impl KeyRing {
         &mut self,
         name: &str,
         expires_at: Option<i64>,
-        read_only: bool,
+        scope: KeyScope,
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<(), Error> {
         check_name(name)?;
@@ -108,7 +108,7 @@ impl KeyRing {
             }
             let key = secret::new_key()?;
             hand_over(&key)?;
-            ring.store.insert_key(&api_key(&key, name, read_only, now, expires_at)).map_err(not_kept)
+            ring.store.insert_key(&api_key(&key, name, scope, now, expires_at)).map_err(not_kept)
         })
     }
 
@@ -122,7 +122,7 @@ impl KeyRing {
             is_expired: key.is_expired(now),
             fingerprint: hexadecimal(&key.digest[..4]),
             name: key.name,
-            read_only: key.read_only,
+            scope: key.scope,
             created_at: key.created_at,
             expires_at: key.expires_at,
             last_used_at: key.last_used_at,
@@ -171,7 +171,7 @@ impl KeyRing {
             let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
             let key = secret::new_key()?;
             hand_over(&key)?;
-            let new = api_key(&key, name, old.read_only, now, expires_at);
+            let new = api_key(&key, name, old.scope, now, expires_at);
             let replaced = ring.store.expire_keys(name, until).and_then(|()| ring.store.insert_key(&new));
             replaced.map(|()| expires_at).map_err(not_kept)
         })
@@ -224,9 +224,9 @@ impl KeyRing {
     }
 }
 
-fn api_key(key: &str, name: &str, read_only: bool, created_at: i64, expires_at: Option<i64>) -> ApiKey {
+fn api_key(key: &str, name: &str, scope: KeyScope, created_at: i64, expires_at: Option<i64>) -> ApiKey {
     let (digest, name) = (secret::digest(key), name.to_owned());
-    ApiKey { digest, name, read_only, is_admin: false, created_at, expires_at, last_used_at: None }
+    ApiKey { digest, name, scope, created_at, expires_at, last_used_at: None }
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -274,9 +274,9 @@ mod tests {
 
     impl KeyRing {
         /// Adds a key and returns it.
-        fn added(&mut self, name: &str, expires_at: Option<i64>, read_only: bool) -> Result<String, Error> {
+        fn added(&mut self, name: &str, expires_at: Option<i64>, scope: KeyScope) -> Result<String, Error> {
             let mut key = String::new();
-            self.add(name, expires_at, read_only, |new| {
+            self.add(name, expires_at, scope, |new| {
                 key.push_str(new);
                 Ok(())
             })?;
@@ -298,11 +298,11 @@ mod tests {
     fn rotated_key_keeps_its_scope_and_leaves_in_time() {
         let (_folder, mut ring) = ring();
         let expires_at = unix_time() + 1000;
-        ring.added(NAMED, Some(expires_at), true).unwrap();
+        ring.added(NAMED, Some(expires_at), KeyScope::ReadOnly).unwrap();
         assert_eq!(ring.rotated(100, Expiry::Kept).unwrap(), Some(expires_at));
         let keys = ring.list().unwrap();
         assert_eq!(keys.len(), 2);
-        assert!(keys.iter().all(|key| key.read_only && !key.is_expired));
+        assert!(keys.iter().all(|key| key.scope == KeyScope::ReadOnly && !key.is_expired));
         assert!(keys[0].expires_at.unwrap() <= unix_time() + 100, "{keys:?}");
         assert_eq!(keys[1].expires_at, Some(expires_at), "the newest is the last");
         assert_eq!(ring.revoke(NAMED, None).unwrap(), 2);
@@ -312,7 +312,7 @@ mod tests {
     fn rotating_twice_in_a_second_keeps_the_expiry() {
         let (_folder, mut ring) = ring();
         let expires_at = unix_time() + 1000;
-        ring.added(NAMED, Some(expires_at), false).unwrap();
+        ring.added(NAMED, Some(expires_at), KeyScope::Full).unwrap();
         for _ in 0..5 {
             ring.rotated(10, Expiry::Kept).unwrap();
         }
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn rotating_without_overlap_ends_the_old_key() {
         let (_folder, mut ring) = ring();
-        ring.added(NAMED, None, false).unwrap();
+        ring.added(NAMED, None, KeyScope::Full).unwrap();
         ring.rotated(0, Expiry::Kept).unwrap();
         assert_eq!(ring.list().unwrap().iter().filter(|key| key.is_expired).count(), 1);
     }
@@ -331,18 +331,18 @@ mod tests {
     fn expired_key_has_a_successor_only_with_a_new_expiry() {
         let (_folder, mut ring) = ring();
         let now = unix_time();
-        ring.store.insert_key(&api_key("old", NAMED, true, now - 9, Some(now - 1))).unwrap();
+        ring.store.insert_key(&api_key("old", NAMED, KeyScope::ReadOnly, now - 9, Some(now - 1))).unwrap();
         assert!(ring.rotated(0, Expiry::Kept).unwrap_err().to_string().contains("--expires"));
         assert!(ring.rotated(0, Expiry::At(now)).unwrap_err().to_string().contains("expired already"));
         assert_eq!(ring.rotated(0, Expiry::At(now + 100)).unwrap(), Some(now + 100));
         assert_eq!(ring.rotated(0, Expiry::Never).unwrap(), None);
-        assert!(ring.list().unwrap().iter().all(|key| key.read_only));
+        assert!(ring.list().unwrap().iter().all(|key| key.scope == KeyScope::ReadOnly));
     }
 
     #[test]
     fn one_of_a_name_is_revoked_by_its_fingerprint() {
         let (_folder, mut ring) = ring();
-        ring.added(NAMED, None, false).unwrap();
+        ring.added(NAMED, None, KeyScope::Full).unwrap();
         ring.rotated(1000, Expiry::Kept).unwrap();
         let [old, new] = &ring.list().unwrap()[..] else { panic!("two keys") };
         for (name, fingerprint) in [(NAMED, "x"), (NAMED, ""), ("other", &old.fingerprint[..])] {
@@ -357,7 +357,7 @@ mod tests {
         let (_folder, mut ring) = ring();
         for number in 1..3 {
             let digest = [number; 32];
-            ring.store.insert_key(&ApiKey { digest, ..api_key("", NAMED, false, 0, None) }).unwrap();
+            ring.store.insert_key(&ApiKey { digest, ..api_key("", NAMED, KeyScope::Full, 0, None) }).unwrap();
         }
         assert!(ring.revoke(NAMED, Some("0")).unwrap_err().to_string().contains("more than one"));
         assert_eq!(ring.list().unwrap().len(), 2);
@@ -366,9 +366,11 @@ mod tests {
     #[test]
     fn unusable_requests_are_refused() {
         let (_folder, mut ring) = ring();
-        ring.added(NAMED, None, false).unwrap();
-        assert!(ring.added(NAMED, None, false).unwrap_err().to_string().contains("already"));
-        assert!(ring.added("old", Some(unix_time()), false).unwrap_err().to_string().contains("expired"));
+        ring.added(NAMED, None, KeyScope::Full).unwrap();
+        assert!(ring.added(NAMED, None, KeyScope::Full).unwrap_err().to_string().contains("already"));
+        assert!(
+            ring.added("old", Some(unix_time()), KeyScope::Full).unwrap_err().to_string().contains("expired")
+        );
         assert!(ring.rotate("nobody", Duration::ZERO, Expiry::Kept, |_| Ok(())).is_err());
         assert!(ring.revoke("nobody", None).is_err());
     }
@@ -377,10 +379,10 @@ mod tests {
     fn names_are_graphic_ascii_of_a_bounded_length() {
         let (_folder, mut ring) = ring();
         for name in ["a", "a-b_c.d@e:f", &"x".repeat(MAX_NAME)] {
-            assert!(ring.added(name, None, false).is_ok(), "{name}");
+            assert!(ring.added(name, None, KeyScope::Full).is_ok(), "{name}");
         }
         for name in ["", "a b", "a\nb", "\u{e9}", "a\u{202e}b", "-", "--x", &"x".repeat(MAX_NAME + 1)] {
-            assert!(ring.added(name, None, false).is_err(), "{name:?}");
+            assert!(ring.added(name, None, KeyScope::Full).is_err(), "{name:?}");
         }
     }
 
@@ -388,9 +390,9 @@ mod tests {
     fn key_that_cannot_be_handed_over_is_not_kept() {
         let (_folder, mut ring) = ring();
         let fails = |_: &str| Err(Error("nobody takes it".to_owned()));
-        assert!(ring.add(NAMED, None, false, fails).is_err());
+        assert!(ring.add(NAMED, None, KeyScope::Full, fails).is_err());
         assert_eq!(ring.state().unwrap(), RingState::New);
-        ring.added(NAMED, None, false).unwrap();
+        ring.added(NAMED, None, KeyScope::Full).unwrap();
         assert!(ring.rotate(NAMED, Duration::ZERO, Expiry::Never, fails).is_err());
         assert!(!ring.list().unwrap()[0].is_expired);
     }
@@ -403,7 +405,7 @@ mod tests {
             true => Err(Error("another process could make the same key".to_owned())),
             false => Ok(()),
         };
-        ring.add(NAMED, None, false, &mut can_others_write).unwrap();
+        ring.add(NAMED, None, KeyScope::Full, &mut can_others_write).unwrap();
         ring.rotate(NAMED, Duration::ZERO, Expiry::Kept, &mut can_others_write).unwrap();
         assert!(other.try_begin().unwrap(), "only until then");
     }
@@ -411,7 +413,7 @@ mod tests {
     #[test]
     fn of_rotations_at_the_same_time_one_succeeds_and_the_others_hand_over_nothing() {
         let (folder, mut ring) = ring();
-        let old = ring.added(NAMED, None, false).unwrap();
+        let old = ring.added(NAMED, None, KeyScope::Full).unwrap();
         let all_are_there = Barrier::new(4);
         let rotate = || {
             let mut ring = KeyRing::open(&folder.database()).unwrap();
@@ -444,7 +446,7 @@ mod tests {
     fn failure_of_the_database_is_told_with_its_cause() {
         let (_folder, mut ring) = ring();
         refuse_writes(&ring.store, true);
-        let said = ring.added(NAMED, None, false).unwrap_err().to_string();
+        let said = ring.added(NAMED, None, KeyScope::Full).unwrap_err().to_string();
         assert_eq!(
             said,
             "no key was made: the database can only be read: attempt to write a readonly database"
@@ -455,11 +457,11 @@ mod tests {
     fn database_remembers_that_it_had_keys() {
         let (_folder, mut ring) = ring();
         assert_eq!(ring.state().unwrap(), RingState::New);
-        ring.added(NAMED, None, false).unwrap();
+        ring.added(NAMED, None, KeyScope::Full).unwrap();
         assert_eq!(ring.state().unwrap(), RingState::Valid);
         ring.revoke(NAMED, None).unwrap();
         assert_eq!(ring.state().unwrap(), RingState::Revoked);
-        ring.store.insert_key(&api_key("old", "old", true, 0, Some(1))).unwrap();
+        ring.store.insert_key(&api_key("old", "old", KeyScope::ReadOnly, 0, Some(1))).unwrap();
         assert_eq!(ring.state().unwrap(), RingState::Expired);
     }
 }

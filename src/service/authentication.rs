@@ -6,24 +6,13 @@ use crate::http::Request;
 use crate::http::{ApiError, Code};
 use crate::keys::KeyUses;
 use crate::keys::secret::digest;
-use crate::store::{ApiKey, Database, Digest};
+use crate::store::{ApiKey, Database, Digest, KeyScope};
 
 /// The header field that brings the key.
 pub const AUTHORIZATION: &str = "Authorization";
 
 /// What the key of the environment is called in the log.
 const EXTRA_KEY: &str = "PETSTORE_API_KEY";
-
-/// What a request may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Everything, and change the settings of the project.
-    Admin,
-    /// Everything that the interface has.
-    Full,
-    /// Reads only.
-    ReadOnly,
-}
 
 /// Checks credentials against the store and the one further key of the environment.
 #[derive(Clone, Default)]
@@ -69,7 +58,7 @@ impl Authenticator {
         request: &Request,
         database: &Database,
         now: i64,
-    ) -> Result<(Scope, &str), ApiError> {
+    ) -> Result<(KeyScope, &str), ApiError> {
         let mut credentials = request.header_values(AUTHORIZATION);
         let Some(credential) = credentials.next() else { return Err(missing()) };
         if credentials.next().is_some() {
@@ -85,7 +74,7 @@ impl Authenticator {
                     *noted_at = now;
                     uses.note(key.digest, now);
                 }
-                Ok((scope_of(key), &key.name))
+                Ok((key.scope, &key.name))
             }
             Some(_) | None => Err(invalid()),
         }
@@ -123,26 +112,10 @@ fn find<'k>(
     Ok(known.get_mut(token))
 }
 
-fn scope_of(key: &ApiKey) -> Scope {
-    match key {
-        ApiKey { is_admin: true, .. } => Scope::Admin,
-        ApiKey { read_only: true, .. } => Scope::ReadOnly,
-        ApiKey { .. } => Scope::Full,
-    }
-}
-
 /// The key of the environment as one of the database: it may do everything, and never expires.
 fn extra(digest: Digest) -> ApiKey {
     let name = EXTRA_KEY.to_owned();
-    ApiKey {
-        digest,
-        name,
-        read_only: false,
-        is_admin: false,
-        created_at: 0,
-        expires_at: None,
-        last_used_at: None,
-    }
+    ApiKey { digest, name, scope: KeyScope::Full, created_at: 0, expires_at: None, last_used_at: None }
 }
 
 /// The token of a credential; `None` where it is of another scheme or has none.
@@ -183,30 +156,30 @@ mod tests {
         authenticator: &mut Authenticator,
         database: &Database,
         credentials: &[&str],
-    ) -> Result<Scope, ApiError> {
+    ) -> Result<KeyScope, ApiError> {
         let headers = credentials.iter().map(|value| ("authorization", *value)).collect();
         let request = Request { method: "GET", target: "/v1/pets", headers, body: b"" };
         authenticator.authenticate(&request, database, 1000).map(|(scope, _)| scope)
     }
 
-    fn key(text: &str, read_only: bool, expires_at: Option<i64>) -> ApiKey {
+    fn key(text: &str, scope: KeyScope, expires_at: Option<i64>) -> ApiKey {
         let (digest, name) = (digest(text), text.to_owned());
-        ApiKey { digest, name, read_only, is_admin: false, created_at: 0, expires_at, last_used_at: None }
+        ApiKey { digest, name, scope, created_at: 0, expires_at, last_used_at: None }
     }
 
     #[test]
     fn keys_have_their_scopes_until_they_expire() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
-        writer.insert_key(&key("full", false, None)).unwrap();
-        writer.insert_key(&key("reader", true, Some(1001))).unwrap();
-        writer.insert_key(&key("old", false, Some(1000))).unwrap();
+        writer.insert_key(&key("full", KeyScope::Full, None)).unwrap();
+        writer.insert_key(&key("reader", KeyScope::ReadOnly, Some(1001))).unwrap();
+        writer.insert_key(&key("old", KeyScope::Full, Some(1000))).unwrap();
         let mut authenticator = Authenticator::new(Some("extra"));
         let mut ask = |credentials: &[&str]| ask(&mut authenticator, &writer, credentials);
-        assert_eq!(ask(&["Bearer full"]), Ok(Scope::Full));
-        assert_eq!(ask(&["bEARER  full "]), Ok(Scope::Full));
-        assert_eq!(ask(&["Bearer reader"]), Ok(Scope::ReadOnly));
-        assert_eq!(ask(&["Bearer extra"]), Ok(Scope::Full));
+        assert_eq!(ask(&["Bearer full"]), Ok(KeyScope::Full));
+        assert_eq!(ask(&["bEARER  full "]), Ok(KeyScope::Full));
+        assert_eq!(ask(&["Bearer reader"]), Ok(KeyScope::ReadOnly));
+        assert_eq!(ask(&["Bearer extra"]), Ok(KeyScope::Full));
         for credentials in
             [&["Bearer old"][..], &["Bearer none"], &["Bearer fullx"], &["Bearer full", "Bearer full"]]
         {
@@ -222,7 +195,7 @@ mod tests {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
         for (name, expires_at) in [("mine", None), ("old", Some(1000)), ("idle", None)] {
-            writer.insert_key(&key(name, true, expires_at)).unwrap();
+            writer.insert_key(&key(name, KeyScope::ReadOnly, expires_at)).unwrap();
         }
         let mut authenticator = Authenticator::new(Some("extra"));
         let uses = authenticator.clone().uses();
@@ -238,7 +211,7 @@ mod tests {
     fn revoked_key_is_forgotten_with_the_next_batch() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
-        writer.insert_key(&key("mine", false, None)).unwrap();
+        writer.insert_key(&key("mine", KeyScope::Full, None)).unwrap();
         let mut reader = Reader::open(&folder.database()).unwrap();
         let mut authenticator = Authenticator::default();
         let mut ask = || {
@@ -247,8 +220,8 @@ mod tests {
             reader.end().unwrap();
             (scope, authenticator.known.len())
         };
-        assert_eq!(ask(), (Ok(Scope::Full), 1));
-        assert_eq!(ask(), (Ok(Scope::Full), 1));
+        assert_eq!(ask(), (Ok(KeyScope::Full), 1));
+        assert_eq!(ask(), (Ok(KeyScope::Full), 1));
         writer.delete_keys("mine").unwrap();
         assert_eq!(ask(), (Err(invalid()), 0));
     }
@@ -257,18 +230,18 @@ mod tests {
     fn keys_are_remembered_up_to_a_bound() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
-        writer.insert_key(&key("a", false, None)).unwrap();
-        writer.insert_key(&key("b", false, None)).unwrap();
+        writer.insert_key(&key("a", KeyScope::Full, None)).unwrap();
+        writer.insert_key(&key("b", KeyScope::Full, None)).unwrap();
         let mut authenticator = Authenticator::default();
-        assert_eq!(ask(&mut authenticator, &writer, &["Bearer a"]), Ok(Scope::Full));
-        assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(Scope::Full));
+        assert_eq!(ask(&mut authenticator, &writer, &["Bearer a"]), Ok(KeyScope::Full));
+        assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), 2);
         for i in 2..MAX_KNOWN {
             let text = i.to_string();
-            let known = Known { key: key(&text, false, None), noted_at: 0 };
+            let known = Known { key: key(&text, KeyScope::Full, None), noted_at: 0 };
             authenticator.known.insert(text.into(), known);
         }
-        assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(Scope::Full));
+        assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), 1, "all others are forgotten");
     }
 }

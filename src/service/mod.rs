@@ -18,11 +18,11 @@ use crate::config::Config;
 use crate::http::{ACCESS_LOG, ApiError, Code, Request, Response, Target};
 use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
-use crate::store::{Database, StoreError};
+use crate::store::{Database, KeyScope, StoreError};
 use authentication::AUTHORIZATION;
 use router::Router;
 
-pub use authentication::{Authenticator, Scope};
+pub use authentication::Authenticator;
 #[cfg(feature = "site")]
 pub use hosts::Hosts;
 pub use reading::ReadService;
@@ -110,7 +110,7 @@ impl Pipeline {
         if request.method == "OPTIONS" {
             return Err(self.router.options(&target).unwrap_or_else(ApiError::into_response));
         }
-        let mut scope = Scope::Full;
+        let mut scope = KeyScope::Full;
         if is_protected(&target) {
             match self.parts.authenticator.authenticate(request, database, unix_time()) {
                 Ok((found, name)) => {
@@ -129,7 +129,7 @@ impl Pipeline {
             _ => Err(error),
         });
         let operation = routed.map_err(ApiError::into_response)?;
-        if operation.writes() && scope == Scope::ReadOnly {
+        if operation.writes() && scope == KeyScope::ReadOnly {
             return Err(operation.announce(authentication::insufficient_scope().into_response()));
         }
         Ok(Call::new(operation, request, target))

@@ -330,8 +330,7 @@ mod tests {
         let key = ApiKey {
             digest: [1; 32],
             name: "ci".to_owned(),
-            read_only: false,
-            is_admin: false,
+            scope: crate::store::KeyScope::Full,
             created_at: 0,
             expires_at: None,
             last_used_at: None,

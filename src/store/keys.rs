@@ -7,6 +7,28 @@ use super::{Database, StoreError, Writer};
 /// The SHA-256 digest of a key's text.
 pub type Digest = [u8; 32];
 
+/// What a request with a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyScope {
+    /// Reads only.
+    ReadOnly,
+    /// Everything that the interface has.
+    Full,
+    /// The same, and the settings of the project.
+    Admin,
+}
+
+impl KeyScope {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::Full => "full",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// What the database knows of a key: all but the key itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiKey {
@@ -14,10 +36,8 @@ pub struct ApiKey {
     pub digest: Digest,
     /// What the operator calls it.
     pub name: String,
-    /// Whether it may only read.
-    pub read_only: bool,
-    /// Whether it may change the settings of the project as well.
-    pub is_admin: bool,
+    /// What a request with it may do.
+    pub scope: KeyScope,
     /// Unix time, seconds.
     pub created_at: i64,
     /// Unix time, seconds, from which it is refused; `None`: never.
@@ -39,8 +59,11 @@ fn api_key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
     Ok(ApiKey {
         digest: row.get(0)?,
         name: row.get(1)?,
-        read_only: row.get(2)?,
-        is_admin: row.get(3)?,
+        scope: match (row.get(2)?, row.get(3)?) {
+            (true, _) => KeyScope::ReadOnly,
+            (false, false) => KeyScope::Full,
+            (false, true) => KeyScope::Admin,
+        },
         created_at: row.get(4)?,
         expires_at: row.get(5)?,
         last_used_at: row.get(6)?,
@@ -56,8 +79,8 @@ fn insert(connection: &rusqlite::Connection, key: &ApiKey) -> rusqlite::Result<(
         .execute(params![
             key.digest,
             key.name,
-            key.read_only,
-            key.is_admin,
+            key.scope == KeyScope::ReadOnly,
+            key.scope == KeyScope::Admin,
             key.created_at,
             key.expires_at
         ])?;

@@ -31,7 +31,7 @@ pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
 pub use error::{StoreError, Trouble};
 pub use file::{Claim, log_of};
-pub use keys::{ApiKey, Digest};
+pub use keys::{ApiKey, Digest, KeyScope};
 pub use pets::PetQuery;
 #[cfg(feature = "site")]
 pub use project::ProjectReads;

@@ -256,11 +256,13 @@ fn check(reply: &Reply, method: &str, length: Option<usize>) {
     assert!(reply.header("X-Request-Id").is_some_and(|id| !id.is_empty()), "{reply:?}");
     let has_no_body = [204, 304].contains(&reply.status);
     assert_eq!(length.is_none(), has_no_body, "{reply:?}");
+    let is_redirect = [301, 302, 307, 308].contains(&reply.status) && reply.body.is_empty();
     let is_json = reply.header("Content-Type") == Some("application/json");
     let is_metrics =
         reply.header("Content-Type").is_some_and(|kind| kind.starts_with("text/plain; version="));
-    assert!(is_json || has_no_body || is_document || is_metrics, "{reply:?}");
-    assert_eq!(reply.header("Content-Type").is_none(), has_no_body, "{reply:?}");
+    assert!(is_json || has_no_body || is_redirect || is_document || is_metrics, "{reply:?}");
+    assert_eq!(reply.header("Content-Type").is_none(), has_no_body || is_redirect, "{reply:?}");
+    assert!(!is_redirect || reply.header("Location").is_some(), "{reply:?}");
     assert_eq!(reply.header("Retry-After").is_some(), reply.status == 503, "{reply:?}");
     assert_eq!(reply.header("WWW-Authenticate").is_some(), [401, 403].contains(&reply.status), "{reply:?}");
     if reply.status >= 400 && method != "HEAD" {

@@ -3,6 +3,8 @@
 
 mod client;
 mod described;
+#[cfg(feature = "site")]
+mod dns_server;
 mod harness;
 mod wait;
 
@@ -12,6 +14,8 @@ mod backup;
 mod check;
 mod deadlines;
 mod description;
+#[cfg(feature = "site")]
+mod domains;
 mod durability;
 mod file;
 mod framing;

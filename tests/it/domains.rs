@@ -1,0 +1,410 @@
+//! Custom domains: the commands, the names that are answered for, and the settings interface.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::client::{Connection, Reply};
+use crate::dns_server::{DnsServer, Record};
+use crate::harness::{Folder, KEY, Server, run};
+use crate::wait::wait_until;
+
+const PLATFORM: &str = "sites.example.net";
+const RIGHT: (&str, Record) = ("pets.example.com", Record::Alias(PLATFORM));
+
+/// A service with a plan, a deploy and an admin address, and the server that knows its domains.
+struct Hosted {
+    server: Server,
+    dns: DnsServer,
+}
+
+impl Hosted {
+    fn start() -> Self {
+        let dns = DnsServer::start();
+        let resolver = dns.address.to_string();
+        let server = Server::start_with(|command| {
+            command.args(["--admin", "0", "--platform-host", PLATFORM, "--resolver", &resolver])
+        });
+        let hosted = Self { server, dns };
+        hosted.done(&["site", "plan", "pro"]);
+        hosted.done(&["site", "deploy"]);
+        hosted
+    }
+
+    /// One that has the domain `pets.example.com`, verified.
+    fn verified() -> Self {
+        let hosted = Self::start();
+        hosted.dns.set(&[RIGHT]);
+        hosted.done(&["domain", "add", "pets.example.com"]);
+        hosted.done(&["domain", "verify", "pets.example.com"]);
+        hosted
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        let resolver = self.dns.address.to_string();
+        let hosting = ["--platform-host", PLATFORM, "--resolver", &resolver];
+        let words = if words[0] == "domain" { [words, &hosting].concat() } else { words.to_vec() };
+        run(&words, &self.server.folder.database())
+    }
+
+    #[track_caller]
+    fn done(&self, words: &[&str]) -> String {
+        let Output { status, stdout, stderr } = self.run(words);
+        assert!(status.success(), "{words:?}: {}", String::from_utf8_lossy(&stderr));
+        String::from_utf8(stdout).unwrap()
+    }
+
+    /// What a command that fails says.
+    #[track_caller]
+    fn refused(&self, words: &[&str]) -> String {
+        let Output { status, stderr, .. } = self.run(words);
+        let said = String::from_utf8(stderr).unwrap();
+        assert_eq!(status.code(), Some(1), "{words:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{words:?}: {said}");
+        said
+    }
+
+    fn list(&self) -> Value {
+        serde_json::from_str(&self.done(&["domain", "list", "--json"])).unwrap()
+    }
+
+    fn state(&self) -> Value {
+        self.list()["domains"][0]["state"].take()
+    }
+
+    fn ask(&self, method: &str, target: &str, fields: &str, body: &str) -> Reply {
+        let mut connection = Connection::open(self.server.admin.unwrap());
+        let length = body.len();
+        connection.send(format!(
+            "{method} {target} HTTP/1.1\r\n{fields}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        ));
+        connection.reply()
+    }
+}
+
+/// Asks for `/` by a name, on a connection that is open.
+fn ask_by(connection: &mut Connection, host: &str, more: &str) -> Reply {
+    connection.send(format!("GET /docs/keys?x=1 HTTP/1.1\r\nHost: {host}\r\n{more}\r\n"));
+    connection.reply()
+}
+
+#[test]
+fn domain_needs_a_plan_and_a_deploy() {
+    let folder = Folder::new();
+    let server = Server::start_in(folder, |command| command.args(["--platform-host", PLATFORM]));
+    let dns = DnsServer::start();
+    let hosted = Hosted { server, dns };
+    let add = ["domain", "add", "pets.example.com"];
+    assert!(hosted.refused(&add).contains("(plan_required)"));
+    assert_eq!(hosted.done(&["site", "plan"]), "free\n");
+    hosted.done(&["site", "plan", "enterprise"]);
+    assert!(hosted.refused(&add).contains("(deploy_required)"));
+    hosted.done(&["site", "deploy"]);
+    let said = hosted.done(&add);
+    for part in [
+        "example.com:",
+        "type   CNAME",
+        "name   pets\n",
+        "value  sites.example.net",
+        "TTL    3600",
+        "48 hours",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(hosted.refused(&add).contains("(domain_exists)"));
+    let said = hosted.done(&["domain", "add", "Bücher.example."]);
+    assert!(said.contains("ALIAS or ANAME") && said.contains("Not every DNS provider"), "{said}");
+    for name in ["*.example.com", "192.0.2.1", "localhost", "x.sites.example.net"] {
+        assert!(hosted.refused(&["domain", "add", name]).contains("(invalid_domain)"), "{name}");
+    }
+    let without = run(&["domain", "add", "x.example.com"], &hosted.server.folder.database());
+    assert!(String::from_utf8_lossy(&without.stderr).contains("(platform_host_required)"));
+}
+
+#[test]
+fn record_is_verified_only_when_it_is_right() {
+    let hosted = Hosted::start();
+    hosted.done(&["domain", "add", "pets.example.com"]);
+    let verify = ["domain", "verify", "pets.example.com"];
+    let address = ("pets.example.com", Record::Address([192, 0, 2, 7].into()));
+    for (records, code, named) in [
+        (vec![], "not_found_yet", "48 hours"),
+        (vec![address], "conflicting_record", "192.0.2.7"),
+        (vec![("pets.example.com", Record::Alias("elsewhere.test"))], "wrong_target", "elsewhere.test"),
+    ] {
+        hosted.dns.set(&records);
+        let said = hosted.refused(&verify);
+        assert!(said.contains(code) && said.contains(named), "{said}");
+        let domain = hosted.list()["domains"][0].take();
+        assert_eq!((&domain["state"], &domain["reason"]), (&"pending_dns".into(), &code.into()));
+    }
+    hosted.dns.set(&[RIGHT]);
+    assert!(hosted.done(&verify).contains("verified"));
+    let list = hosted.list();
+    assert_eq!((&list["plan"], &list["platformHost"]), (&"pro".into(), &PLATFORM.into()));
+    assert_eq!((&list["primary"], &list["domains"][0]["reason"]), (&"pets.example.com".into(), &Value::Null));
+    hosted.dns.set(&[]);
+    assert!(hosted.refused(&verify).contains("not_found_yet"));
+    assert_eq!(hosted.state(), "dns_changed");
+}
+
+#[test]
+fn name_is_answered_for_from_verification_to_removal() {
+    let hosted = Hosted::start();
+    let mut connection = hosted.server.connect();
+    hosted.dns.set(&[RIGHT]);
+    hosted.done(&["domain", "add", "pets.example.com"]);
+    ask_by(&mut connection, "pets.example.com", "").expect_error(421, "misdirected_request", "host");
+    hosted.done(&["domain", "verify", "pets.example.com"]);
+    for host in [
+        "pets.example.com",
+        "PETS.example.com.:443",
+        "petstore.sites.example.net",
+        "localhost",
+        "127.0.0.1:1",
+    ] {
+        ask_by(&mut connection, host, "").expect(200);
+    }
+    ask_by(&mut connection, PLATFORM, "").expect_error(421, "misdirected_request", "host");
+    connection.send("GET http://x.example/ HTTP/1.1\r\nHost: pets.example.com\r\n\r\n");
+    connection.reply().expect_error(421, "misdirected_request", "host");
+    connection.send(format!(
+        "POST /v1/pets HTTP/1.1\r\nHost: x.example\r\nAuthorization: Bearer {KEY}\r\nContent-Length: 2\r\n\r\n{{}}"
+    ));
+    connection.reply().expect_error(421, "misdirected_request", "host");
+    hosted.done(&["domain", "remove", "pets.example.com"]);
+    ask_by(&mut connection, "pets.example.com", "").expect_error(421, "misdirected_request", "host");
+    assert!(hosted.refused(&["domain", "remove", "pets.example.com"]).contains("(unknown_domain)"));
+}
+
+#[test]
+fn certificate_may_be_made_for_verified_names_alone() {
+    let hosted = Hosted::verified();
+    hosted.done(&["domain", "add", "new.example.com"]);
+    let ask = |query: &str| {
+        hosted.ask("GET", &format!("/internal/tls-allowed{query}"), "Host: proxy.internal\r\n", "")
+    };
+    ask("?domain=pets.example.com").expect(200);
+    ask("?domain=PETS.example.com").expect(200);
+    for name in ["new.example.com", "x.pets.example.com", "petstore.sites.example.net", ""] {
+        ask(&format!("?domain={name}")).expect_error(404, "not_found", "domain");
+    }
+    ask("").expect_error(400, "invalid_parameter", "domain");
+    ask("?domain=a&domain=b").expect_error(400, "duplicate_parameter", "domain");
+    hosted.done(&["domain", "remove", "pets.example.com"]);
+    ask("?domain=pets.example.com").expect(404);
+}
+
+#[test]
+fn first_https_request_through_a_trusted_proxy_shows_the_certificate() {
+    let hosted = Hosted::verified();
+    let mut connection = hosted.server.connect();
+    ask_by(&mut connection, "pets.example.com", "X-Forwarded-Proto: http\r\n").expect(200);
+    assert_eq!(hosted.state(), "verified");
+    ask_by(&mut connection, "pets.example.com", "X-Forwarded-Proto: https\r\n").expect(200);
+    wait_until("the domain to be active", || hosted.state() == "active");
+}
+
+#[test]
+fn scheme_is_not_believed_from_a_stranger() {
+    let dns = DnsServer::start();
+    let server = Server::start_with(|command| {
+        command.args(["--admin", "0", "--platform-host", PLATFORM, "--trusted-proxy", "192.0.2.1"])
+    });
+    let hosted = Hosted { server, dns };
+    hosted.done(&["site", "plan", "pro"]);
+    hosted.done(&["site", "deploy"]);
+    for (name, alias) in [("pets.example.com", PLATFORM), ("on.example.com", PLATFORM)] {
+        hosted.dns.set(&[(name, Record::Alias(alias))]);
+        hosted.done(&["domain", "add", name]);
+        hosted.done(&["domain", "verify", name]);
+    }
+    let mut connection = hosted.server.connect();
+    for _ in 0..3 {
+        ask_by(&mut connection, "pets.example.com", "X-Forwarded-Proto: https\r\n").expect(200);
+    }
+    // What is noted is noted in order: a change made after it has seen it.
+    hosted.done(&["domain", "verify", "on.example.com"]);
+    assert_eq!(hosted.list()["domains"][1]["state"], "verified");
+}
+
+#[test]
+fn redirect_keeps_path_and_query() {
+    let hosted = Hosted::verified();
+    hosted.dns.set(&[RIGHT, ("www.example.com", Record::Alias(PLATFORM))]);
+    hosted.done(&["domain", "add", "www.example.com"]);
+    hosted.done(&["domain", "verify", "www.example.com"]);
+    hosted.done(&["domain", "redirect", "add", "www.example.com", "pets.example.com"]);
+    let mut connection = hosted.server.connect();
+    let reply = ask_by(&mut connection, "www.example.com", "");
+    assert_eq!(reply.expect(301).header("Location"), Some("https://pets.example.com/docs/keys?x=1"));
+    hosted.done(&[
+        "domain",
+        "redirect",
+        "add",
+        "www.example.com",
+        "petstore.sites.example.net",
+        "--status",
+        "308",
+    ]);
+    let reply = ask_by(&mut connection, "www.example.com", "");
+    assert_eq!(
+        reply.expect(308).header("Location"),
+        Some("https://petstore.sites.example.net/docs/keys?x=1")
+    );
+    assert_eq!(hosted.list()["redirects"][0]["status"], 308);
+    for (from, to) in [
+        ("pets.example.com", "www.example.com"),
+        ("www.example.com", "www.example.com"),
+        ("pets.example.com", "petstore.sites.example.net"),
+    ] {
+        let said = hosted.refused(&["domain", "redirect", "add", from, to]);
+        assert!(said.contains("(invalid_redirect)"), "{said}");
+    }
+    assert!(hosted.refused(&["domain", "primary", "www.example.com"]).contains("(invalid_redirect)"));
+    let said = hosted.refused(&["domain", "redirect", "add", "www.example.com", "x.example"]);
+    assert!(said.contains("(unknown_domain)"), "{said}");
+    hosted.done(&["domain", "redirect", "remove", "www.example.com"]);
+    ask_by(&mut connection, "www.example.com", "").expect(200);
+    hosted.done(&["domain", "primary", "www.example.com"]);
+    assert_eq!(hosted.list()["primary"], "www.example.com");
+}
+
+#[test]
+fn caa_record_that_blocks_is_named_by_reverify() {
+    let hosted = Hosted::verified();
+    hosted.dns.set(&[RIGHT, ("example.com", Record::Issue("ca.other.test"))]);
+    let said = hosted.refused(&["domain", "reverify", "pets.example.com"]);
+    assert!(said.contains("(caa_blocks)") && said.contains("ca.other.test"), "{said}");
+    assert_eq!(hosted.state(), "certificate_delayed");
+    hosted.dns.set(&[RIGHT, ("example.com", Record::Issue("letsencrypt.org"))]);
+    hosted.done(&["domain", "reverify", "pets.example.com"]);
+    assert_eq!(hosted.state(), "verified");
+}
+
+#[test]
+fn deployed_files_are_served_beside_the_site() {
+    let hosted = Hosted::start();
+    let folder = Folder::new();
+    let place = |path: &str| folder.path().join(path);
+    std::fs::create_dir(place("guide")).unwrap();
+    std::fs::write(place("guide/index.html"), "<h1>Guide</h1>".repeat(99)).unwrap();
+    std::fs::write(place("a b.txt"), "text").unwrap();
+    let path = folder.path().to_str().unwrap().to_owned();
+    assert_eq!(hosted.done(&["site", "deploy", &path]), "deploy 2 is live, with 2 static files\n");
+    let get = |target: &str| {
+        let mut connection = hosted.server.connect();
+        connection.send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        connection.reply()
+    };
+    let page = get("/guide/");
+    assert_eq!(page.expect(200).header("Content-Type"), Some("text/html; charset=utf-8"));
+    assert!(page.body.starts_with(b"<h1>Guide</h1>") && page.header("ETag").is_some());
+    assert_eq!(get("/guide").expect(308).header("Location"), Some("/guide/"));
+    assert_eq!(get("/a%20b.txt").expect(200).body, b"text");
+    get("/a.txt").expect_error(404, "not_found", "path");
+    get("/docs/keys").expect(200);
+    assert_eq!(hosted.done(&["site", "rollback"]), "deploy 1 is live\n");
+    get("/guide/").expect(404);
+    assert!(hosted.refused(&["site", "rollback"]).contains("(unknown_deploy)"));
+    assert_eq!(hosted.done(&["site", "rollback", "2"]), "deploy 2 is live\n");
+    std::fs::create_dir(place("docs")).unwrap();
+    assert!(hosted.refused(&["site", "deploy", &path]).contains("/docs belongs to the built-in site"));
+    get("/guide/").expect(200);
+}
+
+#[test]
+fn settings_take_only_an_admin_key_from_their_own_page() {
+    let hosted = Hosted::start();
+    let key = |words: &[&str]| hosted.done(words).trim_end().to_owned();
+    let admin = key(&["key", "add", "owner", "--admin"]);
+    let other = key(&["key", "add", "ci"]);
+    let home = hosted.server.admin.unwrap();
+    let get = |fields: &str| hosted.ask("GET", "/settings/api/project", fields, "");
+    get(&format!("Host: {home}\r\n")).expect_error(401, "unauthorized", "API key");
+    get(&format!("Host: {home}\r\nAuthorization: Bearer {other}\r\n")).expect_error(
+        403,
+        "insufficient_scope",
+        "admin",
+    );
+    get(&format!("Host: {home}\r\nAuthorization: Bearer {KEY}\r\n")).expect(401);
+    let bearer = format!("Authorization: Bearer {admin}\r\n");
+    get(&format!("Host: {home}\r\n{bearer}")).expect(200);
+    get(&format!("Host: {home}\r\nOrigin: http://{home}\r\n{bearer}")).expect(200);
+    get(&format!("Host: evil.example:9090\r\n{bearer}")).expect_error(421, "misdirected_request", "name");
+    for origin in ["http://evil.example", "null", "http://127.0.0.1:1"] {
+        get(&format!("Host: {home}\r\nOrigin: {origin}\r\n{bearer}")).expect_error(
+            403,
+            "insufficient_scope",
+            "origins",
+        );
+    }
+    hosted.ask("GET", "/settings/domains", "Host: evil.example\r\n", "").expect(421);
+    let page = hosted.ask("GET", "/settings/domains", &format!("Host: {home}\r\n"), "");
+    assert!(page.expect(200).header("Content-Security-Policy").unwrap().contains("default-src 'none'"));
+    let mut connection = hosted.server.connect();
+    connection.send(format!("GET /v1/pets HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\n"));
+    connection.reply().expect(200);
+    hosted.done(&["key", "revoke", "owner"]);
+    get(&format!("Host: {home}\r\n{bearer}")).expect(401);
+}
+
+#[test]
+fn settings_do_what_the_commands_do() {
+    let hosted = Hosted::start();
+    let key = hosted.done(&["key", "add", "owner", "--admin"]);
+    let home = hosted.server.admin.unwrap();
+    let fields = format!(
+        "Host: {home}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n",
+        key.trim_end()
+    );
+    let ask = |method: &str, path: &str, body: &str| {
+        hosted.ask(method, &format!("/settings/api/{path}"), &fields, body)
+    };
+    let name = r#"{"name":"pets.example.com"}"#;
+    assert_eq!(ask("POST", "domains", name).expect(201).json()["record"]["type"], "CNAME");
+    ask("POST", "domains", name).expect_error(409, "domain_exists", "already");
+    ask("POST", "domains", r#"{"name":"*.a.example"}"#).expect_error(400, "invalid_domain", "wildcard");
+    ask("POST", "domains", "{}").expect_error(400, "missing_member", "name");
+    hosted.dns.set(&[RIGHT]);
+    ask("POST", "domains/pets.example.com/verify", "").expect(202);
+    let first = || ask("GET", "project", "").expect(200).json()["domains"][0].take();
+    wait_until("the result", || first()["isChecking"] == false && first()["state"] == "verified");
+    ask("POST", "domains/x.example/verify", "").expect_error(404, "unknown_domain", "x.example");
+    ask("POST", "domains", r#"{"name":"www.example.com"}"#).expect(201);
+    ask("POST", "domains/www.example.com/primary", "").expect_error(409, "not_verified", "www.example.com");
+    let redirect = r#"{"from":"www.example.com","to":"pets.example.com","status":302}"#;
+    assert_eq!(ask("POST", "redirects", redirect).expect(201).json()["status"], 302);
+    ask("POST", "redirects", r#"{"from":"www.example.com","to":"a","status":303}"#).expect(400);
+    ask("DELETE", "redirects/www.example.com", "").expect(204);
+    ask("DELETE", "redirects/www.example.com", "").expect_error(404, "unknown_redirect", "www.example.com");
+    ask("DELETE", "domains/pets.example.com", "").expect(204);
+    ask("GET", "domains", "").expect_error(405, "method_not_allowed", "method");
+    ask("GET", "nothing", "").expect_error(404, "not_found", "path");
+    assert_eq!(hosted.list()["domains"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn server_that_never_answers_holds_up_nobody() {
+    let hosted = Hosted::start();
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let resolver = silent.local_addr().unwrap().to_string();
+    let Hosted { mut server, dns } = hosted;
+    server.signal("TERM");
+    server.ended();
+    let Server { folder, .. } = server;
+    let server = Server::start_in(folder, |command| {
+        command.args(["--admin", "0", "--platform-host", PLATFORM, "--resolver", &resolver])
+    });
+    let hosted = Hosted { server, dns };
+    let key = hosted.done(&["key", "add", "owner", "--admin"]);
+    let fields = format!("Host: localhost\r\nAuthorization: Bearer {}\r\n", key.trim_end());
+    hosted.done(&["domain", "add", "pets.example.com"]);
+    let ask = |method: &str, path: &str| hosted.ask(method, &format!("/settings/api/{path}"), &fields, "");
+    ask("POST", "domains/pets.example.com/verify").expect(202);
+    assert_eq!(ask("GET", "project").json()["domains"][0]["isChecking"], true);
+    ask_by(&mut hosted.server.connect(), "localhost", "").expect(200);
+    let mut server = hosted.server;
+    server.signal("TERM");
+    assert_eq!(server.ended().0.code(), Some(0), "the end does not wait for it either");
+}
