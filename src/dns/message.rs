@@ -67,6 +67,10 @@ impl<'a> Question<'a> {
     pub fn read(&self, message: &[u8]) -> Reading {
         let mut message = message.to_vec();
         let Some(counts) = message.get_mut(4..HEAD) else { return Reading::Foreign };
+        // Others than one question would only cost memory.
+        if counts[..2] != [0, 1] {
+            return Reading::Foreign;
+        }
         let answers = [counts[2], counts[3]];
         counts[2..].fill(0);
         let Ok(packet) = Packet::parse(&message) else { return Reading::Foreign };

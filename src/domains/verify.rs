@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use super::record::is_apex;
 use crate::dns::{Answer, Data, Dns, Inquiry, Kind, Servers, Trouble};
 
-/// What may stand where only the CNAME record of a subdomain should. The first two must be known. The search for
-/// the others ends where a server does not answer it.
+/// What may stand where only the CNAME record of a subdomain should. Whether the first two are there must be known,
+/// unless the CNAME record is wrong already. The search ends where a server does not answer it.
 const OTHERS: [Kind; 8] =
     [Kind::A, Kind::AAAA, Kind::MX, Kind::TXT, Kind::NS, Kind::CAA, Kind::SRV, Kind::HTTPS];
 const MUST_BE_KNOWN: usize = 2;
@@ -77,6 +77,7 @@ type Found = Result<Option<(ProblemCode, String)>, Trouble>;
 
 fn subdomain(name: &str, host: &str, authorities: &mut Servers) -> Found {
     let targets = aliases(&authorities.ask(name, Kind::CNAME)?);
+    let leads_elsewhere = targets.iter().any(|target| target != host);
     let mut others = BTreeSet::new();
     for (number, kind) in OTHERS.into_iter().enumerate() {
         match authorities.ask(name, kind) {
@@ -84,7 +85,8 @@ fn subdomain(name: &str, host: &str, authorities: &mut Servers) -> Found {
                 let found = answer.own().filter(|data| data.kind() == kind);
                 others.extend(found.map(|data| (number, data.to_string())));
             }
-            Err(trouble) if number < MUST_BE_KNOWN => return Err(trouble),
+            // A resolver that follows a wrong record may well fail.
+            Err(trouble) if number < MUST_BE_KNOWN && !leads_elsewhere => return Err(trouble),
             Err(_) => break,
         }
     }
@@ -100,7 +102,7 @@ fn subdomain(name: &str, host: &str, authorities: &mut Servers) -> Found {
             "{name} has no CNAME record yet. Create one with the value {host}; DNS may take up to 48 hours to show it."
         );
         Some((ProblemCode::NotFoundYet, missing))
-    } else if targets.iter().any(|target| target != host) {
+    } else if leads_elsewhere {
         let wrong = format!("The CNAME record of {name} leads to {}. It must lead to {host}.", list(targets));
         Some((ProblemCode::WrongTarget, wrong))
     } else {

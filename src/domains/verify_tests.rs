@@ -173,3 +173,16 @@ fn server_that_fails_for_a_rare_type_does_not_stop_the_verdict() {
         assert!(matches!(&verdict, Verdict::Unknown(reason) if reason.contains("NOTIMP")), "{verdict:?}");
     }
 }
+
+#[test]
+fn wrong_target_is_told_where_a_resolver_cannot_follow_it() {
+    let server = Server::datagrams(|query| {
+        let response = respond(query, &vec![(WWW, Record::Cname("old.example.org"))]);
+        let [.., high, low, _, _] = *query else { panic!() };
+        let is_cname = u16::from_be_bytes([high, low]) == u16::from(Kind::CNAME);
+        vec![if is_cname { response } else { with_flags(response, |flags| *flags = *flags & !15 | 2) }]
+    });
+    let verdict = verify(WWW, HOST, &server.dns());
+    let Verdict::Wrong(problem) = verdict else { panic!("{verdict:?}") };
+    assert_eq!(problem.code, ProblemCode::WrongTarget);
+}
