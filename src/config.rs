@@ -289,7 +289,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         flag: "admin",
         value: "ADDRESS",
-        help: "where to serve metrics, PORT on the loopback address or HOST:PORT, to whoever can reach it",
+        help: "where to serve metrics and settings, PORT on the loopback address or HOST:PORT, to whoever can reach it",
         default: "",
         set: |config, text| {
             let text = text.strip_prefix(':').unwrap_or(text);

@@ -118,6 +118,7 @@ impl Code {
             Code::ContentTooLarge,
             Code::UriTooLong,
             Code::ExpectationFailed,
+            #[cfg(feature = "site")]
             Code::MisdirectedRequest,
             Code::HeadersTooLarge,
             Code::Internal,

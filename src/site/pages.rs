@@ -36,6 +36,7 @@ pub const PAGES: &[Source] = sources! {
     "versions" "Versions";
     "deprecations" "Deprecations";
     "running" "Running it";
+    "domains" "Domains";
 };
 
 impl Source {

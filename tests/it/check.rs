@@ -43,7 +43,7 @@ fn sound_files_are_said_to_be_sound_and_left_as_they_are() {
     server.fill(["Rex", "Tom"]);
     let database = server.folder.database();
     let copy = server.folder.path().join("copy.db");
-    let line = |file: &Path| format!("{} is sound: 2 animals, version 1\n", file.display());
+    let line = |file: &Path| format!("{} is sound: 2 animals, version 2\n", file.display());
     // In use, and without naming it.
     assert_eq!(succeed(&["check"], &database), line(&database));
     succeed(&["backup", copy.to_str().unwrap()], &database);
@@ -115,7 +115,7 @@ fn another_schema_is_found() {
     expect_fault("DROP TABLE api_keys", "the table api_keys is missing");
     expect_fault(
         "DROP INDEX pets_by_status; CREATE INDEX pets_by_status ON pets (name)",
-        "the index pets_by_status is defined in another way than version 1 has it",
+        "the index pets_by_status is defined in another way than version 2 has it",
     );
     expect_fault("ALTER TABLE pets ADD COLUMN tag TEXT", "the table pets has a foreign column tag");
     expect_fault("ALTER TABLE pets DROP COLUMN category_id", "the table pets lacks the column category_id");
@@ -140,7 +140,7 @@ fn files_of_others_are_found() {
     expect_fault("PRAGMA application_id = 7", "it is the database of another application");
     expect_fault(
         "PRAGMA user_version = 99",
-        "it is of version 99, and this program knows versions up to 1; use a later program",
+        "it is of version 99, and this program knows versions up to 2; use a later program",
     );
 }
 

@@ -144,6 +144,9 @@ fn every_status_that_is_described_is_answered() {
     other.execute_batch(spoil).unwrap();
     all.ask_all(&server, |method, path| authorized(method, path, ""));
 
+    let hosted = Server::start_with(|command| command.args(["--platform-host", "sites.example.net"]));
+    all.ask_all(&hosted, |method, path| authorized(method, path, ""));
+
     let folder = Folder::new();
     let mut config = petstore::Config::default();
     config.listen = ([127, 0, 0, 1], 0).into();

@@ -31,7 +31,7 @@ fn nothing_is_logged_where_nothing_is_wrong() {
     let lines: Vec<&str> = logged.lines().collect();
     assert_eq!(lines.len(), 3, "{logged}");
     assert!(lines[0].contains("listens on http://127.0.0.1:") && lines[0].contains(": new database /"));
-    assert!(lines[0].contains("schema version 1, at most "), "{logged}");
+    assert!(lines[0].contains("schema version 2, at most "), "{logged}");
     assert!(lines[1].contains("SIGTERM: ending"), "{logged}");
     assert!(lines[2].contains(" s: SIGTERM; requests cut off: 0"), "{logged}");
 }
@@ -85,7 +85,8 @@ fn wrong_wish_for_the_log_is_refused_and_an_empty_one_is_none() {
     }
     let server = Server::start_with(|command| command.env("RUST_LOG", "petstore::acess=info"));
     let logged = server.stop();
-    let line = "RUST_LOG names petstore::acess, which logs nothing; petstore:: has: access, cli, gate";
+    let line =
+        "RUST_LOG names petstore::acess, which logs nothing; petstore:: has: access, cli, domains, gate";
     assert_eq!(logged.matches(line).count(), 1, "{logged}");
     let server = Server::start_with(|command| command.env("RUST_LOG", ""));
     assert!(server.stop().contains(" WARN "), "as without it");

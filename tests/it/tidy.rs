@@ -241,7 +241,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
-    ("admin", &["clock", "domains", "http", "json", "metrics", "quiet_log", "service", "worker", "store"]),
+    (
+        "admin",
+        &["clock", "config", "domains", "http", "json", "metrics", "quiet_log", "service", "worker", "store"],
+    ),
     ("api", &["clock", "http", "json", "model", "store"]),
     // The interface description says what the tables of `api` say.
     ("site", &["clock", "config", "http", "api", "json", "model"]),
