@@ -69,7 +69,7 @@ pub fn start(format: LogFormat) -> Result<(), Failure> {
 }
 
 /// The parts of the service that log, behind `petstore::`.
-const PARTS: &[&str] = &["access", "cli", "gate", "keys", "server", "service", "store", "worker"];
+const PARTS: &[&str] = &["access", "cli", "domains", "gate", "keys", "server", "service", "store", "worker"];
 
 /// Whether something logs under a name that begins so, or within a part that does.
 fn is_part(target: &str) -> bool {

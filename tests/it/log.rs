@@ -85,7 +85,8 @@ fn wrong_wish_for_the_log_is_refused_and_an_empty_one_is_none() {
     }
     let server = Server::start_with(|command| command.env("RUST_LOG", "petstore::acess=info"));
     let logged = server.stop();
-    let line = "RUST_LOG names petstore::acess, which logs nothing; petstore:: has: access, cli, gate";
+    let line =
+        "RUST_LOG names petstore::acess, which logs nothing; petstore:: has: access, cli, domains, gate";
     assert_eq!(logged.matches(line).count(), 1, "{logged}");
     let server = Server::start_with(|command| command.env("RUST_LOG", ""));
     assert!(server.stop().contains(" WARN "), "as without it");
