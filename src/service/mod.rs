@@ -33,12 +33,15 @@ const NO_OPERATION: &str = "none";
 
 /// Has the counters of all that is known to happen be there from the start.
 pub fn announce(metrics: &Metrics) {
-    for operation in Router::SERVICE.operations() {
+    let operations = Router::SERVICE.operations();
+    #[cfg(feature = "site")]
+    let operations = operations.chain([&crate::api::FILE]);
+    for operation in operations {
         let success = operation.success.map_or(200, |success| success.status);
         let failures = operation.codes.iter().map(|code| code.status());
         failures.chain([success, 500, 503]).for_each(|status| metrics.handled(operation.id, status, 0));
     }
-    [401, 403, 404, 405, 500, 503].iter().for_each(|status| metrics.handled(NO_OPERATION, *status, 0));
+    [401, 403, 404, 405, 421, 500, 503].iter().for_each(|status| metrics.handled(NO_OPERATION, *status, 0));
     let statuses = Code::ALL.iter().map(|code| code.status());
     statuses.chain([200, 201, 204, 304]).for_each(|status| metrics.responses(status, 0));
 }
