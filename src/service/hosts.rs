@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::clock::unix_time;
 use crate::config::Config;
 use crate::domains::ServedNames;
+use crate::http::response::Field;
 use crate::http::{ApiError, Code, Request, Response};
 use crate::model::{Domain, DomainState, Redirect};
 use crate::store::Database;
@@ -29,7 +30,12 @@ pub struct Hosts {
     own: Arc<[String]>,
     /// Domains found in the database, as long as its version stays the same.
     known: HashMap<Box<str>, Known>,
+    /// The domain that the others stand for, as long as that version stays.
+    primary: Option<String>,
     version: i64,
+    /// The same, but for requests by this very domain or by an address: that of the request that was admitted
+    /// last.
+    canonical: Option<String>,
     served: Option<ServedNames>,
 }
 
@@ -56,21 +62,29 @@ impl Hosts {
     /// # Errors
     /// 421 for all other names; 503 where the database cannot be asked.
     pub fn admit(&mut self, request: &Request, database: &Database) -> Result<Option<Response>, ApiError> {
-        let Self { own, known, version, served } = self;
+        let Self { own, known, primary, version, canonical, served } = self;
+        *canonical = None;
         if own.is_empty() {
             return Ok(None);
         }
         // The gate lets at most one of them pass.
         let host = request.header_values(HOST).next().map(bare).unwrap_or_default();
-        if host.is_empty() || is_address(host) || own.iter().any(|own| own.eq_ignore_ascii_case(host)) {
+        if host.is_empty() || is_address(host) {
             return Ok(None);
         }
         if *version != database.version() || known.len() >= MAX_KNOWN {
             known.clear();
+            *primary = database.project()?.primary()?;
             *version = database.version();
         }
-        let found = find(known, &host.to_ascii_lowercase(), database)?;
-        let Some(Known { domain, redirect }) = found.filter(|known| known.domain.state.is_served()) else {
+        let host = host.to_ascii_lowercase();
+        canonical.clone_from(primary);
+        canonical.take_if(|primary| *primary == host);
+        if own.contains(&host) {
+            return Ok(None);
+        }
+        let found = find(known, &host, database)?.filter(|known| known.domain.state.is_served());
+        let Some(Known { domain, redirect }) = found else {
             return Err(ApiError::new(Code::MisdirectedRequest));
         };
         let is_waiting = matches!(domain.state, DomainState::Verified | DomainState::CertificateDelayed);
@@ -82,6 +96,18 @@ impl Hosts {
             let location = format!("https://{}{}", redirect.to, request.target);
             Response::new(redirect.status, b"").header("Location", location)
         }))
+    }
+
+    /// Says of a page that the primary domain has it, too (RFC 6596), where the request came by another one.
+    pub fn sign(&self, request: &Request, response: Response) -> Response {
+        let is_page = |field: &Field| field.0 == "Content-Type" && field.1.starts_with("text/html");
+        match &self.canonical {
+            Some(primary) if response.status() == 200 && response.headers().iter().any(is_page) => {
+                let path = request.target.split('?').next().unwrap_or_default();
+                response.header("Link", format!("<https://{primary}{path}>; rel=\"canonical\""))
+            }
+            _ => response,
+        }
     }
 }
 
@@ -203,6 +229,34 @@ mod tests {
         assert_eq!(ask(&mut hosts, &mut reader, "pets.test").0, 200);
         writer.change_project(|project| project.remove_domain("pets.test")).unwrap();
         assert_eq!(ask(&mut hosts, &mut reader, "pets.test").0, 421);
+    }
+
+    #[test]
+    fn page_of_another_domain_names_the_primary_one() {
+        let (_folder, mut writer, mut reader) = pair();
+        let verified = |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
+        writer
+            .change_project(|project| {
+                project.put_domain(&verified("a.test"))?;
+                project.put_domain(&verified("b.test"))?;
+                project.set_primary("a.test")
+            })
+            .unwrap();
+        let mut hosts = hosts();
+        let mut link = |host: &str, status, kind: &'static str| {
+            ask(&mut hosts, &mut reader, host);
+            let request = Request { method: "GET", target: "/a?b=1", headers: Vec::new(), body: b"" };
+            let signed = hosts.sign(&request, Response::new(status, b"").header("Content-Type", kind));
+            signed.headers().iter().find(|(name, _)| *name == "Link").map(|(_, value)| value.to_string())
+        };
+        let canonical = Some("<https://a.test/a>; rel=\"canonical\"".to_owned());
+        for host in ["b.test", "B.test:80", "petstore.sites.test", "api.example"] {
+            assert_eq!(link(host, 200, "text/html; charset=utf-8"), canonical, "{host}");
+        }
+        assert_eq!(link("a.test", 200, "text/html"), None);
+        assert_eq!(link("b.test", 404, "text/html"), None);
+        assert_eq!(link("b.test", 200, "application/json"), None);
+        assert_eq!(link("localhost", 200, "text/html"), None);
     }
 
     #[test]
