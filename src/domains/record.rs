@@ -1,12 +1,24 @@
 //! The DNS record that a domain needs.
 
+use std::sync::LazyLock;
+
+use publicsuffix::{List, Psl};
 use serde::Serialize;
+
+use crate::http::gunzip;
 
 /// How long a record is kept by others, in seconds.
 const TTL: u32 = 3600;
 /// The remark on the record of an apex.
 const APEX: &str = "Not every DNS provider has ALIAS or ANAME records. Where yours has none, add a subdomain such \
     as www instead.";
+
+/// The Public Suffix List (`publicsuffix.org`), read when it is first needed.
+static SUFFIXES: LazyLock<List> = LazyLock::new(|| {
+    let list = gunzip(include_bytes!("vendor/public_suffix_list.dat.gz"));
+    // A test reads it, so that it is never without its rules.
+    List::from_bytes(&list).unwrap_or_default()
+});
 
 /// The DNS record to create for a domain, such as `www 3600 CNAME petstore.sites.example.net` in the zone of
 /// `example.com`.
@@ -58,7 +70,8 @@ fn zone_of(name: &str) -> &str {
 /// What is registered: a public suffix and one label more. `None` where there is no such label. A suffix that
 /// nobody has heard of has one label.
 pub(super) fn registered(name: &str) -> Option<&str> {
-    psl::domain_str(name)
+    let domain = SUFFIXES.domain(name.as_bytes())?;
+    std::str::from_utf8(domain.as_bytes()).ok()
 }
 
 #[cfg(test)]

@@ -119,9 +119,7 @@ pub fn tag_of(bytes: &[u8]) -> String {
 }
 
 #[cfg(feature = "site")]
-use compression::gunzip;
-#[cfg(feature = "site")]
-pub use compression::gzip;
+pub use compression::{gunzip, gzip};
 #[cfg(not(feature = "site"))]
 use no_compression::{gunzip, gzip};
 

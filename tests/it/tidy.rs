@@ -179,7 +179,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("tiny_http::", &["src/worker/"]),
     ("mio::", &["src/gate"]),
     ("simple_dns", &["src/dns"]),
-    ("psl::", &["src/domains"]),
+    ("publicsuffix::", &["src/domains"]),
 ];
 
 #[test]
