@@ -15,8 +15,6 @@ use crate::clock::unix_time;
 
 /// The most looks at once. Those of once a day leave half of them to people.
 const MAX_CHECKS: usize = 8;
-/// How often a domain's DNS is looked at without being asked, in seconds.
-const CHECK_EVERY: i64 = 24 * 3600;
 /// How often it is seen whether a look is due.
 const TICK: Duration = Duration::from_secs(60);
 /// The most names that wait to be noted. One that finds no room is asked for again.
@@ -98,7 +96,7 @@ impl Checks {
     /// Begins the looks of once a day, a few at a time.
     fn begin_due(&self) {
         let project = self.project();
-        match project.due(unix_time() - CHECK_EVERY) {
+        match project.due(unix_time()) {
             Ok(names) => {
                 let begin = |name: &String| self.begin_within(&project, name, Look::Record, MAX_CHECKS / 2);
                 let _ = names.iter().try_for_each(begin);

@@ -7,7 +7,7 @@ use crate::dns::Dns;
 use crate::model::{DomainEvent, Reason};
 
 /// The code where DNS could not be asked.
-const UNAVAILABLE: &str = "dns_unavailable";
+pub const DNS_UNAVAILABLE: &str = "dns_unavailable";
 
 /// What is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Looker {
                 reason: Some(reason(problem.code.as_str(), problem.message)),
             },
             Verdict::Unknown(why) => {
-                Seen { event: DomainEvent::Unknown, reason: Some(reason(UNAVAILABLE, why)) }
+                Seen { event: DomainEvent::Unknown, reason: Some(reason(DNS_UNAVAILABLE, why)) }
             }
         }
     }
@@ -68,7 +68,7 @@ impl Looker {
                 let why = format!(
                     "The record is right. Whether CAA records forbid the certificate is not known: {why}"
                 );
-                Seen { event: DomainEvent::Right, reason: Some(reason(UNAVAILABLE, why)) }
+                Seen { event: DomainEvent::Right, reason: Some(reason(DNS_UNAVAILABLE, why)) }
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::folder::Folder;
-use super::look::{Look, Looker, Seen};
+use super::look::{DNS_UNAVAILABLE, Look, Looker, Seen};
 use super::name;
 use super::overview::{DomainView, Overview};
 use super::refusal::RefusalCode as R;
@@ -21,6 +21,10 @@ const MAX_DOMAINS: usize = 100;
 const MAX_DEPLOYS: i64 = 5;
 /// As many bytes of a deploy are written at once, so that creates do not wait long for it.
 const BATCH_BYTES: usize = 1024 * 1024;
+
+/// How long until a domain is looked at again, in seconds: where DNS could be asked, and where not.
+const DAY: i64 = 24 * HOUR;
+const HOUR: i64 = 3600;
 
 /// The project of one database.
 pub struct Project {
@@ -265,14 +269,19 @@ impl Project {
         })
     }
 
-    /// Names whose DNS was last asked before this Unix time, in seconds, and that were right once. The one
-    /// that has waited longest comes first.
+    /// Names that were right once, and whose DNS is to be looked at again at this Unix time, in seconds: after a
+    /// day, or after an hour where it could not be asked. The one that has waited longest comes first.
     ///
     /// # Errors
     /// Where the database cannot be read.
-    pub fn due(&self, before: i64) -> Refused<Vec<String>> {
+    pub fn due(&self, now: i64) -> Refused<Vec<String>> {
         let mut domains = self.store.project()?.domains()?;
-        domains.retain(|domain| domain.state.is_served() && domain.checked_at.is_none_or(|at| at < before));
+        let is_due = |domain: &Domain| {
+            let is_unknown = domain.reason.as_ref().is_some_and(|reason| reason.code == DNS_UNAVAILABLE);
+            let wait = if is_unknown { HOUR } else { DAY };
+            domain.state.is_served() && domain.checked_at.is_none_or(|at| at < now.saturating_sub(wait))
+        };
+        domains.retain(is_due);
         domains.sort_by_key(|domain| domain.checked_at);
         Ok(domains.into_iter().map(|domain| domain.name).collect())
     }
@@ -395,4 +404,87 @@ fn was_kept(was_kept: bool) -> Refused<()> {
         return Ok(());
     }
     Err(Refusal::new(R::UnknownDeploy, "Another deploy has begun meanwhile, and this one gave way to it."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Reason;
+    use crate::store::tests::Folder as TestFolder;
+
+    fn project() -> (TestFolder, Project) {
+        let folder = TestFolder::new();
+        let store = Writer::open(&folder.database()).unwrap();
+        let mut config = Config::default();
+        config.hosting.platform_host = Some("sites.test".to_owned());
+        let mut project = Project { store, settings: Settings::of(&config) };
+        project.set_plan(Plan::Pro).unwrap();
+        project.deploy(None).unwrap();
+        (folder, project)
+    }
+
+    fn seen(event: DomainEvent, code: &str) -> Seen {
+        let reason = (!code.is_empty()).then(|| Reason { code: code.to_owned(), message: String::new() });
+        Seen { event, reason }
+    }
+
+    fn code<T: std::fmt::Debug>(refused: Refused<T>) -> &'static str {
+        refused.unwrap_err().code.as_str()
+    }
+
+    #[test]
+    fn domain_is_due_after_a_day_and_sooner_where_nothing_is_known() {
+        let (_folder, mut project) = project();
+        for name in ["new.test", "a.test", "b.test"] {
+            project.add(name).unwrap();
+        }
+        project.keep("a.test", &seen(DomainEvent::Right, "")).unwrap();
+        project.keep("b.test", &seen(DomainEvent::Right, DNS_UNAVAILABLE)).unwrap();
+        let now = unix_time();
+        assert_eq!(project.due(now).unwrap(), [""; 0]);
+        assert_eq!(project.due(now + HOUR + 9).unwrap(), ["b.test"]);
+        let mut due = project.due(now + DAY + 9).unwrap();
+        due.sort();
+        assert_eq!(due, ["a.test", "b.test"]);
+    }
+
+    #[test]
+    fn first_verified_domain_is_primary_until_it_is_removed() {
+        let (_folder, mut project) = project();
+        project.add("a.test").unwrap();
+        project.add("b.test").unwrap();
+        assert!(!project.keep("a.test", &seen(DomainEvent::Wrong, "wrong_target")).unwrap().is_primary);
+        assert!(project.keep("b.test", &seen(DomainEvent::Right, "")).unwrap().is_primary);
+        assert!(!project.keep("a.test", &seen(DomainEvent::Right, "")).unwrap().is_primary);
+        project.remove("b.test").unwrap();
+        assert_eq!(project.overview().unwrap().primary, None);
+        assert_eq!(code(project.keep("b.test", &seen(DomainEvent::Right, ""))), "unknown_domain");
+    }
+
+    #[test]
+    fn redirects_make_no_chains() {
+        let (_folder, mut project) = project();
+        for name in ["a.test", "b.test", "c.test"] {
+            project.add(name).unwrap();
+        }
+        project.add_redirect("a.test", "b.test", 301).unwrap();
+        for (from, to) in
+            [("b.test", "a.test"), ("b.test", "c.test"), ("c.test", "a.test"), ("c.test", "c.test")]
+        {
+            assert_eq!(code(project.add_redirect(from, to, 301)), "invalid_redirect", "{from} {to}");
+        }
+        project.add_redirect("c.test", "PETSTORE.sites.test.", 307).unwrap();
+        project.add_redirect("a.test", "petstore.sites.test", 308).unwrap();
+        assert_eq!(code(project.add_redirect("b.test", "a.test", 303)), "invalid_redirect");
+        assert_eq!(code(project.add_redirect("b.test", "sites.test", 301)), "unknown_domain");
+    }
+
+    #[test]
+    fn project_has_a_bound_of_domains() {
+        let (_folder, mut project) = project();
+        for number in 0..MAX_DOMAINS {
+            project.add(&format!("a{number}.test")).unwrap();
+        }
+        assert_eq!(code(project.add("one-more.test")), "too_many_domains");
+    }
 }
