@@ -55,9 +55,15 @@ impl Server {
         }
         let (max_connections, max_refused) = connections_allowed(&config)?;
         let mut claim = Claim::take(&config.database)?;
+        claim.check_log(&config.database)?;
         let is_new = claim.is_new();
-        let writer = Writer::open(&config.database)?;
-        claim.take_log(&config.database)?;
+        let mut writer = Writer::open(&config.database)?;
+        let content = claim.take_log(&config.database)?;
+        // After a crash, what the log holds is not known to be in the file.
+        if let Err(error) = writer.checkpoint() {
+            log::debug!("the write-ahead log stays for now: {error}");
+        }
+        writer.look_into(&content);
         let listening = Listening::bind(&config.listen)?;
         let address = listening.address().clone();
         let summary = format!(
@@ -77,8 +83,11 @@ impl Server {
         };
         let assets = Arc::new(site::assets(&config, &address));
         let lost: Lost = {
-            let stopper = stopper.clone();
-            Arc::new(move |error| stopper.stop_because(error.to_string()))
+            let (stopper, content) = (stopper.clone(), Arc::clone(&content));
+            Arc::new(move |error| {
+                content.lose(error);
+                stopper.stop_because(format!("{error}; put the file back, or restore a backup"));
+            })
         };
         let metrics = match config.admin {
             Some(_) => Metrics::watched(BUDGET).map_err(|error| format!("cannot count: {error}"))?,
@@ -97,7 +106,8 @@ impl Server {
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for i in 0..config.workers.max(1) {
             let (name, path) = (format!("reader-{i}"), folder.socket(&format!("read-{i}")));
-            let store = Reader::open(&config.database)?;
+            let mut store = Reader::open(&config.database)?;
+            store.look_into(&content);
             let service = ReadService::new(store, Arc::clone(&assets), parts.clone());
             let died = died(&name);
             workers.push(Worker::start(&path, name, service, died)?);

@@ -110,7 +110,7 @@ impl Service for WriteService {
             Err(error) => {
                 self.pipeline.parts.metrics.undone(writes);
                 // A request that could not write at all has said so itself.
-                if writes > 0 || error.is_moved() {
+                if writes > 0 || error.is_lost() {
                     let ids: Vec<&str> = writing.map(|staging| staging.request.id()).collect();
                     let what = format!("{writes} writes failed and were undone");
                     self.pipeline.trouble(&name_all(ids.into_iter()), &what, error);
@@ -168,7 +168,7 @@ impl Service for WriteService {
         if let Err(error) = self.key_care.write(store) {
             log::warn!("when API keys were last used is not kept, and the write-ahead log stays: {error}");
         } else if let Err(error) = store.checkpoint()
-            && !error.is_moved()
+            && !error.is_lost()
         {
             log::warn!("the write-ahead log stays beside the database: {error}");
         }

@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use super::{Reader, StoreError, Writer};
+use super::{Reader, StoreError, Writer, mark};
 
 /// Where the writer's batch stands.
 #[derive(Debug, PartialEq)]
@@ -148,13 +148,19 @@ impl Writer {
                 // (sqlite.org/lang_transaction.html). A batch waits for the lock of another process
                 // once, and fails whole.
                 let opened = self.execute("BEGIN IMMEDIATE");
-                self.state = match &opened {
-                    Ok(()) => State::Open,
-                    Err(error) => State::Failed(error.clone()),
-                };
+                match &opened {
+                    Ok(()) => self.opened(),
+                    Err(error) => self.state = State::Failed(error.clone()),
+                }
                 opened
             }
         }
+    }
+
+    /// The transaction is open from now on.
+    pub(super) fn opened(&mut self) {
+        self.state = State::Open;
+        self.changes = self.database.connection.total_changes();
     }
 
     /// Ends the batch: what was written is on the disk when this returns `Ok`, and undone when not.
@@ -165,7 +171,7 @@ impl Writer {
         let ended = match mem::replace(&mut self.state, State::Closed) {
             State::Closed => return Ok(Committed(())),
             // What goes to a file that is no longer there must not be acknowledged.
-            State::Open => self.database.watch.look_now().and_then(|()| self.execute("COMMIT")),
+            State::Open => self.database.watch.look_now().and_then(|()| self.finish()),
             State::Failed(error) => Err(error),
         };
         self.last_failed = ended.is_err();
@@ -173,6 +179,32 @@ impl Writer {
             self.roll_back();
         }
         ended.map(|()| Committed(()))
+    }
+
+    fn finish(&mut self) -> Result<(), StoreError> {
+        let connection = &self.database.connection;
+        if connection.total_changes() != self.changes {
+            mark::leave(connection)?;
+        }
+        self.execute("COMMIT")?;
+        // It may have moved the log into the file. What is lost by now is told by the next look.
+        let _ = self.database.watch.look_inside();
+        Ok(())
+    }
+
+    /// Does one write in a batch of its own.
+    pub(super) fn write_alone<T>(
+        &mut self,
+        statement: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let written = self.write(statement);
+        match written {
+            Ok(_) => self.commit().and(written),
+            Err(_) => {
+                self.undo();
+                written
+            }
+        }
     }
 
     /// Undoes the batch.

@@ -51,9 +51,9 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The file is no longer where its path leads.
-    pub fn is_moved(&self) -> bool {
-        matches!(self, Self::Unavailable(Trouble::Moved, _))
+    /// The file is no longer where its path leads, or no longer whole: nothing may be written any more.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Unavailable(Trouble::Moved | Trouble::Damaged, _))
     }
 }
 

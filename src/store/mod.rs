@@ -1,7 +1,8 @@
 //! The store: the only place with SQL. Knows nothing of HTTP.
 //!
 //! The workers that read have a [`Reader`] each, which cannot write; the worker that writes has the only
-//! [`Writer`]. Both are a [`Database`], which is what can be read. `file.rs` looks after the file itself,
+//! [`Writer`]. Both are a [`Database`], which is what can be read. `file.rs` looks after the file itself, `watch.rs`
+//! notices what becomes of it, `mark.rs` tells its write-ahead log from others,
 //! `schema.rs` says whose it is and brings it up to date, `batch.rs` draws the lines around what belongs
 //! together, `pets.rs`, `keys.rs`, `project.rs` and `transfer.rs` hold the statements, and `error.rs` says what is the
 //! matter. `snapshot.rs`, `backup.rs`, `soundness.rs` and `retire.rs` work on a whole database.
@@ -11,6 +12,7 @@ mod batch;
 mod error;
 mod file;
 mod keys;
+mod mark;
 mod pets;
 #[cfg(feature = "site")]
 mod project;
@@ -19,9 +21,11 @@ mod schema;
 mod snapshot;
 mod soundness;
 mod transfer;
+mod watch;
 
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -37,9 +41,10 @@ pub use pets::PetQuery;
 pub use project::ProjectReads;
 pub use retire::retire;
 pub use snapshot::Snapshot;
+pub use watch::Content;
 
 use batch::State;
-use file::Watch;
+use watch::Watch;
 
 /// How long a connection waits for another process to release its lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -64,6 +69,8 @@ pub struct Writer {
     database: Database,
     state: State,
     units: Units,
+    /// The rows that the connection had changed when the transaction opened.
+    changes: u64,
     /// Whether the writes of a request are being kept apart.
     in_unit: bool,
     /// Writes of the request under way.
@@ -95,10 +102,15 @@ impl Database {
         Ok(Self { connection, watch, version: 0, unread_versions: 0 })
     }
 
+    /// Notices from now on where the file is written over, too.
+    pub fn look_into(&mut self, content: &Arc<Content>) {
+        self.watch.look_into(content);
+    }
+
     /// The connection, where what it reads is still the database.
     ///
     /// # Errors
-    /// Where the file was moved or deleted.
+    /// Where the file was moved, deleted or written over.
     fn connection(&self) -> Result<&Connection, StoreError> {
         self.watch.verdict()?;
         Ok(&self.connection)
@@ -123,6 +135,15 @@ impl Database {
     }
 }
 
+impl Drop for Database {
+    fn drop(&mut self) {
+        if self.watch.look_now().is_err() {
+            // Otherwise SQLite moves the log into the file as it is now (sqlite.org/c3ref/c_dbconfig_defensive.html).
+            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
+    }
+}
+
 impl Reader {
     /// Opens a connection that cannot write, to a database that [`Writer::open`] has seen.
     ///
@@ -133,6 +154,18 @@ impl Reader {
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(say)?;
         schema::check(&connection, path, schema::STEPS)?;
         Ok(Self(Database::new(connection, path)?))
+    }
+}
+
+impl DerefMut for Reader {
+    fn deref_mut(&mut self) -> &mut Database {
+        &mut self.0
+    }
+}
+
+impl DerefMut for Writer {
+    fn deref_mut(&mut self) -> &mut Database {
+        &mut self.database
     }
 }
 
@@ -174,6 +207,7 @@ impl Writer {
             database,
             state: State::Closed,
             units: Units::Joined,
+            changes: 0,
             in_unit: false,
             written: 0,
             last_failed: false,
@@ -200,7 +234,7 @@ impl Writer {
         if is_busy {
             Err(StoreError::Unavailable(Trouble::Locked, "another process reads it".to_owned()))
         } else {
-            Ok(())
+            self.database.watch.look_inside()
         }
     }
 }

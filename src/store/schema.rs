@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::{Writer, cannot_open};
+use super::{Writer, cannot_open, mark};
 
 /// Says in the file's header that it is ours: the letters "PETS"
 /// (`sqlite.org/pragma.html#pragma_application_id`).
@@ -95,6 +95,7 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
             for step in steps.iter().skip(usize::try_from(done).unwrap_or(0)) {
                 transaction.execute_batch(step)?;
             }
+            mark::leave(&transaction)?;
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", newest_version(steps))?;
         }

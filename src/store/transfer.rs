@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use rusqlite::{ErrorCode, OpenFlags, OptionalExtension, ToSql, params};
 
-use super::batch::State;
 use super::pets::pet;
 use super::{BUSY_TIMEOUT, Database, Reader, StoreError, Writer, cannot_open, connect, schema};
 use crate::model::{NewPet, Pet, PetStatus};
@@ -80,7 +79,7 @@ impl Writer {
         let began = connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
         connection.busy_timeout(BUSY_TIMEOUT)?;
         match began {
-            Ok(_) => self.state = State::Open,
+            Ok(_) => self.opened(),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => return Ok(false),
             Err(error) => return Err(error.into()),
         }
