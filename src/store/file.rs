@@ -146,7 +146,10 @@ fn lock(file: &File) -> io::Result<bool> {
 }
 
 /// Locks the write-ahead log of a database. SQLite itself does not.
-fn lock_log(path: &Path) -> Result<File, String> {
+///
+/// # Errors
+/// One plain line, where a service has it or it cannot be opened.
+pub fn lock_log(path: &Path) -> Result<File, String> {
     let (log, name) = (log_of(path), path.display());
     let cannot = |error: io::Error| format!("cannot open {}: {}", log.display(), plain(&error, &log));
     let file = File::open(&log).map_err(cannot)?;

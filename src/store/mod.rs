@@ -34,7 +34,7 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
 pub use error::{StoreError, Trouble};
-pub use file::{Claim, log_of};
+pub use file::{Claim, lock_log, log_of};
 pub use keys::{ApiKey, Digest, KeyScope};
 pub use pets::PetQuery;
 #[cfg(feature = "site")]
