@@ -119,7 +119,11 @@ impl Server {
             });
         }
         let (name, path) = ("writer".to_owned(), folder.socket("write"));
-        let service = WriteService::new(writer, parts);
+        let is_stopping = {
+            let stopper = stopper.clone();
+            move || stopper.is_stopping()
+        };
+        let service = WriteService::new(writer, parts, is_stopping);
         let died = died(&name);
         workers.push(Worker::start(&path, name, service, died)?);
         lanes.push(LaneAddress {

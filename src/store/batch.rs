@@ -2,8 +2,9 @@
 //! transaction and one flush for those that are written together.
 
 use std::mem;
+use std::time::{Duration, Instant};
 
-use super::{Reader, StoreError, Writer, mark};
+use super::{Reader, StoreError, Trouble, Writer, mark};
 
 /// Where the writer's batch stands.
 #[derive(Debug, PartialEq)]
@@ -29,6 +30,9 @@ pub enum Units {
 const REWRITE: &str = "UPDATE sqlite_sequence SET seq = seq;
     UPDATE pets SET name = name, category_id = category_id, status = status
         WHERE id > (SELECT max(id) - 1000 FROM pets);";
+
+/// What was waited for in vain so long ago is still there: who has waited behind it does not wait anew.
+const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
 /// Shows that a batch is on the disk. Only [`Writer::commit`] makes one, so that nothing can be
 /// acknowledged before.
@@ -144,23 +148,50 @@ impl Writer {
             State::Open => Ok(()),
             State::Failed(error) => Err(error.clone()),
             State::Closed => {
-                // IMMEDIATE: the lock is taken at once, so no write can fail later for want of it
-                // (sqlite.org/lang_transaction.html). A batch waits for the lock of another process
-                // once, and fails whole.
-                let opened = self.execute("BEGIN IMMEDIATE");
-                match &opened {
-                    Ok(()) => self.opened(),
-                    Err(error) => self.state = State::Failed(error.clone()),
+                // A batch waits for the lock of another process once, and fails whole.
+                let opened = self.wait_for_lock();
+                if let Err(error) = &opened {
+                    self.state = State::Failed(error.clone());
                 }
                 opened
             }
         }
     }
 
-    /// The transaction is open from now on.
-    pub(super) fn opened(&mut self) {
-        self.state = State::Open;
-        self.changes = self.database.connection.total_changes();
+    /// Opens the transaction, as soon as no other process has one. Whoever has come while a batch waited in vain
+    /// does not wait again.
+    fn wait_for_lock(&mut self) -> Result<(), StoreError> {
+        if self.try_begin()? {
+            return Ok(());
+        }
+        if !self.patience.is_zero() && self.gave_up.is_none_or(|at| at.elapsed() >= LOCK_IS_KNOWN) {
+            self.database.connection.busy_timeout(self.patience)?;
+            let began = self.try_begin();
+            self.database.connection.busy_timeout(Duration::ZERO)?;
+            if began? {
+                return Ok(());
+            }
+            self.gave_up = Some(Instant::now());
+        }
+        Err(StoreError::Unavailable(Trouble::Locked, "it did not release its lock in time".to_owned()))
+    }
+
+    /// Opens the transaction; `false` where another process has the lock.
+    ///
+    /// # Errors
+    /// Where the database cannot be written.
+    pub fn try_begin(&mut self) -> Result<bool, StoreError> {
+        // IMMEDIATE: the lock is taken at once, so no write can fail later for want of it
+        // (sqlite.org/lang_transaction.html).
+        match self.execute("BEGIN IMMEDIATE") {
+            Ok(()) => {
+                self.state = State::Open;
+                self.changes = self.database.connection.total_changes();
+                Ok(true)
+            }
+            Err(StoreError::Unavailable(Trouble::Locked, _)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Ends the batch: what was written is on the disk when this returns `Ok`, and undone when not.
@@ -378,7 +409,7 @@ mod tests {
     fn batch_meets_the_lock_of_another_process_once() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
-        writer.database.connection.busy_timeout(std::time::Duration::ZERO).unwrap();
+        writer.be_patient(Duration::ZERO);
         let other = rusqlite::Connection::open(folder.database()).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         assert!(matches!(writer.probe(), Err(StoreError::Unavailable(..))));
@@ -387,5 +418,25 @@ mod tests {
         assert!(matches!(writer.insert_pet(&new_pet("late")), Err(StoreError::Unavailable(..))));
         assert!(matches!(writer.commit(), Err(StoreError::Unavailable(..))));
         assert_eq!(writer.probe(), Ok(()));
+    }
+
+    #[test]
+    fn one_wait_for_a_lock_serves_all_that_waited_behind_it() {
+        let (folder, mut writer, mut reader) = pair();
+        let other = rusqlite::Connection::open(folder.database()).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        writer.be_patient(Duration::ZERO);
+        assert!(writer.probe().is_err());
+        assert_eq!(writer.gave_up, None, "who did not wait has not found out for others");
+        writer.be_patient(Duration::from_millis(10));
+        assert!(writer.probe().is_err());
+        let gave_up = Some(Instant::now() + LOCK_IS_KNOWN);
+        writer.gave_up = gave_up;
+        assert!(writer.insert_pet(&new_pet("Rex")).is_err() && writer.commit().is_err());
+        assert_eq!(writer.gave_up, gave_up, "it did not wait again");
+        other.execute_batch("ROLLBACK").unwrap();
+        writer.insert_pet(&new_pet("Tom")).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(names(&mut reader), ["Tom"]);
     }
 }

@@ -26,7 +26,7 @@ mod watch;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
@@ -46,8 +46,8 @@ pub use watch::Content;
 use batch::State;
 use watch::Watch;
 
-/// How long a connection waits for another process to release its lock.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long another process is waited for to release its lock.
+pub const PATIENCE: Duration = Duration::from_secs(5);
 /// The most bytes of the write-ahead log that stay once it has been moved into the database file.
 const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
@@ -75,6 +75,10 @@ pub struct Writer {
     in_unit: bool,
     /// Writes of the request under way.
     written: usize,
+    /// How long a batch waits for the lock of another process.
+    patience: Duration,
+    /// When a lock was last waited for in vain.
+    gave_up: Option<Instant>,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
 }
@@ -202,6 +206,8 @@ impl Writer {
         connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
         schema::migrate(&mut connection, path, schema::STEPS)?;
         schema::compare(&connection, path, schema::STEPS)?;
+        // From here on, it is said what waits for a lock.
+        connection.busy_timeout(Duration::ZERO).map_err(say)?;
         let database = Database::new(connection, path)?;
         Ok(Self {
             database,
@@ -210,6 +216,8 @@ impl Writer {
             changes: 0,
             in_unit: false,
             written: 0,
+            patience: PATIENCE,
+            gave_up: None,
             last_failed: false,
         })
     }
@@ -222,7 +230,13 @@ impl Writer {
         self.database.watch.look()
     }
 
-    /// Moves what the write-ahead log holds into the database file, so that the file alone is whole.
+    /// Has batches wait for so long for the lock of another process.
+    pub fn be_patient(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
+    /// Moves what the write-ahead log holds into the database file, so that the file alone is whole. Waits for
+    /// nobody.
     ///
     /// # Errors
     /// Where the disk or another process does not let it; nothing is lost then, the log stays.
@@ -242,7 +256,7 @@ impl Writer {
 fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     // NO_MUTEX: a connection stays with its worker, so SQLite need not lock it.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.busy_timeout(PATIENCE)?;
     // The plan of a statement does not depend on the values bound to it (sqlite.org/queryplanner-ng.html#qpsg).
     // Without this, SQLite prepares a statement with `LIMIT ?` anew each time a value is bound.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -365,7 +379,6 @@ pub(crate) mod tests {
     fn checkpoint_empties_the_log_unless_somebody_reads() {
         let (folder, mut writer, mut reader) = pair();
         let log = || std::fs::metadata(folder.0.join("pets.db-wal")).unwrap().len();
-        writer.connection.busy_timeout(Duration::ZERO).unwrap();
         writer.insert_pet(&pets::tests::new_pet("Rex")).unwrap();
         writer.commit().unwrap();
         reader.begin().unwrap();

@@ -2,12 +2,11 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::Duration;
 
-use rusqlite::{ErrorCode, OpenFlags, OptionalExtension, ToSql, params};
+use rusqlite::{OpenFlags, OptionalExtension, ToSql, params};
 
 use super::pets::pet;
-use super::{BUSY_TIMEOUT, Database, Reader, StoreError, Writer, cannot_open, connect, schema};
+use super::{Database, Reader, StoreError, Writer, cannot_open, connect, schema};
 use crate::model::{NewPet, Pet, PetStatus};
 
 const EVERY_PET: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
@@ -69,23 +68,6 @@ impl Database {
 }
 
 impl Writer {
-    /// Opens the transaction of a batch without waiting; `false` where another process has the lock.
-    ///
-    /// # Errors
-    /// Where the database cannot be written.
-    pub fn try_begin(&mut self) -> Result<bool, StoreError> {
-        let connection = &self.database.connection;
-        connection.busy_timeout(Duration::ZERO)?;
-        let began = connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        match began {
-            Ok(_) => self.opened(),
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        }
-        Ok(true)
-    }
-
     /// Adds an animal that keeps its id to the batch.
     ///
     /// # Errors

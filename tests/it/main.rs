@@ -23,6 +23,7 @@ mod get_pet;
 mod keys;
 mod list_pets;
 mod listen;
+mod locked;
 mod log;
 mod log_beside;
 mod methods;
