@@ -78,12 +78,15 @@ fn remove_left(target: &Path) {
 /// The files beside another whose names go on with `begin`, and how these go on then.
 pub fn names_after(target: &Path, begin: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let begin = [target.file_name().unwrap_or_default().as_encoded_bytes(), begin.as_bytes()].concat();
-    let entries = fs::read_dir(folder(target)).into_iter().flatten().flatten();
-    let fits = |path: PathBuf| {
-        let rest = path.file_name()?.as_encoded_bytes().strip_prefix(&begin[..])?.to_owned();
-        Some((path, rest))
-    };
-    entries.filter_map(|entry| fits(entry.path())).collect()
+    let mut found = Vec::new();
+    if let Ok(entries) = fs::read_dir(folder(target)) {
+        for entry in entries.flatten() {
+            if let Some(rest) = entry.file_name().as_encoded_bytes().strip_prefix(&begin[..]) {
+                found.push((entry.path(), rest.to_owned()));
+            }
+        }
+    }
+    found
 }
 
 /// Gives a file a second name, which must be new.

@@ -54,6 +54,10 @@ impl Server {
             return Err(format!("PETSTORE_API_KEY cannot be sent as a bearer token; use {characters}").into());
         }
         let (max_connections, max_refused) = connections_allowed(&config)?;
+        // Before the database, so that a start that fails makes none.
+        let folder = SocketFolder::new()?;
+        let listening = Listening::bind(&config.listen)?;
+        let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
         let mut claim = Claim::take(&config.database)?;
         claim.check_log(&config.database)?;
         let is_new = claim.is_new();
@@ -64,7 +68,6 @@ impl Server {
             log::debug!("the write-ahead log stays for now: {error}");
         }
         writer.look_into(&content);
-        let listening = Listening::bind(&config.listen)?;
         let address = listening.address().clone();
         let summary = format!(
             "petstore {} listens on {address}: {} database {}, schema version {}, at most {max_connections} connections, workers that read: {}",
@@ -75,7 +78,6 @@ impl Server {
             config.workers.max(1),
         );
 
-        let folder = SocketFolder::new()?;
         let stopper = Stopper::default();
         let died = |name: &str| {
             let (stopper, name) = (stopper.clone(), name.to_owned());
@@ -133,12 +135,12 @@ impl Server {
             window_bytes: WRITE_WINDOW_BYTES,
         });
 
-        let admin = config.admin.map(|address| {
+        let admin = admin.map(|listening| {
             let stopper = stopper.clone();
             let died = move |reason| stopper.stop_because(format!("the admin address has died: {reason}"));
             Admin::start(
                 &config,
-                address,
+                listening,
                 &metrics,
                 &folder,
                 #[cfg(feature = "site")]
@@ -147,7 +149,7 @@ impl Server {
             )
         });
         let admin = admin.transpose()?;
-        let admin_address = admin.as_ref().map(Admin::address);
+        let admin_address = admin.as_ref().and_then(Admin::address);
         let gate_config = GateConfig {
             max_connections,
             max_refused,

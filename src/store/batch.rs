@@ -139,6 +139,12 @@ impl Writer {
         written
     }
 
+    /// Has the batch fail whole.
+    pub(super) fn failed(&mut self, error: StoreError) -> StoreError {
+        self.state = State::Failed(error.clone());
+        error
+    }
+
     /// Opens the transaction where it is not open yet. Until its end no other process writes.
     ///
     /// # Errors
@@ -224,10 +230,10 @@ impl Writer {
     }
 
     /// Does one write in a batch of its own.
-    pub(super) fn write_alone<T>(
+    pub(super) fn write_alone(
         &mut self,
-        statement: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+        statement: &dyn Fn(&rusqlite::Connection) -> rusqlite::Result<usize>,
+    ) -> Result<usize, StoreError> {
         let written = self.write(statement);
         match written {
             Ok(_) => self.commit().and(written),

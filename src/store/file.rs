@@ -1,9 +1,8 @@
 //! The database's file: made for its owner only, and claimed by one service.
 
-use std::collections::BTreeSet;
-use std::collections::btree_map::{BTreeMap, Entry};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
+use std::ops::Deref;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +12,7 @@ use super::mark;
 use super::watch::Content;
 
 /// Identifies a file, whatever its names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId {
     device: u64,
     inode: u64,
@@ -87,33 +86,77 @@ fn plain(error: &io::Error, path: &Path) -> String {
     }
 }
 
-/// The files that services of this process have claimed.
-static CLAIMED: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
+/// Opens the file of a database, for a connection to it.
+///
+/// # Errors
+/// One plain line.
+pub fn open(path: &Path) -> Result<Opened, String> {
+    Opened::at(path)
+        .map_err(|error| format!("cannot open the database {}: {}", path.display(), plain(&error, path)))
+}
 
-/// Files that stay open until they are deleted: closing one cancels SQLite's locks of the same process on it
-/// (`sqlite.org/howtocorrupt.html`, section 2.2).
-static OPEN: Mutex<BTreeMap<FileId, Arc<File>>> = Mutex::new(BTreeMap::new());
+/// The files that services of this process have claimed.
+static CLAIMED: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
+
+/// Files that SQLite locks, and that this process has open otherwise as well. Closing one cancels SQLite's locks of
+/// the same process on it (`sqlite.org/howtocorrupt.html`, section 2.2). So each is opened once, and closed after the
+/// last connection.
+static OPEN: Mutex<Vec<(FileId, Arc<File>)>> = Mutex::new(Vec::new());
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens a file that SQLite locks for reading, once in this process.
-pub fn open_once(path: &Path) -> io::Result<Arc<File>> {
-    let mut open = held(&OPEN);
-    if let Some(file) = open.get(&FileId::of(path)?) {
-        return Ok(Arc::clone(file));
-    }
-    open.retain(|_, file| file.metadata().is_ok_and(|file| file.nlink() > 0));
-    let file = Arc::new(File::open(path)?);
-    Ok(match open.entry(FileId::from(&file.metadata()?)) {
-        Entry::Vacant(place) => Arc::clone(place.insert(file)),
-        Entry::Occupied(there) => {
-            // It came to this path just now.
-            std::mem::forget(file);
-            Arc::clone(there.get())
+/// A file that stays open as long as anybody in this process has one of these.
+#[derive(Debug)]
+pub struct Opened {
+    id: FileId,
+    /// Empty only at the end.
+    file: Option<Arc<File>>,
+}
+
+impl Opened {
+    /// Opens a file for reading. Each connection has one of these from before it is opened until it is closed.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        let mut open = held(&OPEN);
+        let id = FileId::of(path)?;
+        if let Some((_, file)) = open.iter().find(|(known, _)| *known == id) {
+            return Ok(Self { id, file: Some(Arc::clone(file)) });
         }
-    })
+        let file = Arc::new(File::open(path)?);
+        // What has come to this path just now may be known, and is not to be closed before the other one.
+        let id = FileId::from(&file.metadata()?);
+        open.push((id, Arc::clone(&file)));
+        Ok(Self { id, file: Some(file) })
+    }
+
+    /// Whether it is still what the path leads to.
+    fn is_at(&self, path: &Path) -> bool {
+        FileId::of(path).ok() == Some(self.id)
+    }
+}
+
+impl Deref for Opened {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        match &self.file {
+            Some(file) => file,
+            None => unreachable!("it is empty only at the end"),
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let mut open = held(&OPEN);
+        self.file = None;
+        // The last one closes it, before anybody opens it anew.
+        let is_used = |id| open.iter().any(|(other, file)| *other == id && Arc::strong_count(file) > 1);
+        if !is_used(self.id) {
+            open.retain(|(id, _)| *id != self.id);
+        }
+    }
 }
 
 /// A database that this service has, and no other, whatever links lead to it. It must be dropped after every
@@ -121,8 +164,7 @@ pub fn open_once(path: &Path) -> io::Result<Arc<File>> {
 #[derive(Debug)]
 pub struct Claim {
     is_new: bool,
-    id: FileId,
-    locked: Arc<File>,
+    locked: Opened,
     /// Its write-ahead log, once there is one. A database that comes into the place of this one meanwhile would
     /// have the same log.
     log: Option<File>,
@@ -162,11 +204,11 @@ pub fn lock_log(path: &Path) -> Result<File, String> {
 }
 
 /// Whether a service has the file.
-fn is_locked(file: io::Result<Arc<File>>) -> bool {
-    file.is_ok_and(|file| match file.try_lock_shared() {
+fn is_locked(file: &File) -> bool {
+    match file.try_lock_shared() {
         Err(error) => matches!(error, TryLockError::WouldBlock),
         Ok(()) => file.unlock().is_err(),
-    })
+    }
 }
 
 /// Refuses work beside a service that has this database under another name, or another database under this
@@ -185,13 +227,18 @@ pub fn check_neighbour(path: &Path) -> Result<(), String> {
         if claimed.contains(&id) {
             return Ok(());
         }
-        let locked = (is_locked(open_once(path)), is_locked(File::open(log_of(path)).map(Arc::new)));
+        let locked = (
+            Opened::at(path).is_ok_and(|file| is_locked(&file)),
+            File::open(log_of(path)).is_ok_and(|log| is_locked(&log)),
+        );
         drop(claimed);
         let line = match locked {
             (true, true) | (false, false) => return Ok(()),
-            (true, false) => format!("a service has the database {name} under another name; use that name"),
+            (true, false) => {
+                format!("another process holds the database {name} under another name; use that name")
+            }
             (false, true) => format!(
-                "{name} is not the database of the service that has the log beside it; stop that service first"
+                "another process holds the log beside {name}, and not {name} itself; stop that process first"
             ),
         };
         // A service that starts takes the one after the other.
@@ -210,21 +257,18 @@ impl Claim {
     pub fn take(path: &Path) -> Result<Self, String> {
         let is_new = prepare(path)?;
         let name = path.display();
-        let taken =
-            || format!("another process holds the database {name}: a service or a restore; stop it first");
+        let taken = || format!("another process holds the database {name}, such as a service; stop it first");
         let cannot = |error: io::Error| format!("cannot open the database {name}: {}", plain(&error, path));
-        let id = FileId::of(path).map_err(cannot)?;
+        let locked = Opened::at(path).map_err(cannot)?;
         // A service of this process has the same lock.
         let mut claimed = held(&CLAIMED);
-        let locked = open_once(path).map_err(cannot)?;
-        if claimed.contains(&id) || !lock(&locked).map_err(cannot)? {
+        if claimed.contains(&locked.id) || !lock(&locked).map_err(cannot)? {
             return Err(taken());
         }
-        claimed.insert(id);
+        claimed.push(locked.id);
         drop(claimed);
-        let mut claim = Self { is_new, id, locked, log: None };
-        let is_same = claim.locked.metadata().is_ok_and(|file| FileId::from(&file) == id);
-        if !is_same || FileId::of(path).ok() != Some(id) {
+        let mut claim = Self { is_new, locked, log: None };
+        if !claim.locked.is_at(path) {
             return Err(format!("the database {name} was replaced just now; try again"));
         }
         if log_of(path).exists() {
@@ -267,9 +311,9 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         let mut claimed = held(&CLAIMED);
-        // The file itself stays open.
+        // Others may have the file open for longer.
         let _ = self.locked.unlock();
-        claimed.remove(&self.id);
+        claimed.retain(|id| *id != self.locked.id);
     }
 }
 

@@ -147,7 +147,7 @@ impl Writer {
     /// # Errors
     /// Where the database cannot be written.
     pub fn delete_keys(&mut self, name: &str) -> Result<usize, StoreError> {
-        self.write_alone(|connection| {
+        self.write_alone(&|connection| {
             connection.execute("DELETE FROM api_keys WHERE name = ?1", params![name])
         })
     }
@@ -158,7 +158,7 @@ impl Writer {
     /// Where the database cannot be written.
     pub fn delete_key(&mut self, digest: &Digest) -> Result<(), StoreError> {
         let delete = "DELETE FROM api_keys WHERE digest = ?1";
-        self.write_alone(|connection| connection.execute(delete, params![digest])).map(drop)
+        self.write_alone(&|connection| connection.execute(delete, params![digest])).map(drop)
     }
 
     /// Keeps when keys were last used, in Unix time, between batches. A key that is gone is passed over, and
@@ -173,6 +173,6 @@ impl Writer {
             )?;
             uses.iter().try_fold(0, |count, (digest, at)| Ok(count + statement.execute(params![digest, at])?))
         };
-        self.write_alone(keep).map(drop)
+        self.write_alone(&keep).map(drop)
     }
 }

@@ -8,7 +8,6 @@
 //! A transaction of another program, such as sqlite3, leaves the mark as it is. A log with nothing else may have
 //! no mark at all, and is told by the times of the files.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -73,25 +72,19 @@ fn belongs(database: &File, log: &Path) -> io::Result<Option<bool>> {
         return Ok(None);
     }
     let mut frame = vec![0; 24 + size as usize];
-    let (mut marks, mut places) = (BTreeSet::new(), BTreeSet::new());
+    let (mut marks, mut place) = (Vec::new(), 0);
     // The salts of frames that an earlier use of the file has left differ.
     while fill(&mut log, &mut frame)?.is_some() && frame[8..16] == header[16..24] {
         if let Some(mark) = mark_in(&frame[24..]) {
             marks.extend(mark);
-            places.insert(u32_at(&frame, 0));
+            place = u32_at(&frame, 0);
         }
     }
-    let mut kept = NONE;
-    for place in &places {
-        let page = &mut frame[24..];
-        let at = u64::from(place.saturating_sub(1)) * u64::from(size);
-        // Where the file has no such page yet, it has no mark.
-        if database.read_exact_at(page, at).is_ok()
-            && let Some([_, own]) = mark_in(page)
-        {
-            kept = own;
-        }
-    }
+    // The page has the same place in the file, which may not have it yet.
+    let page = &mut frame[24..];
+    let at = u64::from(place.saturating_sub(1)) * u64::from(size);
+    let kept =
+        database.read_exact_at(page, at).ok().and_then(|()| mark_in(page)).map_or(NONE, |[_, own]| own);
     Ok((!marks.is_empty()).then(|| marks.contains(&kept)))
 }
 

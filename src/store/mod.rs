@@ -44,6 +44,7 @@ pub use snapshot::Snapshot;
 pub use watch::Content;
 
 use batch::State;
+use file::Opened;
 use watch::Watch;
 
 /// How long another process is waited for to release its lock.
@@ -54,6 +55,7 @@ const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 /// One connection, and what can be read with it.
 pub struct Database {
     connection: Connection,
+    _files: (Opened, Option<Opened>),
     watch: Watch,
     /// `PRAGMA data_version` at the start of the batch under way.
     version: i64,
@@ -101,9 +103,10 @@ impl Deref for Writer {
 
 impl Database {
     /// A connection that has read the database, so that all its files are open.
-    fn new(connection: Connection, path: &Path) -> Result<Self, String> {
+    fn new(connection: Connection, path: &Path, file: Opened) -> Result<Self, String> {
         let watch = Watch::new(path).map_err(|_| format!("{} was moved or deleted", path.display()))?;
-        Ok(Self { connection, watch, version: 0, unread_versions: 0 })
+        let index = Opened::at(&file::index_of(path)).ok();
+        Ok(Self { connection, _files: (file, index), watch, version: 0, unread_versions: 0 })
     }
 
     /// Notices from now on where the file is written over, too.
@@ -155,9 +158,10 @@ impl Reader {
     /// One plain line that names the file and says what is wrong with it.
     pub fn open(path: &Path) -> Result<Self, String> {
         let say = |error: rusqlite::Error| cannot_open(path, &error);
+        let file = file::open(path)?;
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(say)?;
         schema::check(&connection, path, schema::STEPS)?;
-        Ok(Self(Database::new(connection, path)?))
+        Ok(Self(Database::new(connection, path, file)?))
     }
 }
 
@@ -181,6 +185,7 @@ impl Writer {
     /// One plain line that names the file and says what is wrong with it.
     pub fn open(path: &Path) -> Result<Self, String> {
         file::prepare(path)?;
+        let file = file::open(path)?;
         file::check_neighbour(path)?;
         let say = |error: rusqlite::Error| cannot_open(path, &error);
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
@@ -205,10 +210,10 @@ impl Writer {
         // What a long reader made it grow to is given back (sqlite.org/pragma.html#pragma_journal_size_limit).
         connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
         schema::migrate(&mut connection, path, schema::STEPS)?;
-        schema::compare(&connection, path, schema::STEPS)?;
+        soundness::refuse_gaps(&connection, path)?;
         // From here on, it is said what waits for a lock.
         connection.busy_timeout(Duration::ZERO).map_err(say)?;
-        let database = Database::new(connection, path)?;
+        let database = Database::new(connection, path, file)?;
         Ok(Self {
             database,
             state: State::Closed,
@@ -250,6 +255,16 @@ impl Writer {
         } else {
             self.database.watch.look_inside()
         }
+    }
+}
+
+/// How a database is opened that is not to be changed. Where it has no log, SQLite makes one, and whoever may write
+/// removes it again. Where it has one, that stays for whom it belongs to: the last one to close a database moves the log
+/// into it.
+fn reading(path: &Path) -> OpenFlags {
+    match log_of(path).exists() {
+        true => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        false => OpenFlags::SQLITE_OPEN_READ_WRITE,
     }
 }
 

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use rusqlite::{OpenFlags, OptionalExtension, ToSql, params};
+use rusqlite::{OptionalExtension, ToSql, params};
 
 use super::pets::pet;
-use super::{Database, Reader, StoreError, Writer, cannot_open, connect, schema};
+use super::{Database, Reader, StoreError, Writer, cannot_open, connect, file, reading, schema};
 use crate::model::{NewPet, Pet, PetStatus};
 
 const EVERY_PET: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
@@ -31,11 +31,12 @@ impl Reader {
             return Err(format!("there is no database {}", path.display()));
         }
         let say = |error: rusqlite::Error| cannot_open(path, &error);
-        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(say)?;
+        let file = file::open(path)?;
+        let connection = connect(path, reading(path)).map_err(say)?;
         schema::check(&connection, path, schema::STEPS)?;
         match schema::version(&connection).map_err(say)? {
             0 => Err(format!("{} is empty; no service has used it yet", path.display())),
-            _ => Ok(Self(Database::new(connection, path)?)),
+            _ => Ok(Self(Database::new(connection, path, file)?)),
         }
     }
 

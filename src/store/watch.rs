@@ -1,13 +1,12 @@
 //! Looks whether a database that is open is still the file that was opened, and written by SQLite alone.
 
-use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::file::{FileId, PAUSE, index_of, log_of, open_once};
+use super::file::{FileId, Opened, PAUSE, index_of, log_of};
 use super::{StoreError, Trouble};
 
 /// How long a look at the file counts.
@@ -19,8 +18,8 @@ const HEAD: usize = 32 * 1024;
 #[derive(Debug)]
 pub struct Content {
     name: PathBuf,
-    database: Arc<File>,
-    index: Arc<File>,
+    database: Opened,
+    index: Opened,
     /// What was the matter when it was lost.
     lost: OnceLock<StoreError>,
 }
@@ -28,7 +27,7 @@ pub struct Content {
 impl Content {
     /// Of a database that is open. Has the service stay away from it from the first time on that it is lost.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let (database, index) = (open_once(path)?, open_once(&index_of(path))?);
+        let (database, index) = (Opened::at(path)?, Opened::at(&index_of(path))?);
         Ok(Self { name: path.to_owned(), database, index, lost: OnceLock::new() })
     }
 
@@ -197,7 +196,7 @@ mod tests {
     use super::super::pets::tests::new_pet;
     use super::super::tests::{Folder, pair};
     use super::*;
-    use std::fs;
+    use std::fs::{self, File};
 
     #[test]
     fn moved_files_are_noticed() {

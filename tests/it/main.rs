@@ -32,6 +32,7 @@ mod origins;
 mod overload;
 mod overwritten;
 mod pets;
+mod read_only;
 mod restore;
 mod shutdown;
 mod site;
