@@ -31,6 +31,8 @@ const REWRITE: &str = "UPDATE sqlite_sequence SET seq = seq;
     UPDATE pets SET name = name, category_id = category_id, status = status
         WHERE id > (SELECT max(id) - 1000 FROM pets);";
 
+/// Between two tries to get a lock. SQLite's own waits grow to 100 ms, and miss who leaves it for moments only.
+const RETRY: Duration = Duration::from_millis(1);
 /// What was waited for in vain so long ago is still there: who has waited behind it does not wait anew.
 const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
@@ -167,19 +169,23 @@ impl Writer {
     /// Opens the transaction, as soon as no other process has one. Whoever has come while a batch waited in vain
     /// does not wait again.
     fn wait_for_lock(&mut self) -> Result<(), StoreError> {
-        if self.try_begin()? {
-            return Ok(());
-        }
-        if !self.patience.is_zero() && self.gave_up.is_none_or(|at| at.elapsed() >= LOCK_IS_KNOWN) {
-            self.database.connection.busy_timeout(self.patience)?;
-            let began = self.try_begin();
-            self.database.connection.busy_timeout(Duration::ZERO)?;
-            if began? {
-                return Ok(());
+        let is_known = self.gave_up.is_some_and(|at| at.elapsed() < LOCK_IS_KNOWN);
+        let patience = if is_known { Duration::ZERO } else { self.patience };
+        let began = Instant::now();
+        while !self.try_begin()? {
+            if began.elapsed() < patience {
+                std::thread::sleep(RETRY);
+                continue;
             }
-            self.gave_up = Some(Instant::now());
+            if !patience.is_zero() {
+                self.gave_up = Some(Instant::now());
+            }
+            return Err(StoreError::Unavailable(
+                Trouble::Locked,
+                "it did not release its lock in time".to_owned(),
+            ));
         }
-        Err(StoreError::Unavailable(Trouble::Locked, "it did not release its lock in time".to_owned()))
+        Ok(())
     }
 
     /// Opens the transaction; `false` where another process has the lock.
