@@ -5,6 +5,8 @@
 //! is the mark of a transaction in the log, or the one before the first of them. Any other file belongs to another
 //! log: another database, or an older copy of this one.
 //!
+//! A file that came from a backup says itself that it has no log.
+//!
 //! A transaction of another program, such as sqlite3, leaves the mark as it is. A log with nothing else may have
 //! no mark at all, and is told by the times of the files.
 
@@ -16,6 +18,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::file::log_of;
+use super::snapshot::{LOG_MODE, MODE_AT};
 
 /// The row of the mark: the number of the transaction before in the upper half, its own in the lower one. Both are
 /// from 2^30 on and below 2^31, so that the row always has the same size.
@@ -70,6 +73,11 @@ fn belongs(database: &File, log: &Path) -> io::Result<Option<bool>> {
     let size = u32_at(&header, 8);
     if !(512..=65536).contains(&size) {
         return Ok(None);
+    }
+    // A backup is written without a log, and a database that has one says so before the log is begun.
+    let mut mode = LOG_MODE;
+    if database.read_exact_at(&mut mode, MODE_AT).is_ok() && mode != LOG_MODE {
+        return Ok(Some(false));
     }
     let mut frame = vec![0; 24 + size as usize];
     let (mut marks, mut place) = (Vec::new(), 0);

@@ -14,6 +14,8 @@ use super::{cannot_open, connect, reading, schema};
 /// Where the header says how the file is written: 1 with a rollback journal, 2 with a write-ahead log, once for
 /// writers and once for readers (`sqlite.org/fileformat2.html`, section 1.3.3).
 pub const MODE_AT: u64 = 18;
+/// What stands there with a write-ahead log.
+pub const LOG_MODE: [u8; 2] = [2, 2];
 
 /// What is said of a file that SQLite cannot follow.
 pub const DAMAGED: &str = "a page is missing, or contradicts another";
@@ -123,7 +125,7 @@ pub fn unreadable(path: &Path, error: &rusqlite::Error) -> String {
 fn has_log_mode(file: &File) -> io::Result<bool> {
     let mut mode = [0; 2];
     match file.read_exact_at(&mut mode, MODE_AT) {
-        Ok(()) => Ok(mode == [2, 2]),
+        Ok(()) => Ok(mode == LOG_MODE),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(error),
     }

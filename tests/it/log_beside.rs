@@ -100,6 +100,21 @@ fn older_copy_is_not_mixed_with_the_log_of_its_successor() {
 }
 
 #[test]
+fn backup_is_not_mixed_with_a_log_that_is_left() {
+    let server = Server::start();
+    server.fill(["first"]);
+    let copy = server.folder.path().join("copy.db");
+    succeed(&["backup", copy.to_str().unwrap()], &server.folder.database());
+    server.fill(["second"]);
+    let folder = server.kill();
+    fs::copy(&copy, folder.database()).unwrap();
+    refuse(&["--listen", "127.0.0.1:0"], &folder.database(), "is not the log of");
+    succeed(&["restore", copy.to_str().unwrap()], &folder.database());
+    let server = Server::start_in(folder, |command| command);
+    assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn copy_that_the_log_continues_loses_nothing() {
     let server = Server::start();
     server.fill(["first"]);
