@@ -58,7 +58,7 @@ pub use config::{Address, Config, Deadline, Deadlines, Listen, LogFormat, SETTIN
 #[cfg(feature = "site")]
 pub use domains::{DeployView, Deployed, DomainView, Look, Overview, Project, Record, Refusal, RefusalCode};
 pub use http::limits::{LIMITS, Limit};
-pub use keys::{Expiry, KeyInfo, KeyRing, RingState};
+pub use keys::{Expiry, KeyInfo, KeyRing, RingState, keys as api_keys};
 pub use maintenance::{OnProgress, Progress, Restored, Soundness, backup, check, restore};
 pub use metrics::note_dropped_log_lines;
 pub use model::PetStatus;

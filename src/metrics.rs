@@ -122,7 +122,7 @@ impl Metrics {
             refusals: counters("refusals_total", "Requests refused at the gate, by code.", &["code"])?,
             batch: histogram("write_batch_size", "Requests in a batch of the writer.", REQUESTS)?,
             flush: histogram("flush_duration_seconds", "Commits with their flush of the disk.", SECONDS)?,
-            failed_writes: counter("failed_writes_total", "Writes that were undone.")?,
+            failed_writes: counter("failed_writes_total", "Writes that were undone, or never begun.")?,
             connections: gauge("connections", "Connections of clients.")?,
             waiting: gauges("waiting_requests", "Requests that wait for a lane, by its kind.", &["lane"])?,
             held: gauge("held_bytes", "Bytes held for clients.")?,

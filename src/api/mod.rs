@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use crate::http::{ApiError, Assets, Code};
 use crate::json::Invalid;
-use crate::store::{Reader, StoreError, Writer};
+use crate::store::{Reader, StoreError, Trouble, Writer};
 
 #[cfg(feature = "site")]
 pub use assets::FILE;
@@ -123,7 +123,8 @@ impl From<StoreError> for ApiError {
                 let what_next =
                     if trouble.passes() { "Try again in a moment." } else { "An operator must look." };
                 let message = format!("The database {}; nothing was changed. {what_next}", trouble.as_str());
-                ApiError::with_message(Code::StorageUnavailable, message).detail(detail)
+                let is_fatal = trouble == Trouble::Damaged;
+                ApiError::with_message(Code::StorageUnavailable, message).detail(detail).fatal(is_fatal)
             }
             StoreError::Internal(detail) => ApiError::new(Code::Internal).detail(detail),
         }
@@ -146,7 +147,6 @@ impl From<Invalid> for ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Trouble;
     use crate::store::tests::{Folder, refuse_writes};
 
     fn no() -> Result<(), StoreError> {

@@ -89,7 +89,7 @@ fn add(call: &Call) -> Done {
 }
 
 fn list(call: &Call) -> Done {
-    let keys = open(call)?.list()?;
+    let keys = petstore::api_keys(&call.config.database)?;
     Ok(print(&if call.has("json") { json(&keys) } else { table(&keys) })?)
 }
 

@@ -64,7 +64,8 @@ impl Stopper {
         std::mem::take(&mut *self.0.own.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn is_stopping(&self) -> bool {
+    /// Whether it was told to end.
+    pub(crate) fn is_stopping(&self) -> bool {
         self.0.stopping.load(Ordering::SeqCst)
     }
 

@@ -169,6 +169,8 @@ pub struct ApiError {
     message: Cow<'static, str>,
     /// What only the log may say: the cause behind a 500 or a 503.
     detail: Option<String>,
+    /// Whether no request can be served any more.
+    is_fatal: bool,
     headers: Vec<(&'static str, Cow<'static, str>)>,
 }
 
@@ -188,13 +190,24 @@ impl ApiError {
 
     /// A failure that names the member or parameter, and what is expected of it.
     pub fn with_message(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), detail: None, headers: Vec::new() }
+        Self { code, message: message.into(), detail: None, is_fatal: false, headers: Vec::new() }
     }
 
     /// Adds the cause for the log. It never reaches the client.
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
+    }
+
+    /// Says that no request can be served any more, so that the service ends.
+    pub fn fatal(mut self, is_fatal: bool) -> Self {
+        self.is_fatal = is_fatal;
+        self
+    }
+
+    /// Whether no request can be served any more.
+    pub fn is_fatal(&self) -> bool {
+        self.is_fatal
     }
 
     /// Leaves the cause out, where it has been logged already.

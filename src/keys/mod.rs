@@ -7,5 +7,5 @@ pub(crate) mod secret;
 mod uses;
 
 pub(crate) use care::KeyCare;
-pub use ring::{Expiry, KeyInfo, KeyRing, RingState};
+pub use ring::{Expiry, KeyInfo, KeyRing, RingState, keys};
 pub(crate) use uses::KeyUses;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::Error;
 use crate::clock::unix_time;
 use crate::keys::secret;
-use crate::store::{ApiKey, KeyScope, StoreError, Writer};
+use crate::store::{ApiKey, Database, KeyScope, Reader, StoreError, Writer};
 
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 64;
@@ -117,17 +117,7 @@ impl KeyRing {
     /// # Errors
     /// Where the database cannot be read.
     pub fn list(&self) -> Result<Vec<KeyInfo>, Error> {
-        let now = unix_time();
-        let info = |key: ApiKey| KeyInfo {
-            is_expired: key.is_expired(now),
-            fingerprint: hexadecimal(&key.digest[..4]),
-            name: key.name,
-            scope: key.scope,
-            created_at: key.created_at,
-            expires_at: key.expires_at,
-            last_used_at: key.last_used_at,
-        };
-        Ok(self.store.keys().map_err(say)?.into_iter().map(info).collect())
+        info(&self.store)
     }
 
     /// Makes a key that takes the place of the newest of this name, with its scope; hands it over, and then
@@ -222,6 +212,30 @@ impl KeyRing {
     fn newest(&self, name: &str) -> Result<Option<ApiKey>, Error> {
         Ok(self.store.keys().map_err(say)?.into_iter().rfind(|key| key.name == name))
     }
+}
+
+/// Every key of a database that is there, by name, the newest of a name last. Nothing is changed, and no lock of
+/// another process is waited for.
+///
+/// # Errors
+/// Where the database is not there, not ours or cannot be read.
+pub fn keys(database: &Path) -> Result<Vec<KeyInfo>, Error> {
+    let store = Reader::open_existing(database)?;
+    info(&store)
+}
+
+fn info(store: &Database) -> Result<Vec<KeyInfo>, Error> {
+    let now = unix_time();
+    let info = |key: ApiKey| KeyInfo {
+        is_expired: key.is_expired(now),
+        fingerprint: hexadecimal(&key.digest[..4]),
+        name: key.name,
+        scope: key.scope,
+        created_at: key.created_at,
+        expires_at: key.expires_at,
+        last_used_at: key.last_used_at,
+    };
+    Ok(store.keys().map_err(say)?.into_iter().map(info).collect())
 }
 
 fn api_key(key: &str, name: &str, scope: KeyScope, created_at: i64, expires_at: Option<i64>) -> ApiKey {

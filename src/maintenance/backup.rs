@@ -11,7 +11,7 @@ use crate::store::Snapshot;
 /// that was acknowledged before is in it. Returns its size in bytes.
 ///
 /// The file is whole and on the disk when this returns, or there is none. A process that is killed meanwhile
-/// leaves a file whose name goes on with `.partial-` and a random number; it can be deleted.
+/// leaves a file whose name goes on with `.partial-` and a random number; the next backup to the same file removes it.
 ///
 /// The copy rests for as long as it works, so that the service's creates get their turn at the disk. Meanwhile the
 /// write-ahead log of the database grows by what is written.

@@ -5,7 +5,8 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A file for its owner only. It is removed when this is dropped; a killed process leaves it, and nobody minds.
+/// A file for its owner only, locked while it is made. It is removed when this is dropped. A killed process leaves
+/// it, and the next one with the same target removes it.
 pub struct Partial {
     path: PathBuf,
     pub file: File,
@@ -20,10 +21,13 @@ impl Partial {
         if target.as_os_str().is_empty() || target.as_os_str().as_encoded_bytes().ends_with(b"/") {
             return Err(format!("'{}' is not the name of a file", target.display()));
         }
+        remove_left(target);
         let random = getrandom::u64().map_err(|error| format!("cannot get random bits: {error}"))?;
-        let path = with_suffix(target, &format!(".partial-{random:016x}"));
+        let path = with_suffix(target, &format!("{PARTIAL}{random:016x}"));
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let file = made.map_err(|error| cannot_make(target, &error))?;
+        // Without it, another one would remove the file, and this one would say that it cannot be put in place.
+        let _ = file.lock();
         Ok(Self { path, file })
     }
 
@@ -56,6 +60,33 @@ impl Drop for Partial {
         // Not there any more where it has replaced a file.
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// What the name of a file goes on with, before a random number of 16 digits.
+const PARTIAL: &str = ".partial-";
+
+/// Removes what killed processes have left of files with this target. Who is still at work has the lock.
+fn remove_left(target: &Path) {
+    for (path, rest) in names_after(target, PARTIAL) {
+        let is_ours = rest.len() == 16 && rest.iter().all(u8::is_ascii_hexdigit);
+        if is_ours && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// The files beside another whose names go on with `begin`, and how these go on then.
+pub fn names_after(target: &Path, begin: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let begin = [target.file_name().unwrap_or_default().as_encoded_bytes(), begin.as_bytes()].concat();
+    let mut found = Vec::new();
+    if let Ok(entries) = fs::read_dir(folder(target)) {
+        for entry in entries.flatten() {
+            if let Some(rest) = entry.file_name().as_encoded_bytes().strip_prefix(&begin[..]) {
+                found.push((entry.path(), rest.to_owned()));
+            }
+        }
+    }
+    found
 }
 
 /// Gives a file a second name, which must be new.

@@ -7,8 +7,9 @@
 //! 3. The old database gets its dated name as well: the old database, under two names.
 //! 4. The copy is renamed to the database's name: the new database.
 //!
-//! Where the old database is too damaged for step 2, its log gets a dated name in step 3 and is then removed
-//! beside it: SQLite would read it into the new one.
+//! Where the old database is too damaged for step 2, or the log is not its own, the log gets a dated name in step 3
+//! and is then removed beside it: SQLite would read it into the new one. Where there is no old database, the copy gets
+//! its name in step 4 as a second one, so that a database made meanwhile stays.
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
@@ -16,11 +17,11 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::check::check;
-use super::partial::{Partial, exists, flush_folder, folder, link, with_suffix};
+use super::partial::{Partial, exists, flush_folder, link, names_after, with_suffix};
 use super::{OnProgress, copy};
 use crate::Error;
 use crate::clock::{rfc3339, unix_time};
-use crate::store::{Claim, Snapshot, retire};
+use crate::store::{Claim, Snapshot, lock_log, log_of, retire};
 
 /// What SQLite keeps beside a database and needs with it.
 const BESIDE: [&str; 2] = ["-wal", "-journal"];
@@ -59,10 +60,16 @@ pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<
         return Err(format!("{} is the database itself; name a backup", file.display()).into());
     }
     // Lives until the new database is in place, and longer than every connection to the old one.
-    let _claim = match &old {
+    let claim = match &old {
         Some(_) => Some(Claim::take(&target)?),
         None => None,
     };
+    let _log = match &old {
+        None if log_of(&target).exists() => Some(lock_log(&target)?),
+        _ => None,
+    };
+    // The log of another database is none that the old one is to have.
+    let is_whole = claim.as_ref().is_some_and(|claim| claim.check_log(&target).is_ok());
     let partial = Partial::beside(&target)?;
     if let Some(old) = &old {
         give(&partial, old).map_err(|()| {
@@ -70,7 +77,7 @@ pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<
         })?;
     }
     let animals = fill(&partial, file, &target, on_progress)?;
-    let kept = exchange(partial, &target, old.is_some())?;
+    let kept = exchange(partial, &target, old.is_some(), is_whole)?;
     Ok(Restored { animals, kept })
 }
 
@@ -90,15 +97,19 @@ fn fill(partial: &Partial, file: &Path, target: &Path, on_progress: OnProgress) 
 }
 
 /// Steps 2 to 4. Returns the new name of what was there.
-fn exchange(partial: Partial, target: &Path, has_old: bool) -> Result<Option<PathBuf>, String> {
+fn exchange(
+    partial: Partial,
+    target: &Path,
+    has_old: bool,
+    is_whole: bool,
+) -> Result<Option<PathBuf>, String> {
     let left = || BESIDE.into_iter().filter(|suffix| with_suffix(target, suffix).exists());
     if !has_old && left().next().is_none() {
-        // Never over a database that has come meanwhile.
-        partial.put(target)?;
+        put_new(partial, target)?;
         return Ok(None);
     }
     // Lives until the new database is in place, so that nobody writes to the old one.
-    let retired = if has_old { retire(target)? } else { None };
+    let retired = if is_whole { retire(target)? } else { None };
     forget_second_names(target);
     let left: Vec<&str> = if retired.is_some() { Vec::new() } else { left().collect() };
     let kept = keep(target, has_old, &left)?;
@@ -112,12 +123,21 @@ fn exchange(partial: Partial, target: &Path, has_old: bool) -> Result<Option<Pat
         }
     }
     flush_folder(target)?;
-    if let Err(line) = partial.replace(target) {
+    let put = if has_old { partial.replace(target) } else { put_new(partial, target) };
+    if let Err(line) = put {
         // The database keeps its one name.
         forget_second_names(target);
         return Err(line);
     }
     Ok(Some(kept))
+}
+
+/// Gives the copy its name, never over a database that has come meanwhile.
+fn put_new(partial: Partial, target: &Path) -> Result<(), String> {
+    partial.put(target).map_err(|line| match target.exists() {
+        true => format!("{} was made meanwhile by another process; end that first", target.display()),
+        false => line,
+    })
 }
 
 /// Gives what is there a dated name as well: the database, where there is one, and what is left beside it.
@@ -140,14 +160,11 @@ fn keep(target: &Path, has_old: bool, left: &[&str]) -> Result<PathBuf, String> 
 /// Removes dated names that are second names of the database itself: a restore that was killed left them, and
 /// what is under them changes with the database. One with a log of its own is no mere name.
 fn forget_second_names(target: &Path) {
-    let (Ok(database), Some(name)) = (fs::metadata(target), target.file_name()) else { return };
-    let Ok(entries) = fs::read_dir(folder(target)) else { return };
-    let begin = [name.as_encoded_bytes(), b".2"].concat();
-    for path in entries.flatten().map(|entry| entry.path()) {
-        let is_dated = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(&begin));
+    let Ok(database) = fs::metadata(target) else { return };
+    for (path, _) in names_after(target, ".2") {
         let is_second = || fs::symlink_metadata(&path).is_ok_and(|file| id(&file) == id(&database));
         let has_own = || BESIDE.iter().any(|suffix| with_suffix(&path, suffix).exists());
-        if is_dated && is_second() && !has_own() {
+        if is_second() && !has_own() {
             let _ = fs::remove_file(&path);
         }
     }

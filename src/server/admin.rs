@@ -22,26 +22,25 @@ const WINDOW_BYTES: usize = 64 * 1024;
 
 /// The running admin address. Dropping it ends it.
 pub struct Admin {
-    address: SocketAddr,
+    address: Option<SocketAddr>,
     stopper: Stopper,
     gate: Option<JoinHandle<()>>,
 }
 
 impl Admin {
-    /// Starts to serve on the address. `died` is told why, where it ends by itself.
+    /// Starts to serve on an address. `died` is told why, where it ends by itself.
     ///
     /// # Errors
     /// One plain line.
     pub fn start(
         config: &Config,
-        address: SocketAddr,
+        listening: Listening,
         metrics: &Metrics,
         folder: &SocketFolder,
         #[cfg(feature = "site")] settings: &Settings,
         died: impl FnOnce(String) + Send + 'static,
     ) -> Result<Self, Error> {
-        let listening = Listening::bind(&address.into())?;
-        let address = listening.address().tcp().unwrap_or(address);
+        let address = listening.address().tcp();
         let stopper = Stopper::default();
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for (name, kind) in [("admin-read", Kind::Read), ("admin-write", Kind::Write)] {
@@ -83,7 +82,7 @@ impl Admin {
     }
 
     /// The address that was bound.
-    pub fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 }

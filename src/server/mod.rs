@@ -54,11 +54,20 @@ impl Server {
             return Err(format!("PETSTORE_API_KEY cannot be sent as a bearer token; use {characters}").into());
         }
         let (max_connections, max_refused) = connections_allowed(&config)?;
-        let mut claim = Claim::take(&config.database)?;
-        let is_new = claim.is_new();
-        let writer = Writer::open(&config.database)?;
-        claim.take_log(&config.database)?;
+        // Before the database, so that a start that fails makes none.
+        let folder = SocketFolder::new()?;
         let listening = Listening::bind(&config.listen)?;
+        let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
+        let mut claim = Claim::take(&config.database)?;
+        claim.check_log(&config.database)?;
+        let is_new = claim.is_new();
+        let mut writer = Writer::open(&config.database)?;
+        let content = claim.take_log(&config.database)?;
+        // After a crash, what the log holds is not known to be in the file.
+        if let Err(error) = writer.checkpoint() {
+            log::debug!("the write-ahead log stays for now: {error}");
+        }
+        writer.look_into(&content);
         let address = listening.address().clone();
         let summary = format!(
             "petstore {} listens on {address}: {} database {}, schema version {}, at most {max_connections} connections, workers that read: {}",
@@ -69,7 +78,6 @@ impl Server {
             config.workers.max(1),
         );
 
-        let folder = SocketFolder::new()?;
         let stopper = Stopper::default();
         let died = |name: &str| {
             let (stopper, name) = (stopper.clone(), name.to_owned());
@@ -77,8 +85,11 @@ impl Server {
         };
         let assets = Arc::new(site::assets(&config, &address));
         let lost: Lost = {
-            let stopper = stopper.clone();
-            Arc::new(move |error| stopper.stop_because(error.to_string()))
+            let (stopper, content) = (stopper.clone(), Arc::clone(&content));
+            Arc::new(move |error| {
+                content.lose(error);
+                stopper.stop_because(format!("{error}; put the file back, or restore a backup"));
+            })
         };
         let metrics = match config.admin {
             Some(_) => Metrics::watched(BUDGET).map_err(|error| format!("cannot count: {error}"))?,
@@ -97,7 +108,8 @@ impl Server {
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for i in 0..config.workers.max(1) {
             let (name, path) = (format!("reader-{i}"), folder.socket(&format!("read-{i}")));
-            let store = Reader::open(&config.database)?;
+            let mut store = Reader::open(&config.database)?;
+            store.look_into(&content);
             let service = ReadService::new(store, Arc::clone(&assets), parts.clone());
             let died = died(&name);
             workers.push(Worker::start(&path, name, service, died)?);
@@ -109,7 +121,11 @@ impl Server {
             });
         }
         let (name, path) = ("writer".to_owned(), folder.socket("write"));
-        let service = WriteService::new(writer, parts);
+        let is_stopping = {
+            let stopper = stopper.clone();
+            move || stopper.is_stopping()
+        };
+        let service = WriteService::new(writer, parts, is_stopping);
         let died = died(&name);
         workers.push(Worker::start(&path, name, service, died)?);
         lanes.push(LaneAddress {
@@ -119,12 +135,12 @@ impl Server {
             window_bytes: WRITE_WINDOW_BYTES,
         });
 
-        let admin = config.admin.map(|address| {
+        let admin = admin.map(|listening| {
             let stopper = stopper.clone();
             let died = move |reason| stopper.stop_because(format!("the admin address has died: {reason}"));
             Admin::start(
                 &config,
-                address,
+                listening,
                 &metrics,
                 &folder,
                 #[cfg(feature = "site")]
@@ -133,7 +149,7 @@ impl Server {
             )
         });
         let admin = admin.transpose()?;
-        let admin_address = admin.as_ref().map(Admin::address);
+        let admin_address = admin.as_ref().and_then(Admin::address);
         let gate_config = GateConfig {
             max_connections,
             max_refused,

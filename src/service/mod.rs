@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::http::{ACCESS_LOG, ApiError, Code, Request, Response, Target};
 use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
-use crate::store::{Database, KeyScope, StoreError};
+use crate::store::{Database, KeyScope, StoreError, Trouble};
 use authentication::AUTHORIZATION;
 use router::Router;
 
@@ -90,7 +90,7 @@ impl Pipeline {
 
     /// A batch met trouble with the store. `of` names the requests that it concerns, as far as they are known.
     fn trouble(&mut self, of: &str, what: &str, error: &StoreError) {
-        if error.is_moved() {
+        if error.is_lost() {
             (self.parts.lost)(error);
         } else {
             self.failures.say(of, &format!("{what}: {error}"));
@@ -163,7 +163,10 @@ impl Pipeline {
 
     /// Where the failure of one request becomes its response, and where its cause is logged.
     fn refuse(&mut self, error: ApiError, part: &str, request: &Request) -> Response {
-        if let Some(detail) = error.private_detail() {
+        if error.is_fatal() {
+            let detail = error.private_detail().unwrap_or_default().to_owned();
+            (self.parts.lost)(&StoreError::Unavailable(Trouble::Damaged, detail));
+        } else if let Some(detail) = error.private_detail() {
             self.failures.say(&format!("request {}", request.id()), &format!("{part}: {detail}"));
         }
         error.into_response()

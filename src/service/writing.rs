@@ -8,7 +8,7 @@ use crate::clock::unix_time;
 use crate::http::{ApiError, Request, Response, name_all};
 use crate::keys::KeyCare;
 use crate::service::{Parts, Pipeline, sign, wrong_lane};
-use crate::store::{Units, Writer};
+use crate::store::{PATIENCE, Units, Writer};
 use crate::worker::Service;
 
 /// Answers the requests of the lane for writing.
@@ -19,10 +19,18 @@ pub struct WriteService {
     /// When the writes so far have rested for so long that a copy of the database is to be whole without its
     /// write-ahead log.
     rests_at: Option<Instant>,
+    /// Whether the service is ending.
+    is_stopping: Box<dyn Fn() -> bool + Send>,
+    /// Until when a lock is waited for, where the service is ending.
+    waits_until: Option<Instant>,
 }
 
 /// Where nothing is written for so long, the database rests.
 const QUIET: Duration = Duration::from_secs(1);
+
+/// How long locks of other processes are waited for in all once the service is ending, after a wait that was
+/// begun before.
+const LAST_PATIENCE: Duration = Duration::from_secs(4);
 
 /// What has come of a request before its batch is committed.
 enum Outcome<'r> {
@@ -46,9 +54,26 @@ struct Staging<'r> {
 struct MustUndo;
 
 impl WriteService {
-    pub fn new(store: Writer, parts: Parts) -> Self {
+    /// Of the only writer of a service. `is_stopping` says whether that is ending.
+    pub fn new(store: Writer, parts: Parts, is_stopping: impl Fn() -> bool + Send + 'static) -> Self {
         let key_care = KeyCare::new(parts.authenticator.uses(), Instant::now());
-        Self { writing: Writing::new(store), pipeline: Pipeline::new(parts), key_care, rests_at: None }
+        Self {
+            writing: Writing::new(store),
+            pipeline: Pipeline::new(parts),
+            key_care,
+            rests_at: None,
+            is_stopping: Box::new(is_stopping),
+            waits_until: None,
+        }
+    }
+
+    /// How long the next batch may wait for the lock of another process.
+    fn patience(&mut self) -> Duration {
+        if !(self.is_stopping)() {
+            return PATIENCE;
+        }
+        let now = Instant::now();
+        self.waits_until.get_or_insert(now + LAST_PATIENCE).saturating_duration_since(now)
     }
 
     /// Carries the requests out up to the commit. With joined units this fails where a request is refused
@@ -93,6 +118,8 @@ impl WriteService {
 
 impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        let patience = self.patience();
+        self.writing.store.be_patient(patience);
         let staged = self.stage(requests, Units::Joined).or_else(|MustUndo| {
             self.writing.store.undo();
             self.stage(requests, Units::Separate)
@@ -108,9 +135,15 @@ impl Service for WriteService {
             Ok(_) if writes > 0 => self.writing.succeeded(),
             Ok(_) => {}
             Err(error) => {
-                self.pipeline.parts.metrics.undone(writes);
+                let is_refused = |staging: &&Staging| match &staging.outcome {
+                    Outcome::Response(Some(operation), response) => {
+                        operation.writes() && response.status() == 503
+                    }
+                    _ => false,
+                };
+                self.pipeline.parts.metrics.undone(writes + stagings.iter().filter(is_refused).count());
                 // A request that could not write at all has said so itself.
-                if writes > 0 || error.is_moved() {
+                if writes > 0 || error.is_lost() {
                     let ids: Vec<&str> = writing.map(|staging| staging.request.id()).collect();
                     let what = format!("{writes} writes failed and were undone");
                     self.pipeline.trouble(&name_all(ids.into_iter()), &what, error);
@@ -148,10 +181,13 @@ impl Service for WriteService {
 
     fn rest(&mut self) -> Option<Duration> {
         let now = Instant::now();
+        // Nobody is waited for: requests would wait behind it.
+        self.writing.store.be_patient(Duration::ZERO);
         if self.rests_at.take_if(|at| *at <= now).is_some()
             && let Err(error) = self.writing.store.checkpoint()
         {
             log::debug!("the write-ahead log stays for now: {error}");
+            self.rests_at = Some(now + QUIET);
         }
         // Without a request too, so that a file that has gone is not missed for long.
         if let Err(error) = self.writing.store.look() {
@@ -163,14 +199,17 @@ impl Service for WriteService {
     }
 
     fn stop(&mut self) {
+        let patience = self.patience().min(QUIET);
         let store = &mut self.writing.store;
-        // Whoever locks the database is waited for once.
-        if let Err(error) = self.key_care.write(store) {
-            log::warn!("when API keys were last used is not kept, and the write-ahead log stays: {error}");
-        } else if let Err(error) = store.checkpoint()
-            && !error.is_moved()
+        store.be_patient(patience);
+        let kept =
+            self.key_care.write(store).map_err(|error| ("when API keys were last used is not kept", error));
+        let moved =
+            store.checkpoint().map_err(|error| ("the write-ahead log stays beside the database", error));
+        for (what, error) in
+            [kept.err(), moved.err()].into_iter().flatten().filter(|(_, error)| !error.is_lost())
         {
-            log::warn!("the write-ahead log stays beside the database: {error}");
+            log::warn!("{what}: {error}");
         }
     }
 }
@@ -234,7 +273,7 @@ mod tests {
     fn bench() -> Bench {
         let folder = Folder::new();
         let store = Writer::open(&folder.database()).unwrap();
-        let mut service = WriteService::new(store, Parts::for_tests(Authenticator::default()));
+        let mut service = WriteService::new(store, Parts::for_tests(Authenticator::default()), || false);
         service.pipeline.router = Router(&[ROWS]);
         let reader = Reader::open(&folder.database()).unwrap();
         Bench { service, reader, flush: Duration::ZERO, folder }

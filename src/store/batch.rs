@@ -2,8 +2,9 @@
 //! transaction and one flush for those that are written together.
 
 use std::mem;
+use std::time::{Duration, Instant};
 
-use super::{Reader, StoreError, Writer};
+use super::{Reader, StoreError, Trouble, Writer, mark};
 
 /// Where the writer's batch stands.
 #[derive(Debug, PartialEq)]
@@ -29,6 +30,11 @@ pub enum Units {
 const REWRITE: &str = "UPDATE sqlite_sequence SET seq = seq;
     UPDATE pets SET name = name, category_id = category_id, status = status
         WHERE id > (SELECT max(id) - 1000 FROM pets);";
+
+/// Between two tries to get a lock. SQLite's own waits grow to 100 ms, and miss who leaves it for moments only.
+const RETRY: Duration = Duration::from_millis(1);
+/// What was waited for in vain so long ago is still there: who has waited behind it does not wait anew.
+const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
 /// Shows that a batch is on the disk. Only [`Writer::commit`] makes one, so that nothing can be
 /// acknowledged before.
@@ -135,6 +141,12 @@ impl Writer {
         written
     }
 
+    /// Has the batch fail whole.
+    pub(super) fn failed(&mut self, error: StoreError) -> StoreError {
+        self.state = State::Failed(error.clone());
+        error
+    }
+
     /// Opens the transaction where it is not open yet. Until its end no other process writes.
     ///
     /// # Errors
@@ -144,16 +156,53 @@ impl Writer {
             State::Open => Ok(()),
             State::Failed(error) => Err(error.clone()),
             State::Closed => {
-                // IMMEDIATE: the lock is taken at once, so no write can fail later for want of it
-                // (sqlite.org/lang_transaction.html). A batch waits for the lock of another process
-                // once, and fails whole.
-                let opened = self.execute("BEGIN IMMEDIATE");
-                self.state = match &opened {
-                    Ok(()) => State::Open,
-                    Err(error) => State::Failed(error.clone()),
-                };
+                // A batch waits for the lock of another process once, and fails whole.
+                let opened = self.wait_for_lock();
+                if let Err(error) = &opened {
+                    self.state = State::Failed(error.clone());
+                }
                 opened
             }
+        }
+    }
+
+    /// Opens the transaction, as soon as no other process has one. Whoever has come while a batch waited in vain
+    /// does not wait again.
+    fn wait_for_lock(&mut self) -> Result<(), StoreError> {
+        let is_known = self.gave_up.is_some_and(|at| at.elapsed() < LOCK_IS_KNOWN);
+        let patience = if is_known { Duration::ZERO } else { self.patience };
+        let began = Instant::now();
+        while !self.try_begin()? {
+            if began.elapsed() < patience {
+                std::thread::sleep(RETRY);
+                continue;
+            }
+            if !patience.is_zero() {
+                self.gave_up = Some(Instant::now());
+            }
+            return Err(StoreError::Unavailable(
+                Trouble::Locked,
+                "it did not release its lock in time".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Opens the transaction; `false` where another process has the lock.
+    ///
+    /// # Errors
+    /// Where the database cannot be written.
+    pub fn try_begin(&mut self) -> Result<bool, StoreError> {
+        // IMMEDIATE: the lock is taken at once, so no write can fail later for want of it
+        // (sqlite.org/lang_transaction.html).
+        match self.execute("BEGIN IMMEDIATE") {
+            Ok(()) => {
+                self.state = State::Open;
+                self.changes = self.database.connection.total_changes();
+                Ok(true)
+            }
+            Err(StoreError::Unavailable(Trouble::Locked, _)) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -165,7 +214,7 @@ impl Writer {
         let ended = match mem::replace(&mut self.state, State::Closed) {
             State::Closed => return Ok(Committed(())),
             // What goes to a file that is no longer there must not be acknowledged.
-            State::Open => self.database.watch.look_now().and_then(|()| self.execute("COMMIT")),
+            State::Open => self.database.watch.look_now().and_then(|()| self.finish()),
             State::Failed(error) => Err(error),
         };
         self.last_failed = ended.is_err();
@@ -173,6 +222,32 @@ impl Writer {
             self.roll_back();
         }
         ended.map(|()| Committed(()))
+    }
+
+    fn finish(&mut self) -> Result<(), StoreError> {
+        let connection = &self.database.connection;
+        if connection.total_changes() != self.changes {
+            mark::leave(connection)?;
+        }
+        self.execute("COMMIT")?;
+        // It may have moved the log into the file. What is lost by now is told by the next look.
+        let _ = self.database.watch.look_inside();
+        Ok(())
+    }
+
+    /// Does one write in a batch of its own.
+    pub(super) fn write_alone(
+        &mut self,
+        statement: &dyn Fn(&rusqlite::Connection) -> rusqlite::Result<usize>,
+    ) -> Result<usize, StoreError> {
+        let written = self.write(statement);
+        match written {
+            Ok(_) => self.commit().and(written),
+            Err(_) => {
+                self.undo();
+                written
+            }
+        }
     }
 
     /// Undoes the batch.
@@ -346,7 +421,7 @@ mod tests {
     fn batch_meets_the_lock_of_another_process_once() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
-        writer.database.connection.busy_timeout(std::time::Duration::ZERO).unwrap();
+        writer.be_patient(Duration::ZERO);
         let other = rusqlite::Connection::open(folder.database()).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         assert!(matches!(writer.probe(), Err(StoreError::Unavailable(..))));
@@ -355,5 +430,25 @@ mod tests {
         assert!(matches!(writer.insert_pet(&new_pet("late")), Err(StoreError::Unavailable(..))));
         assert!(matches!(writer.commit(), Err(StoreError::Unavailable(..))));
         assert_eq!(writer.probe(), Ok(()));
+    }
+
+    #[test]
+    fn one_wait_for_a_lock_serves_all_that_waited_behind_it() {
+        let (folder, mut writer, mut reader) = pair();
+        let other = rusqlite::Connection::open(folder.database()).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        writer.be_patient(Duration::ZERO);
+        assert!(writer.probe().is_err());
+        assert_eq!(writer.gave_up, None, "who did not wait has not found out for others");
+        writer.be_patient(Duration::from_millis(10));
+        assert!(writer.probe().is_err());
+        let gave_up = Some(Instant::now() + LOCK_IS_KNOWN);
+        writer.gave_up = gave_up;
+        assert!(writer.insert_pet(&new_pet("Rex")).is_err() && writer.commit().is_err());
+        assert_eq!(writer.gave_up, gave_up, "it did not wait again");
+        other.execute_batch("ROLLBACK").unwrap();
+        writer.insert_pet(&new_pet("Tom")).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(names(&mut reader), ["Tom"]);
     }
 }

@@ -9,6 +9,8 @@ pub enum Trouble {
     Locked,
     /// The disk, or what the process may write, is full.
     Full,
+    /// The greatest id is given.
+    NoIds,
     /// The file, its folder or the file system can only be read.
     ReadOnly,
     /// The file is no database, or its pages contradict each other.
@@ -27,6 +29,7 @@ impl Trouble {
         match self {
             Trouble::Locked => "is locked by another process",
             Trouble::Full => "cannot grow: the disk is full",
+            Trouble::NoIds => "has no further id: the greatest one is given",
             Trouble::ReadOnly => "can only be read",
             Trouble::Damaged => "is damaged",
             Trouble::Moved => "was moved or deleted",
@@ -51,9 +54,9 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The file is no longer where its path leads.
-    pub fn is_moved(&self) -> bool {
-        matches!(self, Self::Unavailable(Trouble::Moved, _))
+    /// The file is no longer where its path leads, or no longer whole: nothing may be written any more.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Unavailable(Trouble::Moved | Trouble::Damaged, _))
     }
 }
 

@@ -147,7 +147,9 @@ impl Writer {
     /// # Errors
     /// Where the database cannot be written.
     pub fn delete_keys(&mut self, name: &str) -> Result<usize, StoreError> {
-        Ok(self.database.connection.execute("DELETE FROM api_keys WHERE name = ?1", [name])?)
+        self.write_alone(&|connection| {
+            connection.execute("DELETE FROM api_keys WHERE name = ?1", params![name])
+        })
     }
 
     /// Deletes the key with this digest.
@@ -155,8 +157,8 @@ impl Writer {
     /// # Errors
     /// Where the database cannot be written.
     pub fn delete_key(&mut self, digest: &Digest) -> Result<(), StoreError> {
-        self.database.connection.execute("DELETE FROM api_keys WHERE digest = ?1", [digest])?;
-        Ok(())
+        let delete = "DELETE FROM api_keys WHERE digest = ?1";
+        self.write_alone(&|connection| connection.execute(delete, params![digest])).map(drop)
     }
 
     /// Keeps when keys were last used, in Unix time, between batches. A key that is gone is passed over, and
@@ -165,18 +167,12 @@ impl Writer {
     /// # Errors
     /// Where the database cannot be written; then nothing is changed.
     pub fn keep_uses(&mut self, uses: &[(Digest, i64)]) -> Result<(), StoreError> {
-        let written = self.write(|connection| {
+        let keep = |connection: &rusqlite::Connection| {
             let mut statement = connection.prepare_cached(
                 "UPDATE api_keys SET last_used_at = max(ifnull(last_used_at, ?2), ?2) WHERE digest = ?1",
             )?;
-            uses.iter().try_for_each(|(digest, at)| statement.execute(params![digest, at]).map(drop))
-        });
-        match written {
-            Ok(()) => self.commit().map(drop),
-            Err(error) => {
-                self.undo();
-                Err(error)
-            }
-        }
+            uses.iter().try_fold(0, |count, (digest, at)| Ok(count + statement.execute(params![digest, at])?))
+        };
+        self.write_alone(&keep).map(drop)
     }
 }

@@ -1,7 +1,8 @@
 //! The store: the only place with SQL. Knows nothing of HTTP.
 //!
 //! The workers that read have a [`Reader`] each, which cannot write; the worker that writes has the only
-//! [`Writer`]. Both are a [`Database`], which is what can be read. `file.rs` looks after the file itself,
+//! [`Writer`]. Both are a [`Database`], which is what can be read. `file.rs` looks after the file itself, `watch.rs`
+//! notices what becomes of it, `mark.rs` tells its write-ahead log from others,
 //! `schema.rs` says whose it is and brings it up to date, `batch.rs` draws the lines around what belongs
 //! together, `pets.rs`, `keys.rs`, `project.rs` and `transfer.rs` hold the statements, and `error.rs` says what is the
 //! matter. `snapshot.rs`, `backup.rs`, `soundness.rs` and `retire.rs` work on a whole database.
@@ -11,6 +12,7 @@ mod batch;
 mod error;
 mod file;
 mod keys;
+mod mark;
 mod pets;
 #[cfg(feature = "site")]
 mod project;
@@ -19,10 +21,12 @@ mod schema;
 mod snapshot;
 mod soundness;
 mod transfer;
+mod watch;
 
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
@@ -30,25 +34,28 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
 pub use error::{StoreError, Trouble};
-pub use file::{Claim, log_of};
+pub use file::{Claim, lock_log, log_of};
 pub use keys::{ApiKey, Digest, KeyScope};
 pub use pets::PetQuery;
 #[cfg(feature = "site")]
 pub use project::ProjectReads;
 pub use retire::retire;
 pub use snapshot::Snapshot;
+pub use watch::Content;
 
 use batch::State;
-use file::Watch;
+use file::Opened;
+use watch::Watch;
 
-/// How long a connection waits for another process to release its lock.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long another process is waited for to release its lock.
+pub const PATIENCE: Duration = Duration::from_secs(5);
 /// The most bytes of the write-ahead log that stay once it has been moved into the database file.
 const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
 /// One connection, and what can be read with it.
 pub struct Database {
     connection: Connection,
+    _files: (Opened, Option<Opened>),
     watch: Watch,
     /// `PRAGMA data_version` at the start of the batch under way.
     version: i64,
@@ -64,10 +71,16 @@ pub struct Writer {
     database: Database,
     state: State,
     units: Units,
+    /// The rows that the connection had changed when the transaction opened.
+    changes: u64,
     /// Whether the writes of a request are being kept apart.
     in_unit: bool,
     /// Writes of the request under way.
     written: usize,
+    /// How long a batch waits for the lock of another process.
+    patience: Duration,
+    /// When a lock was last waited for in vain.
+    gave_up: Option<Instant>,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
 }
@@ -90,15 +103,21 @@ impl Deref for Writer {
 
 impl Database {
     /// A connection that has read the database, so that all its files are open.
-    fn new(connection: Connection, path: &Path) -> Result<Self, String> {
+    fn new(connection: Connection, path: &Path, file: Opened) -> Result<Self, String> {
         let watch = Watch::new(path).map_err(|_| format!("{} was moved or deleted", path.display()))?;
-        Ok(Self { connection, watch, version: 0, unread_versions: 0 })
+        let index = Opened::at(&file::index_of(path)).ok();
+        Ok(Self { connection, _files: (file, index), watch, version: 0, unread_versions: 0 })
+    }
+
+    /// Notices from now on where the file is written over, too.
+    pub fn look_into(&mut self, content: &Arc<Content>) {
+        self.watch.look_into(content);
     }
 
     /// The connection, where what it reads is still the database.
     ///
     /// # Errors
-    /// Where the file was moved or deleted.
+    /// Where the file was moved, deleted or written over.
     fn connection(&self) -> Result<&Connection, StoreError> {
         self.watch.verdict()?;
         Ok(&self.connection)
@@ -123,6 +142,15 @@ impl Database {
     }
 }
 
+impl Drop for Database {
+    fn drop(&mut self) {
+        if self.watch.look_now().is_err() {
+            // Otherwise SQLite moves the log into the file as it is now (sqlite.org/c3ref/c_dbconfig_defensive.html).
+            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
+    }
+}
+
 impl Reader {
     /// Opens a connection that cannot write, to a database that [`Writer::open`] has seen.
     ///
@@ -130,9 +158,22 @@ impl Reader {
     /// One plain line that names the file and says what is wrong with it.
     pub fn open(path: &Path) -> Result<Self, String> {
         let say = |error: rusqlite::Error| cannot_open(path, &error);
+        let file = file::open(path)?;
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(say)?;
         schema::check(&connection, path, schema::STEPS)?;
-        Ok(Self(Database::new(connection, path)?))
+        Ok(Self(Database::new(connection, path, file)?))
+    }
+}
+
+impl DerefMut for Reader {
+    fn deref_mut(&mut self) -> &mut Database {
+        &mut self.0
+    }
+}
+
+impl DerefMut for Writer {
+    fn deref_mut(&mut self) -> &mut Database {
+        &mut self.database
     }
 }
 
@@ -144,6 +185,7 @@ impl Writer {
     /// One plain line that names the file and says what is wrong with it.
     pub fn open(path: &Path) -> Result<Self, String> {
         file::prepare(path)?;
+        let file = file::open(path)?;
         file::check_neighbour(path)?;
         let say = |error: rusqlite::Error| cannot_open(path, &error);
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
@@ -168,14 +210,19 @@ impl Writer {
         // What a long reader made it grow to is given back (sqlite.org/pragma.html#pragma_journal_size_limit).
         connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
         schema::migrate(&mut connection, path, schema::STEPS)?;
-        schema::compare(&connection, path, schema::STEPS)?;
-        let database = Database::new(connection, path)?;
+        soundness::refuse_gaps(&connection, path)?;
+        // From here on, it is said what waits for a lock.
+        connection.busy_timeout(Duration::ZERO).map_err(say)?;
+        let database = Database::new(connection, path, file)?;
         Ok(Self {
             database,
             state: State::Closed,
             units: Units::Joined,
+            changes: 0,
             in_unit: false,
             written: 0,
+            patience: PATIENCE,
+            gave_up: None,
             last_failed: false,
         })
     }
@@ -188,7 +235,13 @@ impl Writer {
         self.database.watch.look()
     }
 
-    /// Moves what the write-ahead log holds into the database file, so that the file alone is whole.
+    /// Has batches wait for so long for the lock of another process.
+    pub fn be_patient(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
+    /// Moves what the write-ahead log holds into the database file, so that the file alone is whole. Waits for
+    /// nobody.
     ///
     /// # Errors
     /// Where the disk or another process does not let it; nothing is lost then, the log stays.
@@ -200,15 +253,25 @@ impl Writer {
         if is_busy {
             Err(StoreError::Unavailable(Trouble::Locked, "another process reads it".to_owned()))
         } else {
-            Ok(())
+            self.database.watch.look_inside()
         }
+    }
+}
+
+/// How a database is opened that is not to be changed. Where it has no log, SQLite makes one, and whoever may write
+/// removes it again. Where it has one, that stays for whom it belongs to: the last one to close a database moves the log
+/// into it.
+fn reading(path: &Path) -> OpenFlags {
+    match log_of(path).exists() {
+        true => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        false => OpenFlags::SQLITE_OPEN_READ_WRITE,
     }
 }
 
 fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     // NO_MUTEX: a connection stays with its worker, so SQLite need not lock it.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.busy_timeout(PATIENCE)?;
     // The plan of a statement does not depend on the values bound to it (sqlite.org/queryplanner-ng.html#qpsg).
     // Without this, SQLite prepares a statement with `LIMIT ?` anew each time a value is bound.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -331,7 +394,6 @@ pub(crate) mod tests {
     fn checkpoint_empties_the_log_unless_somebody_reads() {
         let (folder, mut writer, mut reader) = pair();
         let log = || std::fs::metadata(folder.0.join("pets.db-wal")).unwrap().len();
-        writer.connection.busy_timeout(Duration::ZERO).unwrap();
         writer.insert_pet(&pets::tests::new_pet("Rex")).unwrap();
         writer.commit().unwrap();
         reader.begin().unwrap();

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::{Committed, Database, StoreError, Writer};
+use super::{Committed, Database, StoreError, Trouble, Writer};
 use crate::json::Word;
 use crate::model::{NewPet, Pet, PetStatus};
 
@@ -80,10 +80,17 @@ impl Writer {
     /// # Errors
     /// Where the database cannot be written.
     pub fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError> {
-        self.write(|connection| {
+        let inserted = self.write(|connection| {
             let values = params![new.name, new.category_id, new.status];
             connection.prepare_cached(INSERT)?.insert(values).map(Inserted)
-        })
+        });
+        match inserted {
+            // SQLite says of both that it is full (sqlite.org/autoinc.html).
+            Err(StoreError::Unavailable(Trouble::Full, detail)) if self.last_id() == Ok(i64::MAX) => {
+                Err(self.failed(StoreError::Unavailable(Trouble::NoIds, detail)))
+            }
+            inserted => inserted,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::str::FromStr;
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{Database, StoreError, Writer};
 use crate::model::{Deploy, Domain, Plan, Reason, Redirect, SiteFile};
@@ -35,12 +35,17 @@ impl Writer {
         work: impl FnOnce(&ProjectChange) -> Result<T, E>,
     ) -> Result<T, E> {
         self.look()?;
-        let connection = &mut self.database.connection;
-        let transaction =
-            connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(StoreError::from)?;
-        let done = work(&ProjectChange(ProjectReads(&transaction)))?;
-        transaction.commit().map_err(StoreError::from)?;
-        Ok(done)
+        // A work that panicked has left its transaction.
+        self.undo();
+        let opened = self.open_transaction().map_err(E::from);
+        let done = opened.and_then(|()| work(&ProjectChange(ProjectReads(&self.database.connection))));
+        match done {
+            Ok(done) => Ok(self.commit().map(|_| done)?),
+            Err(error) => {
+                self.undo();
+                Err(error)
+            }
+        }
     }
 }
 

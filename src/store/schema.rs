@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::{Writer, cannot_open};
+use super::{Writer, cannot_open, mark};
 
 /// Says in the file's header that it is ours: the letters "PETS"
 /// (`sqlite.org/pragma.html#pragma_application_id`).
@@ -47,37 +47,6 @@ pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(),
     }
 }
 
-/// Refuses a file whose tables, columns or indexes are not those that the steps make. What else there is does
-/// no harm.
-///
-/// # Errors
-/// One plain line that names what is missing.
-pub fn compare(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), String> {
-    let lacks = || -> rusqlite::Result<Option<String>> {
-        let model = Connection::open_in_memory()?;
-        steps.iter().try_for_each(|step| model.execute_batch(step))?;
-        let (expected, found) = (parts(&model)?, parts(connection)?);
-        Ok(expected.into_iter().find(|part| !found.contains(part)))
-    };
-    match lacks().map_err(|error| cannot_open(path, &error))? {
-        Some(part) => Err(format!("{} lacks the {part}; restore a backup", path.display())),
-        None => Ok(()),
-    }
-}
-
-/// The tables with their columns, and the indexes with theirs, in words.
-fn parts(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare(
-        "SELECT format('column %s of the table %s', c.name, t.name) FROM pragma_table_list AS t
-             JOIN pragma_table_info(t.name) AS c WHERE t.schema = 'main' AND t.name NOT LIKE 'sqlite_schema'
-         UNION ALL
-         SELECT format('index of the table %s on %s', t.name, group_concat(c.name, ', ' ORDER BY c.seqno))
-             FROM pragma_table_list AS t JOIN pragma_index_list(t.name) AS i JOIN pragma_index_info(i.name) AS c
-             WHERE t.schema = 'main' GROUP BY t.name, i.name",
-    )?;
-    statement.query_map([], |row| row.get(0))?.collect()
-}
-
 /// Whether the database is another application's, of whatever version.
 pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
@@ -88,6 +57,10 @@ pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
 /// Brings the file to the newest version, in one transaction.
 pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), String> {
     let mut migrate = || -> rusqlite::Result<()> {
+        // Where nothing is to be done, no lock is needed.
+        if version(connection)? == newest_version(steps) {
+            return Ok(());
+        }
         // IMMEDIATE: of two processes that start at once, the second finds the work done.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let done = version(&transaction)?;
@@ -95,6 +68,7 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
             for step in steps.iter().skip(usize::try_from(done).unwrap_or(0)) {
                 transaction.execute_batch(step)?;
             }
+            mark::leave(&transaction)?;
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", newest_version(steps))?;
         }

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::{cannot_open, connect, file, schema};
+use super::file::{self, Opened};
+use super::{cannot_open, connect, reading, schema};
 
 /// Where the header says how the file is written: 1 with a rollback journal, 2 with a write-ahead log, once for
 /// writers and once for readers (`sqlite.org/fileformat2.html`, section 1.3.3).
 pub const MODE_AT: u64 = 18;
+/// What stands there with a write-ahead log.
+pub const LOG_MODE: [u8; 2] = [2, 2];
 
 /// What is said of a file that SQLite cannot follow.
 pub const DAMAGED: &str = "a page is missing, or contradicts another";
@@ -20,6 +23,8 @@ pub const DAMAGED: &str = "a page is missing, or contradicts another";
 /// A connection whose read transaction lasts as long as this lives.
 pub struct Snapshot {
     pub(super) connection: Connection,
+    /// Closed after the connection.
+    _file: Opened,
     pub(super) path: PathBuf,
     /// How the file was when it was opened. `None`: SQLite's locks keep it as it is.
     unlocked: Option<Stamp>,
@@ -42,8 +47,7 @@ impl Stamp {
 }
 
 impl Snapshot {
-    /// Takes one of a database that may be in use. The last to close a database moves its write-ahead log into
-    /// it, and that may be this.
+    /// Takes one of a database that may be in use.
     ///
     /// # Errors
     /// One plain line that names the file and says what is wrong with it.
@@ -51,10 +55,10 @@ impl Snapshot {
         if !path.exists() {
             return Err(format!("there is no database {}", path.display()));
         }
-        let connection =
-            connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|error| unreadable(path, &error))?;
+        let file = file::open(path)?;
+        let connection = connect(path, reading(path)).map_err(|error| unreadable(path, &error))?;
         schema::check(&connection, path, schema::STEPS)?;
-        let snapshot = Self { connection, path: path.to_owned(), unlocked: None };
+        let snapshot = Self { connection, _file: file, path: path.to_owned(), unlocked: None };
         if snapshot.take()? == 0 {
             return Err(format!("{} is empty: no service has used it yet", path.display()));
         }
@@ -75,10 +79,10 @@ impl Snapshot {
         if !real.is_file() {
             return Err(format!("{} is not a file", path.display()));
         }
+        let file = Opened::at(&real).map_err(cannot)?;
         // SQLite would make the log and its index anew, and whoever cannot write cannot remove them. Where no log
-        // is there, nobody has the database open. The order matters: this process may have it open, and would
-        // lose its locks where the file is opened and closed here (`sqlite.org/howtocorrupt.html`, section 2.2).
-        let is_at_rest = !file::log_of(&real).exists() && has_log_mode(&real).map_err(cannot)?;
+        // is there, nobody has the database open.
+        let is_at_rest = !file::log_of(&real).exists() && has_log_mode(&file).map_err(cannot)?;
         let unlocked = is_at_rest.then(|| Stamp::of(&real)).transpose().map_err(cannot)?;
         let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let opened = match unlocked {
@@ -86,7 +90,7 @@ impl Snapshot {
             None => connect(&real, read_only),
         };
         let connection = opened.map_err(|error| unreadable(path, &error))?;
-        let snapshot = Self { connection, path: real, unlocked };
+        let snapshot = Self { connection, _file: file, path: real, unlocked };
         snapshot.take()?;
         Ok(snapshot)
     }
@@ -118,10 +122,10 @@ pub fn unreadable(path: &Path, error: &rusqlite::Error) -> String {
 }
 
 /// Whether a file says that it is written with a write-ahead log.
-fn has_log_mode(path: &Path) -> io::Result<bool> {
+fn has_log_mode(file: &File) -> io::Result<bool> {
     let mut mode = [0; 2];
-    match File::open(path)?.read_exact_at(&mut mode, MODE_AT) {
-        Ok(()) => Ok(mode == [2, 2]),
+    match file.read_exact_at(&mut mode, MODE_AT) {
+        Ok(()) => Ok(mode == LOG_MODE),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(error),
     }

@@ -1,10 +1,12 @@
 //! Whether a database is what this program makes and keeps.
 
+use std::path::Path;
+
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
-use super::Snapshot;
 use super::schema::{STEPS, is_foreign, newest_version};
 use super::snapshot::DAMAGED;
+use super::{Snapshot, cannot_open};
 
 /// What a look at a whole database found.
 pub struct Findings {
@@ -58,7 +60,7 @@ fn look(connection: &Connection, findings: &mut Findings) -> rusqlite::Result<()
         return Ok(());
     }
     let steps = usize::try_from(findings.version).unwrap_or(0);
-    findings.faults = differences(connection, &STEPS[..steps])?;
+    findings.faults = differences(connection, &STEPS[..steps], true)?;
     // What has another shape cannot be asked for ids.
     if findings.faults.is_empty() {
         findings.faults = ids(connection)?;
@@ -89,8 +91,21 @@ fn integrity(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(faults)
 }
 
-/// How the tables and indexes differ from those that the steps of the schema make.
-fn differences(connection: &Connection, steps: &[&str]) -> rusqlite::Result<Vec<String>> {
+/// Refuses a database that lacks a table, a column or an index. What else there is does no harm.
+///
+/// # Errors
+/// One plain line that names what is missing.
+pub fn refuse_gaps(connection: &Connection, path: &Path) -> Result<(), String> {
+    let gaps = differences(connection, STEPS, false).map_err(|error| cannot_open(path, &error))?;
+    match gaps.first() {
+        Some(gap) => Err(format!("{}: {gap}; restore a backup", path.display())),
+        None => Ok(()),
+    }
+}
+
+/// How the tables and indexes differ from those that the steps of the schema make. Without `all`: only what a service
+/// cannot do without.
+fn differences(connection: &Connection, steps: &[&str], all: bool) -> rusqlite::Result<Vec<String>> {
     let model = Connection::open_in_memory()?;
     for step in steps {
         model.execute_batch(step)?;
@@ -101,8 +116,8 @@ fn differences(connection: &Connection, steps: &[&str]) -> rusqlite::Result<Vec<
         match found.iter().find(|other| is_same(other, kind, name)) {
             None => faults.push(format!("the {kind} {name} is missing")),
             Some(other) if other.text != *text => {
-                let columns = columns(&model, connection, name)?;
-                if columns.is_empty() {
+                let columns = columns(&model, connection, name, all)?;
+                if columns.is_empty() && (all || kind == "index") {
                     let version = steps.len();
                     faults.push(format!(
                         "the {kind} {name} is defined in another way than version {version} has it"
@@ -114,7 +129,7 @@ fn differences(connection: &Connection, steps: &[&str]) -> rusqlite::Result<Vec<
         }
     }
     for Object { kind, name, .. } in &found {
-        if !expected.iter().any(|other| is_same(other, kind, name)) {
+        if all && !expected.iter().any(|other| is_same(other, kind, name)) {
             faults.push(format!("the {kind} {name} does not belong to it"));
         }
     }
@@ -146,8 +161,13 @@ fn plain(sql: &str) -> String {
     code.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
-/// Which columns of a table are missing or foreign.
-fn columns(model: &Connection, connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+/// Which columns of a table are missing or, with `all`, foreign.
+fn columns(
+    model: &Connection,
+    connection: &Connection,
+    table: &str,
+    all: bool,
+) -> rusqlite::Result<Vec<String>> {
     let names = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
         let mut statement = connection.prepare("SELECT name FROM pragma_table_xinfo(?1)")?;
         let names = statement.query_map([table], |row| row.get(0))?;
@@ -155,7 +175,7 @@ fn columns(model: &Connection, connection: &Connection, table: &str) -> rusqlite
     };
     let (expected, found) = (names(model)?, names(connection)?);
     let missing = expected.iter().filter(|name| !found.contains(name));
-    let foreign = found.iter().filter(|name| !expected.contains(name));
+    let foreign = found.iter().filter(|name| all && !expected.contains(name));
     let missing = missing.map(|name| format!("the table {table} lacks the column {name}"));
     Ok(missing.chain(foreign.map(|name| format!("the table {table} has a foreign column {name}"))).collect())
 }
@@ -190,7 +210,7 @@ mod tests {
     fn sound_database_has_no_differences() {
         let connection = Connection::open_in_memory().unwrap();
         STEPS.iter().for_each(|step| connection.execute_batch(step).unwrap());
-        assert_eq!(differences(&connection, STEPS).unwrap(), [""; 0]);
+        assert_eq!(differences(&connection, STEPS, true).unwrap(), [""; 0]);
         assert_eq!((ids(&connection).unwrap(), integrity(&connection).unwrap()), (vec![], vec![]));
     }
 }

@@ -2,13 +2,11 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::Duration;
 
-use rusqlite::{ErrorCode, OpenFlags, OptionalExtension, ToSql, params};
+use rusqlite::{OptionalExtension, ToSql, params};
 
-use super::batch::State;
 use super::pets::pet;
-use super::{BUSY_TIMEOUT, Database, Reader, StoreError, Writer, cannot_open, connect, schema};
+use super::{Database, Reader, StoreError, Writer, cannot_open, connect, file, reading, schema};
 use crate::model::{NewPet, Pet, PetStatus};
 
 const EVERY_PET: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
@@ -33,11 +31,12 @@ impl Reader {
             return Err(format!("there is no database {}", path.display()));
         }
         let say = |error: rusqlite::Error| cannot_open(path, &error);
-        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(say)?;
+        let file = file::open(path)?;
+        let connection = connect(path, reading(path)).map_err(say)?;
         schema::check(&connection, path, schema::STEPS)?;
         match schema::version(&connection).map_err(say)? {
             0 => Err(format!("{} is empty; no service has used it yet", path.display())),
-            _ => Ok(Self(Database::new(connection, path)?)),
+            _ => Ok(Self(Database::new(connection, path, file)?)),
         }
     }
 
@@ -70,23 +69,6 @@ impl Database {
 }
 
 impl Writer {
-    /// Opens the transaction of a batch without waiting; `false` where another process has the lock.
-    ///
-    /// # Errors
-    /// Where the database cannot be written.
-    pub fn try_begin(&mut self) -> Result<bool, StoreError> {
-        let connection = &self.database.connection;
-        connection.busy_timeout(Duration::ZERO)?;
-        let began = connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        match began {
-            Ok(_) => self.state = State::Open,
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        }
-        Ok(true)
-    }
-
     /// Adds an animal that keeps its id to the batch.
     ///
     /// # Errors

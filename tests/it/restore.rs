@@ -30,7 +30,7 @@ fn restore_puts_the_backup_in_place_and_keeps_what_was_there() {
     let server = Server::start();
     server.fill(["Rex", "Tom"]);
     let database = server.folder.database();
-    refuse(&["restore", &name], &database, "another petstore serves the database");
+    refuse(&["restore", &name], &database, "another process holds the database");
     // The log of the killed service has the animals.
     let folder = server.kill();
     assert!(names(folder.path()).contains(&"pets.db-wal".to_owned()));
@@ -159,13 +159,16 @@ fn killed_restore_leaves_the_old_or_the_new_database() {
         drop(restore);
         let said = succeed(&["check"], &folder.database());
         assert!(said.contains("is sound"), "{i}: {said}");
+        // A kill in the middle of the change to one file leaves a journal, which whoever may write plays back.
+        Connection::open(folder.database()).unwrap().execute_batch("SELECT count(*) FROM pets").unwrap();
         let found = count(&folder.database());
         assert!(found == old || found == new, "{i}: {found}");
         if found == new {
             assert_eq!(count(&kept(folder.path())[0]), old, "{i}: the old one is kept");
         }
-        // And the next one does its work.
+        // And the next one does its work, and clears up.
         succeed(&["restore", &name], &folder.database());
+        assert_eq!(partials(folder.path()), [""; 0], "{i}");
         assert_eq!(count(&folder.database()), new, "{i}");
         let mut kept: Vec<i64> = kept(folder.path()).iter().map(|file| count(file)).collect();
         kept.sort_unstable();
@@ -182,4 +185,52 @@ fn second_name_of_a_killed_restore_is_forgotten() {
     succeed(&["restore", &name], &folder.database());
     assert!(!second.exists());
     assert_eq!(kept(folder.path()).iter().map(|file| count(file)).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
+fn left_log_of_a_running_service_keeps_a_restore_away() {
+    let (_backup, name) = backup_of(0);
+    let server = Server::start();
+    server.fill(["Rex"]);
+    // Stopped, so that it notices nothing.
+    server.signal("STOP");
+    let folder = server.folder.path();
+    std::fs::rename(server.folder.database(), folder.join("away")).unwrap();
+    refuse(&["restore", &name], &server.folder.database(), "another process holds the log beside");
+    std::fs::rename(folder.join("away"), server.folder.database()).unwrap();
+    server.signal("CONT");
+    server.get("/v1/pets/1").expect(200);
+}
+
+#[test]
+fn database_that_is_made_meanwhile_is_not_replaced() {
+    let (_backup, name) = backup_of(MANY);
+    for left in [None, Some("pets.db-wal")] {
+        let folder = Folder::new();
+        left.iter().for_each(|left| std::fs::write(folder.path().join(left), "log").unwrap());
+        let mut restore = Running::start(&["restore", &name], &folder.database());
+        wait_until("the copy to be begun", || !partials(folder.path()).is_empty());
+        std::fs::write(folder.database(), "mine").unwrap();
+        wait_until("the end of the restore", || restore.has_ended());
+        assert_eq!(restore.0.wait().unwrap().code(), Some(1), "{left:?}");
+        assert_eq!(std::fs::read(folder.database()).unwrap(), b"mine", "{left:?}");
+    }
+}
+
+#[test]
+fn log_of_another_database_is_kept_apart() {
+    let (_backup, name) = backup_of(0);
+    let crashed = ["one", "other"].map(|animal| {
+        let server = Server::start();
+        server.fill([animal]);
+        server.kill()
+    });
+    let [here, other] = crashed.each_ref().map(|folder| folder.path());
+    let old = std::fs::read(crashed[0].database()).unwrap();
+    std::fs::copy(other.join("pets.db-wal"), here.join("pets.db-wal")).unwrap();
+    succeed(&["restore", &name], &crashed[0].database());
+    let kept = kept(here);
+    assert_eq!(std::fs::read(&kept[0]).unwrap(), old, "the log is not moved into it");
+    assert_eq!(std::fs::read(&kept[1]).unwrap(), std::fs::read(other.join("pets.db-wal")).unwrap());
+    assert_eq!((kept.len(), count(&crashed[0].database())), (2, 1));
 }

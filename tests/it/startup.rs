@@ -5,6 +5,9 @@ use std::process::Output;
 
 use crate::harness::{Folder, Server, output, petstore, run};
 
+/// A start on a free port.
+const SERVE: &[&str] = &["--listen", "127.0.0.1:0"];
+
 #[track_caller]
 pub fn expect_refusal(output: Output, code: i32, said: &str) {
     let error = String::from_utf8(output.stderr).unwrap();
@@ -18,12 +21,12 @@ pub fn expect_refusal(output: Output, code: i32, said: &str) {
 fn foreign_files_are_refused() {
     let folder = Folder::new();
     std::fs::write(folder.database(), "not a database, but long enough to be looked at").unwrap();
-    expect_refusal(run(&[], &folder.database()), 1, "not an SQLite database");
+    expect_refusal(run(SERVE, &folder.database()), 1, "not an SQLite database");
 
     std::fs::remove_file(folder.database()).unwrap();
     let foreign = rusqlite::Connection::open(folder.database()).unwrap();
     foreign.execute_batch("CREATE TABLE theirs (x); PRAGMA application_id = 7").unwrap();
-    expect_refusal(run(&[], &folder.database()), 1, "another application");
+    expect_refusal(run(SERVE, &folder.database()), 1, "another application");
 }
 
 #[test]
@@ -31,27 +34,31 @@ fn later_version_is_refused() {
     let folder = Server::start().kill();
     let database = rusqlite::Connection::open(folder.database()).unwrap();
     database.execute_batch("PRAGMA user_version = 99").unwrap();
-    expect_refusal(run(&[], &folder.database()), 1, "version 99");
+    expect_refusal(run(SERVE, &folder.database()), 1, "version 99");
 }
 
 #[test]
 fn missing_folder_is_refused() {
     let folder = Folder::new();
-    expect_refusal(run(&[], &folder.path().join("nowhere/pets.db")), 1, "nowhere");
-    expect_refusal(run(&[], folder.path()), 1, "is a folder");
-    expect_refusal(run(&[], ":memory:".as_ref()), 1, "must be a file");
+    expect_refusal(run(SERVE, &folder.path().join("nowhere/pets.db")), 1, "nowhere");
+    expect_refusal(run(SERVE, folder.path()), 1, "is a folder");
+    expect_refusal(run(SERVE, ":memory:".as_ref()), 1, "must be a file");
     std::os::unix::fs::symlink("nowhere", folder.database()).unwrap();
-    expect_refusal(run(&[], &folder.database()), 1, "leads nowhere");
+    expect_refusal(run(SERVE, &folder.database()), 1, "leads nowhere");
 }
 
 #[test]
-fn busy_port_is_refused_and_makes_no_key() {
+fn start_that_fails_makes_no_database() {
     let server = Server::start();
     let folder = Folder::new();
     let address = server.address.to_string();
     expect_refusal(run(&["--listen", &address], &folder.database()), 1, "in use");
-    let keys = run(&["key", "list"], &folder.database());
-    assert_eq!(String::from_utf8(keys.stdout).unwrap().lines().count(), 1);
+    let admin = ["--listen", "127.0.0.1:0", "--admin", &address];
+    expect_refusal(run(&admin, &folder.database()), 1, "in use");
+    let mut command = petstore(SERVE);
+    command.env("TMPDIR", "/nowhere").env("PETSTORE_DATABASE", folder.database());
+    expect_refusal(output(&mut command), 1, "/nowhere");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no database is made");
 }
 
 #[test]

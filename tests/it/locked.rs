@@ -1,0 +1,35 @@
+//! A lock of another process on the database, for longer than a create waits.
+
+use rusqlite::Connection;
+
+use crate::client::{Connection as Client, post};
+use crate::harness::{KEY, Server};
+
+const REX: &str = r#"{"name":"Rex","categoryId":1}"#;
+
+#[test]
+fn creates_that_never_get_the_lock_are_refused_and_counted_and_the_service_ends() {
+    let mut server = Server::start_with(|command| command.args(["--admin", "127.0.0.1:0"]));
+    let other = Connection::open(server.folder.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut clients: Vec<Client> = (0..4).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.send(post("/v1/pets", KEY, REX));
+    }
+    server.get("/healthz").expect(200);
+    server.get("/readyz").expect_error(503, "storage_unavailable", "is locked by another process");
+    for client in &mut clients {
+        client.reply().expect_error(503, "storage_unavailable", "is locked by another process");
+    }
+    let metrics = Client::open(server.admin.unwrap()).get("/metrics", "");
+    let metrics = String::from_utf8(metrics.body).unwrap();
+    assert!(metrics.contains("petstore_failed_writes_total 4\n"), "{metrics}");
+    // One more waits for the lock when the service is told to end.
+    clients[0].send(post("/v1/pets", KEY, REX));
+    server.signal("TERM");
+    clients[0].reply().expect_error(503, "storage_unavailable", "is locked by another process");
+    drop(clients);
+    let (status, _, log) = server.ended();
+    assert!(status.success(), "{log}");
+    drop(other);
+}

@@ -1,0 +1,134 @@
+//! The write-ahead log that a crash leaves: it is read where it belongs to the database, however both came here.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::backup::{count, names, refuse, succeed};
+use crate::harness::{Folder, KEY, Server};
+use crate::wait::wait_until;
+
+/// What a killed service leaves whose log has two animals that the database file has not.
+fn crashed() -> Folder {
+    let server = Server::start();
+    server.fill(["in the file"]);
+    let log = server.folder.path().join("pets.db-wal");
+    wait_until("the write-ahead log to be emptied", || fs::metadata(&log).unwrap().len() == 0);
+    server.fill(["in the log", "in the log too"]);
+    let folder = server.kill();
+    assert_ne!(fs::metadata(log).unwrap().len(), 0);
+    folder
+}
+
+#[track_caller]
+fn run(program: &str, words: &[&str], folder: &Path) {
+    assert!(Command::new(program).args(words).current_dir(folder).status().unwrap().success(), "{program}");
+}
+
+#[test]
+fn crashed_database_starts_after_what_operators_do_with_files() {
+    type Do = fn(&Path);
+    let ways: [Do; 5] = [
+        |folder| run("chmod", &["640", "pets.db"], folder),
+        |folder| run("ln", &["pets.db", "second"], folder),
+        |folder| {
+            run("mv", &["pets.db", "away"], folder);
+            run("mv", &["away", "pets.db"], folder);
+        },
+        |folder| {
+            // The log first.
+            run("cp", &["-a", "pets.db-wal", "copy-wal"], folder);
+            run("cp", &["-a", "pets.db", "copy"], folder);
+            run("mv", &["copy-wal", "pets.db-wal"], folder);
+            run("mv", &["copy", "pets.db"], folder);
+        },
+        |folder| run("touch", &["pets.db"], folder),
+    ];
+    for (i, way) in ways.into_iter().enumerate() {
+        let folder = crashed();
+        let log = folder.path().join("pets.db-wal");
+        let written = fs::metadata(&log).unwrap().modified().unwrap();
+        // Times of change move on in steps of some milliseconds.
+        let probe = folder.path().join("probe");
+        wait_until("a later time of change", || {
+            fs::write(&probe, "").unwrap();
+            fs::metadata(&probe).unwrap().modified().unwrap() > written
+        });
+        way(folder.path());
+        let server = Server::start_in(folder, |command| command);
+        assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 3, "{i}");
+    }
+}
+
+#[test]
+fn new_database_of_a_killed_service_starts() {
+    let server = Server::start();
+    let folder = server.kill();
+    Server::start_in(folder, |command| command).create(r#"{"name":"Rex","categoryId":1}"#).expect(201);
+}
+
+#[test]
+fn log_of_another_database_is_refused_however_it_came_here() {
+    let (one, other) = (crashed(), crashed());
+    // Written over in place, and with the times of the log.
+    fs::copy(other.database(), one.database()).unwrap();
+    run("touch", &["-r", "pets.db-wal", "pets.db"], one.path());
+    let before = fs::read(one.database()).unwrap();
+    refuse(&["--listen", "127.0.0.1:0"], &one.database(), "is not the log of");
+    assert_eq!(fs::read(one.database()).unwrap(), before);
+    // What the message says helps.
+    run("mv", &["pets.db-wal", "pets.db-wal.old"], one.path());
+    let server = Server::start_in(one, |command| command);
+    server.connect().get("/v1/pets/1", KEY).expect(200);
+}
+
+#[test]
+fn older_copy_is_not_mixed_with_the_log_of_its_successor() {
+    let server = Server::start();
+    server.fill(["old"]);
+    let copy = server.folder.path().join("copy.db");
+    succeed(&["backup", copy.to_str().unwrap()], &server.folder.database());
+    let log = server.folder.path().join("pets.db-wal");
+    server.fill(["between"]);
+    wait_until("the write-ahead log to be emptied", || fs::metadata(&log).unwrap().len() == 0);
+    server.fill(["lost"]);
+    let folder = server.kill();
+    fs::rename(&copy, folder.database()).unwrap();
+    refuse(&["--listen", "127.0.0.1:0"], &folder.database(), "is not the log of");
+    // A restore does without the log as well, and keeps both.
+    assert!(names(folder.path()).contains(&"pets.db-wal".to_owned()));
+}
+
+#[test]
+fn backup_is_not_mixed_with_a_log_that_is_left() {
+    let server = Server::start();
+    server.fill(["first"]);
+    let copy = server.folder.path().join("copy.db");
+    succeed(&["backup", copy.to_str().unwrap()], &server.folder.database());
+    server.fill(["second"]);
+    let folder = server.kill();
+    fs::copy(&copy, folder.database()).unwrap();
+    refuse(&["--listen", "127.0.0.1:0"], &folder.database(), "is not the log of");
+    succeed(&["restore", copy.to_str().unwrap()], &folder.database());
+    let server = Server::start_in(folder, |command| command);
+    assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn copy_that_the_log_continues_loses_nothing() {
+    let server = Server::start();
+    server.fill(["first"]);
+    let log = server.folder.path().join("pets.db-wal");
+    wait_until("the write-ahead log to be emptied", || fs::metadata(&log).unwrap().len() == 0);
+    let copy = server.folder.path().join("copy.db");
+    fs::copy(server.folder.database(), &copy).unwrap();
+    server.fill(["second"]);
+    let folder = server.kill();
+    // The file is as it was when the log was begun, so that the log makes it what it was at the end.
+    fs::rename(&copy, folder.database()).unwrap();
+    let server = Server::start_in(folder, |command| command);
+    assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 2);
+    let folder = server.kill();
+    succeed(&["check"], &folder.database());
+    assert_eq!(count(&folder.database()), 2);
+}

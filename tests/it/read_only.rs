@@ -1,0 +1,67 @@
+//! Commands that only read: under a lock of another process, and on a file that can only be read.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use rusqlite::Connection;
+
+use crate::backup::{filled, names, refuse, succeed};
+use crate::harness::{KEY, Server, output};
+
+const COMMANDS: [&[&str]; 4] = [&["key", "list"], &["export"], &["check"], &["backup"]];
+
+#[test]
+fn commands_that_read_need_no_lock_and_leave_nothing() {
+    let folder = filled(10);
+    let copy = folder.path().join("copy.db");
+    let words = |words: &[&'static str]| -> Vec<String> {
+        let file = (words == ["backup"]).then(|| copy.to_str().unwrap());
+        words.iter().copied().chain(file).map(str::to_owned).collect()
+    };
+    for is_locked in [true, false] {
+        let other = Connection::open(folder.database()).unwrap();
+        if is_locked {
+            other.execute_batch("BEGIN IMMEDIATE; DELETE FROM pets").unwrap();
+        }
+        for command in COMMANDS {
+            let words = words(command);
+            succeed(&words.iter().map(String::as_str).collect::<Vec<_>>(), &folder.database());
+            let _ = fs::remove_file(&copy);
+        }
+        drop(other);
+        assert_eq!(names(folder.path()), ["pets.db"], "{is_locked}");
+    }
+    refuse(&["key", "list"], &folder.path().join("none.db"), "there is no database");
+}
+
+#[test]
+fn commands_that_read_read_what_can_only_be_read() {
+    let folder = filled(10);
+    fs::set_permissions(folder.database(), fs::Permissions::from_mode(0o444)).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    for words in COMMANDS {
+        // The superuser may write everything.
+        let is_root = output(Command::new("id").arg("-u")).stdout.starts_with(b"0\n");
+        let program = env!("CARGO_BIN_EXE_petstore");
+        let mut command = Command::new(if is_root { "setpriv" } else { program });
+        if is_root {
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]);
+        }
+        command.args(words).args((words == ["backup"]).then(|| folder.path().join("copy.db")));
+        let output = output(command.env("PETSTORE_DATABASE", folder.database()));
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn last_id_is_not_a_full_disk() {
+    let server = Server::start();
+    server.fill(["Rex"]);
+    let other = Connection::open(server.folder.database()).unwrap();
+    let greatest = i64::MAX;
+    other.execute("UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'pets'", [greatest]).unwrap();
+    let mut connection = server.connect();
+    let refused = connection.post("/v1/pets", KEY, r#"{"name":"Tom","categoryId":1}"#);
+    refused.expect_error(503, "storage_unavailable", "no further id");
+}
