@@ -194,6 +194,8 @@ impl Writer {
             return Err(format!("the database {} can only be read by this user", path.display()));
         }
         schema::check(&connection, path, schema::STEPS)?;
+        // Before the migration, so that what is refused stays as it is.
+        soundness::refuse_gaps(&connection, path)?;
         // Readers never wait for the writer (sqlite.org/wal.html). Asked for before the migration, as a
         // transaction cannot change it.
         let mode: String =
@@ -210,7 +212,6 @@ impl Writer {
         // What a long reader made it grow to is given back (sqlite.org/pragma.html#pragma_journal_size_limit).
         connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
         schema::migrate(&mut connection, path, schema::STEPS)?;
-        soundness::refuse_gaps(&connection, path)?;
         // From here on, it is said what waits for a lock.
         connection.busy_timeout(Duration::ZERO).map_err(say)?;
         let database = Database::new(connection, path, file)?;

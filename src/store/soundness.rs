@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
-use super::schema::{STEPS, is_foreign, newest_version};
+use super::schema::{STEPS, is_foreign, newest_version, version};
 use super::snapshot::DAMAGED;
 use super::{Snapshot, cannot_open};
 
@@ -91,12 +91,16 @@ fn integrity(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(faults)
 }
 
-/// Refuses a database that lacks a table, a column or an index. What else there is does no harm.
+/// Refuses a database that lacks a table, a column or an index of its version. What else there is does no harm.
 ///
 /// # Errors
 /// One plain line that names what is missing.
 pub fn refuse_gaps(connection: &Connection, path: &Path) -> Result<(), String> {
-    let gaps = differences(connection, STEPS, false).map_err(|error| cannot_open(path, &error))?;
+    let look = || {
+        let done = usize::try_from(version(connection)?).unwrap_or(0).min(STEPS.len());
+        differences(connection, &STEPS[..done], false)
+    };
+    let gaps = look().map_err(|error| cannot_open(path, &error))?;
     match gaps.first() {
         Some(gap) => Err(format!("{}: {gap}; restore a backup", path.display())),
         None => Ok(()),

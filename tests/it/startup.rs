@@ -146,3 +146,19 @@ fn database_of_version_1_is_brought_up_to_date_and_keeps_what_it_has() {
     assert!(keys.contains("ci    read-only"), "{keys}");
     assert!(server.stop().contains("existing database"));
 }
+
+#[test]
+fn older_database_that_is_refused_stays_as_it_is() {
+    let folder = Folder::new();
+    let old = rusqlite::Connection::open(folder.database()).unwrap();
+    let lacking = include_str!("../../schema.sql").replace("name         TEXT    NOT NULL,", "");
+    old.execute_batch(&lacking).unwrap();
+    old.execute_batch("PRAGMA application_id = 0x50455453; PRAGMA user_version = 1").unwrap();
+    drop(old);
+    let before = std::fs::read(folder.database()).unwrap();
+    let refused = run(&["serve", "--listen", "127.0.0.1:0"], &folder.database());
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("lacks the column name"), "{said}");
+    assert_eq!(std::fs::read(folder.database()).unwrap(), before);
+}
