@@ -71,18 +71,22 @@ impl Settings {
                 ["Accept-Encoding", "If-None-Match"].map(|name| request.header_values(name));
             return Ok(asset.respond(encoding, tags));
         }
-        self.enter(request, store)?;
         let segments: Vec<&str> = target.path.strip_prefix(API).unwrap_or_default().split('/').collect();
-        self.call(request, &segments)
+        // A snapshot of now, so that a key that was revoked is not remembered.
+        store.begin()?;
+        let entered = self.enter(request, store).map(|()| match (&segments[..], request.method) {
+            // Without the project's own connection, which may be waiting for a lock.
+            (["project"], "GET" | "HEAD") => Some(self.overview(store)),
+            _ => None,
+        });
+        store.end()?;
+        entered?.map_or_else(|| self.call(request, &segments), Ok)
     }
 
     /// Lets a key of the admin scope pass.
-    fn enter(&mut self, request: &Request, store: &mut Reader) -> Result<(), ApiError> {
-        // So that a key that was revoked is not remembered.
-        store.begin()?;
-        let entered = self.authenticator.authenticate(request, store, unix_time()).map(|(scope, _)| scope);
-        store.end()?;
-        if entered? == KeyScope::Admin {
+    fn enter(&mut self, request: &Request, store: &Reader) -> Result<(), ApiError> {
+        let (scope, _) = self.authenticator.authenticate(request, store, unix_time())?;
+        if scope == KeyScope::Admin {
             return Ok(());
         }
         let message =
@@ -90,16 +94,20 @@ impl Settings {
         Err(forbidden(message))
     }
 
+    fn overview(&self, store: &Reader) -> Response {
+        let shown = self.checks.overview(store).map(|overview| {
+            let mut shown = json!(overview);
+            for domain in shown["domains"].as_array_mut().into_iter().flatten() {
+                domain["isChecking"] = self.is_checking(domain).into();
+            }
+            Response::json(200, &shown)
+        });
+        shown.unwrap_or_else(|refusal| refused(&refusal))
+    }
+
     fn call(&self, request: &Request, segments: &Segments) -> Result<Response, ApiError> {
         let mut project = self.checks.project();
         let done = match (segments, request.method) {
-            (["project"], "GET" | "HEAD") => project.overview().map(|overview| {
-                let mut shown = json!(overview);
-                for domain in shown["domains"].as_array_mut().into_iter().flatten() {
-                    domain["isChecking"] = self.is_checking(domain).into();
-                }
-                Response::json(200, &shown)
-            }),
             (["domains"], "POST") => {
                 let name = body(request, "with 'name'")?.required(&NAME)?;
                 project.add(&name).map(|domain| Response::json(201, &domain))
@@ -112,7 +120,7 @@ impl Settings {
                 let look = if *look == "verify" { Look::Record } else { Look::RecordAndCaa };
                 // What is not there need not be looked for.
                 project.find(&decoded(name)).and_then(|name| {
-                    self.checks.begin(&project, &name, look)?;
+                    self.checks.begin(&name, look)?;
                     Ok(Response::json(202, &json!({ "name": name, "isChecking": true })))
                 })
             }

@@ -9,9 +9,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::look::Look;
+use super::overview::Overview;
 use super::project::{Project, Settings};
 use super::refusal::{Refusal, RefusalCode, Refused};
 use crate::clock::unix_time;
+use crate::store::Database;
 
 /// The most looks at once. Those of once a day leave half of them to people.
 const MAX_CHECKS: usize = 8;
@@ -40,6 +42,7 @@ impl ServedNames {
 /// The project of a running service, and the looks under way.
 #[derive(Clone)]
 pub struct Checks {
+    settings: Arc<Settings>,
     project: Arc<Mutex<Project>>,
     under_way: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -47,7 +50,16 @@ pub struct Checks {
 impl Checks {
     /// Looks at domains of this project.
     pub fn new(project: Project) -> Self {
-        Self { project: Arc::new(Mutex::new(project)), under_way: Arc::default() }
+        let settings = Arc::new(project.settings().clone());
+        Self { settings, project: Arc::new(Mutex::new(project)), under_way: Arc::default() }
+    }
+
+    /// What is to be seen in the snapshot of a connection that reads, whoever works on the project meanwhile.
+    ///
+    /// # Errors
+    /// Where the database cannot be read.
+    pub fn overview(&self, database: &Database) -> Refused<Overview> {
+        Ok(Overview::of(&database.project()?, &self.settings, unix_time())?)
     }
 
     /// The project, for a moment.
@@ -60,15 +72,15 @@ impl Checks {
         lock(&self.under_way).contains(name)
     }
 
-    /// Begins a look at a domain, where none is under way. Takes no time; [`Self::project`] may be held.
+    /// Begins a look at a domain, where none is under way. Takes no time.
     ///
     /// # Errors
     /// Where there are too many.
-    pub fn begin(&self, project: &Project, name: &str, look: Look) -> Refused<()> {
-        self.begin_within(project, name, look, MAX_CHECKS)
+    pub fn begin(&self, name: &str, look: Look) -> Refused<()> {
+        self.begin_within(name, look, MAX_CHECKS)
     }
 
-    fn begin_within(&self, project: &Project, name: &str, look: Look, most: usize) -> Refused<()> {
+    fn begin_within(&self, name: &str, look: Look, most: usize) -> Refused<()> {
         let busy = || {
             let message = "As many verifications are under way as may be. Try again in some seconds.";
             Refusal::new(RefusalCode::TooManyChecks, message)
@@ -80,7 +92,7 @@ impl Checks {
         if under_way.len() >= most {
             return Err(busy());
         }
-        let settings = project.settings().clone();
+        let settings = Arc::clone(&self.settings);
         // The end of the service does not wait for DNS.
         let (place, of, list) = (Arc::downgrade(&self.project), name.to_owned(), Arc::clone(&self.under_way));
         let run = move || {
@@ -95,10 +107,10 @@ impl Checks {
 
     /// Begins the looks of once a day, a few at a time.
     fn begin_due(&self) {
-        let project = self.project();
-        match project.due(unix_time()) {
+        let due = self.project().due(unix_time());
+        match due {
             Ok(names) => {
-                let begin = |name: &String| self.begin_within(&project, name, Look::Record, MAX_CHECKS / 2);
+                let begin = |name: &String| self.begin_within(name, Look::Record, MAX_CHECKS / 2);
                 let _ = names.iter().try_for_each(begin);
             }
             Err(refusal) => log::warn!("cannot look which domains are due: {refusal}"),
