@@ -51,7 +51,7 @@ fn add(call: &Call) -> Done {
     let domain = open(call)?.add(call.operand(0))?;
     let name = &domain.name;
     let text = format!(
-        "Create this record in the DNS settings of {}:\n\n{}\n\
+        "Create this record in the DNS settings of {}:\n\n{}\
          DNS may take up to 48 hours to show it everywhere. Then: petstore domain verify {name}\n",
         domain.record.zone,
         record(&domain),
@@ -127,7 +127,11 @@ fn text(overview: &Overview) -> String {
             text += &format!("  leads to {} with {}\n", redirect.to, redirect.status);
         }
         if matches!(domain.state, DomainState::PendingDns | DomainState::DnsChanged) {
-            text += &record(domain);
+            text += &if overview.platform_host.is_some() {
+                record(domain)
+            } else {
+                "  its DNS record is shown with --platform-host HOST\n".to_owned()
+            };
         }
     }
     text

@@ -119,6 +119,9 @@ fn domain_needs_a_plan_and_a_deploy() {
     }
     let without = run(&["domain", "add", "x.example.com"], &hosted.server.folder.database());
     assert!(String::from_utf8_lossy(&without.stderr).contains("(platform_host_required)"));
+    let without = run(&["domain", "list"], &hosted.server.folder.database());
+    let said = String::from_utf8_lossy(&without.stdout);
+    assert!(said.contains("with --platform-host") && !said.contains("CNAME"), "{said}");
 }
 
 #[test]
