@@ -42,7 +42,7 @@ impl AdminService {
     fn respond(&mut self, request: &Request) -> Result<Response, ApiError> {
         let target = Target::parse(request.target);
         #[cfg(feature = "site")]
-        if self.settings.has(&target.path) && request.method != "OPTIONS" {
+        if self.settings.has(&target.path) {
             return self.settings.respond(request, &target, &mut self.store);
         }
         let allow = "GET, HEAD, OPTIONS";

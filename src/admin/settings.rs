@@ -60,6 +60,11 @@ impl Settings {
         target: &Target,
         store: &mut Reader,
     ) -> Result<Response, ApiError> {
+        if request.method == "OPTIONS" {
+            let is_api = target.path.starts_with(API);
+            let allow = if is_api { "GET, HEAD, POST, DELETE, OPTIONS" } else { "GET, HEAD, OPTIONS" };
+            return Ok(Response::new(204, b"").header("Allow", allow));
+        }
         if target.path == TLS_ALLOWED {
             allow(request, "GET, HEAD, OPTIONS")?;
             return tls_allowed(target, store);

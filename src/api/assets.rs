@@ -6,10 +6,8 @@ use percent_encoding::percent_decode_str;
 use crate::api::operation::{Handler, Operation};
 use crate::api::{Call, Reading};
 #[cfg(feature = "site")]
-use crate::http::Asset;
+use crate::http::Form;
 use crate::http::{ASSET_HEADERS, ApiError, Code, Response};
-#[cfg(feature = "site")]
-use crate::model::SiteFile;
 
 pub const OPERATIONS: &[Operation] = &[
     row("/openapi.json", "getDescription", "The interface description"),
@@ -32,18 +30,25 @@ pub const FILE: Operation = Operation {
 #[cfg(feature = "site")]
 fn get_file(reading: &mut Reading, call: &Call) -> Result<Response, ApiError> {
     let not_found = || ApiError::new(Code::NotFound);
-    let path = percent_decode_str(call.whole_path()).decode_utf8().map_err(|_| not_found())?;
+    let encoded = call.whole_path();
+    let path = percent_decode_str(encoded).decode_utf8().map_err(|_| not_found())?;
+    // A slash within a name, which no file has, would be one between names.
+    if path.matches('/').count() != encoded.matches('/').count() {
+        return Err(not_found());
+    }
     let project = reading.store.project()?;
-    let index = format!("{}/index.html", path.trim_end_matches('/'));
-    let SiteFile { path: found, content_type, content, gzip, tag } =
-        project.file(&path, &index)?.ok_or_else(not_found)?;
-    if found != path && !path.ends_with('/') {
-        // As it was sent: what is encoded stays so. Two slashes in front would be another host.
-        let path = call.whole_path().trim_start_matches('/');
-        return Ok(Response::new(308, b"").header("Location", format!("/{path}/")));
+    let index = if path.ends_with('/') { format!("{path}index.html") } else { format!("{path}/index.html") };
+    let file = project.file(&path, &index)?.ok_or_else(not_found)?;
+    if file.path != path && !path.ends_with('/') {
+        // Relative, so that it leads to no other host, whatever the name is.
+        let name = encoded.rsplit('/').next().unwrap_or_default();
+        let query = call.raw_query().map(|query| format!("?{query}")).unwrap_or_default();
+        return Ok(Response::new(308, b"").header("Location", format!("./{name}/{query}")));
     }
     let [encoding, tags] = ["Accept-Encoding", "If-None-Match"].map(|name| call.header_values(name));
-    Ok(Asset::stored(content_type, content, gzip, tag).respond(encoding, tags))
+    let form = Form::choose(&file.tag, file.has_gzip, encoding, tags);
+    let content = if form.is_known { None } else { Some(project.content(&file, form.gzip)?.into()) };
+    Ok(form.respond(file.content_type, content).header("Cache-Control", "no-cache"))
 }
 
 const fn row(path: &'static str, id: &'static str, summary: &'static str) -> Operation {

@@ -23,6 +23,12 @@ impl<'r> Call<'r> {
         &self.target.path
     }
 
+    /// All after the question mark, as sent.
+    #[cfg(feature = "site")]
+    pub fn raw_query(&self) -> Option<&str> {
+        self.target.query
+    }
+
     /// The value of a parameter of the path; `None` where the segment is something else.
     pub fn path<S: Schema>(&self, parameter: &PathParameter<S>) -> Option<S::Value<'static>> {
         let is_it = |segment: &str| {

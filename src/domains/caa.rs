@@ -1,5 +1,6 @@
 //! Whether CAA records let a certificate authority issue a certificate for a domain (RFC 8659).
 
+use super::verify::shortened;
 use crate::dns::{Answer, Data, Dns, Kind, Trouble};
 
 /// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `zerossl.com`.
@@ -111,12 +112,6 @@ fn issuer(value: &[u8]) -> &[u8] {
 fn caa_name(authority: &str) -> &str {
     // help.zerossl.com, 'Invalid CAA Records'
     if authority.eq_ignore_ascii_case("zerossl.com") { "sectigo.com" } else { authority }
-}
-
-/// A value is as long as its owner likes.
-fn shortened(shown: &str) -> String {
-    const MOST: usize = 100;
-    if shown.len() <= MOST { shown.to_owned() } else { shown.chars().take(MOST).chain(['…']).collect() }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::look::Look;
 use super::overview::Overview;
@@ -17,8 +17,13 @@ use crate::store::Database;
 
 /// The most looks at once. Those of once a day leave half of them to people.
 const MAX_CHECKS: usize = 8;
+/// How long it is not tried again to note names, where it failed.
+const PAUSE: Duration = Duration::from_secs(10);
 /// How often it is seen whether a look is due.
 const TICK: Duration = Duration::from_secs(60);
+/// How long a change waits for the lock of another process. The admin address has other requests to answer, and
+/// the end of the service waits for it.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// The most names that wait to be noted. One that finds no room is asked for again.
 const MAX_SERVED: usize = 64;
 
@@ -49,7 +54,8 @@ pub struct Checks {
 
 impl Checks {
     /// Looks at domains of this project.
-    pub fn new(project: Project) -> Self {
+    pub fn new(mut project: Project) -> Self {
+        project.be_patient(PATIENCE);
         let settings = Arc::new(project.settings().clone());
         Self { settings, project: Arc::new(Mutex::new(project)), under_way: Arc::default() }
     }
@@ -171,30 +177,30 @@ impl Drop for DomainCare {
 }
 
 fn care(checks: &Checks, receiver: &Receiver<Message>) {
+    // After a failure it is tried again a while later: the requests go on, and say it again.
+    let mut paused_until: Option<Instant> = None;
     loop {
-        match receiver.recv_timeout(TICK) {
-            Ok(Message::Served(name)) => {
-                let mut names = vec![name];
-                let mut is_over = false;
-                for message in receiver.try_iter() {
-                    match message {
-                        Message::Served(name) if !names.contains(&name) => names.push(name),
-                        Message::Served(_) => {}
-                        Message::Stop => is_over = true,
-                    }
-                }
-                if let Err(refusal) = checks.project().note_served(&names) {
-                    log::warn!(
-                        "that {} is asked for over HTTPS is not kept yet: {refusal}",
-                        names.join(", ")
-                    );
-                }
-                if is_over {
-                    return;
-                }
-            }
-            Err(RecvTimeoutError::Timeout) => checks.begin_due(),
+        let mut names = match receiver.recv_timeout(TICK) {
+            Ok(Message::Served(name)) => vec![name],
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                checks.begin_due();
+                continue;
+            }
+        };
+        for message in receiver.try_iter() {
+            match message {
+                Message::Served(name) if !names.contains(&name) => names.push(name),
+                Message::Served(_) => {}
+                Message::Stop => return,
+            }
+        }
+        if paused_until.is_some_and(|until| Instant::now() < until) {
+            continue;
+        }
+        if let Err(refusal) = checks.project().note_served(&names) {
+            paused_until = Some(Instant::now() + PAUSE);
+            log::warn!("that {} is asked for over HTTPS is not kept yet: {refusal}", names.join(", "));
         }
     }
 }

@@ -175,8 +175,8 @@ fn check_size(path: &str, bytes: u64) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use crate::store::tests::Folder as TestFolder;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     fn write(root: &TestFolder, path: &str, content: &[u8]) {
@@ -225,7 +225,9 @@ mod tests {
         assert!(said(|root| symlink("/etc/hostname", root.0.join("x")).unwrap()).contains(link));
         assert!(said(|root| symlink("..", root.0.join("up")).unwrap()).contains("/up is a link"));
         assert!(said(|root| symlink("nowhere", root.0.join("x")).unwrap()).contains(link));
-        assert!(said(|root| write(root, "a\u{1b}[31m.txt", b"")).contains("'/a\\u{1b}[31m.txt' has a control"));
+        assert!(
+            said(|root| write(root, "a\u{1b}[31m.txt", b"")).contains("'/a\\u{1b}[31m.txt' has a control")
+        );
         assert!(said(|root| write(root, "\\evil.example", b"")).contains("backslash"));
         assert!(
             said(|root| write(root, "big.bin", &vec![0; MAX_FILE_BYTES as usize + 1]))

@@ -2,6 +2,7 @@
 //! force at once on a running service, which looks into the database with each request.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::folder::Folder;
 use super::look::{DNS_UNAVAILABLE, Look, Looker, Seen};
@@ -88,6 +89,11 @@ impl Project {
     /// What it is told from outside its database.
     pub(super) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Waits no longer than this for the lock of another process.
+    pub(super) fn be_patient(&mut self, patience: Duration) {
+        self.store.be_patient(patience);
     }
 
     /// All that is to be seen.
@@ -344,6 +350,10 @@ impl Project {
             if from == to {
                 return invalid(format!("{from} cannot lead to itself."));
             }
+            // It may have been removed meanwhile.
+            if !is_address && !known(project, &to)?.state.is_served() {
+                return invalid(format!("{to} is not verified yet, so a request for it would get 421."));
+            }
             if domain.is_primary {
                 return invalid(format!(
                     "{from} is primary, so others lead to it. Make another domain primary first."
@@ -467,6 +477,12 @@ mod tests {
         for name in ["a.test", "b.test", "c.test"] {
             project.add(name).unwrap();
         }
+        assert_eq!(code(project.add_redirect("a.test", "b.test", 301)), "invalid_redirect", "not verified");
+        for name in ["a.test", "b.test", "c.test"] {
+            project.keep(name, &seen(DomainEvent::Right, "")).unwrap();
+        }
+        assert_eq!(code(project.add_redirect("a.test", "b.test", 301)), "invalid_redirect", "primary");
+        project.set_primary("b.test").unwrap();
         project.add_redirect("a.test", "b.test", 301).unwrap();
         for (from, to) in
             [("b.test", "a.test"), ("b.test", "c.test"), ("c.test", "a.test"), ("c.test", "c.test")]

@@ -159,9 +159,15 @@ fn addresses(host: &str, resolvers: &mut Servers) -> Result<BTreeSet<IpAddr>, Tr
     Ok(addresses)
 }
 
+/// A value is as long as its owner likes.
+pub(super) fn shortened(shown: &str) -> String {
+    const MOST: usize = 100;
+    if shown.len() <= MOST { shown.to_owned() } else { shown.chars().take(MOST).chain(['…']).collect() }
+}
+
 /// The first few, for a sentence.
 fn list(items: impl IntoIterator<Item: ToString>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    let items: Vec<String> = items.into_iter().map(|item| shortened(&item.to_string())).collect();
     let first = items[..items.len().min(MAX_NAMED)].join(", ");
     match items.len().saturating_sub(MAX_NAMED) {
         0 => first,

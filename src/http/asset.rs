@@ -66,19 +66,6 @@ impl Asset {
         }
     }
 
-    /// A document that was compressed and tagged when it was put away.
-    #[cfg(feature = "site")]
-    pub fn stored(content_type: String, plain: Vec<u8>, gzip: Option<Vec<u8>>, tag: String) -> Self {
-        let headers = vec![("Cache-Control", "no-cache".into())];
-        Self {
-            content_type: content_type.into(),
-            tag,
-            gzip: gzip.map(Cow::from),
-            plain: plain.into(),
-            headers,
-        }
-    }
-
     /// Adds a header field to the responses with the document.
     #[cfg(feature = "site")]
     pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
@@ -89,27 +76,62 @@ impl Asset {
     /// The response to a client that sent these header fields; 304 where it has the document already.
     pub fn respond<'a>(
         &self,
-        mut accept_encoding: impl Iterator<Item = &'a str>,
-        mut if_none_match: impl Iterator<Item = &'a str>,
+        accept_encoding: impl Iterator<Item = &'a str>,
+        if_none_match: impl Iterator<Item = &'a str>,
     ) -> Response {
-        let gzip = self.gzip.as_ref().filter(|_| accept_encoding.any(takes_gzip));
-        // Each form has its own strong entity tag (RFC 9110, section 8.8.3).
-        let tag = if gzip.is_some() { format!("\"{}-gzip\"", self.tag) } else { format!("\"{}\"", self.tag) };
-        let response = if if_none_match.any(|tags| names(tags, &tag)) {
-            Response::new(304, b"")
-        } else if let Some(gzip) = gzip {
-            let response = Response::new(200, gzip.clone()).header("Content-Type", self.content_type.clone());
-            response.header("Content-Encoding", "gzip")
-        } else {
-            Response::new(200, self.plain().to_vec()).header("Content-Type", self.content_type.clone())
+        let form = Form::choose(&self.tag, self.gzip.is_some(), accept_encoding, if_none_match);
+        let content = || match &self.gzip {
+            Some(gzip) if form.gzip => gzip.clone(),
+            Some(_) | None => self.plain().to_vec().into(),
         };
-        let response = response.header("ETag", tag).header("Vary", "Accept-Encoding");
+        let content = if form.is_known { None } else { Some(content()) };
+        let response = form.respond(self.content_type.clone(), content);
         let own = self.headers.iter().cloned();
         own.fold(response, |response, (name, value)| response.header(name, value))
     }
 
     fn plain(&self) -> &[u8] {
         self.plain.get_or_init(|| self.gzip.as_deref().map(gunzip).unwrap_or_default())
+    }
+}
+
+/// In which form a document is sent to a client, and whether it has it already.
+#[derive(Debug)]
+pub struct Form {
+    /// Whether it is sent in gzip.
+    pub gzip: bool,
+    /// Whether the client has it, so that nothing of it is sent.
+    pub is_known: bool,
+    tag: String,
+}
+
+impl Form {
+    /// The form for a client that sent these header fields.
+    pub fn choose<'a>(
+        tag: &str,
+        has_gzip: bool,
+        mut accept_encoding: impl Iterator<Item = &'a str>,
+        mut if_none_match: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let gzip = has_gzip && accept_encoding.any(takes_gzip);
+        // Each form has its own strong entity tag (RFC 9110, section 8.8.3).
+        let tag = if gzip { format!("\"{tag}-gzip\"") } else { format!("\"{tag}\"") };
+        Self { gzip, is_known: if_none_match.any(|tags| names(tags, &tag)), tag }
+    }
+
+    /// The response; `content` is in the form, and there unless the client has it.
+    pub fn respond(
+        self,
+        content_type: impl Into<Cow<'static, str>>,
+        content: Option<Cow<'static, [u8]>>,
+    ) -> Response {
+        let response = match content {
+            None => Response::new(304, b""),
+            Some(content) => Response::new(200, content).header("Content-Type", content_type),
+        };
+        let response =
+            if self.gzip && !self.is_known { response.header("Content-Encoding", "gzip") } else { response };
+        response.header("ETag", self.tag).header("Vary", "Accept-Encoding")
     }
 }
 

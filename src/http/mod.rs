@@ -11,7 +11,7 @@ mod target;
 
 pub use asset::{ASSET_HEADERS, Asset, Assets};
 #[cfg(feature = "site")]
-pub use asset::{gunzip, gzip, tag_of};
+pub use asset::{Form, gunzip, gzip, tag_of};
 pub use error::{ApiError, Code, error_schema};
 pub use request::{Request, name_all};
 pub use response::{ACCESS_LOG, KEY_NAME, PASS_ON, Response, TICKET};

@@ -88,7 +88,12 @@ impl Hosts {
             return Err(ApiError::new(Code::MisdirectedRequest));
         };
         let is_waiting = matches!(domain.state, DomainState::Verified | DomainState::CertificateDelayed);
-        if is_waiting && request.header_values(FORWARDED_PROTO).next() == Some("https") {
+        if is_waiting
+            && request
+                .header_values(FORWARDED_PROTO)
+                .next()
+                .is_some_and(|proto| proto.eq_ignore_ascii_case("https"))
+        {
             served.iter().for_each(|served| served.note(&domain.name));
         }
         // The server as a whole has no other address.

@@ -300,7 +300,13 @@ fn cannot_open(path: &Path, error: &rusqlite::Error) -> String {
         Some(ErrorCode::SystemIoFailure) => format!(
             "cannot read or write the database {name}: its disk is full or failing (SQLite says: {error})"
         ),
-        _ => format!("cannot open the database {name}: SQLite says: {error}"),
+        _ => match error {
+            // The statement itself would be repeated.
+            rusqlite::Error::SqlInputError { msg, .. } => {
+                format!("the database {name} has a table of another kind: SQLite says: {msg}")
+            }
+            _ => format!("cannot open the database {name}: SQLite says: {error}"),
+        },
     }
 }
 

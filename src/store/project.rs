@@ -165,26 +165,52 @@ impl ProjectReads<'_> {
         Ok(statement.query_row([], |row| row.get(0))?)
     }
 
-    /// The static file at a path of the deploy that is served, or, where there is none, that at `other`.
+    /// What is known of the static file at a path of the deploy that is served, or, where there is none, of that at
+    /// `other`. Reads nothing of what is in it.
     ///
     /// # Errors
     /// Where the database cannot be read.
-    pub fn file(&self, path: &str, other: &str) -> Result<Option<SiteFile>, StoreError> {
+    pub fn file(&self, path: &str, other: &str) -> Result<Option<FileInfo>, StoreError> {
         let mut statement = self.0.prepare_cached(
-            "SELECT path, content_type, content, gzip, tag FROM deploy_files
+            "SELECT rowid, path, content_type, tag, length(gzip) IS NOT NULL FROM deploy_files
              WHERE deploy = (SELECT deploy FROM project) AND path IN (?1, ?2) ORDER BY path <> ?1 LIMIT 1",
         )?;
         let file = |row: &Row| {
-            Ok(SiteFile {
-                path: row.get(0)?,
-                content_type: row.get(1)?,
-                content: row.get(2)?,
-                gzip: row.get(3)?,
-                tag: row.get(4)?,
+            Ok(FileInfo {
+                row: row.get(0)?,
+                path: row.get(1)?,
+                content_type: row.get(2)?,
+                tag: row.get(3)?,
+                has_gzip: row.get(4)?,
             })
         };
         Ok(statement.query_row([path, other], file).optional()?)
     }
+
+    /// What is in a file, in gzip or as it is.
+    ///
+    /// # Errors
+    /// Where the database cannot be read, or the file has gone since it was found.
+    pub fn content(&self, file: &FileInfo, gzip: bool) -> Result<Vec<u8>, StoreError> {
+        let column = if gzip { "gzip" } else { "content" };
+        let mut statement =
+            self.0.prepare_cached(&format!("SELECT {column} FROM deploy_files WHERE rowid = ?1"))?;
+        Ok(statement.query_row([file.row], |row| row.get(0))?)
+    }
+}
+
+/// What is known of a static file before it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileInfo {
+    row: i64,
+    /// As in a request, without percent-encoding.
+    pub path: String,
+    /// The media type.
+    pub content_type: String,
+    /// The entity tag without its quotes.
+    pub tag: String,
+    /// Whether there is its content in gzip as well.
+    pub has_gzip: bool,
 }
 
 impl<'c> Deref for ProjectChange<'c> {
@@ -415,8 +441,11 @@ mod tests {
         assert!(deploys.iter().all(|deploy| deploy.deployed_at == 9));
         let seen: Vec<_> = deploys.iter().map(|d| (d.id, d.files, d.bytes, d.is_live)).collect();
         assert_eq!(seen, [(4, 1, 4, false), (3, 1, 5, false), (1, 1, 3, true)]);
-        assert_eq!(project.file("/a.txt", "/b.txt").unwrap(), Some(file("one")));
-        assert_eq!(project.file("/b.txt", "/a.txt").unwrap(), Some(file("one")));
+        for (path, other) in [("/a.txt", "/b.txt"), ("/b.txt", "/a.txt")] {
+            let found = project.file(path, other).unwrap().unwrap();
+            assert_eq!((&found.tag[..], &found.path[..], found.has_gzip), ("one", "/a.txt", false));
+            assert_eq!(project.content(&found, false).unwrap(), b"one");
+        }
         assert_eq!(project.file("/b.txt", "/c.txt").unwrap(), None);
     }
 

@@ -64,6 +64,10 @@ fn look(connection: &Connection, findings: &mut Findings) -> rusqlite::Result<()
     // What has another shape cannot be asked for ids.
     if findings.faults.is_empty() {
         findings.faults = ids(connection)?;
+        // Since version 2 there is a project.
+        if findings.version > 1 && number("SELECT count(*) FROM project")? != 1 {
+            findings.faults.push("the table project does not have its one row".to_owned());
+        }
         findings.animals = u64::try_from(number("SELECT count(*) FROM pets")?).unwrap_or(0);
     }
     findings.faults.extend(integrity(connection)?);

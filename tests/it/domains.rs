@@ -303,7 +303,11 @@ fn deployed_files_are_served_beside_the_site() {
     let page = get("/guide/");
     assert_eq!(page.expect(200).header("Content-Type"), Some("text/html; charset=utf-8"));
     assert!(page.body.starts_with(b"<h1>Guide</h1>") && page.header("ETag").is_some());
-    assert_eq!(get("/guide").expect(308).header("Location"), Some("/guide/"));
+    assert_eq!(get("/guide").expect(308).header("Location"), Some("./guide/"));
+    assert_eq!(get("/guide?x=1").expect(308).header("Location"), Some("./guide/?x=1"));
+    for path in ["/guide%2f", "/guide//", "//guide", "/guide%2findex.html"] {
+        get(path).expect(404);
+    }
     assert_eq!(get("/a%20b.txt").expect(200).body, b"text");
     get("/a.txt").expect_error(404, "not_found", "path");
     get("/docs/keys").expect(200);

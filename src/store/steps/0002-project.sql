@@ -27,11 +27,12 @@ CREATE TABLE deploy_files (
     path         TEXT    NOT NULL,
     -- The media type (RFC 9110, section 8.3).
     content_type TEXT    NOT NULL,
+    -- The entity tag without its quotes (RFC 9110, section 8.8.3).
+    tag          TEXT    NOT NULL,
+    -- Last, so that what is in front can be read without them.
     content      BLOB    NOT NULL,
     -- The content in gzip (RFC 1952). NULL: that would not be smaller.
     gzip         BLOB,
-    -- The entity tag without its quotes (RFC 9110, section 8.8.3).
-    tag          TEXT    NOT NULL,
     PRIMARY KEY (deploy, path)
 ) STRICT;
 
