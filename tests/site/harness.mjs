@@ -1,12 +1,13 @@
 // A petstore of its own for each test file, and a browser that tells on every page.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 export const SHOTS = join(ROOT, 'target', 'site', 'screenshots');
@@ -17,21 +18,34 @@ const require = createRequire(join(ROOT, 'target', 'site', 'package.json'));
 const { chromium } = require('playwright-core');
 const { source } = require('axe-core');
 
+const PROGRAM = process.env.PETSTORE ?? join(ROOT, 'target', 'release', 'petstore');
+
 // Starts the release binary; `words` are more words of its command line.
 export async function serve(...words) {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-site-'));
-  const child = spawn(
-    join(ROOT, 'target', 'release', 'petstore'),
-    ['--listen', '127.0.0.1:0', '--database', join(folder, 'petstore.db'), ...words],
-    { env: { ...process.env, PETSTORE_API_KEY: KEY }, stdio: ['ignore', 'pipe', 'inherit'] },
-  );
+  const database = join(folder, 'petstore.db');
+  const child = spawn(PROGRAM, ['--listen', '127.0.0.1:0', '--database', database, ...words], {
+    env: { ...process.env, PETSTORE_API_KEY: KEY },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const ended = new Promise((resolve) => child.on('exit', resolve));
-  const first = new Promise((resolve) => createInterface(child.stdout).once('line', resolve));
-  const line = await Promise.race([first, ended.then((code) => `it ended with ${code}`)]);
-  const url = /^petstore listening on (http:\S+)$/.exec(line)?.[1];
-  assert.ok(url, `the service started: ${line}`);
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  const line = async () => {
+    const next = lines.next().then(({ value }) => value);
+    return Promise.race([next, ended.then((code) => `it ended with ${code}`)]);
+  };
+  const first = await line();
+  const url = /^petstore listening on (http:\S+)$/.exec(first)?.[1];
+  assert.ok(url, `the service started: ${first}`);
+  const admin = words.includes('--admin') ? /^petstore admin on (http:\S+)$/.exec(await line())[1] : null;
   return {
     url,
+    admin,
+    // Runs a command on its database, and returns what it prints.
+    async run(...command) {
+      const { stdout } = await promisify(execFile)(PROGRAM, [...command, '--database', database]);
+      return stdout.trim();
+    },
     async stop() {
       child.kill();
       assert.equal(await ended, 0);

@@ -1,0 +1,80 @@
+// The menu next to a domain, and the question before something is removed.
+import { busy, complain, element, isBusy, show } from './settings-parts.js';
+
+// A menu button (WAI-ARIA Authoring Practices, 'Menu Button'). `items` has a label and what it does for each item.
+export function menuButton(label, id, items) {
+  const dots = element('span', { 'aria-hidden': 'true' }, '⋯');
+  const button = element(
+    'button',
+    { type: 'button', class: 'dots', 'aria-label': label, 'aria-haspopup': 'menu', 'aria-expanded': 'false', 'aria-controls': id },
+    dots,
+  );
+  const entries = items.map(([text, act]) => {
+    const entry = element('li', { role: 'menuitem', tabindex: '-1' }, text);
+    entry.addEventListener('click', () => {
+      close();
+      button.focus();
+      act();
+    });
+    return entry;
+  });
+  const menu = element('ul', { id, role: 'menu', 'aria-label': label, hidden: '' }, ...entries);
+  const whole = element('div', { class: 'menu' }, button, menu);
+
+  const open = (at) => {
+    menu.hidden = false;
+    button.setAttribute('aria-expanded', 'true');
+    entries.at(at).focus();
+  };
+  const close = () => {
+    menu.hidden = true;
+    button.setAttribute('aria-expanded', 'false');
+  };
+  button.addEventListener('click', () => (menu.hidden ? open(0) : close()));
+  whole.addEventListener('keydown', (event) => {
+    const at = entries.indexOf(document.activeElement);
+    const steps = { ArrowDown: at + 1, ArrowUp: at < 0 ? -1 : at - 1, Home: 0, End: -1 };
+    if (event.key in steps && (at >= 0 || event.key.startsWith('Arrow'))) {
+      open(steps[event.key] % entries.length);
+    } else if (at >= 0 && (event.key === 'Enter' || event.key === ' ')) {
+      entries[at].click();
+    } else if (event.key === 'Escape' && !menu.hidden) {
+      close();
+      button.focus();
+    } else {
+      return;
+    }
+    event.preventDefault();
+  });
+  whole.addEventListener('focusout', (event) => {
+    if (!whole.contains(event.relatedTarget)) close();
+  });
+  return whole;
+}
+
+const [question, title, text, problem, yes, no] = ['', '-title', '-text', '-problem', '-yes', '-no'].map((part) =>
+  document.getElementById(`question${part}`),
+);
+let answer = null;
+
+// Asks once, and then does it. The dialog stays where that fails, and says why; it gives the focus back at its end.
+export function ask(asked, consequence, act) {
+  show(title, asked);
+  show(text, consequence);
+  complain(problem, null);
+  answer = act;
+  question.showModal();
+}
+
+no.addEventListener('click', () => isBusy(yes) || question.close());
+question.addEventListener('cancel', (event) => isBusy(yes) && event.preventDefault());
+yes.addEventListener('click', () =>
+  busy(yes, async () => {
+    complain(problem, null);
+    try {
+      await answer(() => question.close());
+    } catch (failure) {
+      complain(problem, failure);
+    }
+  }),
+);

@@ -1,0 +1,160 @@
+// One domain of the list: made once, and brought up to date in place.
+import { ask, menuButton } from './settings-dialogs.js';
+import { announce, busy, complain, copyButton, element, setWorking, show, time } from './settings-parts.js';
+
+// What was looked for and not found, which waiting may mend.
+const NOT_FOUND_YET = 'not_found_yet';
+// How soon a look may be over that was just begun.
+const SOON_MS = 500;
+
+let cards = 0;
+
+export class DomainCard {
+  // `page` has `call(method, path, body)`, `refresh()`, `refreshSoon(milliseconds)` and `removed(card)`.
+  constructor(domain, page) {
+    const { name, displayName, record } = domain;
+    const id = `domain-${(cards += 1)}`;
+    this.page = page;
+    this.name = name;
+    this.path = `domains/${encodeURIComponent(name)}`;
+    this.isAwaited = false;
+
+    const ascii = displayName === name ? [] : [' ', element('span', { class: 'ascii' }, name)];
+    this.heading = element('h3', { id, tabindex: '-1' }, element('bdi', {}, displayName), ...ascii);
+    this.primary = element('span', { class: 'badge', hidden: '' }, 'primary');
+    this.state = element('span', { class: 'words' });
+    this.times = element('p', { class: 'soft' });
+    this.message = element('p', { class: 'message' });
+    this.leads = element('p', { class: 'soft' });
+    this.problem = element('p', { class: 'problem', role: 'alert', hidden: '' });
+    this.record = recordTable(record, `${id}-record`);
+    this.verify = this.button('Verify', id, () => this.look());
+    this.makePrimary = this.button('Make primary', id, () => this.putFirst());
+    this.visit = visitLink(name);
+
+    const remove = menuButton(`More for ${displayName}`, `${id}-menu`, [['Remove…', () => this.askToRemove()]]);
+    this.node = element(
+      'li',
+      { class: 'card', 'aria-labelledby': id },
+      element('div', { class: 'head' }, element('div', { class: 'name' }, this.heading, this.primary), remove),
+      element('p', { class: 'state' }, element('span', { class: 'mark', 'aria-hidden': 'true' }), this.state),
+      this.times,
+      this.message,
+      this.leads,
+      this.record,
+      this.problem,
+      element('div', { class: 'actions' }, this.verify, this.makePrimary, this.visit),
+    );
+  }
+
+  update(domain, redirects) {
+    const { name, state, stateText, message, reason, isPrimary } = domain;
+    const isRecordWrong = state === 'pending_dns' || state === 'dns_changed';
+    const leads = redirects.find(({ from }) => from === name);
+    const wasState = this.domain?.state;
+    this.domain = domain;
+    this.redirects = redirects;
+
+    this.node.dataset.state = state;
+    this.node.dataset.reason = reason ?? '';
+    this.primary.hidden = !isPrimary;
+    show(this.state, stateText);
+    show(this.times, [domain.since, domain.checkedAt], ([since, checked]) => [
+      'Since ',
+      time(since),
+      ...(checked ? ['; last looked at ', time(checked)] : ['']),
+    ]);
+    show(this.message, message);
+    show(this.leads, leads && `It leads to ${leads.to} (${leads.status}).`);
+    this.record.hidden = !isRecordWrong;
+    this.record.lastChild.hidden = reason === NOT_FOUND_YET;
+    this.makePrimary.hidden = isPrimary || state === 'pending_dns' || Boolean(leads);
+    this.visit.hidden = isRecordWrong;
+    show(this.verify, domain.isChecking ? 'Verifying…' : this.action === 'verify' ? 'Verify' : 'Re-verify');
+    setWorking(this.verify, domain.isChecking);
+    this.verify.classList.toggle('main', isRecordWrong || state === 'certificate_delayed');
+
+    const isOver = this.isAwaited && !domain.isChecking;
+    if (isOver || (wasState && wasState !== state)) {
+      this.isAwaited &&= !isOver;
+      announce(`${domain.displayName}: ${stateText}. ${message ?? ''}`);
+    }
+  }
+
+  get action() {
+    return this.domain.state === 'pending_dns' ? 'verify' : 'reverify';
+  }
+
+  button(text, id, run) {
+    const button = element('button', { type: 'button', 'aria-describedby': id }, text);
+    button.addEventListener('click', () =>
+      busy(button, async () => {
+        complain(this.problem, null);
+        try {
+          await run();
+        } catch (failure) {
+          complain(this.problem, failure);
+        }
+      }),
+    );
+    return button;
+  }
+
+  async look() {
+    await this.page.call('POST', `${this.path}/${this.action}`);
+    announce(`Verifying ${this.domain.displayName}`);
+    this.isAwaited = true;
+    await this.page.refresh();
+    if (this.domain.isChecking) this.page.refreshSoon(SOON_MS);
+  }
+
+  async putFirst() {
+    await this.page.call('POST', `${this.path}/primary`);
+    await this.page.refresh();
+    announce(`${this.domain.displayName} is primary`);
+  }
+
+  askToRemove() {
+    const { name, displayName, isPrimary } = this.domain;
+    const lost = this.redirects.filter(({ from, to }) => from === name || to === name);
+    const consequence = [
+      'It stops serving at once.',
+      isPrimary && 'No domain is primary then.',
+      lost.length && `Gone with it: ${lost.map(({ from, to }) => `the redirect from ${from} to ${to}`).join(', ')}.`,
+    ];
+    ask(`Remove ${displayName}?`, consequence.filter(Boolean).join(' '), async (close) => {
+      await this.page.call('DELETE', this.path);
+      close();
+      this.page.removed(this);
+      await this.page.refresh();
+    });
+  }
+}
+
+// The record to create, with a button to copy each of its values.
+function recordTable(record, id) {
+  const rows = [
+    ['Type', record.type],
+    ['Name', record.name],
+    ['Value', record.value],
+    ['TTL', String(record.ttl)],
+  ].map(([head, value]) => {
+    const code = element('code', {}, value);
+    // The two types of an apex are a choice, not a value.
+    const copy = value.includes(' ') ? [] : [copyButton(head, code)];
+    return element('tr', {}, element('th', { scope: 'row' }, head), element('td', {}, code), element('td', {}, ...copy));
+  });
+  const caption = element('caption', { id }, 'Create this record in the DNS settings of ', element('strong', {}, record.zone));
+  return element(
+    'div',
+    { class: 'record', role: 'group', 'aria-labelledby': id, tabindex: '-1' },
+    element('table', {}, caption, element('tbody', {}, ...rows)),
+    ...(record.remark ? [element('p', { class: 'note' }, record.remark)] : []),
+    element('p', { class: 'soft' }, 'DNS may take up to 48 hours to show it everywhere.'),
+  );
+}
+
+function visitLink(name) {
+  const about = element('span', { class: 'unseen' }, ` ${name} in a new tab`);
+  return element('a', { href: `https://${name}/`, target: '_blank', rel: 'noopener noreferrer' }, 'Open', about);
+}

@@ -1,0 +1,127 @@
+// What the settings page is made of: requests, elements, words, times, buttons that are busy, what can be copied.
+// Text comes from DNS and from operators, so it becomes text nodes and nothing else.
+
+const WAIT_MS = 20_000;
+const LOCAL = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+const announcement = document.getElementById('announcement');
+
+// Why a request came to nothing: words for people, and the status; 0 where nobody answered.
+export class Failure extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+// Calls the interface below /settings/api/. Returns the body of the response; null where it has none.
+export async function call(key, method, path, body) {
+  let response;
+  let text;
+  try {
+    response = await fetch(`/settings/api/${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${key}`, ...(body && { 'Content-Type': 'application/json' }) },
+      body: body && JSON.stringify(body),
+      cache: 'no-store',
+      credentials: 'omit',
+      signal: AbortSignal.timeout(WAIT_MS),
+    });
+    text = await response.text();
+  } catch {
+    throw new Failure('The service does not answer. What is shown may be out of date.', 0);
+  }
+  let value = null;
+  try {
+    if (text) value = JSON.parse(text);
+  } catch {
+    throw new Failure(`The service answered with status ${response.status}, and not in JSON.`, response.status);
+  }
+  if (response.ok) return value;
+  throw new Failure(value?.message ?? `The service answered with status ${response.status}.`, response.status);
+}
+
+// An element with attributes, and with children that are elements or text.
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+const said = new WeakMap();
+
+// Shows what `make` makes of a value. Does nothing where the value is the one before, so that nothing flickers, no
+// selection is lost and nothing is announced twice. Hidden where there is nothing to say.
+export function show(node, value, make = (text) => [text]) {
+  const now = JSON.stringify(value ?? '');
+  if (said.get(node) === now) return;
+  said.set(node, now);
+  node.replaceChildren(...(value ? make(value) : []));
+  node.hidden = !value;
+}
+
+// The service's own words, with its commands as code.
+export function words(text) {
+  return text.split(/'(petstore [^']+)'/).map((part, at) => (at % 2 ? element('code', {}, part) : part));
+}
+
+// Shows why something came to nothing.
+export const complain = (node, failure) => show(node, failure?.message, words);
+
+// Tells who does not see it.
+export function announce(text) {
+  announcement.textContent = text;
+}
+
+// A time as clocks here show it, with UTC for who compares it with a log.
+export function time(utc) {
+  const title = `${utc.replace('T', ' ').replace('Z', '')} UTC`;
+  return element('time', { datetime: utc, title }, LOCAL.format(new Date(utc)));
+}
+
+// Marks a button as one that does nothing for now. Unlike a disabled one it keeps the focus.
+const rest = (button, isResting) => button.setAttribute('aria-disabled', String(isResting));
+export const isBusy = (button) => button.getAttribute('aria-disabled') === 'true';
+
+// Runs what a button does, once at a time.
+export async function busy(button, run) {
+  if (isBusy(button)) return;
+  rest(button, true);
+  try {
+    await run();
+  } finally {
+    rest(button, button.classList.contains('working'));
+  }
+}
+
+// Whether something is under way that the button has begun, or that it would begin.
+export function setWorking(button, isWorking) {
+  button.classList.toggle('working', isWorking);
+  rest(button, isWorking);
+}
+
+// A button that copies the text of an element.
+export function copyButton(what, source) {
+  const word = element('span', {}, 'Copy');
+  const button = element('button', { type: 'button', class: 'copy' }, word, element('span', { class: 'unseen' }, ` ${what}`));
+  let timer;
+  button.addEventListener('click', async () => {
+    const isCopied = await copy(source);
+    announce(isCopied ? `Copied ${source.textContent}` : `${what} is selected; copy it by the keyboard`);
+    word.textContent = isCopied ? 'Copied' : 'Selected';
+    clearTimeout(timer);
+    timer = setTimeout(() => (word.textContent = 'Copy'), 2_000);
+  });
+  return button;
+}
+
+async function copy(source) {
+  try {
+    await navigator.clipboard.writeText(source.textContent);
+    return true;
+  } catch {
+    // Browsers have no clipboard for a page that is neither local nor encrypted.
+    getSelection().selectAllChildren(source);
+    return document.execCommand('copy');
+  }
+}
