@@ -227,13 +227,11 @@ pub fn check_neighbour(path: &Path) -> Result<(), String> {
         if claimed.contains(&id) {
             return Ok(());
         }
-        let locked = (
-            Opened::at(path).is_ok_and(|file| is_locked(&file)),
-            File::open(log_of(path)).is_ok_and(|log| is_locked(&log)),
-        );
+        let locked = locks(path);
         drop(claimed);
         let line = match locked {
-            (true, true) | (false, false) => return Ok(()),
+            (true, true) => return Ok(()),
+            (false, false) => return check_log(path),
             (true, false) => {
                 format!("another process holds the database {name} under another name; use that name")
             }
@@ -247,6 +245,33 @@ pub fn check_neighbour(path: &Path) -> Result<(), String> {
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Whether another process has claimed the file, and its log.
+fn locks(path: &Path) -> (bool, bool) {
+    (
+        Opened::at(path).is_ok_and(|file| is_locked(&file)),
+        File::open(log_of(path)).is_ok_and(|log| is_locked(&log)),
+    )
+}
+
+/// Refuses to read a database with the log of another one. Whoever has claimed it has looked at that.
+///
+/// # Errors
+/// One plain line that says what to do.
+pub fn check_before_reading(path: &Path) -> Result<(), String> {
+    let is_ours = FileId::of(path).is_ok_and(|id| held(&CLAIMED).contains(&id));
+    if is_ours || locks(path) != (false, false) { Ok(()) } else { check_log(path) }
+}
+
+/// Refuses the log of another database, where no service has looked at it.
+fn check_log(path: &Path) -> Result<(), String> {
+    let Ok(file) = Opened::at(path) else { return Ok(()) };
+    // What moves on between the look at the log and that at the file may look foreign for a moment.
+    mark::check_log(path, &file).or_else(|_| {
+        std::thread::sleep(PAUSE);
+        mark::check_log(path, &file)
+    })
 }
 
 impl Claim {
@@ -320,6 +345,11 @@ impl Drop for Claim {
 /// The write-ahead log beside a database. SQLite puts it beside the file itself, not beside a link to it.
 pub fn log_of(path: &Path) -> PathBuf {
     beside(path, "-wal")
+}
+
+/// The rollback journal of a database that is changed without a log (`sqlite.org/lockingv3.html#rollback`).
+pub fn journal_of(path: &Path) -> PathBuf {
+    beside(path, "-journal")
 }
 
 /// The index of the write-ahead log, which the processes share.

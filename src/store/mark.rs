@@ -10,6 +10,7 @@
 //! A transaction of another program, such as sqlite3, leaves the mark as it is. A log with nothing else may have
 //! no mark at all, and is told by the times of the files.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -45,17 +46,17 @@ pub fn leave(connection: &Connection) -> rusqlite::Result<()> {
 pub fn check_log(path: &Path, database: &File) -> Result<(), String> {
     let log = log_of(path);
     let line = match belongs(database, &log) {
-        Ok(Some(true)) => return Ok(()),
-        Ok(Some(false)) => format!(
+        Ok(Verdict::Own | Verdict::Empty) => return Ok(()),
+        Ok(Verdict::Foreign) => format!(
             "{log} is not the log of {name}: one of them was replaced or written over. Put back the file that was \
              here, or restore a backup; to go on with {name} as it is, run: mv {log} {log}.old",
             log = log.display(),
             name = path.display()
         ),
-        Ok(None) if !came_later(path, &log) => return Ok(()),
-        Ok(None) => format!(
+        Ok(Verdict::Unmarked) if !came_later(path, &log) => return Ok(()),
+        Ok(Verdict::Unmarked) => format!(
             "{log} may be the log of another database, as {name} came here later. If {name} was put in the place of \
-             another file, run: mv {log} {log}.old - if it was not, run: touch {log}",
+             another file, run: mv {log} {log}.old - if it was not, run: sqlite3 {name} 'PRAGMA wal_checkpoint'",
             log = log.display(),
             name = path.display()
         ),
@@ -65,35 +66,119 @@ pub fn check_log(path: &Path, database: &File) -> Result<(), String> {
     Err(line)
 }
 
-/// What the marks say; `None`: the log has none (`sqlite.org/fileformat2.html`, section 4.1).
-fn belongs(database: &File, log: &Path) -> io::Result<Option<bool>> {
-    let mut log = BufReader::with_capacity(1 << 16, File::open(log)?);
-    let mut header = [0; 32];
-    let Some(()) = fill(&mut log, &mut header)? else { return Ok(None) };
-    let size = u32_at(&header, 8);
-    if !(512..=65536).contains(&size) {
-        return Ok(None);
-    }
+/// Whose a log is.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The marks say that it is that of the database.
+    Own,
+    /// They say that it is not.
+    Foreign,
+    /// It has transactions, and no marks.
+    Unmarked,
+    /// It has no whole transaction.
+    Empty,
+}
+
+/// The pages at the beginning of a database among which that with the mark usually is.
+const FIRST_PAGES: u32 = 8;
+
+/// What the marks of the log say.
+fn belongs(database: &File, log: &Path) -> io::Result<Verdict> {
+    let Some(Marks { marks, mut places, page_size }) = Marks::in_log(log)? else { return Ok(Verdict::Empty) };
     // A backup is written without a log, and a database that has one says so before the log is begun.
     let mut mode = LOG_MODE;
     if database.read_exact_at(&mut mode, MODE_AT).is_ok() && mode != LOG_MODE {
-        return Ok(Some(false));
+        return Ok(Verdict::Foreign);
     }
-    let mut frame = vec![0; 24 + size as usize];
-    let (mut marks, mut place) = (Vec::new(), 0);
-    // The salts of frames that an earlier use of the file has left differ.
-    while fill(&mut log, &mut frame)?.is_some() && frame[8..16] == header[16..24] {
-        if let Some(mark) = mark_in(&frame[24..]) {
-            marks.extend(mark);
-            place = u32_at(&frame, 0);
+    if marks.is_empty() {
+        return Ok(Verdict::Unmarked);
+    }
+    let mut page = vec![0; page_size];
+    places.extend(1..=FIRST_PAGES);
+    let mut kept = places.into_iter().filter_map(|place| {
+        // The page has the same place in the file, which may not have it yet.
+        let at = u64::from(place.saturating_sub(1)) * page_size as u64;
+        database.read_exact_at(&mut page, at).ok()?;
+        mark_in(&page).map(|[_, own]| own)
+    });
+    let kept = kept.next().unwrap_or(NONE);
+    Ok(if marks.contains(&kept) { Verdict::Own } else { Verdict::Foreign })
+}
+
+/// The marks of the transactions in a log.
+struct Marks {
+    marks: BTreeSet<u32>,
+    /// The pages that have one.
+    places: BTreeSet<u32>,
+    page_size: usize,
+}
+
+impl Marks {
+    /// Reads what SQLite would apply: whole frames up to the last commit (`sqlite.org/fileformat2.html`, sections 4.1
+    /// to 4.3). A killed process may leave a part of a frame over one of an earlier use. `None`: there is no commit.
+    fn in_log(log: &Path) -> io::Result<Option<Self>> {
+        let mut log = BufReader::with_capacity(1 << 16, File::open(log)?);
+        let mut header = [0; 32];
+        let Some(()) = fill(&mut log, &mut header)? else { return Ok(None) };
+        let (magic, size) = (u32_at(&header, 0), u32_at(&header, 8));
+        if magic & !1 != 0x377f_0682 || !(512..=65536).contains(&size) || !size.is_power_of_two() {
+            return Ok(None);
         }
+        let mut sum = Checksum { is_big_endian: magic & 1 == 1, sums: [0; 2] };
+        sum.add(&header[..24]);
+        if !sum.is(&header[24..]) {
+            return Ok(None);
+        }
+        let mut frame = vec![0; 24 + size as usize];
+        let (mut found, mut has_commit) =
+            (Self { marks: BTreeSet::new(), places: BTreeSet::new(), page_size: size as usize }, false);
+        // Those of the transaction under way.
+        let mut open = Vec::new();
+        // The salts of frames that an earlier use of the file has left differ.
+        while fill(&mut log, &mut frame)?.is_some() && frame[8..16] == header[16..24] {
+            sum.add(&frame[..8]);
+            sum.add(&frame[24..]);
+            if !sum.is(&frame[16..24]) {
+                break;
+            }
+            open.extend(mark_in(&frame[24..]).map(|mark| (u32_at(&frame, 0), mark)));
+            if u32_at(&frame, 4) != 0 {
+                has_commit = true;
+                for (place, mark) in open.drain(..) {
+                    found.places.insert(place);
+                    found.marks.extend(mark);
+                }
+            }
+        }
+        Ok(has_commit.then_some(found))
     }
-    // The page has the same place in the file, which may not have it yet.
-    let page = &mut frame[24..];
-    let at = u64::from(place.saturating_sub(1)) * u64::from(size);
-    let kept =
-        database.read_exact_at(page, at).ok().and_then(|()| mark_in(page)).map_or(NONE, |[_, own]| own);
-    Ok((!marks.is_empty()).then(|| marks.contains(&kept)))
+}
+
+/// The running checksum of a log (`sqlite.org/fileformat2.html`, section 4.2).
+struct Checksum {
+    is_big_endian: bool,
+    sums: [u32; 2],
+}
+
+impl Checksum {
+    /// Adds bytes, eight at a time.
+    fn add(&mut self, bytes: &[u8]) {
+        let number = |bytes: [u8; 4]| {
+            if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+        };
+        let [mut first, mut second] = self.sums;
+        for eight in bytes.as_chunks::<8>().0 {
+            let [a, b, c, d, e, f, g, h] = *eight;
+            first = first.wrapping_add(number([a, b, c, d])).wrapping_add(second);
+            second = second.wrapping_add(number([e, f, g, h])).wrapping_add(first);
+        }
+        self.sums = [first, second];
+    }
+
+    /// Whether it is that which stands in these eight bytes.
+    fn is(&self, bytes: &[u8]) -> bool {
+        self.sums == [u32_at(bytes, 0), u32_at(bytes, 4)]
+    }
 }
 
 /// Fills the buffer; `None` at the end.
@@ -134,6 +219,7 @@ fn came_later(path: &Path, log: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Writer;
     use super::super::pets::tests::new_pet;
     use super::super::tests::{Folder, pair};
     use super::*;
@@ -169,17 +255,23 @@ mod tests {
         }
     }
 
+    /// A database of another program, and its log, which has a transaction.
+    fn unmarked() -> (Folder, Connection) {
+        let folder = Folder::new();
+        let other = Connection::open(folder.database()).unwrap();
+        other.pragma_update(None, "journal_mode", "WAL").unwrap();
+        other.execute_batch("CREATE TABLE a (b); INSERT INTO a VALUES (1)").unwrap();
+        (folder, other)
+    }
+
     #[test]
     fn log_without_marks_is_told_by_the_times() {
-        let folder = Folder::new();
+        let (folder, other) = unmarked();
         let path = folder.database();
-        fs::write(&path, "copy").unwrap();
         let check = || check_log(&path, &File::open(&path).unwrap());
-        assert_eq!(check(), Ok(()));
-        fs::write(log_of(&path), "log").unwrap();
         assert_eq!(check(), Ok(()), "the log is younger");
         let copy = folder.0.join("copy");
-        fs::write(&copy, "copy").unwrap();
+        fs::copy(&path, &copy).unwrap();
         // Times of change move on in steps of some milliseconds; each of these calls sets it.
         let ctime = |path: &Path| fs::metadata(path).map(|file| (file.ctime(), file.ctime_nsec())).unwrap();
         while ctime(&copy) <= ctime(&log_of(&path)) {
@@ -187,9 +279,46 @@ mod tests {
         }
         fs::rename(&copy, &path).unwrap();
         let said = check().unwrap_err();
-        assert!(said.contains("may be the log of another") && said.contains("touch"), "{said}");
-        // A file that was written to, as a checkpoint does, is not one that was moved.
-        fs::write(&path, "written").unwrap();
-        assert_eq!(check(), Ok(()));
+        assert!(said.contains("may be the log of another") && said.contains("wal_checkpoint"), "{said}");
+        drop(other);
+    }
+
+    #[test]
+    fn part_of_a_frame_over_an_older_one_is_not_read() {
+        let (folder, mut writer, _reader) = pair();
+        let (path, log) = (folder.database(), log_of(&folder.database()));
+        let create = |writer: &mut Writer| {
+            writer.insert_pet(&new_pet("Rex")).unwrap();
+            writer.commit().unwrap();
+        };
+        (0..20).for_each(|_| create(&mut writer));
+        writer.checkpoint().unwrap();
+        // In one use of the log, then in the next, with the same page size.
+        create(&mut writer);
+        let whole = fs::read(&log).unwrap();
+        let database = File::open(&path).unwrap();
+        assert_eq!(belongs(&database, &log).unwrap(), Verdict::Own);
+        let frame = 24 + u32_at(&whole, 8) as usize;
+        // A header with the right salts and another page number, over the body of a page that has a mark.
+        let torn: Vec<u8> = whole[32..]
+            .chunks(frame)
+            .find(|frame| mark_in(&frame[24..]).is_some())
+            .map(|frame| [&[0, 0, 83, 165], &frame[4..]].concat())
+            .unwrap();
+        fs::write(&log, [&whole[..], &torn].concat()).unwrap();
+        assert_eq!(belongs(&database, &log).unwrap(), Verdict::Own);
+        // Nor is one transaction that has no end.
+        fs::write(&log, [&whole[..32], &torn].concat()).unwrap();
+        assert_eq!(belongs(&database, &log).unwrap(), Verdict::Empty);
+        fs::write(&log, &whole[..32]).unwrap();
+        assert_eq!(belongs(&database, &log).unwrap(), Verdict::Empty);
+    }
+
+    #[test]
+    fn log_of_another_program_has_no_marks() {
+        let (folder, other) = unmarked();
+        let found = belongs(&File::open(folder.database()).unwrap(), &log_of(&folder.database())).unwrap();
+        assert_eq!(found, Verdict::Unmarked);
+        drop(other);
     }
 }

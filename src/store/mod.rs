@@ -261,11 +261,12 @@ impl Writer {
 
 /// How a database is opened that is not to be changed. Where it has no log, SQLite makes one, and whoever may write
 /// removes it again. Where it has one, that stays for whom it belongs to: the last one to close a database moves the log
-/// into it.
+/// into it. A journal that a killed restore has left is undone first, which takes writing.
 fn reading(path: &Path) -> OpenFlags {
-    match log_of(path).exists() {
-        true => OpenFlags::SQLITE_OPEN_READ_ONLY,
-        false => OpenFlags::SQLITE_OPEN_READ_WRITE,
+    if log_of(path).exists() && !file::journal_of(path).exists() {
+        OpenFlags::SQLITE_OPEN_READ_ONLY
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_WRITE
     }
 }
 

@@ -56,6 +56,7 @@ impl Snapshot {
             return Err(format!("there is no database {}", path.display()));
         }
         let file = file::open(path)?;
+        file::check_before_reading(path)?;
         let connection = connect(path, reading(path)).map_err(|error| unreadable(path, &error))?;
         schema::check(&connection, path, schema::STEPS)?;
         let snapshot = Self { connection, _file: file, path: path.to_owned(), unlocked: None };
@@ -82,11 +83,16 @@ impl Snapshot {
         let file = Opened::at(&real).map_err(cannot)?;
         // SQLite would make the log and its index anew, and whoever cannot write cannot remove them. Where no log
         // is there, nobody has the database open.
-        let is_at_rest = !file::log_of(&real).exists() && has_log_mode(&file).map_err(cannot)?;
+        let has_none = !file::log_of(&real).exists() && !file::journal_of(&real).exists();
+        let is_at_rest = has_none && has_log_mode(&file).map_err(cannot)?;
         let unlocked = is_at_rest.then(|| Stamp::of(&real)).transpose().map_err(cannot)?;
+        if unlocked.is_none() {
+            file::check_before_reading(&real)?;
+        }
         let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let opened = match unlocked {
             Some(_) => connect(&immutable(&real), read_only | OpenFlags::SQLITE_OPEN_URI),
+            None if file::journal_of(&real).exists() => connect(&real, reading(&real)),
             None => connect(&real, read_only),
         };
         let connection = opened.map_err(|error| unreadable(path, &error))?;

@@ -32,6 +32,7 @@ impl Reader {
         }
         let say = |error: rusqlite::Error| cannot_open(path, &error);
         let file = file::open(path)?;
+        file::check_before_reading(path)?;
         let connection = connect(path, reading(path)).map_err(say)?;
         schema::check(&connection, path, schema::STEPS)?;
         match schema::version(&connection).map_err(say)? {

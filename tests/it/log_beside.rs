@@ -132,3 +132,23 @@ fn copy_that_the_log_continues_loses_nothing() {
     succeed(&["check"], &folder.database());
     assert_eq!(count(&folder.database()), 2);
 }
+
+#[test]
+fn commands_refuse_the_log_of_another_database_too() {
+    let (one, other) = (crashed(), crashed());
+    fs::copy(other.database(), one.database()).unwrap();
+    let before = [one.database(), one.path().join("pets.db-wal")].map(|file| fs::read(file).unwrap());
+    let copy = one.path().join("copy.db");
+    for words in [
+        &["domain", "list"][..],
+        &["key", "add", "ci"],
+        &["pet", "status", "1", "sold"],
+        &["check"],
+        &["export"],
+        &["backup", copy.to_str().unwrap()],
+    ] {
+        refuse(words, &one.database(), "is not the log of");
+        let now = [one.database(), one.path().join("pets.db-wal")].map(|file| fs::read(file).unwrap());
+        assert!(now == before, "{words:?}");
+    }
+}
