@@ -16,12 +16,13 @@ for (const [look, options] of Object.entries(LOOKS)) {
     for (const label of ['active', 'blocked', 'changed', 'verified', 'leads']) has(label, RIGHT);
     has('conflict', { A: '192.0.2.7' });
     has('hostile', { CNAME: '<b>bold</b>.example' });
-    await run('domain', 'redirect', 'add', 'leads.example.com', 'active.example.com');
     const verify = async (label, text, name) => {
       await card(`${label}.example.com`).getByRole('button', { name }).click();
       await shows(card(`${label}.example.com`), text);
     };
     for (const label of ['active', 'blocked', 'changed', 'verified']) await verify(label, 'verified; the', 'Verify');
+    // Only what is verified may be led to.
+    await run('domain', 'redirect', 'add', 'leads.example.com', 'active.example.com');
     await verify('conflict', 'A 192.0.2.7', 'Verify');
     await verify('hostile', '<b>bold', 'Verify');
     assert.equal(await page.locator('.card b').count(), 0);

@@ -92,6 +92,25 @@ test('an added domain shows its record, whose values can be copied', async (t) =
   await shows(page.locator('#add-problem'), 'already');
 });
 
+test('a service without a platform shows no record, and says what it needs', async (t) => {
+  const { page, card, comeBack } = await start(t, { domains: ['www.example.com'] });
+  await card('www.example.com').locator('.record').waitFor();
+  let host = '';
+  await page.route('**/settings/api/project', async (route) => {
+    const response = await route.fetch();
+    const project = await response.json();
+    project.platformHost = host || null;
+    for (const { record } of project.domains) record.value = host;
+    await route.fulfill({ response, json: project });
+  });
+  await comeBack();
+  await shows(page.locator('#needs code'), 'petstore serve --platform-host HOST');
+  await card('www.example.com').locator('.record').waitFor({ state: 'hidden' });
+  host = 'another.example.net';
+  await comeBack();
+  await shows(card('www.example.com').locator('.record'), host);
+});
+
 test('verification is busy, and its result is shown and announced', async (t) => {
   const { page, dns, service, comeBack, card } = await start(t, { domains: ['www.example.com'] });
   const shown = card('www.example.com');

@@ -12,7 +12,7 @@ let cards = 0;
 export class DomainCard {
   // `page` has `call(method, path, body)`, `refresh()`, `refreshSoon(milliseconds)` and `removed(card)`.
   constructor(domain, page) {
-    const { name, displayName, record } = domain;
+    const { name, displayName } = domain;
     const id = `domain-${(cards += 1)}`;
     this.page = page;
     this.name = name;
@@ -27,7 +27,7 @@ export class DomainCard {
     this.message = element('p', { class: 'message' });
     this.leads = element('p', { class: 'soft' });
     this.problem = element('p', { class: 'problem', role: 'alert', hidden: '' });
-    this.record = recordTable(record, `${id}-record`);
+    this.record = element('div', { class: 'record', role: 'group', 'aria-labelledby': `${id}-record`, tabindex: '-1' });
     this.verify = this.button('Verify', id, () => this.look());
     this.makePrimary = this.button('Make primary', id, () => this.putFirst());
     this.visit = visitLink(name);
@@ -48,7 +48,7 @@ export class DomainCard {
   }
 
   update(domain, redirects) {
-    const { name, state, stateText, message, reason, isPrimary } = domain;
+    const { name, state, stateText, message, reason, isPrimary, record } = domain;
     const isRecordWrong = state === 'pending_dns' || state === 'dns_changed';
     const leads = redirects.find(({ from }) => from === name);
     const wasState = this.domain?.state;
@@ -66,7 +66,9 @@ export class DomainCard {
     ]);
     show(this.message, message);
     show(this.leads, leads && `It leads to ${leads.to} (${leads.status}).`);
-    this.record.hidden = !isRecordWrong;
+    show(this.record, record, () => recordTable(record, this.record.getAttribute('aria-labelledby')));
+    // Without a platform there is nothing that it could lead to.
+    this.record.hidden = !isRecordWrong || !record.value;
     this.record.lastChild.hidden = reason === NOT_FOUND_YET;
     this.makePrimary.hidden = isPrimary || state === 'pending_dns' || Boolean(leads);
     this.visit.hidden = isRecordWrong;
@@ -145,13 +147,11 @@ function recordTable(record, id) {
     return element('tr', {}, element('th', { scope: 'row' }, head), element('td', {}, code), element('td', {}, ...copy));
   });
   const caption = element('caption', { id }, 'Create this record in the DNS settings of ', element('strong', {}, record.zone));
-  return element(
-    'div',
-    { class: 'record', role: 'group', 'aria-labelledby': id, tabindex: '-1' },
+  return [
     element('table', {}, caption, element('tbody', {}, ...rows)),
     ...(record.remark ? [element('p', { class: 'note' }, record.remark)] : []),
     element('p', { class: 'soft' }, 'DNS may take up to 48 hours to show it everywhere.'),
-  );
+  ];
 }
 
 function visitLink(name) {
