@@ -125,8 +125,8 @@ fn text(state: DomainState) -> &'static str {
         }
         DomainState::Active => "served over HTTPS",
         DomainState::CertificateDelayed => {
-            "verified, but no HTTPS request has come within 30 minutes; re-verify looks at its DNS record and \
-             at CAA records"
+            "verified, but nothing shows that it has a certificate yet; re-verify looks at its DNS record and at \
+             CAA records"
         }
         DomainState::DnsChanged => "its DNS record is no longer right; no certificate is renewed",
     }

@@ -16,15 +16,21 @@ const ENOUGH_BYTES: usize = 1024 * 1024;
 pub struct ReadService {
     reading: Reading,
     pipeline: Pipeline,
+    /// When it reads of itself next.
+    samples_at: Instant,
 }
+
+/// How often a worker without requests looks whether the database can be read.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
 impl ReadService {
     pub fn new(store: Reader, assets: Arc<Assets>, parts: Parts) -> Self {
-        Self { reading: Reading::new(store, assets), pipeline: Pipeline::new(parts) }
+        let samples_at = Instant::now() + SAMPLE_EVERY;
+        Self { reading: Reading::new(store, assets), pipeline: Pipeline::new(parts), samples_at }
     }
 
     fn respond(&mut self, request: &Request) -> Response {
-        let Self { reading, pipeline } = self;
+        let Self { reading, pipeline, .. } = self;
         let call = match pipeline.enter(request, &reading.store) {
             Ok(call) => call,
             Err(response) => return pipeline.count(None, response),
@@ -65,7 +71,15 @@ impl Service for ReadService {
     }
 
     fn rest(&mut self) -> Option<Duration> {
-        self.pipeline.rest(Instant::now())
+        let now = Instant::now();
+        if now >= self.samples_at {
+            self.samples_at = now + SAMPLE_EVERY;
+            if let Err(error) = self.reading.store.sample() {
+                self.pipeline.trouble("", "cannot read", &error);
+            }
+        }
+        let next = Some(self.samples_at.saturating_duration_since(now));
+        [next, self.pipeline.rest(now)].into_iter().flatten().min()
     }
 
     fn stop(&mut self) {}
