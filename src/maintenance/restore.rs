@@ -114,7 +114,7 @@ fn exchange(
     let left: Vec<&str> = if retired.is_some() { Vec::new() } else { left().collect() };
     let kept = keep(target, has_old, &left)?;
     flush_folder(target)?;
-    for suffix in left.into_iter().chain([INDEX]) {
+    for suffix in left.iter().copied().chain([INDEX]) {
         let path = with_suffix(target, suffix);
         if let Err(error) = fs::remove_file(&path)
             && error.kind() != ErrorKind::NotFound
@@ -129,7 +129,11 @@ fn exchange(
         forget_second_names(target);
         return Err(line);
     }
-    Ok(Some(kept))
+    // Where there was no database, its name is not there either.
+    Ok(Some(match left.first() {
+        Some(suffix) if !has_old => with_suffix(&kept, suffix),
+        Some(_) | None => kept,
+    }))
 }
 
 /// Gives the copy its name, never over a database that has come meanwhile.

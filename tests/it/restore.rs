@@ -64,9 +64,11 @@ fn restore_where_there_is_no_database_makes_one() {
     // A log without its database is kept too, and not read into the new one.
     std::fs::rename(folder.database(), folder.path().join("away")).unwrap();
     std::fs::write(folder.path().join("pets.db-wal"), "log").unwrap();
-    succeed(&["restore", &name], &folder.database());
+    let said = succeed(&["restore", &name], &folder.database());
     assert!(!folder.path().join("pets.db-wal").exists());
-    assert_eq!(std::fs::read(&kept(folder.path())[0]).unwrap(), b"log");
+    let kept = &kept(folder.path())[0];
+    assert!(said.contains(kept.to_str().unwrap()), "{said}");
+    assert_eq!(std::fs::read(kept).unwrap(), b"log");
 }
 
 #[test]
