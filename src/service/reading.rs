@@ -74,7 +74,10 @@ impl Service for ReadService {
         let now = Instant::now();
         if now >= self.samples_at {
             self.samples_at = now + SAMPLE_EVERY;
-            if let Err(error) = self.reading.store.sample() {
+            // Whatever else is the matter, requests say.
+            if let Err(error) = self.reading.store.sample()
+                && error.is_lost()
+            {
                 self.pipeline.trouble("", "cannot read", &error);
             }
         }
