@@ -22,6 +22,7 @@
 //! another made (the executable has mimalloc) is worth up to a tenth of the speed.
 
 mod config;
+mod error;
 mod server;
 
 mod clock;
@@ -57,6 +58,7 @@ pub use config::Hosting;
 pub use config::{Address, Config, Deadline, Deadlines, Listen, LogFormat, SETTINGS, Setting};
 #[cfg(feature = "site")]
 pub use domains::{DeployView, Deployed, DomainView, Look, Overview, Project, Record, Refusal, RefusalCode};
+pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState, keys as api_keys};
 pub use maintenance::{OnProgress, Progress, Restored, Soundness, backup, check, restore};
@@ -78,33 +80,3 @@ pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub fn openapi(config: &Config) -> String {
     site::document::print(&config.servers())
 }
-
-/// Why the service, or the operator's work on its keys, animals or database, failed: one plain line.
-#[derive(Debug)]
-pub struct Error(String);
-
-impl From<String> for Error {
-    fn from(line: String) -> Self {
-        Self(line)
-    }
-}
-
-impl Error {
-    /// A thread could not be had.
-    pub fn no_thread(error: &std::io::Error) -> Self {
-        Self(match error.kind() {
-            std::io::ErrorKind::WouldBlock => {
-                "cannot start a thread: the system allows no more (ulimit -u)".to_owned()
-            }
-            _ => format!("cannot start a thread: {error}"),
-        })
-    }
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Error {}

@@ -199,7 +199,7 @@ impl KeyRing {
     fn in_transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         self.store.open_transaction().map_err(|error| {
             self.store.undo();
-            Error(format!("no key was made: {error}"))
+            Error::from(format!("no key was made: {error}"))
         })?;
         let done = work(self).and_then(|done| self.store.commit().map(|_| done).map_err(not_kept));
         if done.is_err() {
@@ -267,15 +267,15 @@ fn check_expiry(expires_at: Option<i64>, now: i64) -> Result<(), Error> {
 }
 
 fn no_key_named(name: &str) -> Error {
-    Error(format!("there is no key named '{name}'"))
+    Error::from(format!("there is no key named '{name}'"))
 }
 
 fn say(error: StoreError) -> Error {
-    Error(error.to_string())
+    Error::from(error.to_string())
 }
 
 fn not_kept(error: StoreError) -> Error {
-    Error(format!("the new key is not valid: {error}"))
+    Error::from(format!("the new key is not valid: {error}"))
 }
 
 #[cfg(test)]
@@ -403,7 +403,7 @@ mod tests {
     #[test]
     fn key_that_cannot_be_handed_over_is_not_kept() {
         let (_folder, mut ring) = ring();
-        let fails = |_: &str| Err(Error("nobody takes it".to_owned()));
+        let fails = |_: &str| Err(Error::from("nobody takes it".to_owned()));
         assert!(ring.add(NAMED, None, KeyScope::Full, fails).is_err());
         assert_eq!(ring.state().unwrap(), RingState::New);
         ring.added(NAMED, None, KeyScope::Full).unwrap();
@@ -416,7 +416,7 @@ mod tests {
         let (folder, mut ring) = ring();
         let mut other = Writer::open(&folder.database()).unwrap();
         let mut can_others_write = |_: &str| match other.try_begin().unwrap() {
-            true => Err(Error("another process could make the same key".to_owned())),
+            true => Err(Error::from("another process could make the same key".to_owned())),
             false => Ok(()),
         };
         ring.add(NAMED, None, KeyScope::Full, &mut can_others_write).unwrap();

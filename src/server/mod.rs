@@ -210,8 +210,8 @@ impl Server {
     /// Where it ended by a fault of its own.
     pub fn wait(mut self) -> Result<(), Error> {
         match self.gate.take().map(JoinHandle::join) {
-            Some(Ok(Err(reason))) => Err(Error(reason)),
-            Some(Err(_)) => Err(Error("the gate has died; the log has the cause".to_owned())),
+            Some(Ok(Err(reason))) => Err(Error::from(reason)),
+            Some(Err(_)) => Err(Error::from("the gate has died; the log has the cause".to_owned())),
             Some(Ok(Ok(()))) | None => Ok(()),
         }
     }

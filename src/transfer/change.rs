@@ -15,7 +15,7 @@ use crate::store::Writer;
 pub fn set_status(database: &Path, id: i64, status: PetStatus) -> Result<String, Error> {
     let mut store = open(database)?;
     let pet = store.set_status(id, status, |pet| serde_json::to_string(&pet)).map_err(say)?;
-    let pet = pet.ok_or_else(|| unknown(id))?.map_err(|error| Error(error.to_string()))?;
+    let pet = pet.ok_or_else(|| unknown(id))?.map_err(|error| Error::from(error.to_string()))?;
     store.commit().map_err(say)?;
     Ok(pet)
 }
@@ -30,14 +30,14 @@ pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
     for (i, id) in ids.iter().enumerate() {
         // Twice the same is perhaps a slip for another.
         let why = if ids[..i].contains(id) {
-            Error(format!("the id {id} is given twice"))
+            Error::from(format!("the id {id} is given twice"))
         } else if !store.delete_pet(*id).map_err(say)? {
             unknown(*id)
         } else {
             continue;
         };
         // The transaction ends with the connection, and nothing of it is kept.
-        return Err(if ids.len() > 1 { Error(format!("{why}; nothing was deleted")) } else { why });
+        return Err(if ids.len() > 1 { Error::from(format!("{why}; nothing was deleted")) } else { why });
     }
     store.commit().map_err(say)?;
     Ok(ids.len())
@@ -46,11 +46,11 @@ pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
 /// A database that is there.
 fn open(database: &Path) -> Result<Writer, Error> {
     if !database.exists() {
-        return Err(Error(format!("there is no database {}", database.display())));
+        return Err(Error::from(format!("there is no database {}", database.display())));
     }
     Ok(Writer::open(database)?)
 }
 
 fn unknown(id: i64) -> Error {
-    Error(format!("there is no animal with the id {id}"))
+    Error::from(format!("there is no animal with the id {id}"))
 }

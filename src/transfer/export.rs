@@ -40,7 +40,7 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
     visited.map_err(say)?;
     match written.and_then(|()| out.write_all(&piece)).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error(format!("cannot write the animals: {error}; what is written is not all of them")))
+            Err(Error::from(format!("cannot write the animals: {error}; what is written is not all of them")))
         }
         _ => Ok(()),
     }

@@ -95,7 +95,7 @@ impl Import {
         if found.refused > 0 && !options.skip_invalid {
             let lines =
                 if found.refused == 1 { "1 line is" } else { &format!("{} lines are", found.refused) };
-            return Err(Error(format!(
+            return Err(Error::from(format!(
                 "{lines} refused, so nothing was written; correct that, or leave it out with --skip-invalid"
             )));
         }
@@ -124,8 +124,8 @@ impl Import {
             line = written;
             progress(LinesWritten { line, lines });
         });
-        done.map_err(|Error(why)| {
-            Error(if line == 0 {
+        done.map_err(|why| {
+            Error::from(if line == 0 {
                 format!("{why}; nothing was written")
             } else {
                 format!("{why}; all up to line {line} is written, go on with --from-line {}", line + 1)
@@ -201,10 +201,10 @@ fn open<'i>(input: &'i Input, options: &ImportOptions) -> Result<Lines<'i>, Erro
     let cannot = |error| input.cannot_read(&error);
     let mut source = input.read()?;
     if let Some((looks, format)) = other_format(source.fill_buf().map_err(cannot)?, options.format) {
-        return Err(Error(format!("the input looks like {looks}; give --format {format}")));
+        return Err(Error::from(format!("the input looks like {looks}; give --format {format}")));
     }
     let rows = Rows::new(source, options.format, options.keep_ids).map_err(cannot)?;
-    rows.map_err(|why| Error(format!("line 1: {why}")))
+    rows.map_err(|why| Error::from(format!("line 1: {why}")))
 }
 
 /// The other format and its word, where the input begins as that does.
@@ -223,7 +223,7 @@ fn other_format(start: &[u8], format: Format) -> Option<(&'static str, &'static 
 fn check_new(database: &Path, store: Option<&Writer>) -> Result<(), Error> {
     match store.map_or(Ok(0), |store| store.last_id()).map_err(say)? {
         0 => Ok(()),
-        _ => Err(Error(format!(
+        _ => Err(Error::from(format!(
             "{} has had animals already; --keep-ids needs a database that never had one",
             database.display()
         ))),
@@ -278,10 +278,12 @@ fn check(
     found.lines = rows.next_line() - 1;
     let (from_line, lines) = (options.from_line, found.lines);
     if from_line > 1 && from_line > lines {
-        return Err(Error(format!("--from-line {from_line} is beyond the end: the last line is {lines}")));
+        return Err(Error::from(format!(
+            "--from-line {from_line} is beyond the end: the last line is {lines}"
+        )));
     }
     if let Some((line, false)) = is_continued {
-        return Err(Error(format!(
+        return Err(Error::from(format!(
             "the animal of line {line} is not in {}; --from-line must be the line that the import told",
             database.display()
         )));
@@ -294,13 +296,13 @@ fn take_turn(store: &mut Writer, stop: &AtomicBool) -> Result<(), Error> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if stop.load(Ordering::SeqCst) {
-            return Err(Error("interrupted".to_owned()));
+            return Err(Error::from("interrupted".to_owned()));
         }
         if store.try_begin().map_err(say)? {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return Err(Error("another process has locked the database for 30 seconds".to_owned()));
+            return Err(Error::from("another process has locked the database for 30 seconds".to_owned()));
         }
         std::thread::sleep(RETRY);
     }

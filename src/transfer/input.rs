@@ -41,13 +41,13 @@ impl Input {
             Source::File(path) => {
                 let name = path.display().to_string();
                 let file = File::open(&path).map_err(|error| match error.kind() {
-                    ErrorKind::NotFound => Error(format!("there is no file {name}")),
-                    ErrorKind::PermissionDenied => Error(format!("no permission to read {name}")),
+                    ErrorKind::NotFound => Error::from(format!("there is no file {name}")),
+                    ErrorKind::PermissionDenied => Error::from(format!("no permission to read {name}")),
                     _ => cannot_read(&name, &error),
                 })?;
                 let metadata = file.metadata().map_err(|error| cannot_read(&name, &error))?;
                 if metadata.is_dir() {
-                    return Err(Error(format!("{name} is a folder; a file is needed")));
+                    return Err(Error::from(format!("{name} is a folder; a file is needed")));
                 }
                 if !metadata.is_file() {
                     return Self::copied(Box::new(file), name);
@@ -61,10 +61,11 @@ impl Input {
     fn copied(mut stream: Box<dyn Read>, name: String) -> Result<Self, Error> {
         let folder = std::env::temp_dir();
         let mut file = unnamed(&folder).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Error(format!("there is no folder {} (TMPDIR)", folder.display())),
-            _ => {
-                Error(format!("cannot make a file in {} (TMPDIR) to copy {name}: {error}", folder.display()))
-            }
+            ErrorKind::NotFound => Error::from(format!("there is no folder {} (TMPDIR)", folder.display())),
+            _ => Error::from(format!(
+                "cannot make a file in {} (TMPDIR) to copy {name}: {error}",
+                folder.display()
+            )),
         })?;
         let mut piece = vec![0; PIECE];
         loop {
@@ -75,7 +76,7 @@ impl Input {
                 Err(error) => return Err(cannot_read(&name, &error)),
             };
             io::Write::write_all(&mut file, &piece[..length]).map_err(|error| {
-                Error(format!("cannot copy {name} to {} (TMPDIR): {error}", folder.display()))
+                Error::from(format!("cannot copy {name} to {} (TMPDIR): {error}", folder.display()))
             })?;
         }
     }
@@ -99,7 +100,7 @@ impl Input {
         if state(&self.file).map_err(|error| self.cannot_read(&error))? == opened {
             return Ok(());
         }
-        Err(Error(format!("{} was changed meanwhile; import a copy that nobody changes", self.name)))
+        Err(Error::from(format!("{} was changed meanwhile; import a copy that nobody changes", self.name)))
     }
 
     /// The failure to read it, for the operator.
@@ -109,7 +110,7 @@ impl Input {
 }
 
 fn cannot_read(name: &str, error: &io::Error) -> Error {
-    Error(format!("cannot read {name}: {error}"))
+    Error::from(format!("cannot read {name}: {error}"))
 }
 
 fn state(file: &File) -> io::Result<(u64, SystemTime)> {

@@ -49,7 +49,7 @@ impl FromStr for Format {
 }
 
 fn say(error: StoreError) -> Error {
-    Error(match error {
+    Error::from(match error {
         StoreError::Unavailable(..) => error.to_string(),
         StoreError::Internal(detail) => format!("the database refuses it: {detail}"),
     })
