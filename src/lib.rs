@@ -52,6 +52,9 @@ mod transfer;
 
 mod store;
 
+#[cfg(test)]
+mod testing;
+
 pub use clock::rfc3339;
 #[cfg(feature = "site")]
 pub use config::Hosting;

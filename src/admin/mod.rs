@@ -101,8 +101,8 @@ impl Service for AdminService {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::tests::Folder;
     use crate::store::{ApiKey, KeyScope};
+    use crate::testing::Folder;
 
     #[test]
     fn metrics_are_served_and_nothing_else() {

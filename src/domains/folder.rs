@@ -175,7 +175,7 @@ fn check_size(path: &str, bytes: u64) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::tests::Folder as TestFolder;
+    use crate::testing::Folder as TestFolder;
     use std::fs;
     use std::os::unix::fs::symlink;
 

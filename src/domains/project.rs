@@ -420,7 +420,7 @@ fn was_kept(was_kept: bool) -> Refused<()> {
 mod tests {
     use super::*;
     use crate::model::Reason;
-    use crate::store::tests::Folder as TestFolder;
+    use crate::testing::Folder as TestFolder;
 
     fn project() -> (TestFolder, Project) {
         let folder = TestFolder::new();

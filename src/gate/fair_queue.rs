@@ -179,6 +179,7 @@ impl<T> FairQueue<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Random;
 
     const A: u64 = 1;
     const B: u64 = 2;
@@ -354,12 +355,8 @@ mod tests {
 
     #[test]
     fn busy_flows_get_the_same_work_whatever_their_requests_cost() {
-        // A linear congruential generator (Knuth's), so that a failure repeats.
-        let mut seed = 1u64;
-        let mut random = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % below
-        };
+        let mut numbers = Random::new();
+        let mut random = |below: u64| numbers.below(below as usize) as u64;
         let mut queue = FairQueue::new(4096);
         let mut push = |queue: &mut FairQueue<(usize, u64)>, flow: usize| {
             let cost = 1 + random([1, 5, 20, 100, 300][flow]);

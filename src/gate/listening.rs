@@ -173,7 +173,7 @@ fn cannot(address: SocketAddr, error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::tests::Folder;
+    use crate::testing::Folder;
     use std::sync::Arc;
 
     fn refused(listen: &Listen) -> String {

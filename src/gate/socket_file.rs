@@ -135,7 +135,7 @@ fn reason(error: &io::Error, path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::tests::Folder;
+    use crate::testing::Folder;
     use std::os::unix::net::{UnixListener, UnixStream};
     use std::sync::Barrier;
 

@@ -8,10 +8,10 @@ use mio::Interest;
 use mio::net::UnixStream;
 
 use super::client::State;
-use super::lane::tests::{FarEnd, PATIENCE, all, answer, config, expect};
+use super::lane::tests::{FarEnd, all, answer, config, expect};
 use super::stream::{Peer, Stream};
 use super::*;
-use crate::store::tests::Folder;
+use crate::testing::{Folder, PATIENCE};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

@@ -105,7 +105,7 @@ fn has_nobody_listening(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::tests::Folder;
+    use crate::testing::Folder;
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixListener;
     use std::time::SystemTime;

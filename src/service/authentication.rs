@@ -149,8 +149,8 @@ pub fn insufficient_scope() -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::tests::Folder;
     use crate::store::{Reader, Writer};
+    use crate::testing::Folder;
 
     fn ask(
         authenticator: &mut Authenticator,

@@ -95,7 +95,7 @@ mod tests {
     use crate::service::Authenticator;
     use crate::service::router::Router;
     use crate::store::Writer;
-    use crate::store::tests::Folder;
+    use crate::testing::Folder;
 
     const ROWS: &[Operation] = &[
         Operation::new("/small", "small", "", Handler::Get(|_, _| Ok(Response::new(200, b"x")))),

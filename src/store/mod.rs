@@ -315,29 +315,8 @@ fn cannot_open(path: &Path, error: &rusqlite::Error) -> String {
 pub(crate) mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
-    use std::path::PathBuf;
 
-    /// A folder of its own for one test's database, removed at the end.
-    pub struct Folder(pub PathBuf);
-
-    impl Folder {
-        pub fn new() -> Self {
-            let name = format!("petstore-store-{}-{:x}", std::process::id(), getrandom::u64().unwrap());
-            let path = std::env::temp_dir().join(name);
-            std::fs::create_dir(&path).unwrap();
-            Self(path)
-        }
-
-        pub fn database(&self) -> PathBuf {
-            self.0.join("pets.db")
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
+    pub use crate::testing::Folder;
 
     /// Has SQLite refuse every write, as a file does that may only be read.
     pub fn refuse_writes(writer: &Writer, refuse: bool) {

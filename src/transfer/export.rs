@@ -66,8 +66,8 @@ fn push_csv(piece: &mut Vec<u8>, pet: &Pet) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::tests::Folder;
     use crate::store::{Units, Writer};
+    use crate::testing::Folder;
     use std::io;
 
     /// Takes so many bytes, and then fails.

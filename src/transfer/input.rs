@@ -130,7 +130,7 @@ fn unnamed(folder: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::tests::Folder;
+    use crate::testing::Folder;
 
     fn text(input: &Input) -> String {
         let mut text = String::new();

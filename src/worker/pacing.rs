@@ -96,7 +96,7 @@ fn pause(flush: Duration) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::tests::Folder;
+    use crate::testing::Folder;
 
     #[test]
     fn pause_is_half_a_flush_within_bounds() {

@@ -7,10 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use crate::http::TICKET;
-use crate::store::tests::Folder;
-
-/// Longer than anything here takes; who waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::testing::{Folder, PATIENCE};
 
 /// A service made of a function.
 struct Probe<F>(F);

@@ -222,6 +222,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("http", &[]),
     ("metrics", &[]),
     ("quiet_log", &[]),
+    ("testing", &[]),
     ("gate", &["clock", "config", "http", "metrics", "quiet_log"]),
     ("worker", &["http", "lib"]),
     // Of `worker` it names the trait by which a worker calls it, so that the worker need not know it.

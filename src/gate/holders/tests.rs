@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::testing::Random;
 
 fn v4(last: usize) -> IpAddr {
     IpAddr::from([10, 0, 0, last as u8])
@@ -263,12 +264,8 @@ fn check(holders: &Holders, model: &BTreeMap<usize, Modelled>) {
 
 #[test]
 fn random_operations_agree_with_a_plain_model() {
-    // A linear congruential generator (Knuth's), so that a failure repeats.
-    let mut seed = 1u64;
-    let mut random = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % below
-    };
+    let mut numbers = Random::new();
+    let mut random = |below: usize| numbers.below(below);
     let mut holders = Holders::new(usize::MAX);
     let mut model = BTreeMap::new();
     for since in 0..20_000 {

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::tests::{Bench, PATIENCE, all, expect_503};
+use super::tests::{Bench, all, expect_503};
 use super::*;
 use crate::http::{Request, Response};
-use crate::store::tests::Folder;
+use crate::testing::{Folder, PATIENCE, Random};
 use crate::worker::{Service, Worker};
 
 /// Answers each request with its own path, in batches that take a while.
@@ -174,11 +174,9 @@ fn no_response_goes_astray_while_lanes_break_at_random() {
             });
         }
         scope.spawn(|| {
-            // Each pause is another, from a linear congruential generator (Knuth's).
-            let mut seed = 1u64;
+            let mut random = Random::new();
             while served.load(Ordering::SeqCst) + lost.load(Ordering::SeqCst) < 1000 {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                std::thread::sleep(Duration::from_micros(500 + (seed >> 33) % 4000));
+                std::thread::sleep(Duration::from_micros(500 + random.below(4000) as u64));
                 proxy.break_lane();
             }
         });

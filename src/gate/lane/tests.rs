@@ -12,10 +12,7 @@ use mio::{Events, Poll};
 use super::*;
 use crate::config::Deadlines;
 use crate::gate::{Gate, GateConfig, HealthCheck, Listening, Origins, Stopper, TrustedProxies};
-use crate::store::tests::Folder;
-
-/// Longer than anything here takes; who waits so long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+use crate::testing::{Folder, PATIENCE};
 
 /// A running gate.
 pub struct Bench {

@@ -185,6 +185,7 @@ impl HeadScan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Random;
 
     /// What a client that sends `input` in pieces of a size gets, one word for each step.
     fn steps_in_pieces(input: &[u8], size: usize) -> Vec<String> {
@@ -322,12 +323,8 @@ mod tests {
             GET http://h/d HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n\
             PUT /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2;x\r\nde\r\n0\r\nT: u\r\n\r\n";
         let telling = b"\r\n\0 \t:;,/*0aF\x7f\xff";
-        // A linear congruential generator (Knuth's), so that a failure repeats.
-        let mut seed = 1u64;
-        let mut random = |below: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as usize % below
-        };
+        let mut numbers = Random::new();
+        let mut random = |below: usize| numbers.below(below);
         for _ in 0..20_000 {
             let mut input = sound.to_vec();
             for _ in 0..=random(3) {
