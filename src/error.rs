@@ -1,4 +1,7 @@
-//! Why the service or an operator's task failed: what callers can tell apart, and one line for people.
+//! Why the service or an operator's task failed: a kind for programs, one line for people, and the cause.
+//!
+//! Knows no room. A message describes what happened. Advice such as a command to run belongs to whoever shows
+//! the message: the command line adds it by kind.
 
 use std::fmt;
 use std::io;
@@ -8,7 +11,8 @@ use std::io;
 /// ```
 /// use petstore::{Config, ErrorKind, Server};
 ///
-/// let config = Config { database: "no/such/folder/pets.db".into(), ..Config::default() };
+/// let mut config = Config::default();
+/// config.database = "no/such/folder/pets.db".into();
 /// match Server::start(config) {
 ///     Err(error) if error.kind() == ErrorKind::DatabaseMissing => println!("create the folder first"),
 ///     Err(error) => println!("{error}"),
@@ -18,51 +22,96 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A value of the configuration cannot be used.
-    Config,
-    /// Another process listens on the address.
+    /// The named field of [`Config`](crate::Config), such as `"api_key"`, has a value that cannot be used.
+    /// Occurs only when a server starts or a project is opened.
+    Config(&'static str),
+    /// Another process listens on the address, or on the Unix socket.
     AddressInUse,
-    /// The address cannot be bound for another reason, such as a privileged port.
+    /// The address cannot be bound: this machine does not have it, the host name is unknown, the port is
+    /// privileged, or the socket that was passed cannot be used.
     AddressUnavailable,
-    /// The database file or its folder does not exist.
+
+    /// The database does not exist. Where a task creates a database: the folder for it does not exist.
     DatabaseMissing,
-    /// The file is not a petstore database.
+    /// The file is not an SQLite database, or belongs to another application.
     DatabaseForeign,
-    /// The database fails SQLite's checks or lacks a part of the schema.
+    /// SQLite finds the database damaged, or a part of its schema is missing.
     DatabaseDamaged,
-    /// Another process holds SQLite's lock on the database.
+    /// Another process, such as the `sqlite3` shell, holds SQLite's lock on the database.
     DatabaseLocked,
-    /// Another service has the database open.
+    /// A service has the database open, and the task needs it alone.
     DatabaseInUse,
-    /// The database's path no longer leads to the file that was opened.
+    /// The database's path no longer leads to the file that was opened: it was moved, deleted or replaced.
     DatabaseMoved,
     /// A later version of petstore wrote the database.
     DatabaseNewer,
-    /// The write-ahead log beside the database belongs to another database.
+    /// The database already has, or once had, pets, and the task needs a new one.
+    DatabaseNotNew,
+    /// The largest possible id is taken, so no pet can be added.
+    IdsExhausted,
+    /// The write-ahead log at the database's path belongs to another database.
     LogForeign,
-    /// The disk is full, or a quota is used up.
-    DiskFull,
-    /// The operating system denies access.
-    PermissionDenied,
-    /// A file that would have to be replaced exists.
-    FileExists,
-    /// An API key of that name exists.
-    KeyExists,
-    /// There is no API key of that name.
+    /// A write-ahead log exists, but its database does not.
+    LogOrphaned,
+    /// A file is not a sound backup: a restore refuses it and changes nothing.
+    BackupUnsound,
+
+    /// There is no API key of that name, or none with that fingerprint.
     KeyUnknown,
+    /// A valid API key of that name exists.
+    KeyExists,
+    /// The API key has expired, so its expiry cannot be kept.
+    KeyExpired,
+    /// The fingerprint matches more than one API key.
+    KeyAmbiguous,
     /// There is no pet with that id.
     PetUnknown,
-    /// The input is malformed, such as a row of an import.
+    /// The project does not allow it now; [`source`](std::error::Error::source) is the refusal with its code.
+    Refused,
+
+    /// An argument or an input, such as a row of an import, is malformed.
     InvalidInput,
-    /// The system has no more threads, descriptors or memory.
+    /// An input or a folder, such as the folder for a backup, does not exist.
+    FileMissing,
+    /// A file exists that would have to be overwritten.
+    FileExists,
+    /// The operating system denies access, or the file system is read-only.
+    PermissionDenied,
+    /// The disk is full, a quota is used up, or a file may not grow further.
+    DiskFull,
+    /// The process may have no more threads, open files or memory.
     Resources,
+    /// Another process changed what the task works on. Trying again can succeed.
+    Conflict,
+    /// The caller stopped the task before its end.
+    Interrupted,
     /// Another failure that the operating system or SQLite reports.
     Io,
-    /// A fault of petstore itself.
+    /// A fault in petstore itself.
     Internal,
 }
 
-/// Why the service or an operator's task failed. `Display` is one plain line without a trailing period.
+impl ErrorKind {
+    /// The kind of a failed system call.
+    pub(crate) fn of_io(error: &io::Error) -> Self {
+        use io::ErrorKind as Os;
+        match error.kind() {
+            Os::NotFound | Os::NotADirectory => Self::FileMissing,
+            Os::AlreadyExists => Self::FileExists,
+            Os::PermissionDenied | Os::ReadOnlyFilesystem => Self::PermissionDenied,
+            Os::StorageFull | Os::QuotaExceeded | Os::FileTooLarge => Self::DiskFull,
+            Os::AddrInUse => Self::AddressInUse,
+            Os::AddrNotAvailable => Self::AddressUnavailable,
+            Os::OutOfMemory => Self::Resources,
+            _ => Self::Io,
+        }
+    }
+}
+
+/// Why the service or an operator's task failed.
+///
+/// `Display` prints one line without a trailing period. It includes the cause, so a caller need not print
+/// [`source`](std::error::Error::source) as well.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -71,16 +120,29 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of a kind, described in one line.
+    /// Creates an error of a kind from a one-line description.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }
 
-    /// Adds the error that caused this one.
+    /// Adds the error that caused this one. The message stays as it is.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// Puts `what` and a colon before the message. The kind and the cause stay.
+    #[must_use]
+    pub fn context(mut self, what: impl fmt::Display) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
+    /// Creates an error for a failed system call: `what`, a colon and the system's words. The kind follows from
+    /// the system's error.
+    pub(crate) fn io(what: impl fmt::Display, error: io::Error) -> Self {
+        Self::new(ErrorKind::of_io(&error), format!("{what}: {error}")).caused_by(error)
     }
 
     /// What went wrong.
@@ -88,7 +150,7 @@ impl Error {
         self.kind
     }
 
-    /// A thread could not be started.
+    /// Creates the error for a thread that could not be started.
     pub fn no_thread(error: &io::Error) -> Self {
         let message = match error.kind() {
             io::ErrorKind::WouldBlock => {
@@ -124,11 +186,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn error_tells_its_kind_its_line_and_its_cause() {
+    fn error_has_a_kind_a_line_and_a_cause() {
         let cause = io::Error::from(io::ErrorKind::StorageFull);
-        let error = Error::new(ErrorKind::DiskFull, "the disk of pets.db is full").caused_by(cause);
+        let error = Error::io("cannot write pets.db", cause).context("no key was created");
         assert_eq!(error.kind(), ErrorKind::DiskFull);
-        assert_eq!(error.to_string(), "the disk of pets.db is full");
+        assert_eq!(error.to_string(), "no key was created: cannot write pets.db: no storage space");
         assert!(std::error::Error::source(&error).unwrap().is::<io::Error>());
     }
 }

@@ -2,6 +2,8 @@
 
 use rusqlite::ErrorCode;
 
+use crate::{Error, ErrorKind};
+
 /// What is the matter with the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -91,6 +93,26 @@ impl From<rusqlite::Error> for StoreError {
             _ => return StoreError::Internal(detail),
         };
         StoreError::Unavailable(trouble, detail)
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let kind = match &error {
+            StoreError::Unavailable(trouble, _) => match trouble {
+                Trouble::Locked => ErrorKind::DatabaseLocked,
+                Trouble::Full => ErrorKind::DiskFull,
+                Trouble::NoIds => ErrorKind::IdsExhausted,
+                Trouble::ReadOnly => ErrorKind::PermissionDenied,
+                Trouble::Damaged | Trouble::SchemaChanged => ErrorKind::DatabaseDamaged,
+                Trouble::Moved => ErrorKind::DatabaseMoved,
+                Trouble::Failing => ErrorKind::Io,
+            },
+            StoreError::Internal(_) => ErrorKind::Internal,
+        };
+        Error::new(kind, error.to_string()).caused_by(error)
     }
 }
 

@@ -178,7 +178,7 @@ impl Import {
         batch.clear();
         let mut bytes = 0;
         while batch.len() < size && bytes < turns::MOST_BYTES {
-            let Some(line) = rows.advance().map_err(|error| self.input.cannot_read(&error))? else { break };
+            let Some(line) = rows.advance().map_err(|error| self.input.cannot_read(error))? else { break };
             if line < self.options.from_line {
                 continue;
             }
@@ -198,7 +198,7 @@ type Batch = Vec<(Option<i64>, NewPet<'static>)>;
 type Lines<'i> = Rows<std::io::BufReader<&'i std::fs::File>>;
 
 fn open<'i>(input: &'i Input, options: &ImportOptions) -> Result<Lines<'i>, Error> {
-    let cannot = |error| input.cannot_read(&error);
+    let cannot = |error| input.cannot_read(error);
     let mut source = input.read()?;
     if let Some((looks, format)) = other_format(source.fill_buf().map_err(cannot)?, options.format) {
         return Err(Error::from(format!("the input looks like {looks}; give --format {format}")));
@@ -241,7 +241,7 @@ fn check(
     let mut rows = open(input, options)?;
     // Whether the animal before the first to be written is in the database, where that matters.
     let mut is_continued = None;
-    while let Some(line) = rows.advance().map_err(|error| input.cannot_read(&error))? {
+    while let Some(line) = rows.advance().map_err(|error| input.cannot_read(error))? {
         let is_written = line < options.from_line;
         let row = rows.row();
         let is_valid = row.is_ok();

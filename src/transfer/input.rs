@@ -43,16 +43,16 @@ impl Input {
                 let file = File::open(&path).map_err(|error| match error.kind() {
                     ErrorKind::NotFound => Error::from(format!("there is no file {name}")),
                     ErrorKind::PermissionDenied => Error::from(format!("no permission to read {name}")),
-                    _ => cannot_read(&name, &error),
+                    _ => cannot_read(&name, error),
                 })?;
-                let metadata = file.metadata().map_err(|error| cannot_read(&name, &error))?;
+                let metadata = file.metadata().map_err(|error| cannot_read(&name, error))?;
                 if metadata.is_dir() {
                     return Err(Error::from(format!("{name} is a folder; a file is needed")));
                 }
                 if !metadata.is_file() {
                     return Self::copied(Box::new(file), name);
                 }
-                let state = Some(state(&file).map_err(|error| cannot_read(&name, &error))?);
+                let state = Some(state(&file).map_err(|error| cannot_read(&name, error))?);
                 Ok(Self { file, name, state })
             }
         }
@@ -73,7 +73,7 @@ impl Input {
                 Ok(0) => return Ok(Self { file, name, state: None }),
                 Ok(length) => length,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(cannot_read(&name, &error)),
+                Err(error) => return Err(cannot_read(&name, error)),
             };
             io::Write::write_all(&mut file, &piece[..length]).map_err(|error| {
                 Error::from(format!("cannot copy {name} to {} (TMPDIR): {error}", folder.display()))
@@ -87,7 +87,7 @@ impl Input {
     /// One plain line, where it cannot be read, or was changed since it was opened.
     pub fn read(&self) -> Result<BufReader<&File>, Error> {
         self.check()?;
-        (&self.file).rewind().map_err(|error| self.cannot_read(&error))?;
+        (&self.file).rewind().map_err(|error| self.cannot_read(error))?;
         Ok(BufReader::with_capacity(PIECE, &self.file))
     }
 
@@ -97,20 +97,20 @@ impl Input {
     /// One plain line, where it is not.
     pub fn check(&self) -> Result<(), Error> {
         let Some(opened) = self.state else { return Ok(()) };
-        if state(&self.file).map_err(|error| self.cannot_read(&error))? == opened {
+        if state(&self.file).map_err(|error| self.cannot_read(error))? == opened {
             return Ok(());
         }
         Err(Error::from(format!("{} was changed meanwhile; import a copy that nobody changes", self.name)))
     }
 
     /// The failure to read it, for the operator.
-    pub fn cannot_read(&self, error: &io::Error) -> Error {
+    pub fn cannot_read(&self, error: io::Error) -> Error {
         cannot_read(&self.name, error)
     }
 }
 
-fn cannot_read(name: &str, error: &io::Error) -> Error {
-    Error::from(format!("cannot read {name}: {error}"))
+fn cannot_read(name: &str, error: io::Error) -> Error {
+    Error::io(format!("cannot read {name}"), error)
 }
 
 fn state(file: &File) -> io::Result<(u64, SystemTime)> {
