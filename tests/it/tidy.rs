@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use petstore::{Config, Deadlines, LIMITS, SETTINGS};
+use petstore::{Config, Deadlines, SETTINGS};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -37,30 +37,99 @@ fn lock_file_is_small_and_without_an_async_runtime() {
     }
 }
 
-/// The rows of the README's table whose first column has this heading, as cells without their backticks.
-fn readme_table(heading: &str) -> Vec<Vec<String>> {
-    let readme = read("README.md");
+/// The rows of a document's table whose first column has this heading, as cells without their backticks.
+fn table(document: &str, heading: &str) -> Vec<Vec<String>> {
+    let document = read(document);
     let cells = |row: &str| row.replace('`', "").split('|').map(|cell| cell.trim().to_owned()).collect();
-    let table = readme.lines().map(|line| line.strip_prefix('|'));
+    let table = document.lines().map(|line| line.strip_prefix('|'));
     let table = table.skip_while(|row| row.is_none_or(|row| !row.starts_with(&format!(" {heading} |"))));
     // Below the headings there is a line of dashes.
     table.skip(2).map_while(|row| row.map(cells)).collect()
 }
 
 #[test]
+fn readme_is_short() {
+    let lines = read("README.md").lines().count();
+    assert!(
+        lines <= 200,
+        "{lines} lines: say it in the site's pages, src/README.md or scripts/deploy/README.md"
+    );
+}
+
+#[test]
 fn readme_names_the_operations_as_they_are() {
-    let named: Vec<String> = readme_table("operation").into_iter().map(|row| row[0].clone()).collect();
+    let named: Vec<String> = table("README.md", "operation").into_iter().map(|row| row[0].clone()).collect();
     let operations = petstore::operations().map(|(method, path)| format!("{method} {path}"));
     assert_eq!(named, operations.collect::<Vec<_>>());
 }
 
 #[test]
-fn readme_names_the_settings_as_they_are() {
-    let flags = readme_table("flag").into_iter().filter(|row| !row[0].is_empty());
-    let named: Vec<[String; 3]> = flags.map(|row| [0, 1, 3].map(|i| row[i].clone())).collect();
-    let settings =
+fn readme_names_ten_settings_as_they_are_and_the_site_all() {
+    let rows = table("README.md", "flag");
+    assert_eq!(rows.len(), 10);
+    let mut settings =
         SETTINGS.iter().map(|s| [format!("--{} {}", s.flag, s.value), s.variable(), s.default.to_owned()]);
-    assert_eq!(named, settings.collect::<Vec<_>>());
+    for row in rows.iter().filter(|row| !row[0].is_empty()) {
+        let named = [0, 1, 3].map(|i| row[i].clone());
+        assert!(settings.any(|setting| setting == named), "{named:?} differs, or is out of order");
+    }
+    let page = read("src/site/pages/running.md");
+    assert!(page.contains("{{settings}}"));
+    for row in rows.iter().filter(|row| row[0].is_empty()) {
+        assert!(page.contains(&row[1]), "{}", row[1]);
+    }
+}
+
+/// Every text for people, but the changelog.
+fn documents() -> Vec<PathBuf> {
+    let pages = std::fs::read_dir(root().join("src/site/pages")).unwrap();
+    let pages = pages.map(|page| PathBuf::from("src/site/pages").join(page.unwrap().file_name()));
+    let others = ["README.md", "src/README.md", "scripts/deploy/README.md", "scripts/bench.d/results.md"];
+    pages.chain(others.map(PathBuf::from)).collect()
+}
+
+#[test]
+fn documents_name_every_command_and_flag() {
+    let help = std::process::Command::new(env!("CARGO_BIN_EXE_petstore")).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let (commands, _) = help.split_once("\nSettings").unwrap();
+    let documents: String = documents().iter().map(read).collect();
+    let is_word = |word: &&str| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+    for line in commands.lines().map(str::trim_start) {
+        let name = if line.starts_with("petstore ") {
+            line.split("  ").next().unwrap().split(' ').take_while(is_word).collect::<Vec<_>>().join(" ")
+        } else if line.starts_with("--") {
+            line.split(' ').next().unwrap().to_owned()
+        } else {
+            continue;
+        };
+        assert!(documents.contains(&name), "no document names {name}");
+    }
+}
+
+/// The anchor of a heading, as it is made of its text.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+    text.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+}
+
+#[test]
+fn links_of_the_documents_lead_somewhere() {
+    for document in documents() {
+        let text = read(&document);
+        for link in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let path = match file.strip_prefix("/docs/") {
+                Some(page) => PathBuf::from(format!("src/site/pages/{page}.md")),
+                None if file.is_empty() => document.clone(),
+                None if file.starts_with('/') || file.contains(':') => continue,
+                None => document.with_file_name(file),
+            };
+            let is_there = root().join(&path).exists();
+            let has_heading = || read(&path).lines().any(|l| l.starts_with('#') && anchor(l) == heading);
+            assert!(is_there && (heading.is_empty() || has_heading()), "{}: {link}", document.display());
+        }
+    }
 }
 
 #[test]
@@ -76,36 +145,19 @@ fn defaults_of_the_settings_are_those_of_the_config() {
 }
 
 #[test]
-fn readme_names_the_limits_as_they_are() {
-    let named: Vec<[String; 3]> =
-        readme_table("limit").into_iter().map(|row| [0, 1, 2].map(|i| row[i].clone())).collect();
-    let limits =
-        LIMITS.iter().map(|l| [l.what.to_owned(), format!("{} {}", l.most, l.unit), l.status.to_string()]);
-    assert_eq!(named, limits.collect::<Vec<_>>());
-}
-
-#[test]
-fn readme_names_the_deadlines_as_they_are() {
-    let named: Vec<[String; 4]> =
-        readme_table("deadline").into_iter().map(|row| [0, 1, 2, 3].map(|i| row[i].clone())).collect();
+fn every_deadline_is_told() {
     let deadlines = Deadlines::default();
-    let rows = deadlines.table().map(|row| {
-        [
-            row.name.to_owned(),
-            format!("{} s", row.most.as_secs()),
-            row.span.to_owned(),
-            row.then.replace('`', ""),
-        ]
-    });
-    assert_eq!(named, rows);
-    // Such as "Deadlines { head: 10s, body: 30s }", so that none can be forgotten in the table.
-    let fields = rows.map(|[name, most, ..]| format!("{name}: {}", most.replace(' ', ""))).join(", ");
-    assert_eq!(format!("{deadlines:?}"), format!("Deadlines {{ {fields} }}"));
+    let rows = deadlines.table().map(|row| format!("{}: {:?}", row.name, row.most)).join(", ");
+    // Such as "Deadlines { head: 10s, body: 30s }".
+    assert_eq!(format!("{deadlines:?}"), format!("Deadlines {{ {rows} }}"));
+    let page = read("src/site/pages/limits.md");
+    assert!(page.contains("{{deadlines}}") && page.contains("{{limits}}"));
 }
 
 #[test]
-fn readme_names_the_alerts_as_they_are() {
-    let named: Vec<String> = readme_table("alert").into_iter().map(|row| row[0].clone()).collect();
+fn alerts_are_told_as_they_are() {
+    let named = table("scripts/deploy/README.md", "alert");
+    let named: Vec<String> = named.into_iter().map(|row| row[0].clone()).collect();
     let rules = read("scripts/deploy/alerts.yml");
     let alerts = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ").map(str::to_owned));
     assert_eq!(named, alerts.collect::<Vec<_>>());
@@ -121,12 +173,15 @@ fn every_file_of_tests_is_run() {
 }
 
 #[test]
-fn readme_names_only_paths_that_are_there() {
-    let readme = read("README.md");
+fn documents_name_only_paths_that_are_there() {
     let folders = ["src/", "scripts/", "tests/", "examples/"];
-    let quoted = readme.split('`').filter(|word| folders.iter().any(|folder| word.starts_with(folder)));
-    for path in quoted {
-        assert!(root().join(path).exists(), "{path}");
+    for document in documents() {
+        let text = read(&document);
+        let quoted = text.split('`').filter(|word| folders.iter().any(|folder| word.starts_with(folder)));
+        // What follows the path are the words of a command line.
+        for path in quoted.filter_map(|words| words.split_whitespace().next()) {
+            assert!(root().join(path).exists(), "{}: {path}", document.display());
+        }
     }
 }
 
@@ -194,8 +249,7 @@ fn rooms_keep_to_themselves() {
 }
 
 /// Which rooms the code of a room may name, in the order in which a request meets them. A room is a folder or
-/// a file of `src`. `lib` stands for what `src/lib.rs` itself declares, which is `Error`. Tests may name what
-/// they like.
+/// a file of `src`. Every room may name `error`, which names none. Tests may name what they like.
 const ARROWS: &[(&str, &[&str])] = &[
     // The executable: it sees only what the library makes public.
     ("cli", &[]),
@@ -213,9 +267,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "site",
             "keys",
             "store",
-            "lib",
         ],
     ),
+    ("error", &[]),
     ("clock", &[]),
     ("config", &[]),
     ("dns", &[]),
@@ -224,7 +278,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("quiet_log", &[]),
     ("testing", &[]),
     ("gate", &["clock", "config", "http", "metrics", "quiet_log"]),
-    ("worker", &["http", "lib"]),
+    ("worker", &["http"]),
     // Of `worker` it names the trait by which a worker calls it, so that the worker need not know it.
     (
         "service",
@@ -251,10 +305,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("site", &["clock", "config", "http", "api", "json", "model"]),
     ("json", &[]),
     ("model", &["json"]),
-    ("keys", &["clock", "store", "lib"]),
-    ("transfer", &["json", "model", "store", "lib"]),
-    ("domains", &["api", "clock", "config", "dns", "http", "model", "store", "lib"]),
-    ("maintenance", &["clock", "store", "lib"]),
+    ("keys", &["clock", "store"]),
+    ("transfer", &["json", "model", "store"]),
+    ("domains", &["api", "clock", "config", "dns", "http", "model", "store"]),
+    ("maintenance", &["clock", "store"]),
     ("store", &["json", "model"]),
 ];
 
@@ -283,7 +337,7 @@ fn rooms_name_only_the_rooms_that_the_table_allows() {
         let depth = within.len() - usize::from(is_module_of_its_folder);
         for name in names_in_crate(&code(&read(&file)), depth) {
             let named = home(&name, &lib);
-            if named != room {
+            if named != room && named != "error" {
                 let arrow = (room.to_owned(), named.to_owned());
                 assert!(allowed.contains(&arrow), "{} names {named}, and {room} may not", file.display());
                 found.insert(arrow);
@@ -359,12 +413,12 @@ fn names_in_crate(code: &str, depth: usize) -> Vec<String> {
     names
 }
 
-/// The room of a name of the crate: itself, or that from which `src/lib.rs` has the name, or `lib`.
+/// The room of a name of the crate: the name itself, or the room from which `src/lib.rs` exports it.
 fn home<'a>(name: &'a str, lib: &'a str) -> &'a str {
     if name.starts_with(char::is_lowercase) {
         return name;
     }
     let has = |uses: &str| uses.split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
     let uses = lib.split("pub use ").skip(1).filter_map(|uses| uses.split(';').next()).find(|uses| has(uses));
-    uses.and_then(|uses| uses.split("::").next()).unwrap_or("lib")
+    uses.and_then(|uses| uses.split("::").next()).unwrap_or(name)
 }
