@@ -1,51 +1,62 @@
-//! What is counted for whoever watches the service, in Prometheus' text format. Knows no other room: each
-//! tells it what it sees.
+//! What the service counts for whoever monitors it, in Prometheus' text format, version 0.0.4
+//! (`prometheus.io/docs/instrumenting/exposition_formats`). Knows no other room: each reports what it sees.
+//! Counting takes no lock and hashes nothing, except for refusals, which are rare.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use prometheus::{
-    Encoder, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-    TextEncoder,
-};
-
-/// Seconds, for what a client waits and what a disk takes.
-const SECONDS: &[f64] = &[
-    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+/// Nanoseconds, for how long a client waits and a disk takes.
+const SECONDS: &[u64] = &[
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    5_000_000_000,
+    10_000_000_000,
 ];
 /// Requests, up to the most in a batch.
-const REQUESTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+const REQUESTS: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
-/// Lines that the log could not take.
+/// Log lines that the logger dropped.
 static DROPPED_LINES: AtomicU64 = AtomicU64::new(0);
 
-/// Tells the metrics of lines that a logger had to drop.
+/// Adds log lines that a logger had to drop.
 pub fn note_dropped_log_lines(count: u64) {
-    DROPPED_LINES.fetch_add(count, Ordering::Relaxed);
+    DROPPED_LINES.fetch_add(count, Relaxed);
 }
 
-/// Where each room tells what it sees. Where nobody watches there is nothing behind it, and telling costs
+/// The meters that each room reports to. If nobody monitors the service there are none, and a report costs
 /// nothing.
 #[derive(Clone, Default)]
 pub struct Metrics(Option<Arc<Meters>>);
 
 struct Meters {
-    registry: Registry,
-    requests: IntCounterVec,
-    responses: IntCounterVec,
+    /// By operation: a dozen, so that comparing names is cheaper than hashing one.
+    requests: Vec<(&'static str, Statuses)>,
+    responses: Statuses,
     duration: Histogram,
-    refusals: IntCounterVec,
+    refusals: Mutex<BTreeMap<&'static str, u64>>,
     batch: Histogram,
     flush: Histogram,
-    failed_writes: IntCounter,
-    connections: IntGauge,
-    waiting: IntGaugeVec,
-    held: IntGauge,
-    dropped_lines: IntCounter,
-    sizes: IntGaugeVec,
-    free_bytes: IntGauge,
-    key_expiry: IntGauge,
+    failed_writes: AtomicU64,
+    connections: AtomicU64,
+    waiting_reads: AtomicU64,
+    waiting_writes: AtomicU64,
+    held: AtomicU64,
+    budget: usize,
 }
 
 /// What the gate holds at one moment.
@@ -73,151 +84,237 @@ pub struct Now {
 
 impl Metrics {
     /// Meters that count from now on; `budget` is the most bytes held for clients.
-    ///
-    /// # Errors
-    /// Where two meters have one name, which no table here leads to.
-    pub fn watched(budget: usize) -> prometheus::Result<Self> {
-        let registry = Registry::new_custom(Some("petstore".to_owned()), None)?;
-        let counters = |name, help, labels: &[&str]| {
-            let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
-            registry.register(Box::new(counters.clone()))?;
-            prometheus::Result::Ok(counters)
-        };
-        let counter = |name: &str, help: &str| {
-            let counter = IntCounter::new(name, help)?;
-            registry.register(Box::new(counter.clone()))?;
-            prometheus::Result::Ok(counter)
-        };
-        let gauges = |name, help, labels: &[&str]| {
-            let gauges = IntGaugeVec::new(Opts::new(name, help), labels)?;
-            registry.register(Box::new(gauges.clone()))?;
-            prometheus::Result::Ok(gauges)
-        };
-        let gauge = |name: &str, help: &str| {
-            let gauge = IntGauge::new(name, help)?;
-            registry.register(Box::new(gauge.clone()))?;
-            prometheus::Result::Ok(gauge)
-        };
-        let histogram = |name, help, buckets: &[f64]| {
-            let histogram = Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))?;
-            registry.register(Box::new(histogram.clone()))?;
-            prometheus::Result::Ok(histogram)
-        };
-        gauges("build_info", "Always 1; the label says which version runs.", &["version"])?
-            .with_label_values(&[env!("CARGO_PKG_VERSION")])
-            .set(1);
-        gauge("held_bytes_limit", "The most bytes held for clients.")?.set(to_i64(budget));
-        Ok(Self(Some(Arc::new(Meters {
-            requests: counters(
-                "requests_total",
-                "Requests that reached the service, by operation and status.",
-                &["operation", "status"],
-            )?,
-            responses: counters("responses_total", "Responses to clients, by status.", &["status"])?,
-            duration: histogram(
-                "request_duration_seconds",
-                "From the first byte of a request to its response.",
-                SECONDS,
-            )?,
-            refusals: counters("refusals_total", "Requests refused at the gate, by code.", &["code"])?,
-            batch: histogram("write_batch_size", "Requests in a batch of the writer.", REQUESTS)?,
-            flush: histogram("flush_duration_seconds", "Commits with their flush of the disk.", SECONDS)?,
-            failed_writes: counter("failed_writes_total", "Writes that were undone, or never begun.")?,
-            connections: gauge("connections", "Connections of clients.")?,
-            waiting: gauges("waiting_requests", "Requests that wait for a lane, by its kind.", &["lane"])?,
-            held: gauge("held_bytes", "Bytes held for clients.")?,
-            dropped_lines: counter("dropped_log_lines_total", "Log lines that nobody took in time.")?,
-            sizes: gauges("file_bytes", "Bytes of the database and its write-ahead log.", &["file"])?,
-            free_bytes: gauge("disk_free_bytes", "Bytes that the service may still write to the disk.")?,
-            key_expiry: gauge(
-                "earliest_key_expiry_timestamp_seconds",
-                "When the first of the valid keys expires: Unix time; 0: none does.",
-            )?,
-            registry,
-        }))))
+    pub fn watched(budget: usize) -> Self {
+        Self(Some(Arc::new(Meters {
+            requests: Vec::new(),
+            responses: Statuses::new(),
+            duration: Histogram::new(SECONDS),
+            refusals: Mutex::default(),
+            batch: Histogram::new(REQUESTS),
+            flush: Histogram::new(SECONDS),
+            failed_writes: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
+            waiting_reads: AtomicU64::new(0),
+            waiting_writes: AtomicU64::new(0),
+            held: AtomicU64::new(0),
+            budget,
+        })))
     }
 
-    /// The service has answered so many requests. With 0 the counter is there from now on, so that its first count
-    /// is seen as an increase (`prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics`).
-    pub fn handled(&self, operation: &str, status: u16, count: u64) {
+    /// Prints a counter for an operation and a status from the start, so that its first count is seen as an
+    /// increase (`prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics`). Has no effect once the
+    /// meters are shared; an operation that was never announced is not counted.
+    pub fn announce(&mut self, operation: &'static str, status: u16) {
+        let Some(meters) = self.0.as_mut().and_then(Arc::get_mut) else { return };
+        let requests = &mut meters.requests;
+        let i = requests.iter().position(|(name, _)| *name == operation).unwrap_or_else(|| {
+            requests.push((operation, Statuses::new()));
+            requests.len() - 1
+        });
+        requests[i].1.add(status, 0);
+    }
+
+    /// Prints a counter for responses with a status from the start, as [`Metrics::announce`] does.
+    pub fn announce_response(&self, status: u16) {
         if let Some(meters) = &self.0 {
-            let mut number = itoa::Buffer::new();
-            meters.requests.with_label_values(&[operation, number.format(status)]).inc_by(count);
+            meters.responses.add(status, 0);
         }
     }
 
-    /// The gate has a response for a client.
+    /// Counts a request that the service has answered.
+    pub fn handled(&self, operation: &str, status: u16) {
+        if let Some(meters) = &self.0
+            && let Some((_, statuses)) = meters.requests.iter().find(|(name, _)| *name == operation)
+        {
+            statuses.add(status, 1);
+        }
+    }
+
+    /// Counts a response of the gate to a client, and how long the client has waited for it.
     pub fn answered(&self, status: u16, duration: Duration) {
-        self.responses(status, 1);
         if let Some(meters) = &self.0 {
-            meters.duration.observe(duration.as_secs_f64());
+            meters.responses.add(status, 1);
+            meters.duration.observe(nanoseconds(duration));
         }
     }
 
-    /// The gate has so many responses with this status. With 0 the counter is there from now on.
-    pub fn responses(&self, status: u16, count: u64) {
+    /// Counts requests that the gate has refused by itself. With 0 the counter is printed from now on.
+    pub fn refused(&self, code: &'static str, count: u64) {
         if let Some(meters) = &self.0 {
-            meters.responses.with_label_values(&[itoa::Buffer::new().format(status)]).inc_by(count);
+            *meters.refusals.lock().unwrap_or_else(PoisonError::into_inner).entry(code).or_default() += count;
         }
     }
 
-    /// The gate has refused so many requests by itself. With 0 the counter is there from now on.
-    pub fn refused(&self, code: &str, count: u64) {
-        if let Some(meters) = &self.0 {
-            meters.refusals.with_label_values(&[code]).inc_by(count);
-        }
-    }
-
-    /// The writer has ended a batch of so many requests; its commit took so long.
+    /// Counts a batch that the writer has ended: its requests, and how long its commit took.
     pub fn committed(&self, requests: usize, flush: Duration) {
         if let Some(meters) = &self.0 {
-            meters.batch.observe(to_f64(requests));
-            meters.flush.observe(flush.as_secs_f64());
+            meters.batch.observe(requests as u64);
+            meters.flush.observe(nanoseconds(flush));
         }
     }
 
-    /// So many writes failed and were undone.
+    /// Counts writes that failed and were undone.
     pub fn undone(&self, writes: usize) {
         if let Some(meters) = &self.0 {
-            meters.failed_writes.inc_by(u64::try_from(writes).unwrap_or_default());
+            meters.failed_writes.fetch_add(writes as u64, Relaxed);
         }
     }
 
-    /// What the gate holds just now.
+    /// Sets what the gate holds just now.
     pub fn hold(&self, levels: impl FnOnce() -> Levels) {
         if let Some(meters) = &self.0 {
             let levels = levels();
-            meters.connections.set(to_i64(levels.connections));
-            meters.waiting.with_label_values(&["read"]).set(to_i64(levels.reads));
-            meters.waiting.with_label_values(&["write"]).set(to_i64(levels.writes));
-            meters.held.set(to_i64(levels.held));
+            meters.connections.store(levels.connections as u64, Relaxed);
+            meters.waiting_reads.store(levels.reads as u64, Relaxed);
+            meters.waiting_writes.store(levels.writes as u64, Relaxed);
+            meters.held.store(levels.held as u64, Relaxed);
         }
     }
 
-    /// All of it, in the text format (version 0.0.4); empty where nothing is counted.
+    /// Prints all metrics, by name; nothing if nothing is counted.
     pub fn print(&self, now: Now) -> Vec<u8> {
-        let mut text = Vec::new();
+        let mut text = Text(String::new());
         if let Some(meters) = &self.0 {
-            let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-            meters.sizes.with_label_values(&["database"]).set(bytes(now.database));
-            meters.sizes.with_label_values(&["wal"]).set(bytes(now.log));
-            meters.free_bytes.set(bytes(now.free));
-            meters.key_expiry.set(now.key_expiry.unwrap_or_default());
-            let dropped = DROPPED_LINES.load(Ordering::Relaxed);
-            meters.dropped_lines.inc_by(dropped.saturating_sub(meters.dropped_lines.get()));
-            // Writing to memory cannot fail.
-            let _ = TextEncoder::new().encode(&meters.registry.gather(), &mut text);
+            meters.print(now, &mut text);
         }
-        text
+        text.0.into_bytes()
     }
 }
 
-fn to_i64(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+impl Meters {
+    fn print(&self, now: Now, text: &mut Text) {
+        text.family("build_info", "gauge", "Always 1; the label says which version runs.");
+        text.sample("build_info", &[("version", &env!("CARGO_PKG_VERSION"))], 1);
+        text.single("connections", "gauge", "Connections of clients.", self.connections.load(Relaxed));
+        let help = "Bytes that the service may still write to the disk.";
+        text.single("disk_free_bytes", "gauge", help, now.free);
+        let help = "Log lines that nobody took in time.";
+        text.single("dropped_log_lines_total", "counter", help, DROPPED_LINES.load(Relaxed));
+        let help = "When the first of the valid keys expires: Unix time; 0: none does.";
+        let expiry = now.key_expiry.unwrap_or_default();
+        text.single("earliest_key_expiry_timestamp_seconds", "gauge", help, expiry);
+        let help = "Writes that were undone, or never begun.";
+        text.single("failed_writes_total", "counter", help, self.failed_writes.load(Relaxed));
+        text.family("file_bytes", "gauge", "Bytes of the database and its write-ahead log.");
+        text.sample("file_bytes", &[("file", &"database")], now.database);
+        text.sample("file_bytes", &[("file", &"wal")], now.log);
+        let help = "Commits with their flush of the disk.";
+        self.flush.print("flush_duration_seconds", help, 1e9, text);
+        text.single("held_bytes", "gauge", "Bytes held for clients.", self.held.load(Relaxed));
+        text.single("held_bytes_limit", "gauge", "The most bytes held for clients.", self.budget);
+        text.family("refusals_total", "counter", "Requests refused at the gate, by code.");
+        for (code, count) in &*self.refusals.lock().unwrap_or_else(PoisonError::into_inner) {
+            text.sample("refusals_total", &[("code", code)], count);
+        }
+        let help = "From the first byte of a request to its response.";
+        self.duration.print("request_duration_seconds", help, 1e9, text);
+        let help = "Requests that reached the service, by operation and status.";
+        text.family("requests_total", "counter", help);
+        for (operation, statuses) in &self.requests {
+            for (status, count) in statuses.counts() {
+                text.sample("requests_total", &[("operation", operation), ("status", &status)], count);
+            }
+        }
+        text.family("responses_total", "counter", "Responses to clients, by status.");
+        for (status, count) in self.responses.counts() {
+            text.sample("responses_total", &[("status", &status)], count);
+        }
+        text.family("waiting_requests", "gauge", "Requests that wait for a lane, by its kind.");
+        text.sample("waiting_requests", &[("lane", &"read")], self.waiting_reads.load(Relaxed));
+        text.sample("waiting_requests", &[("lane", &"write")], self.waiting_writes.load(Relaxed));
+        self.batch.print("write_batch_size", "Requests in a batch of the writer.", 1.0, text);
+    }
 }
 
-fn to_f64(number: usize) -> f64 {
-    u32::try_from(number).map_or(f64::MAX, f64::from)
+/// A counter for each status. Each cell holds its count plus 1, or 0 if the status was never named, so that it
+/// is not printed.
+struct Statuses(Box<[AtomicU64]>);
+
+impl Statuses {
+    fn new() -> Self {
+        Self((0..600).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn add(&self, status: u16, count: u64) {
+        if let Some(cell) = self.0.get(usize::from(status)) {
+            // If another thread has named it meanwhile, that is as good.
+            if cell.load(Relaxed) == 0 {
+                let _ = cell.compare_exchange(0, 1, Relaxed, Relaxed);
+            }
+            cell.fetch_add(count, Relaxed);
+        }
+    }
+
+    fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
+        let counts = self.0.iter().map(|cell| cell.load(Relaxed).checked_sub(1));
+        counts.enumerate().filter_map(|(status, count)| Some((status, count?)))
+    }
+}
+
+/// Counts of values by how large they are: one for each bound, and one for what is above all of them.
+struct Histogram {
+    bounds: &'static [u64],
+    buckets: Vec<AtomicU64>,
+    sum: AtomicU64,
+}
+
+impl Histogram {
+    fn new(bounds: &'static [u64]) -> Self {
+        Self {
+            bounds,
+            buckets: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
+            sum: AtomicU64::new(0),
+        }
+    }
+
+    fn observe(&self, value: u64) {
+        let i = self.bounds.partition_point(|bound| *bound < value);
+        self.buckets[i].fetch_add(1, Relaxed);
+        self.sum.fetch_add(value, Relaxed);
+    }
+
+    /// Prints the buckets, each with those below it. A unit of the metric is `scale` units of the values.
+    fn print(&self, name: &str, help: &str, scale: f64, text: &mut Text) {
+        text.family(name, "histogram", help);
+        let bounds = self.bounds.iter().map(|bound| (*bound as f64 / scale).to_string());
+        let mut count = 0;
+        for (bucket, bound) in self.buckets.iter().zip(bounds.chain(["+Inf".to_owned()])) {
+            count += bucket.load(Relaxed);
+            text.sample(&format!("{name}_bucket"), &[("le", &bound)], count);
+        }
+        text.sample(&format!("{name}_sum"), &[], self.sum.load(Relaxed) as f64 / scale);
+        text.sample(&format!("{name}_count"), &[], count);
+    }
+}
+
+/// The text format. Labels need no escapes: their values are names of this program's own.
+struct Text(String);
+
+impl Text {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        self.line(format_args!("# HELP petstore_{name} {help}\n# TYPE petstore_{name} {kind}"));
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
+        let labels: Vec<String> =
+            labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
+        let braces = if labels.is_empty() { ["", ""] } else { ["{", "}"] };
+        self.line(format_args!("petstore_{name}{}{}{} {value}", braces[0], labels.join(","), braces[1]));
+    }
+
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+        self.family(name, kind, help);
+        self.sample(name, &[], value);
+    }
+
+    fn line(&mut self, line: impl Display) {
+        // Writing to memory cannot fail.
+        let _ = writeln!(self.0, "{line}");
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -226,12 +323,13 @@ mod tests {
 
     #[test]
     fn what_is_told_is_printed() {
-        let metrics = Metrics::watched(7).unwrap();
-        metrics.handled("listPets", 200, 1);
-        metrics.handled("listPets", 200, 1);
-        metrics.handled("listPets", 503, 0);
+        let mut metrics = Metrics::watched(7);
+        metrics.announce("listPets", 503);
+        metrics.handled("listPets", 200);
+        metrics.handled("listPets", 200);
         metrics.answered(200, Duration::from_millis(3));
-        metrics.responses(503, 0);
+        metrics.answered(200, Duration::from_secs(11));
+        metrics.announce_response(503);
         metrics.refused("uri_too_long", 1);
         metrics.refused("overloaded", 0);
         metrics.committed(5, Duration::from_millis(1));
@@ -244,12 +342,21 @@ mod tests {
             for line in [
                 "petstore_requests_total{operation=\"listPets\",status=\"200\"} 2",
                 "petstore_requests_total{operation=\"listPets\",status=\"503\"} 0",
-                "petstore_responses_total{status=\"200\"} 1",
+                "petstore_responses_total{status=\"200\"} 2",
                 "petstore_responses_total{status=\"503\"} 0",
                 "petstore_refusals_total{code=\"overloaded\"} 0",
+                "# HELP petstore_request_duration_seconds From the first byte of a request to its response.",
+                "# TYPE petstore_request_duration_seconds histogram",
+                "petstore_request_duration_seconds_bucket{le=\"0.00025\"} 0",
+                "petstore_request_duration_seconds_bucket{le=\"0.0025\"} 0",
                 "petstore_request_duration_seconds_bucket{le=\"0.005\"} 1",
+                "petstore_request_duration_seconds_bucket{le=\"10\"} 1",
+                "petstore_request_duration_seconds_bucket{le=\"+Inf\"} 2",
+                "petstore_request_duration_seconds_sum 11.003",
                 "petstore_refusals_total{code=\"uri_too_long\"} 1",
+                "petstore_write_batch_size_bucket{le=\"4\"} 0",
                 "petstore_write_batch_size_bucket{le=\"8\"} 1",
+                "petstore_write_batch_size_sum 5",
                 "petstore_flush_duration_seconds_count 1",
                 "petstore_failed_writes_total 2",
                 "petstore_connections 3",
@@ -270,7 +377,7 @@ mod tests {
     #[test]
     fn nobody_watching_costs_nothing() {
         let metrics = Metrics::default();
-        metrics.handled("listPets", 200, 1);
+        metrics.handled("listPets", 200);
         metrics.hold(|| panic!("nobody asks"));
         assert_eq!(metrics.print(Now::default()), b"");
     }

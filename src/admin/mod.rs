@@ -121,7 +121,7 @@ mod tests {
         }
         let store = Reader::open(&folder.database()).unwrap();
         let mut service = AdminService {
-            metrics: Metrics::watched(1).unwrap(),
+            metrics: Metrics::watched(1),
             store,
             database: folder.database(),
             failures: QuietLog::new("test"),

@@ -91,11 +91,11 @@ impl Server {
                 stopper.stop_because(format!("{error}; put the file back, or restore a backup"));
             })
         };
-        let metrics = match config.admin {
-            Some(_) => Metrics::watched(BUDGET).map_err(|error| format!("cannot count: {error}"))?,
+        let mut metrics = match config.admin {
+            Some(_) => Metrics::watched(BUDGET),
             None => Metrics::default(),
         };
-        service::announce(&metrics);
+        service::announce(&mut metrics);
         #[cfg(feature = "site")]
         let domains = Domains::start(&config)?;
         let parts = Parts {

@@ -32,18 +32,18 @@ pub use writing::WriteService;
 const NO_OPERATION: &str = "none";
 
 /// Has the counters of all that is known to happen be there from the start.
-pub fn announce(metrics: &Metrics) {
+pub fn announce(metrics: &mut Metrics) {
     let operations = Router::SERVICE.operations();
     #[cfg(feature = "site")]
     let operations = operations.chain([&crate::api::FILE]);
     for operation in operations {
         let success = operation.success.map_or(200, |success| success.status);
         let failures = operation.codes.iter().map(|code| code.status());
-        failures.chain([success, 500, 503]).for_each(|status| metrics.handled(operation.id, status, 0));
+        failures.chain([success, 500, 503]).for_each(|status| metrics.announce(operation.id, status));
     }
-    [401, 403, 404, 405, 421, 500, 503].iter().for_each(|status| metrics.handled(NO_OPERATION, *status, 0));
+    [401, 403, 404, 405, 421, 500, 503].iter().for_each(|status| metrics.announce(NO_OPERATION, *status));
     let statuses = Code::ALL.iter().map(|code| code.status());
-    statuses.chain([200, 201, 204, 304]).for_each(|status| metrics.responses(status, 0));
+    statuses.chain([200, 201, 204, 304]).for_each(|status| metrics.announce_response(status));
 }
 
 /// Told when the database is lost, so that the service ends.
@@ -79,11 +79,8 @@ impl Pipeline {
     fn count(&self, operation: Option<&Operation>, response: Response) -> Response {
         let is_none = operation.is_none_or(|operation| matches!(operation.handler, Handler::Check { .. }));
         if response.status() != 204 || !is_none {
-            self.parts.metrics.handled(
-                operation.map_or(NO_OPERATION, |operation| operation.id),
-                response.status(),
-                1,
-            );
+            let id = operation.map_or(NO_OPERATION, |operation| operation.id);
+            self.parts.metrics.handled(id, response.status());
         }
         response
     }
