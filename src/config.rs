@@ -1,6 +1,5 @@
 //! Every setting: its unit, its default, its environment variable and its check.
 
-#[cfg(feature = "site")]
 mod hosting;
 mod listen;
 
@@ -10,7 +9,6 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-#[cfg(feature = "site")]
 pub use hosting::Hosting;
 pub use listen::{Address, Listen};
 
@@ -44,7 +42,6 @@ pub struct Config {
     /// Where metrics are served, to whoever can reach it; `None`: nowhere.
     pub admin: Option<SocketAddr>,
     /// How the project is hosted, and at which domains.
-    #[cfg(feature = "site")]
     pub hosting: Hosting,
     /// One more API key beside those in the database.
     pub api_key: Option<String>,
@@ -175,7 +172,6 @@ impl Default for Config {
             trusted_proxies: loopback(),
             allow_origins: Vec::new(),
             admin: None,
-            #[cfg(feature = "site")]
             hosting: Hosting::default(),
             api_key: None,
             first_key_file: None,
@@ -213,7 +209,11 @@ pub struct Setting {
 }
 
 /// Every setting but the API key, which is no flag: the command lines of others can be read.
-pub const SETTINGS: &[Setting] = &[
+pub const SETTINGS: &[Setting] =
+    if cfg!(feature = "site") { ALL } else { ALL.split_at(ALL.len() - hosting::SETTINGS).0 };
+
+/// The settings of the site come last.
+const ALL: &[Setting] = &[
     Setting {
         flag: "listen",
         value: "ADDRESS",
@@ -349,13 +349,9 @@ pub const SETTINGS: &[Setting] = &[
         },
         is_list: false,
     },
-    #[cfg(feature = "site")]
     hosting::PROJECT,
-    #[cfg(feature = "site")]
     hosting::PLATFORM_HOST,
-    #[cfg(feature = "site")]
     hosting::RESOLVER,
-    #[cfg(feature = "site")]
     hosting::CERTIFICATE_AUTHORITY,
 ];
 

@@ -21,6 +21,10 @@
 //! library logs through the crate `log`. As for the allocator, one that is quick where a thread frees what
 //! another made (the executable has mimalloc) is worth up to a tenth of the speed.
 
+// What only the site uses and needs no optional crate is compiled without it too. The build with the site finds
+// what nobody uses.
+#![cfg_attr(not(feature = "site"), allow(dead_code, unused_imports, reason = "only the site uses it"))]
+
 mod config;
 mod error;
 mod server;
@@ -56,19 +60,18 @@ mod store;
 mod testing;
 
 pub use clock::rfc3339;
+pub use config::{Address, Config, Deadline, Deadlines, Hosting, Listen, LogFormat, SETTINGS, Setting};
 #[cfg(feature = "site")]
-pub use config::Hosting;
-pub use config::{Address, Config, Deadline, Deadlines, Listen, LogFormat, SETTINGS, Setting};
-#[cfg(feature = "site")]
-pub use domains::{DeployView, Deployed, DomainView, Look, Overview, Project, Record, Refusal, RefusalCode};
+pub use domains::{
+    Deploy, DeployView, Deployed, DomainState, DomainView, Look, Overview, Plan, Project, Record, Redirect,
+    Refusal, RefusalCode,
+};
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState, keys as api_keys};
 pub use maintenance::{OnProgress, Progress, Restored, Soundness, backup, check, restore};
 pub use metrics::note_dropped_log_lines;
 pub use model::PetStatus;
-#[cfg(feature = "site")]
-pub use model::{Deploy, DomainState, Plan, Redirect};
 pub use server::{HealthCheck, Server, Stopper};
 pub use store::KeyScope;
 pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};

@@ -3,6 +3,9 @@
 
 #[cfg(feature = "site")]
 mod settings;
+#[cfg(not(feature = "site"))]
+#[path = "no_settings.rs"]
+mod settings;
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +22,6 @@ use crate::worker::Service;
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const METRICS: &str = "/metrics";
 
-#[cfg(feature = "site")]
 pub use settings::{Settings, header_fields};
 
 /// Answers the requests to the admin address.
@@ -28,20 +30,12 @@ pub struct AdminService {
     pub store: Reader,
     pub database: PathBuf,
     pub failures: QuietLog,
-    #[cfg(feature = "site")]
     pub settings: Settings,
-}
-
-/// Without the site, it reads none.
-#[cfg(not(feature = "site"))]
-pub fn header_fields() -> Vec<&'static str> {
-    Vec::new()
 }
 
 impl AdminService {
     fn respond(&mut self, request: &Request) -> Result<Response, ApiError> {
         let target = Target::parse(request.target);
-        #[cfg(feature = "site")]
         if self.settings.has(&target.path) {
             return self.settings.respond(request, &target, &mut self.store);
         }
@@ -125,7 +119,6 @@ mod tests {
             store,
             database: folder.database(),
             failures: QuietLog::new("test"),
-            #[cfg(feature = "site")]
             settings: Settings::for_tests(&folder.database()),
         };
         let mut ask = |method, target| {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::clock::unix_time;
 use crate::domains::{Checks, Look, Refusal, RefusalCode};
-use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target, query};
+use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target, percent, query};
 use crate::json::{Integer, Object, Optional, Required, Text};
 use crate::service::Authenticator;
 use crate::store::{KeyScope, Reader};
@@ -224,7 +224,7 @@ fn body<'r>(request: &Request<'r>, expected: &str) -> Result<Object<'r>, ApiErro
 
 /// A segment of a path without its percent-encoding.
 fn decoded(segment: &str) -> Cow<'_, str> {
-    percent_encoding::percent_decode_str(segment).decode_utf8_lossy()
+    String::from_utf8_lossy(&percent::decode(segment)).into_owned().into()
 }
 
 /// The Error body of a refusal.

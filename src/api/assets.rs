@@ -1,44 +1,37 @@
 //! What is served as it is, to everybody: the interface description and the project site.
 
-#[cfg(feature = "site")]
-use percent_encoding::percent_decode_str;
-
 use crate::api::operation::{Handler, Operation};
 use crate::api::{Call, Reading};
-#[cfg(feature = "site")]
-use crate::http::Form;
-use crate::http::{ASSET_HEADERS, ApiError, Code, Response};
+use crate::http::{ASSET_HEADERS, ApiError, Code, Form, Response, percent};
 
-pub const OPERATIONS: &[Operation] = &[
-    row("/openapi.json", "getDescription", "The interface description"),
-    #[cfg(feature = "site")]
+pub const OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", "The interface description")];
+
+/// The pages of the feature `site`.
+pub const PAGES: &[Operation] = &[
     row("/", "getReference", "The reference, with a panel to try each operation"),
-    #[cfg(feature = "site")]
     row("/docs/{page}", "getPage", "A page of the project site"),
-    #[cfg(feature = "site")]
     row("/assets/{file}", "getAsset", "A file that the pages need"),
 ];
 
 /// A static file of the deploy: what a path is that no row has.
-#[cfg(feature = "site")]
 pub const FILE: Operation = Operation {
     headers: ASSET_HEADERS,
     ..Operation::new("/{file}", "getFile", "A static file of the deploy", Handler::Get(get_file))
 };
 
 /// A file, or that of a folder. A folder without its slash is sent to where its links are right.
-#[cfg(feature = "site")]
 fn get_file(reading: &mut Reading, call: &Call) -> Result<Response, ApiError> {
     let not_found = || ApiError::new(Code::NotFound);
     let encoded = call.whole_path();
-    let path = percent_decode_str(encoded).decode_utf8().map_err(|_| not_found())?;
+    let path = percent::decode(encoded);
+    let path = str::from_utf8(&path).map_err(|_| not_found())?;
     // A slash within a name, which no file has, would be one between names.
     if path.matches('/').count() != encoded.matches('/').count() {
         return Err(not_found());
     }
     let project = reading.store.project()?;
     let index = if path.ends_with('/') { format!("{path}index.html") } else { format!("{path}/index.html") };
-    let file = project.file(&path, &index)?.ok_or_else(not_found)?;
+    let file = project.file(path, &index)?.ok_or_else(not_found)?;
     if file.path != path && !path.ends_with('/') {
         // Relative, so that it leads to no other host, whatever the name is.
         let name = encoded.rsplit('/').next().unwrap_or_default();

@@ -24,7 +24,6 @@ impl<'r> Call<'r> {
     }
 
     /// All after the question mark, as sent.
-    #[cfg(feature = "site")]
     pub fn raw_query(&self) -> Option<&str> {
         self.target.query
     }

@@ -20,17 +20,20 @@ use crate::http::{ApiError, Assets, Code};
 use crate::json::Invalid;
 use crate::store::{Reader, StoreError, Trouble, Writer};
 
-#[cfg(feature = "site")]
 pub use assets::FILE;
 pub use call::Call;
 pub use operation::{Handler, HeaderField, Operation, Staged, Success};
 
 /// The rows of every resource.
-pub const TABLES: &[&[Operation]] =
-    &[pets::OPERATIONS, orders::OPERATIONS, health::OPERATIONS, assets::OPERATIONS];
+pub const TABLES: &[&[Operation]] = &[
+    pets::OPERATIONS,
+    orders::OPERATIONS,
+    health::OPERATIONS,
+    assets::OPERATIONS,
+    if cfg!(feature = "site") { assets::PAGES } else { &[] },
+];
 
 /// Whether a path, or all below it, is that of an operation: nothing else may lie there.
-#[cfg(feature = "site")]
 pub fn is_built_in(path: &str) -> bool {
     let first = |path: &'static str| path.split('/').nth(1);
     let mut rows = TABLES.iter().copied().flatten();

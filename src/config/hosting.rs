@@ -39,6 +39,9 @@ impl Hosting {
     }
 }
 
+/// How many settings follow.
+pub const SETTINGS: usize = 4;
+
 pub const PROJECT: Setting = Setting {
     flag: "project",
     value: "NAME",

@@ -19,7 +19,8 @@ mod verify;
 #[cfg(test)]
 mod verify_tests;
 
-pub(crate) use checks::{Checks, DomainCare, ServedNames};
+pub use crate::model::{Deploy, DomainState, Plan, Redirect};
+pub(crate) use checks::{Checks, DomainCare};
 pub use look::Look;
 pub use overview::{DeployView, DomainView, Overview};
 pub use project::{Deployed, Project};

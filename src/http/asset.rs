@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use crate::http::Response;
+use crate::http::gzip::{gunzip, gzip};
 use crate::http::response::Field;
 
 /// The header fields that decide what of an asset is sent.
@@ -55,7 +56,6 @@ impl Asset {
 
     /// A document that is compressed already, and never changes at its path: clients keep it for a year.
     /// `tag` names this content and no other.
-    #[cfg(feature = "site")]
     pub fn immutable(content_type: &'static str, gzip: &'static [u8], tag: &str) -> Self {
         Self {
             content_type: content_type.into(),
@@ -67,7 +67,6 @@ impl Asset {
     }
 
     /// Adds a header field to the responses with the document.
-    #[cfg(feature = "site")]
     pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.headers.push((name, value.into()));
         self
@@ -140,45 +139,6 @@ pub fn tag_of(bytes: &[u8]) -> String {
     hmac_sha256::Hash::hash(bytes)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-#[cfg(feature = "site")]
-pub use compression::{gunzip, gzip};
-#[cfg(not(feature = "site"))]
-use no_compression::{gunzip, gzip};
-
-#[cfg(feature = "site")]
-mod compression {
-    use std::io::Write;
-
-    use flate2::Compression;
-    use flate2::write::{GzDecoder, GzEncoder};
-
-    /// `None` where it could not be compressed, which writing to memory does not lead to.
-    pub fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        encoder.write_all(bytes).ok()?;
-        encoder.finish().ok()
-    }
-
-    /// Nothing where it is not gzip, which no asset is.
-    pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
-        let mut decoder = GzDecoder::new(Vec::new());
-        let _ = decoder.write_all(bytes);
-        decoder.finish().unwrap_or_default()
-    }
-}
-
-/// Where only the interface description is left, the code to compress it would be larger than it.
-#[cfg(not(feature = "site"))]
-mod no_compression {
-    pub fn gzip(_: &[u8]) -> Option<Vec<u8>> {
-        None
-    }
-
-    pub fn gunzip(_: &[u8]) -> Vec<u8> {
-        Vec::new()
-    }
-}
-
 /// Whether an Accept-Encoding takes gzip (RFC 9110, section 12.5.3).
 fn takes_gzip(value: &str) -> bool {
     value.split(',').any(|word| {
@@ -197,8 +157,6 @@ fn names(value: &str, tag: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(feature = "site")]
-    use std::io::Read;
 
     fn field<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
         response.headers().iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_ref())
@@ -206,35 +164,6 @@ mod tests {
 
     fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
         asset.respond(encoding.into_iter(), tag.into_iter())
-    }
-
-    #[cfg(feature = "site")]
-    #[test]
-    fn who_takes_gzip_gets_it() {
-        let text = "the same again ".repeat(100);
-        let asset = Asset::new("text/plain", text.clone().into_bytes());
-        for (value, is_taken) in [
-            (None, false),
-            (Some(""), false),
-            (Some("br, deflate"), false),
-            (Some("gzip;q=0"), false),
-            (Some("gzip; q=0.000"), false),
-            (Some("gzip;Q=0"), false),
-            (Some("br, GZIP"), true),
-            (Some("gzip;q=0.5"), true),
-        ] {
-            let response = ask(&asset, value, None);
-            assert_eq!(field(&response, "Content-Encoding"), is_taken.then_some("gzip"), "{value:?}");
-            assert_eq!(field(&response, "Vary"), Some("Accept-Encoding"));
-            let mut read = String::new();
-            if is_taken {
-                assert!(response.body().len() < text.len());
-                flate2::read::GzDecoder::new(response.body()).read_to_string(&mut read).unwrap();
-            } else {
-                read = String::from_utf8(response.body().to_vec()).unwrap();
-            }
-            assert_eq!(read, text);
-        }
     }
 
     #[test]
@@ -251,18 +180,5 @@ mod tests {
         }
         let other = Asset::new("text/plain", b"b".to_vec());
         assert_eq!(ask(&other, None, Some(&tag)).status(), 200);
-    }
-
-    #[cfg(feature = "site")]
-    #[test]
-    fn compressed_document_is_served_plain_too() {
-        let packed: &'static [u8] = gzip(b"content").unwrap().leak();
-        let asset = Asset::immutable("text/plain", packed, "1.2").header("X", "y");
-        let plain = ask(&asset, None, None);
-        assert_eq!((plain.body(), field(&plain, "ETag")), (&b"content"[..], Some("\"1.2\"")));
-        assert_eq!(field(&plain, "X"), Some("y"));
-        let compressed = ask(&asset, Some("gzip"), None);
-        assert_eq!((compressed.body(), field(&compressed, "ETag")), (packed, Some("\"1.2-gzip\"")));
-        assert!(field(&compressed, "Cache-Control").unwrap().contains("immutable"));
     }
 }

@@ -45,7 +45,6 @@ macro_rules! codes {
             }
 
             /// What a client does about it, for the pages of the site; code stands between backticks.
-            #[cfg(feature = "site")]
             pub const fn advice(self) -> &'static str {
                 match self { $(Code::$name => $advice,)* }
             }
@@ -118,7 +117,6 @@ impl Code {
             Code::ContentTooLarge,
             Code::UriTooLong,
             Code::ExpectationFailed,
-            #[cfg(feature = "site")]
             Code::MisdirectedRequest,
             Code::HeadersTooLarge,
             Code::Internal,

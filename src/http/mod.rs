@@ -3,16 +3,21 @@
 
 mod asset;
 mod error;
+#[cfg(feature = "site")]
+mod gzip;
+#[cfg(not(feature = "site"))]
+#[path = "no_gzip.rs"]
+mod gzip;
 pub mod limits;
+pub mod percent;
 pub mod query;
 mod request;
 pub mod response;
 mod target;
 
-pub use asset::{ASSET_HEADERS, Asset, Assets};
-#[cfg(feature = "site")]
-pub use asset::{Form, gunzip, gzip, tag_of};
+pub use asset::{ASSET_HEADERS, Asset, Assets, Form, tag_of};
 pub use error::{ApiError, Code, error_schema};
+pub use gzip::{gunzip, gzip};
 pub use request::{Request, name_all};
 pub use response::{ACCESS_LOG, KEY_NAME, PASS_ON, Response, TICKET};
 pub use target::Target;

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::http::percent;
+
 /// A request target taken apart.
 #[derive(Debug)]
 pub struct Target<'a> {
@@ -51,9 +53,7 @@ fn normalize(path: &str) -> Cow<'_, str> {
 
 /// The unreserved character (RFC 3986, section 2.3) that two hexadecimal digits stand for.
 fn unreserved(digits: &[u8]) -> Option<char> {
-    let high = char::from(digits[0]).to_digit(16)?;
-    let low = char::from(digits[1]).to_digit(16)?;
-    let character = char::from_u32(high * 16 + low)?;
+    let character = char::from(percent::octet(digits)?);
     let is_unreserved = character.is_ascii_alphanumeric() || "-._~".contains(character);
     is_unreserved.then_some(character)
 }

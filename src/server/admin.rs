@@ -4,9 +4,7 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use super::SocketFolder;
-#[cfg(feature = "site")]
-use crate::admin::Settings;
-use crate::admin::{self, AdminService};
+use crate::admin::{self, AdminService, Settings};
 use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening, Origins, Stopper, TrustedProxies};
 use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
@@ -37,7 +35,7 @@ impl Admin {
         listening: Listening,
         metrics: &Metrics,
         folder: &SocketFolder,
-        #[cfg(feature = "site")] settings: &Settings,
+        settings: &Settings,
         died: impl FnOnce(String) + Send + 'static,
     ) -> Result<Self, Error> {
         let address = listening.address().tcp();
@@ -50,7 +48,6 @@ impl Admin {
                 store: Reader::open(&config.database)?,
                 database: config.database.clone(),
                 failures: QuietLog::new("petstore::admin"),
-                #[cfg(feature = "site")]
                 settings: settings.clone(),
             };
             let failed = stopper.clone();

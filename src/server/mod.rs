@@ -3,7 +3,10 @@
 mod admin;
 mod descriptors;
 #[cfg(feature = "site")]
-mod domains;
+mod project;
+#[cfg(not(feature = "site"))]
+#[path = "no_project.rs"]
+mod project;
 mod socket_folder;
 
 use std::net::SocketAddr;
@@ -21,8 +24,7 @@ use crate::worker::Worker;
 use crate::{Config, Error};
 use admin::Admin;
 use descriptors::connections_allowed;
-#[cfg(feature = "site")]
-use domains::Domains;
+use project::Domains;
 use socket_folder::SocketFolder;
 
 pub use crate::gate::{HealthCheck, Stopper};
@@ -96,13 +98,11 @@ impl Server {
             None => Metrics::default(),
         };
         service::announce(&mut metrics);
-        #[cfg(feature = "site")]
         let domains = Domains::start(&config)?;
         let parts = Parts {
             authenticator: Authenticator::new(config.api_key.as_deref()),
             lost,
             metrics: metrics.clone(),
-            #[cfg(feature = "site")]
             hosts: domains.hosts(&config),
         };
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
@@ -138,15 +138,7 @@ impl Server {
         let admin = admin.map(|listening| {
             let stopper = stopper.clone();
             let died = move |reason| stopper.stop_because(format!("the admin address has died: {reason}"));
-            Admin::start(
-                &config,
-                listening,
-                &metrics,
-                &folder,
-                #[cfg(feature = "site")]
-                &domains.settings()?,
-                died,
-            )
+            Admin::start(&config, listening, &metrics, &folder, &domains.settings()?, died)
         });
         let admin = admin.transpose()?;
         let admin_address = admin.as_ref().and_then(Admin::address);
@@ -165,7 +157,6 @@ impl Server {
             let ended = gate.run();
             drop(workers);
             drop(admin);
-            #[cfg(feature = "site")]
             drop(domains);
             drop(folder);
             // After the last connection to the database.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use crate::clock::unix_time;
 use crate::config::Config;
-use crate::domains::ServedNames;
 use crate::http::response::Field;
 use crate::http::{ApiError, Code, Request, Response};
 use crate::model::{Domain, DomainState, Redirect};
@@ -21,6 +20,9 @@ const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 
 /// The most domains that are remembered.
 const MAX_KNOWN: usize = 1024;
+
+/// Told the name of a domain that a trusted proxy has passed on an HTTPS request for. Does not wait.
+pub type OnServed = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Tells the names of the project from others. Where there is no hosting platform, every name will do.
 #[derive(Clone, Default)]
@@ -36,7 +38,7 @@ pub struct Hosts {
     /// The same, but for requests by this very domain or by an address: that of the request that was admitted
     /// last.
     canonical: Option<String>,
-    served: Option<ServedNames>,
+    served: Option<OnServed>,
 }
 
 /// What is remembered of a domain.
@@ -48,7 +50,7 @@ struct Known {
 
 impl Hosts {
     /// Those of a configuration. Where a trusted proxy passes on an HTTPS request for a domain, `served` is told.
-    pub fn new(config: &Config, served: Option<ServedNames>) -> Self {
+    pub fn new(config: &Config, served: Option<OnServed>) -> Self {
         let Some(address) = config.hosting.address() else { return Self::default() };
         let urls = [&config.base_url, &config.staging_url].into_iter().flatten();
         let hosts = urls
@@ -94,7 +96,7 @@ impl Hosts {
                 .next()
                 .is_some_and(|proto| proto.eq_ignore_ascii_case("https"))
         {
-            served.iter().for_each(|served| served.note(&domain.name));
+            served.iter().for_each(|served| served(&domain.name));
         }
         // The server as a whole has no other address.
         Ok(redirect.as_ref().filter(|_| request.target != "*").map(|redirect| {

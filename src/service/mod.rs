@@ -2,7 +2,6 @@
 //! Where a failure becomes a response and a line in the log. Knows no SQL and no sockets.
 
 mod authentication;
-#[cfg(feature = "site")]
 mod hosts;
 mod reading;
 mod router;
@@ -23,8 +22,7 @@ use authentication::AUTHORIZATION;
 use router::Router;
 
 pub use authentication::Authenticator;
-#[cfg(feature = "site")]
-pub use hosts::Hosts;
+pub use hosts::{Hosts, OnServed};
 pub use reading::ReadService;
 pub use writing::WriteService;
 
@@ -34,7 +32,6 @@ const NO_OPERATION: &str = "none";
 /// Has the counters of all that is known to happen be there from the start.
 pub fn announce(metrics: &mut Metrics) {
     let operations = Router::SERVICE.operations();
-    #[cfg(feature = "site")]
     let operations = operations.chain([&crate::api::FILE]);
     for operation in operations {
         let success = operation.success.map_or(200, |success| success.status);
@@ -55,7 +52,6 @@ pub struct Parts {
     pub authenticator: Authenticator,
     pub lost: Lost,
     pub metrics: Metrics,
-    #[cfg(feature = "site")]
     pub hosts: Hosts,
 }
 
@@ -100,7 +96,6 @@ impl Pipeline {
     /// The response, where the request gets no further.
     fn enter<'r>(&mut self, request: &'r Request<'r>, database: &Database) -> Result<Call<'r>, Response> {
         self.key_name = None;
-        #[cfg(feature = "site")]
         match self.parts.hosts.admit(request, database) {
             Ok(None) => {}
             Ok(Some(redirect)) => return Err(redirect),
@@ -123,7 +118,6 @@ impl Pipeline {
         }
         let routed = self.router.route(request.method, &target);
         // What no row has may be a file of the deploy.
-        #[cfg(feature = "site")]
         let routed = routed.or_else(|error| match (error.code(), request.method) {
             (Code::NotFound, "GET" | "HEAD") => Ok(&crate::api::FILE),
             _ => Err(error),
@@ -184,12 +178,9 @@ pub fn header_fields(config: &Config) -> Vec<&'static str> {
     let mut fields: Vec<_> =
         Router::SERVICE.operations().flat_map(|operation| operation.headers).copied().collect();
     fields.push(AUTHORIZATION);
-    #[cfg(feature = "site")]
     if config.hosting.platform_host.is_some() {
         fields.extend(hosts::HOST_FIELDS);
     }
-    #[cfg(not(feature = "site"))]
-    let _ = config;
     fields.sort_unstable();
     fields.dedup();
     fields
@@ -215,13 +206,7 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
 impl Parts {
     /// With an authenticator, and nothing else that is seen.
     fn for_tests(authenticator: Authenticator) -> Self {
-        Self {
-            authenticator,
-            lost: Arc::new(|_| ()),
-            metrics: Metrics::default(),
-            #[cfg(feature = "site")]
-            hosts: Hosts::default(),
-        }
+        Self { authenticator, lost: Arc::new(|_| ()), metrics: Metrics::default(), hosts: Hosts::default() }
     }
 }
 

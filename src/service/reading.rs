@@ -42,7 +42,6 @@ impl ReadService {
             Handler::Post(_) => Err(wrong_lane()),
         });
         let response = done.map_or_else(|response| response, |response| operation.announce(response));
-        #[cfg(feature = "site")]
         let response = pipeline.parts.hosts.sign(request, response);
         pipeline.count(Some(operation), response)
     }

@@ -14,7 +14,6 @@ mod file;
 mod keys;
 mod mark;
 mod pets;
-#[cfg(feature = "site")]
 mod project;
 mod retire;
 mod schema;
@@ -37,7 +36,6 @@ pub use error::{StoreError, Trouble};
 pub use file::{Claim, lock_log, log_of};
 pub use keys::{ApiKey, Digest, KeyScope};
 pub use pets::PetQuery;
-#[cfg(feature = "site")]
 pub use project::ProjectReads;
 pub use retire::retire;
 pub use snapshot::Snapshot;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::admin::Settings;
 use crate::domains::{Checks, DomainCare, Project};
-use crate::service::{Authenticator, Hosts};
+use crate::service::{Authenticator, Hosts, OnServed};
 use crate::{Config, Error, site};
 
 /// The running part of it. Dropping it ends it.
@@ -32,7 +32,8 @@ impl Domains {
 
     /// What tells the names of the project from others.
     pub fn hosts(&self, config: &Config) -> Hosts {
-        Hosts::new(config, self.care.as_ref().map(DomainCare::served_names))
+        let served = self.care.as_ref().map(DomainCare::served_names);
+        Hosts::new(config, served.map(|names| -> OnServed { Arc::new(move |name| names.note(name)) }))
     }
 
     /// What answers on the admin address.

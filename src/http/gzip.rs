@@ -1,0 +1,76 @@
+//! Compression (RFC 1952).
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::{GzDecoder, GzEncoder};
+
+/// Compresses as well as it can. `None` where it failed, which writing to memory does not.
+pub fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok()
+}
+
+/// Decompresses. Empty where it is not gzip.
+pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
+    let mut decoder = GzDecoder::new(Vec::new());
+    let _ = decoder.write_all(bytes);
+    decoder.finish().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::http::{Asset, Response};
+
+    fn field<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
+        response.headers().iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_ref())
+    }
+
+    fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
+        asset.respond(encoding.into_iter(), tag.into_iter())
+    }
+
+    #[test]
+    fn who_takes_gzip_gets_it() {
+        let text = "the same again ".repeat(100);
+        let asset = Asset::new("text/plain", text.clone().into_bytes());
+        for (value, is_taken) in [
+            (None, false),
+            (Some(""), false),
+            (Some("br, deflate"), false),
+            (Some("gzip;q=0"), false),
+            (Some("gzip; q=0.000"), false),
+            (Some("gzip;Q=0"), false),
+            (Some("br, GZIP"), true),
+            (Some("gzip;q=0.5"), true),
+        ] {
+            let response = ask(&asset, value, None);
+            assert_eq!(field(&response, "Content-Encoding"), is_taken.then_some("gzip"), "{value:?}");
+            assert_eq!(field(&response, "Vary"), Some("Accept-Encoding"));
+            let mut read = String::new();
+            if is_taken {
+                assert!(response.body().len() < text.len());
+                flate2::read::GzDecoder::new(response.body()).read_to_string(&mut read).unwrap();
+            } else {
+                read = String::from_utf8(response.body().to_vec()).unwrap();
+            }
+            assert_eq!(read, text);
+        }
+    }
+
+    #[test]
+    fn compressed_document_is_served_plain_too() {
+        let packed: &'static [u8] = gzip(b"content").unwrap().leak();
+        let asset = Asset::immutable("text/plain", packed, "1.2").header("X", "y");
+        let plain = ask(&asset, None, None);
+        assert_eq!((plain.body(), field(&plain, "ETag")), (&b"content"[..], Some("\"1.2\"")));
+        assert_eq!(field(&plain, "X"), Some("y"));
+        let compressed = ask(&asset, Some("gzip"), None);
+        assert_eq!((compressed.body(), field(&compressed, "ETag")), (packed, Some("\"1.2-gzip\"")));
+        assert!(field(&compressed, "Cache-Control").unwrap().contains("immutable"));
+    }
+}
