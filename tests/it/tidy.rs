@@ -282,19 +282,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Of `worker` it names the trait by which a worker calls it, so that the worker need not know it.
     (
         "service",
-        &[
-            "clock",
-            "config",
-            "domains",
-            "http",
-            "metrics",
-            "quiet_log",
-            "worker",
-            "api",
-            "keys",
-            "model",
-            "store",
-        ],
+        &["clock", "config", "http", "metrics", "quiet_log", "worker", "api", "keys", "model", "store"],
     ),
     (
         "admin",
