@@ -109,9 +109,9 @@ pub struct Deadline {
     pub name: &'static str,
     /// How long.
     pub most: Duration,
-    /// From when to when.
+    /// The phase that it bounds.
     pub span: &'static str,
-    /// What happens then.
+    /// What happens when it passes.
     pub then: &'static str,
 }
 
@@ -120,22 +120,22 @@ impl Deadlines {
     pub fn table(&self) -> [Deadline; 8] {
         let row = |name, most, span, then| Deadline { name, most, span, then };
         [
-            row("head", self.head, "from the first byte of a request to the end of its head", "408"),
-            row("body", self.body, "from the end of the head to the end of the body", "408"),
-            row("lane", self.lane, "while a whole request waits for a thread", "503; it was not carried out"),
+            row("head", self.head, "reading the head of a request, from its first byte", "408"),
+            row("body", self.body, "reading the body, from the end of the head", "408"),
             row(
-                "answer",
-                self.answer,
-                "while a thread works on the request",
-                "503; for a create `outcome_unknown`",
+                "lane",
+                self.lane,
+                "waiting for a thread, once the request is complete",
+                "503; it was not carried out",
             ),
-            row("response", self.response, "while the client takes the response", CLOSED),
-            row("idle", self.idle, "from a response to the next request", CLOSED),
-            row("linger", self.linger, "from the last response until the client closes its side", CLOSED),
+            row("answer", self.answer, "handling the request", "503; for a create, `outcome_unknown`"),
+            row("response", self.response, "sending the response", CLOSED),
+            row("idle", self.idle, "idle between requests", CLOSED),
+            row("linger", self.linger, "after the last response, until the client closes its side", CLOSED),
             row(
                 "drain",
                 self.drain,
-                "from SIGTERM to the end of the requests that have begun",
+                "after SIGTERM, finishing the requests that have begun",
                 "the service ends without them",
             ),
         ]

@@ -70,21 +70,21 @@ fn codes() -> String {
             code.advice().to_owned(),
         ]
     });
-    table(["code", "status", "when it comes", "what to do"], rows)
+    table(["code", "status", "meaning", "what to do"], rows)
 }
 
 fn limits() -> String {
     let rows = LIMITS.iter().map(|limit| {
         [limit.what.to_owned(), format!("{} {}", limit.most, limit.unit), limit.status.to_string()]
     });
-    table(["limit", "at most", "status for more"], rows)
+    table(["limit", "maximum", "status if exceeded"], rows)
 }
 
 fn deadlines(config: &Config) -> String {
     let rows = config.deadlines.table().map(|deadline| {
         [deadline.span.to_owned(), format!("{} s", deadline.most.as_secs_f64()), deadline.then.to_owned()]
     });
-    table(["from when to when", "at most", "what happens then"], rows)
+    table(["phase", "timeout", "on timeout"], rows)
 }
 
 fn settings() -> String {
