@@ -3,9 +3,7 @@
 
 use petstore::{Config, Error};
 
-use super::{description, keys, maintenance, manual, pets, serve, transfer};
-#[cfg(feature = "site")]
-use super::{domains, site};
+use super::{description, keys, maintenance, manual, pets, project, serve, transfer};
 
 /// Every command, in the order of the help text. The first is meant where none is named.
 pub const COMMANDS: &[&[Command]] = &[
@@ -14,10 +12,8 @@ pub const COMMANDS: &[&[Command]] = &[
     maintenance::COMMANDS,
     pets::COMMANDS,
     transfer::COMMANDS,
-    #[cfg(feature = "site")]
-    site::COMMANDS,
-    #[cfg(feature = "site")]
-    domains::COMMANDS,
+    project::SITE,
+    project::DOMAINS,
     description::COMMANDS,
     manual::COMMANDS,
 ];
@@ -86,13 +82,6 @@ pub enum Failure {
     Usage(String),
     /// It could not be done: exit code 1.
     Failed(Error),
-}
-
-#[cfg(feature = "site")]
-impl From<petstore::Refusal> for Failure {
-    fn from(refusal: petstore::Refusal) -> Self {
-        Self::Failed(refusal.into())
-    }
 }
 
 impl From<Error> for Failure {

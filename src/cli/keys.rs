@@ -23,7 +23,6 @@ pub const COMMANDS: &[Command] = &[
         flags: &[
             EXPIRES,
             Flag { name: "read-only", value: None, about: "it may only read" },
-            #[cfg(feature = "site")]
             Flag { name: ADMIN, value: None, about: "it may change the settings of the project as well" },
         ],
         settings: DATABASE,

@@ -3,8 +3,6 @@
 pub mod args;
 pub mod command;
 mod description;
-#[cfg(feature = "site")]
-mod domains;
 mod first_key;
 pub mod help;
 mod json_line;
@@ -15,10 +13,13 @@ mod manual;
 mod pending;
 mod pets;
 mod progress;
+#[cfg(feature = "site")]
+mod project;
+#[cfg(not(feature = "site"))]
+#[path = "no_project.rs"]
+mod project;
 mod serve;
 mod signals;
-#[cfg(feature = "site")]
-mod site;
 mod supervisor;
 mod transfer;
 

@@ -45,7 +45,7 @@ impl Domains {
         // The key of the environment has no admin scope.
         Ok(Settings {
             checks,
-            assets: Arc::new(site::settings_assets()),
+            assets: Arc::new(site::html::settings()),
             authenticator: Authenticator::new(None),
         })
     }

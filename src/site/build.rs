@@ -1,8 +1,12 @@
-//! Renders the pages of the project site from Markdown, where the feature `site` is on.
+//! Renders the pages of the project site from Markdown, if the feature `site` is on.
 
 fn main() {
-    #[cfg(feature = "site")]
     pages::render();
+}
+
+#[cfg(not(feature = "site"))]
+mod pages {
+    pub fn render() {}
 }
 
 #[cfg(feature = "site")]

@@ -4,32 +4,18 @@
 
 pub mod document;
 #[cfg(feature = "site")]
-mod page;
-#[cfg(feature = "site")]
-mod pages;
-#[cfg(feature = "site")]
-mod reference;
-#[cfg(feature = "site")]
-mod settings;
-#[cfg(feature = "site")]
-mod tables;
+pub mod html;
+#[cfg(not(feature = "site"))]
+#[path = "no_html.rs"]
+mod html;
 
 use crate::config::{Address, Config};
 use crate::http::Assets;
 
-#[cfg(feature = "site")]
-pub use settings::assets as settings_assets;
-
-/// Every document that the service serves as it is; `address` is where it listens.
+/// Every document that the service serves as it is. `address` is where the service listens.
 pub fn assets(config: &Config, address: &Address) -> Assets {
     let mut assets = Assets::default();
     assets.insert("/openapi.json", document::asset(&config.servers()));
-    #[cfg(feature = "site")]
-    {
-        reference::add(&mut assets, config);
-        pages::add(&mut assets, config, address);
-    }
-    #[cfg(not(feature = "site"))]
-    let _ = address;
+    html::add(&mut assets, config, address);
     assets
 }

@@ -1,34 +1,34 @@
 //! The settings page, which the admin address serves. It works by the interface below `/settings/api/`.
 
 use crate::http::{Asset, Assets};
-use crate::site::page::policy;
+use crate::site::html::page::policy;
 
 /// Where the page lies.
 pub const PATH: &str = "/settings/domains";
 
 /// Its scripts, by the names that they import each other by.
 const SCRIPTS: &[(&str, &[u8])] = &[
-    ("settings.js", include_bytes!("files/settings.js")),
-    ("settings-parts.js", include_bytes!("files/settings-parts.js")),
-    ("settings-dialogs.js", include_bytes!("files/settings-dialogs.js")),
-    ("settings-domain.js", include_bytes!("files/settings-domain.js")),
-    ("settings-redirects.js", include_bytes!("files/settings-redirects.js")),
+    ("settings.js", include_bytes!("../files/settings.js")),
+    ("settings-parts.js", include_bytes!("../files/settings-parts.js")),
+    ("settings-dialogs.js", include_bytes!("../files/settings-dialogs.js")),
+    ("settings-domain.js", include_bytes!("../files/settings-domain.js")),
+    ("settings-redirects.js", include_bytes!("../files/settings-redirects.js")),
 ];
 
 /// The page, and what it loads.
 pub fn assets() -> Assets {
     let script = "text/javascript; charset=utf-8";
     let own = |content_type, bytes: &[u8]| Asset::new(content_type, bytes.to_vec());
-    let page = own("text/html; charset=utf-8", include_bytes!("files/settings.html"));
+    let page = own("text/html; charset=utf-8", include_bytes!("../files/settings.html"));
     let page = page.header("Content-Security-Policy", policy(&[])).header("Referrer-Policy", "no-referrer");
     let mut assets = Assets::default();
     assets.insert(PATH, page);
     for (name, bytes) in SCRIPTS {
         assets.insert(format!("/assets/{name}"), own(script, bytes));
     }
-    assets.insert("/assets/settings.css", own("text/css", include_bytes!("files/settings.css")));
-    assets.insert("/assets/site.css", own("text/css", include_bytes!("files/site.css")));
-    assets.insert("/assets/icon.svg", own("image/svg+xml", include_bytes!("files/icon.svg")));
+    assets.insert("/assets/settings.css", own("text/css", include_bytes!("../files/settings.css")));
+    assets.insert("/assets/site.css", own("text/css", include_bytes!("../files/site.css")));
+    assets.insert("/assets/icon.svg", own("image/svg+xml", include_bytes!("../files/icon.svg")));
     assets
 }
 
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn page_names_only_what_is_served_with_it() {
-        let page = include_str!("files/settings.html");
+        let page = include_str!("../files/settings.html");
         let mut named: Vec<String> = ["src=\"", "href=\""]
             .iter()
             .flat_map(|start| between(page, start, "\""))

@@ -2,8 +2,8 @@
 
 use petstore::{DomainState, DomainView, Look, Overview, Project, Redirect};
 
-use super::command::{Call, Command, Count, Done, Failure, Flag, Operand, Settings};
-use super::print;
+use crate::cli::command::{Call, Command, Count, Done, Failure, Flag, Operand, Settings};
+use crate::cli::print;
 
 const NAME: Operand = Operand { name: "NAME", count: Count::One };
 const FROM: Operand = Operand { name: "FROM", count: Count::One };

@@ -3,8 +3,8 @@
 use crate::config::{Address, Config};
 use crate::http::{Asset, Assets};
 use crate::site::document::BASE;
-use crate::site::page::Page;
-use crate::site::tables;
+use crate::site::html::page::{Frame, Page};
+use crate::site::html::tables;
 
 /// One page.
 pub struct Source {
@@ -53,7 +53,7 @@ impl Source {
 }
 
 /// Adds the pages and what they look like.
-pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
+pub fn add(assets: &mut Assets, config: &Config, address: &Address, frame: &Frame) {
     let base = config.base_url.clone().unwrap_or_else(|| address.local_url() + BASE);
     for source in PAGES {
         let path = source.path();
@@ -65,10 +65,13 @@ pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
             main: tables::fill(source.html, config).replace("{{base}}", &tables::inline(&base)),
             asks: &[],
         };
-        assets.insert(path.clone(), page.into_asset());
+        assets.insert(path.clone(), page.into_asset(frame));
     }
-    assets.insert("/assets/site.css", Asset::new("text/css", include_bytes!("files/site.css").to_vec()));
-    assets.insert("/assets/icon.svg", Asset::new("image/svg+xml", include_bytes!("files/icon.svg").to_vec()));
+    assets.insert("/assets/site.css", Asset::new("text/css", include_bytes!("../files/site.css").to_vec()));
+    assets.insert(
+        "/assets/icon.svg",
+        Asset::new("image/svg+xml", include_bytes!("../files/icon.svg").to_vec()),
+    );
 }
 
 #[cfg(test)]
@@ -78,7 +81,7 @@ mod tests {
     fn page(path: &str) -> String {
         let mut assets = Assets::default();
         let config = Config { base_url: Some("https://pets.example/v1".to_owned()), ..Config::default() };
-        add(&mut assets, &config, &Address::Tcp(([127, 0, 0, 1], 1).into()));
+        crate::site::html::add(&mut assets, &config, &Address::Tcp(([127, 0, 0, 1], 1).into()));
         let response = assets.find(path).unwrap().respond(std::iter::empty(), std::iter::empty());
         String::from_utf8(response.body().to_vec()).unwrap()
     }
@@ -113,7 +116,7 @@ mod tests {
             let text = page(&source.path());
             for link in text.split("href=\"/").skip(1) {
                 let path = format!("/{}", link.split(['"', '#']).next().unwrap());
-                let is_known = ["/", "/openapi.json", crate::site::reference::LICENSES]
+                let is_known = ["/", "/openapi.json", crate::site::html::reference::LICENSES]
                     .contains(&path.as_str())
                     || ["/assets/site.css", "/assets/icon.svg"].contains(&path.as_str())
                     || PAGES.iter().any(|page| page.path() == path);

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use petstore::{Project, rfc3339};
 
-use super::command::{Call, Command, Count, DATABASE, Done, Failure, Operand};
-use super::{print, table};
+use crate::cli::command::{Call, Command, Count, DATABASE, Done, Failure, Operand};
+use crate::cli::{print, table};
 
 pub const COMMANDS: &[Command] = &[
     Command {

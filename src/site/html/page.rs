@@ -2,12 +2,18 @@
 
 use crate::http::Asset;
 use crate::site::document::VERSION;
-use crate::site::pages::PAGES;
-use crate::site::reference::LICENSES;
 
-const FRAME: &str = include_str!("files/page.html");
+const FRAME: &str = include_str!("../files/page.html");
 
-/// One page on its way to become an asset.
+/// What stands around the content of every page.
+pub struct Frame {
+    /// The path and the name of every page, in the order of the navigation.
+    pub navigation: Vec<(String, &'static str)>,
+    /// The path of the licences.
+    pub licenses: &'static str,
+}
+
+/// The content of a page.
 pub struct Page<'a> {
     /// Where it lies.
     pub path: &'a str,
@@ -17,20 +23,20 @@ pub struct Page<'a> {
     /// The class of the element `main`.
     pub class: &'a str,
     pub main: String,
-    /// Origins beside its own that its scripts may ask.
+    /// Other origins that its scripts may send requests to.
     pub asks: &'a [String],
 }
 
 impl Page<'_> {
-    /// The page in its frame.
-    pub fn into_asset(self) -> Asset {
+    /// Puts the page into its frame.
+    pub fn into_asset(self, frame: &Frame) -> Asset {
         let html = FRAME
             .replace("{{title}}", self.title)
             .replace("{{head}}", self.head)
-            .replace("{{nav}}", &navigation(self.path))
+            .replace("{{nav}}", &frame.entries(self.path))
             .replace("<main id=\"main\">", &format!("<main id=\"main\" class=\"{}\">", self.class))
             .replace("{{version}}", env!("CARGO_PKG_VERSION"))
-            .replace("{{licenses}}", LICENSES)
+            .replace("{{licenses}}", frame.licenses)
             .replace("{{main}}", &self.main)
             .replace("{{interface}}", VERSION);
         Asset::new("text/html; charset=utf-8", html.into_bytes())
@@ -49,11 +55,13 @@ pub fn policy(asks: &[String]) -> String {
     )
 }
 
-fn navigation(here: &str) -> String {
-    let pages = PAGES.iter().map(|page| (page.path(), page.name));
-    let entry = |(path, name): (String, &str)| {
-        let current = if path == here { " aria-current=\"page\"" } else { "" };
-        format!("<li><a href=\"{path}\"{current}>{name}</a></li>\n")
-    };
-    std::iter::once(("/".to_owned(), "Reference")).chain(pages).map(entry).collect()
+impl Frame {
+    /// The entries of the navigation on the page at a path.
+    fn entries(&self, here: &str) -> String {
+        let entry = |(path, name): &(String, &str)| {
+            let current = if path == here { " aria-current=\"page\"" } else { "" };
+            format!("<li><a href=\"{path}\"{current}>{name}</a></li>\n")
+        };
+        self.navigation.iter().map(entry).collect()
+    }
 }

@@ -2,8 +2,8 @@
 
 use crate::config::Config;
 use crate::http::{Asset, Assets};
-use crate::site::page::Page;
-use crate::site::tables;
+use crate::site::html::page::{Frame, Page};
+use crate::site::html::tables;
 
 /// The version of the npm package `swagger-ui-dist`, of which `vendor/` has three files.
 /// `scripts/vendor-swagger-ui` brings them.
@@ -20,7 +20,7 @@ const STYLE: &str = concat!("/assets/swagger-ui-", swagger_ui!(), ".css");
 pub const LICENSES: &str = concat!("/assets/swagger-ui-", swagger_ui!(), "-licenses.txt");
 
 /// Adds the reference, at the root, and what it loads.
-pub fn add(assets: &mut Assets, config: &Config) {
+pub fn add(assets: &mut Assets, config: &Config, frame: &Frame) {
     let head = format!(
         "<link rel=\"stylesheet\" href=\"{STYLE}\">\n\
          <link rel=\"stylesheet\" href=\"/assets/reference.css\">\n\
@@ -36,19 +36,22 @@ pub fn add(assets: &mut Assets, config: &Config) {
         title: "Reference",
         head: &head,
         class: "reference",
-        main: tables::fill(include_str!("files/reference.html"), config),
+        main: tables::fill(include_str!("../files/reference.html"), config),
         asks: &asks,
     };
-    assets.insert("/", page.into_asset());
+    assets.insert("/", page.into_asset(frame));
     let script = "text/javascript; charset=utf-8";
     let immutable = |content_type, gzip| Asset::immutable(content_type, gzip, VERSION);
     let own = |content_type, bytes: &[u8]| Asset::new(content_type, bytes.to_vec());
-    assets.insert(SCRIPT, immutable(script, include_bytes!("vendor/swagger-ui-bundle.js.gz")));
-    assets.insert(STYLE, immutable("text/css", include_bytes!("vendor/swagger-ui.css.gz")));
-    assets.insert(LICENSES, immutable("text/plain; charset=utf-8", include_bytes!("vendor/licenses.txt.gz")));
-    assets.insert("/assets/reference.js", own(script, include_bytes!("files/reference.js")));
-    assets.insert("/assets/theme.js", own(script, include_bytes!("files/theme.js")));
-    assets.insert("/assets/reference.css", own("text/css", include_bytes!("files/reference.css")));
+    assets.insert(SCRIPT, immutable(script, include_bytes!("../vendor/swagger-ui-bundle.js.gz")));
+    assets.insert(STYLE, immutable("text/css", include_bytes!("../vendor/swagger-ui.css.gz")));
+    assets.insert(
+        LICENSES,
+        immutable("text/plain; charset=utf-8", include_bytes!("../vendor/licenses.txt.gz")),
+    );
+    assets.insert("/assets/reference.js", own(script, include_bytes!("../files/reference.js")));
+    assets.insert("/assets/theme.js", own(script, include_bytes!("../files/theme.js")));
+    assets.insert("/assets/reference.css", own("text/css", include_bytes!("../files/reference.css")));
 }
 
 /// The scheme, the host and the port of an address.

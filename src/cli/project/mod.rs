@@ -1,0 +1,15 @@
+//! The commands for the published project: `petstore site …` and `petstore domain …`.
+
+mod domains;
+mod site;
+
+use super::command::Failure;
+
+pub use domains::COMMANDS as DOMAINS;
+pub use site::COMMANDS as SITE;
+
+impl From<petstore::Refusal> for Failure {
+    fn from(refusal: petstore::Refusal) -> Self {
+        Self::Failed(refusal.into())
+    }
+}

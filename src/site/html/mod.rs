@@ -1,0 +1,24 @@
+//! The reference, the pages and the settings page. What they show of the interface, the tables of the code say.
+
+mod page;
+mod pages;
+mod reference;
+mod settings;
+mod tables;
+
+use crate::config::{Address, Config};
+use crate::http::Assets;
+use page::Frame;
+
+pub use settings::assets as settings;
+
+/// Adds the reference and the pages. `address` is where the service listens.
+pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
+    let pages = pages::PAGES.iter().map(|page| (page.path(), page.name));
+    let frame = Frame {
+        navigation: std::iter::once(("/".to_owned(), "Reference")).chain(pages).collect(),
+        licenses: reference::LICENSES,
+    };
+    reference::add(assets, config, &frame);
+    pages::add(assets, config, address, &frame);
+}

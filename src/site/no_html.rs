@@ -1,0 +1,7 @@
+//! In place of the reference and the pages, in a build without the feature `site`: there are none.
+
+use crate::config::{Address, Config};
+use crate::http::Assets;
+
+/// Adds nothing.
+pub fn add(_: &mut Assets, _: &Config, _: &Address) {}
