@@ -35,6 +35,7 @@ mod metrics;
 mod quiet_log;
 
 mod gate;
+mod lane;
 mod worker;
 
 mod admin;

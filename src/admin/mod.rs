@@ -53,7 +53,7 @@ impl AdminService {
 
     fn refuse(&mut self, error: ApiError, request: &Request) -> Response {
         if let Some(detail) = error.private_detail() {
-            self.failures.say(&format!("request {}", request.id()), &format!("admin address: {detail}"));
+            self.failures.say(&format!("request {}", request.id), &format!("admin address: {detail}"));
         }
         error.into_response()
     }
@@ -122,7 +122,7 @@ mod tests {
             settings: Settings::for_tests(&folder.database()),
         };
         let mut ask = |method, target| {
-            let request = Request { method, target, headers: Vec::new(), body: b"" };
+            let request = Request { id: "-", method, target, headers: Vec::new(), body: b"" };
             service.respond(&request).unwrap_or_else(ApiError::into_response)
         };
         let text = String::from_utf8(ask("GET", "/metrics?x").body().to_vec()).unwrap();

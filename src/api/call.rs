@@ -116,7 +116,7 @@ pub mod tests {
 
     fn with_call<T>(target: &str, ask: impl FnOnce(&Call) -> T) -> T {
         let headers = vec![("content-type", "a"), ("Accept", "b"), ("Content-Type", "c")];
-        let request = Request { method: "GET", target, headers, body: b"" };
+        let request = Request { id: "-", method: "GET", target, headers, body: b"" };
         ask(&Call::new(&DEEP, &request, Target::parse(target)))
     }
 

@@ -121,7 +121,7 @@ mod tests {
     /// What a list asks the store for.
     fn asked(query: &str) -> Result<PetQuery, ApiError> {
         let target = format!("{PETS}?{query}");
-        let request = Request { method: "GET", target: &target, headers: Vec::new(), body: b"" };
+        let request = Request { id: "-", method: "GET", target: &target, headers: Vec::new(), body: b"" };
         let call = Call::new(&OPERATIONS[0], &request, Target::parse(&target));
         let paging = Paging::of(&call)?;
         Ok(PetQuery { limit: paging.limit, status: call.query(&STATUS)?, after: paging.after })

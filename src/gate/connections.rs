@@ -9,7 +9,7 @@ use mio::net::UnixStream;
 use crate::config::Listen;
 use crate::gate::client::{Client, Shared, State};
 use crate::gate::holders::Standing;
-use crate::gate::lane::Asker;
+use crate::gate::lanes::Asker;
 use crate::gate::listener::{Accepted, BACKLOG, Listener};
 use crate::gate::listening::Listening;
 use crate::gate::stream::{Peer, Stream};

@@ -9,7 +9,7 @@ mod connections;
 mod fair_queue;
 mod health_check;
 mod holders;
-mod lane;
+mod lanes;
 mod listener;
 mod listening;
 mod memory;
@@ -29,12 +29,13 @@ use slab::Slab;
 
 use crate::config::Deadlines;
 use crate::http::{ApiError, Code};
+use crate::lane::LaneKind;
 use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS};
 use holders::Holders;
-use lane::{Asker, Estimates, Lane, MAX_SHUT};
+use lanes::{Asker, Estimates, Lane, MAX_SHUT};
 use listener::Listener;
 use memory::Memory;
 use turns::Turns;
@@ -43,11 +44,10 @@ use wire::reader::Intake;
 use wire::request_id::RequestIds;
 
 pub use health_check::HealthCheck;
-pub use lane::LaneAddress;
+pub use lanes::LaneAddress;
 pub use listening::Listening;
 pub use stopper::Stopper;
 pub use trusted_proxies::TrustedProxies;
-pub use wire::head::Kind;
 pub use wire::origins::Origins;
 
 /// Events handled before everybody else has their turn.
@@ -104,10 +104,10 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn of(&mut self, kind: Kind) -> &mut Turns<Asker> {
+    fn of(&mut self, kind: LaneKind) -> &mut Turns<Asker> {
         match kind {
-            Kind::Read => &mut self.reads,
-            Kind::Write => &mut self.writes,
+            LaneKind::Read => &mut self.reads,
+            LaneKind::Write => &mut self.writes,
         }
     }
 }

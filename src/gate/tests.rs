@@ -8,7 +8,7 @@ use mio::Interest;
 use mio::net::UnixStream;
 
 use super::client::State;
-use super::lane::tests::{FarEnd, all, answer, config, expect};
+use super::lanes::tests::{FarEnd, all, answer, config, expect};
 use super::stream::{Peer, Stream};
 use super::*;
 use crate::testing::{Folder, PATIENCE};
@@ -49,7 +49,7 @@ impl Bench {
         let folder = Folder::new();
         let path = folder.0.join("lane");
         let far_end = FarEnd::bind(&path);
-        let lane = LaneAddress { path, kind: Kind::Read, window: 1, window_bytes: usize::MAX };
+        let lane = LaneAddress { path, kind: LaneKind::Read, window: 1, window_bytes: usize::MAX };
         let bench = Self::start(100, 1, folder, vec![lane]);
         (bench, far_end.accept())
     }
@@ -337,7 +337,7 @@ fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
     bench.gate.memory.look(BUDGET, Instant::now());
     assert!(waits_for_the_tick(&bench.gate), "memory is to be given back");
     bench.gate.memory = Memory::default();
-    let address = LaneAddress { path: "/".into(), kind: Kind::Read, window: 1, window_bytes: 1 };
+    let address = LaneAddress { path: "/".into(), kind: LaneKind::Read, window: 1, window_bytes: 1 };
     bench.gate.lanes.push(Lane::new(address, Token(9), Instant::now()));
     assert!(waits_for_the_tick(&bench.gate), "a lane is closed");
     bench.gate.lanes.clear();

@@ -19,5 +19,5 @@ pub use asset::{ASSET_HEADERS, Asset, Assets, Form, tag_of};
 pub use error::{ApiError, Code, error_schema};
 pub use gzip::{gunzip, gzip};
 pub use request::{Request, name_all};
-pub use response::{ACCESS_LOG, KEY_NAME, PASS_ON, Response, TICKET};
+pub use response::{ACCESS_LOG, Response};
 pub use target::Target;

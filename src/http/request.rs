@@ -1,10 +1,12 @@
 //! A whole request, as handlers see it.
 
-use crate::http::{ApiError, Code, TICKET};
+use crate::http::{ApiError, Code};
 
 /// A whole request, as a worker got it.
 #[derive(Debug)]
 pub struct Request<'a> {
+    /// The identifier that stands in the response and in the log; `-` where there is none.
+    pub id: &'a str,
     /// Case-sensitive, such as `GET` (RFC 9110, section 9.1).
     pub method: &'a str,
     /// Path and query as sent, such as `/v1/pets?limit=5`; `*` for a server-wide OPTIONS.
@@ -40,11 +42,6 @@ impl<'a> Request<'a> {
             }
         }
         Ok(())
-    }
-
-    /// The identifier that stands in the response and in the log.
-    pub fn id(&self) -> &'a str {
-        self.header_values(TICKET).next().and_then(|ticket| ticket.split_once(' ')).map_or("-", |(_, id)| id)
     }
 }
 

@@ -1,30 +1,14 @@
-//! What a handler answers, and how it is printed.
+//! What a handler answers, and how the parts of a response are written.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::http::limits::MAX_RESPONSE_FIELDS;
-
 /// The name and value of a header field.
 pub type Field = (&'static str, Cow<'static, str>);
 
-/// Room for the head of most responses.
-const HEAD_ROOM: usize = 256;
-
-/// Marks [`Response::pass_on`] on its way to the gate. No client sees it.
-pub const PASS_ON: &str = "Pass-On";
-
-/// Names the key of the request, on its way to the access log. No client sees it. As short as [`TICKET`].
-pub const KEY_NAME: &str = "K";
-
 /// Under which name `RUST_LOG` chooses the lines of the access log.
 pub const ACCESS_LOG: &str = "petstore::access";
-
-/// The header field by which the gate knows a request, and finds its response again: the number of the lane's
-/// connection, a dot, that of the request, and in a request also a space and its identifier for the log. Its
-/// name is short because every byte of it is read one by one. No client sees it.
-pub const TICKET: &str = "T";
 
 /// What a handler answers. General header fields (Date, Server, …) are the gate's, but where one of the same
 /// name stands here, this one counts.
@@ -34,11 +18,8 @@ pub struct Response {
     headers: Vec<Field>,
     body: Cow<'static, [u8]>,
     key_name: Option<String>,
+    goes_on: bool,
 }
-
-/// The response breaks a rule that the one who reads it relies on.
-#[derive(Debug, PartialEq)]
-pub struct Unprintable(pub &'static str);
 
 impl Response {
     /// A response with `value` as its JSON body.
@@ -56,12 +37,12 @@ impl Response {
 
     /// A response with a body of any kind, or none.
     pub fn new(status: u16, body: impl Into<Cow<'static, [u8]>>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into(), key_name: None }
+        Self { status, headers: Vec::new(), body: body.into(), key_name: None, goes_on: false }
     }
 
     /// No response yet: the request is to go on, down the lane for writing.
     pub fn pass_on() -> Self {
-        Self::new(204, b"").header(PASS_ON, "write")
+        Self { goes_on: true, ..Self::new(204, b"") }
     }
 
     /// Adds a header field, other than Content-Length.
@@ -92,52 +73,14 @@ impl Response {
         self.key_name.as_deref()
     }
 
+    /// Whether this is no response yet, as [`Response::pass_on`] says.
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
     /// The body; empty for 204.
     pub fn body(&self) -> &[u8] {
         &self.body
-    }
-
-    /// Writes the response as an HTTP/1.1 message, framed by Content-Length (none with 204), with one more
-    /// header field in front.
-    ///
-    /// # Errors
-    /// Where it could not be read again as what it is: then nothing is written.
-    pub fn print(&self, first: (&str, &str), out: &mut Vec<u8>) -> Result<(), Unprintable> {
-        self.check()?;
-        out.reserve(HEAD_ROOM + self.body.len());
-        write_status_line(out, self.status);
-        write_field(out, first.0, first.1.as_bytes());
-        if let Some(name) = &self.key_name {
-            write_field(out, KEY_NAME, name.as_bytes());
-        }
-        for (name, value) in &self.headers {
-            write_field(out, name, value.as_bytes());
-        }
-        write_end_of_head(out, self.status, self.body.len());
-        out.extend_from_slice(&self.body);
-        Ok(())
-    }
-
-    /// Holds to the bounds of a response.
-    fn check(&self) -> Result<(), Unprintable> {
-        if !(200..=599).contains(&self.status) {
-            return Err(Unprintable("its status is not final"));
-        }
-        if has_no_body(self.status) && !self.body.is_empty() {
-            return Err(Unprintable("it has a body that its status does not allow"));
-        }
-        if self.headers.len() > MAX_RESPONSE_FIELDS {
-            return Err(Unprintable("it has too many header fields"));
-        }
-        // RFC 9110, section 5.5.
-        let is_text = |value: &str| value.bytes().all(|b| b == b'\t' || (0x20..0x7f).contains(&b));
-        // What is borrowed stands in the source; only what was made of other data can be anything.
-        let is_sound = |value: &Cow<str>| matches!(value, Cow::Borrowed(_)) || is_text(value);
-        if self.headers.iter().all(|(_, value)| is_sound(value)) {
-            Ok(())
-        } else {
-            Err(Unprintable("a header field is not printable ASCII"))
-        }
     }
 }
 
@@ -151,7 +94,7 @@ pub fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
 
 /// Whether a response has neither a body nor a Content-Length (RFC 9110, section 8.6; that of a 304 would be
 /// that of the 200).
-fn has_no_body(status: u16) -> bool {
+pub fn has_no_body(status: u16) -> bool {
     status == 204 || status == 304
 }
 
@@ -216,57 +159,6 @@ pub fn reason(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn printed(response: &Response) -> Result<String, Unprintable> {
-        let mut out = Vec::new();
-        let printed = response.print((TICKET, "1.2"), &mut out);
-        assert!(printed.is_ok() || out.is_empty());
-        printed.map(|()| String::from_utf8(out).unwrap())
-    }
-
-    #[test]
-    fn response_is_framed_by_content_length() {
-        let text = printed(&Response::json(200, &[1, 2]).header("Location", "/v1/pets/1")).unwrap();
-        assert_eq!(
-            text,
-            "HTTP/1.1 200 OK\r\nT: 1.2\r\nContent-Type: application/json\r\nLocation: /v1/pets/1\r\n\
-             Content-Length: 5\r\n\r\n[1,2]"
-        );
-    }
-
-    #[test]
-    fn name_of_a_key_is_one_word_whatever_it_is() {
-        let text = printed(&Response::new(204, b"").for_key("a\r\nb \u{e9}")).unwrap();
-        assert_eq!(text, "HTTP/1.1 204 No Content\r\nT: 1.2\r\nK: a??b??\r\n\r\n");
-    }
-
-    #[test]
-    fn no_content_has_no_content_length() {
-        let text = printed(&Response::new(204, b"")).unwrap();
-        assert_eq!(text, "HTTP/1.1 204 No Content\r\nT: 1.2\r\n\r\n");
-    }
-
-    #[test]
-    fn what_could_not_be_read_again_is_not_printed() {
-        let ok = || Response::json(200, &());
-        let full =
-            (0..MAX_RESPONSE_FIELDS - 1).fold(ok(), |response, _| response.header("X", "\ty z~".to_owned()));
-        assert!(printed(&full).is_ok());
-        for response in [
-            full.header("X", "y"),
-            ok().header("X", "a\r\nY: b".to_owned()),
-            ok().header("X", "a\nb".to_owned()),
-            ok().header("X", "a\0b".to_owned()),
-            ok().header("X", "\x7f".to_owned()),
-            ok().header("X", "\u{e9}".to_owned()),
-            Response::new(100, b""),
-            Response::new(199, b""),
-            Response::new(600, b""),
-            Response::new(204, b"x"),
-        ] {
-            assert!(printed(&response).is_err(), "{response:?}");
-        }
-    }
 
     #[test]
     fn every_status_has_a_reason() {

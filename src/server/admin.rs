@@ -5,7 +5,8 @@ use std::thread::JoinHandle;
 
 use super::SocketFolder;
 use crate::admin::{self, AdminService, Settings};
-use crate::gate::{Gate, GateConfig, Kind, LaneAddress, Listening, Origins, Stopper, TrustedProxies};
+use crate::gate::{Gate, GateConfig, LaneAddress, Listening, Origins, Stopper, TrustedProxies};
+use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
 use crate::store::Reader;
@@ -41,7 +42,7 @@ impl Admin {
         let address = listening.address().tcp();
         let stopper = Stopper::default();
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
-        for (name, kind) in [("admin-read", Kind::Read), ("admin-write", Kind::Write)] {
+        for (name, kind) in [("admin-read", LaneKind::Read), ("admin-write", LaneKind::Write)] {
             let path = folder.socket(name);
             let service = AdminService {
                 metrics: metrics.clone(),

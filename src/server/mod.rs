@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::config::Address;
-use crate::gate::{BUDGET, Gate, GateConfig, Kind, LaneAddress, Listening, Origins, TrustedProxies};
+use crate::gate::{BUDGET, Gate, GateConfig, LaneAddress, Listening, Origins, TrustedProxies};
 use crate::keys::secret;
+use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Lost, Parts, ReadService, WriteService};
 use crate::site;
@@ -115,7 +116,7 @@ impl Server {
             workers.push(Worker::start(&path, name, service, died)?);
             lanes.push(LaneAddress {
                 path,
-                kind: Kind::Read,
+                kind: LaneKind::Read,
                 window: READ_WINDOW,
                 window_bytes: READ_WINDOW_BYTES,
             });
@@ -130,7 +131,7 @@ impl Server {
         workers.push(Worker::start(&path, name, service, died)?);
         lanes.push(LaneAddress {
             path,
-            kind: Kind::Write,
+            kind: LaneKind::Write,
             window: WRITE_WINDOW,
             window_bytes: WRITE_WINDOW_BYTES,
         });

@@ -158,7 +158,7 @@ mod tests {
         credentials: &[&str],
     ) -> Result<KeyScope, ApiError> {
         let headers = credentials.iter().map(|value| ("authorization", *value)).collect();
-        let request = Request { method: "GET", target: "/v1/pets", headers, body: b"" };
+        let request = Request { id: "-", method: "GET", target: "/v1/pets", headers, body: b"" };
         authenticator.authenticate(&request, database, 1000).map(|(scope, _)| scope)
     }
 

@@ -164,7 +164,7 @@ mod tests {
 
     fn ask(hosts: &mut Hosts, reader: &mut Reader, host: &str) -> (u16, String) {
         let headers = vec![("Host", host)];
-        let request = Request { method: "GET", target: "/a?b=1", headers, body: b"" };
+        let request = Request { id: "-", method: "GET", target: "/a?b=1", headers, body: b"" };
         reader.begin().unwrap();
         let admitted = hosts.admit(&request, reader);
         reader.end().unwrap();
@@ -252,7 +252,8 @@ mod tests {
         let mut hosts = hosts();
         let mut link = |host: &str, status, kind: &'static str| {
             ask(&mut hosts, &mut reader, host);
-            let request = Request { method: "GET", target: "/a?b=1", headers: Vec::new(), body: b"" };
+            let request =
+                Request { id: "-", method: "GET", target: "/a?b=1", headers: Vec::new(), body: b"" };
             let signed = hosts.sign(&request, Response::new(status, b"").header("Content-Type", kind));
             signed.headers().iter().find(|(name, _)| *name == "Link").map(|(_, value)| value.to_string())
         };

@@ -158,7 +158,7 @@ impl Pipeline {
             let detail = error.private_detail().unwrap_or_default().to_owned();
             (self.parts.lost)(&StoreError::Unavailable(Trouble::Damaged, detail));
         } else if let Some(detail) = error.private_detail() {
-            self.failures.say(&format!("request {}", request.id()), &format!("{part}: {detail}"));
+            self.failures.say(&format!("request {}", request.id), &format!("{part}: {detail}"));
         }
         error.into_response()
     }

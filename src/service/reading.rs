@@ -127,7 +127,7 @@ mod tests {
         service.pipeline.router = Router(&[ROWS]);
         let requests: Vec<Request> = asked
             .iter()
-            .map(|(method, target)| Request { method, target, headers: Vec::new(), body: b"" })
+            .map(|(method, target)| Request { id: "-", method, target, headers: Vec::new(), body: b"" })
             .collect();
         let mut responses = Vec::new();
         assert_eq!(service.answer(&requests, &mut responses), Duration::ZERO, "nothing is flushed");

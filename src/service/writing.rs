@@ -144,7 +144,7 @@ impl Service for WriteService {
                 self.pipeline.parts.metrics.undone(writes + stagings.iter().filter(is_refused).count());
                 // A request that could not write at all has said so itself.
                 if writes > 0 || error.is_lost() {
-                    let ids: Vec<&str> = writing.map(|staging| staging.request.id()).collect();
+                    let ids: Vec<&str> = writing.map(|staging| staging.request.id).collect();
                     let what = format!("{writes} writes failed and were undone");
                     self.pipeline.trouble(&name_all(ids.into_iter()), &what, error);
                 }
@@ -289,7 +289,7 @@ mod tests {
                 .zip(&bodies)
                 .map(|(target, body)| {
                     let method = if target.starts_with("/rea") { "GET" } else { "POST" };
-                    Request { method, target, headers: Vec::new(), body: body.as_bytes() }
+                    Request { id: "-", method, target, headers: Vec::new(), body: body.as_bytes() }
                 })
                 .collect();
             let mut responses = Vec::new();

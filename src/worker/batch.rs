@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 use std::io::Write;
 
-use crate::http::{ApiError, Code, Request, Response, TICKET};
+use crate::http::{ApiError, Code, Request, Response};
+use crate::lane::{self, TICKET};
 
 /// The most requests answered together.
 const MAX_REQUESTS: usize = 512;
@@ -32,6 +33,7 @@ impl Taken {
     fn as_request(&self) -> Request<'_> {
         let headers = self.request.headers();
         Request {
+            id: lane::id(self.ticket()),
             method: self.request.method().as_str(),
             target: self.request.url(),
             headers: headers.iter().map(|h| (h.field.as_str().as_str(), h.value.as_str())).collect(),
@@ -39,10 +41,15 @@ impl Taken {
         }
     }
 
-    /// The number by which the gate knows the request; it writes it before all other header fields.
-    fn number(&self) -> &str {
+    /// The gate writes the ticket before all other header fields.
+    fn ticket(&self) -> &str {
         let ticket = self.request.headers().first().filter(|header| header.field.equiv(TICKET));
-        let ticket = ticket.map_or("", |header| header.value.as_str());
+        ticket.map_or("", |header| header.value.as_str())
+    }
+
+    /// The number by which the gate knows the request.
+    fn number(&self) -> &str {
+        let ticket = self.ticket();
         ticket.find(' ').map_or(ticket, |end| &ticket[..end])
     }
 }
@@ -106,10 +113,10 @@ impl Batch {
 /// A response that cannot be printed costs itself and nobody else.
 fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
     let number = taken.number();
-    if let Err(unprintable) = response.print((TICKET, number), out) {
-        log::error!("request {}: a response was not sent: {}", taken.as_request().id(), unprintable.0);
+    if let Err(unprintable) = lane::print(response, number, out) {
+        log::error!("request {}: a response was not sent: {}", taken.as_request().id, unprintable.0);
         // What this makes is known to be printable.
-        let _ = ApiError::new(Code::Internal).into_response().print((TICKET, number), out);
+        let _ = lane::print(&ApiError::new(Code::Internal).into_response(), number, out);
     }
 }
 

@@ -147,7 +147,7 @@ fn answer(service: &mut impl Service, batch: &Batch, responses: &mut Vec<Respons
     let flush = guard(|| service.answer(&requests, responses));
     if flush.is_none() || responses.is_empty() || responses.len() > requests.len() {
         // Nobody knows what became of the batch, so nobody is told that it succeeded.
-        log::error!("{}: a service failed to answer", name_all(requests.iter().map(Request::id)));
+        log::error!("{}: a service failed to answer", name_all(requests.iter().map(|request| request.id)));
         responses.clear();
         responses.extend(requests.iter().map(|_| ApiError::new(Code::Internal).into_response()));
     }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use crate::http::TICKET;
+use crate::lane::TICKET;
 use crate::testing::{Folder, PATIENCE};
 
 /// A service made of a function.

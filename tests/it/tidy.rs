@@ -280,6 +280,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "config",
             "domains",
             "gate",
+            "lane",
             "metrics",
             "quiet_log",
             "worker",
@@ -297,8 +298,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("metrics", &[]),
     ("quiet_log", &[]),
     ("testing", &[]),
-    ("gate", &["clock", "config", "http", "metrics", "quiet_log"]),
-    ("worker", &["http"]),
+    ("gate", &["clock", "config", "http", "lane", "metrics", "quiet_log"]),
+    ("lane", &["http"]),
+    ("worker", &["http", "lane"]),
     // Of `worker` it names the trait by which a worker calls it, so that the worker need not know it.
     (
         "service",

@@ -17,14 +17,15 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::config::Deadlines;
-use crate::gate::lane::{Asked, Estimates, SUCCESSES};
+use crate::gate::lanes::{Asked, Estimates, SUCCESSES};
 use crate::gate::stream::Peer;
-use crate::gate::wire::answer::Answer;
 use crate::gate::wire::exchange::Exchange;
 use crate::gate::wire::general::GeneralFields;
-use crate::gate::wire::head::{Head, Kind};
+use crate::gate::wire::head::Head;
 use crate::gate::wire::reader::{Intake, Reader, Step};
 use crate::http::{ApiError, Code};
+use crate::lane::Answer;
+use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 
 /// The most bytes read and thrown away after the last response.
@@ -43,11 +44,11 @@ pub enum State {
     /// The body is coming.
     Body,
     /// The request is whole, and nobody has taken note of it yet.
-    Ready(Kind),
+    Ready(LaneKind),
     /// The request waits for room in a lane.
     Waiting,
     /// The request is in a lane of this kind, and its answer is awaited.
-    Inside(Kind),
+    Inside(LaneKind),
     /// The client is taking the response.
     Responding,
     /// The last response is taken; what still comes is thrown away, so that no reset eats the response.
@@ -177,11 +178,11 @@ impl Client {
 
     /// Bytes that the request takes in a lane of this kind, its response included. What is written comes back
     /// in the response; what is read is as the last time, where the same is asked for again, else as for others.
-    pub fn expected_bytes(&self, kind: Kind, estimates: &Estimates) -> usize {
+    pub fn expected_bytes(&self, kind: LaneKind, estimates: &Estimates) -> usize {
         let response = match (kind, self.last) {
-            (Kind::Write, _) => self.request.len(),
-            (Kind::Read, Some((asked, bytes))) if asked == self.asked => bytes,
-            (Kind::Read, _) => estimates.expected(self.asked),
+            (LaneKind::Write, _) => self.request.len(),
+            (LaneKind::Read, Some((asked, bytes))) if asked == self.asked => bytes,
+            (LaneKind::Read, _) => estimates.expected(self.asked),
         };
         self.request.len() + response
     }
@@ -319,8 +320,8 @@ impl Client {
     }
 
     /// The request went down a lane. One that only reads may have to go down another, and is kept.
-    pub fn go_inside(&mut self, kind: Kind, shared: &Shared) {
-        if kind == Kind::Write {
+    pub fn go_inside(&mut self, kind: LaneKind, shared: &Shared) {
+        if kind == LaneKind::Write {
             self.request = Vec::new();
         }
         self.enter(State::Inside(kind), shared);
@@ -328,7 +329,7 @@ impl Client {
 
     /// A lane for reading has nothing against the request; the lane for writing is asked next.
     pub fn go_on(&mut self, shared: &Shared) {
-        self.enter(State::Ready(Kind::Write), shared);
+        self.enter(State::Ready(LaneKind::Write), shared);
     }
 
     /// Answers; the connection persists where the client wants it to.
@@ -357,7 +358,7 @@ impl Client {
     /// The lane broke off with the request in it.
     pub fn lose(&mut self, shared: &mut Shared) {
         let code = match self.state {
-            State::Inside(Kind::Write) => Code::OutcomeUnknown,
+            State::Inside(LaneKind::Write) => Code::OutcomeUnknown,
             _ => Code::Overloaded,
         };
         self.fail(ApiError::new(code), shared);
@@ -405,11 +406,11 @@ impl Client {
         match self.state {
             State::Head | State::Body => self.refuse(ApiError::new(Code::RequestTimeout), shared),
             State::Waiting => self.refuse(ApiError::new(Code::Overloaded), shared),
-            State::Inside(Kind::Read) => {
+            State::Inside(LaneKind::Read) => {
                 let message = "The service takes too long to answer; try again in a moment.";
                 self.refuse(ApiError::with_message(Code::Overloaded, message), shared);
             }
-            State::Inside(Kind::Write) => self.refuse(ApiError::new(Code::OutcomeUnknown), shared),
+            State::Inside(LaneKind::Write) => self.refuse(ApiError::new(Code::OutcomeUnknown), shared),
             _ => self.close(shared),
         }
     }

@@ -27,13 +27,13 @@ impl Bench {
         self.client.state()
     }
 
-    fn go_inside(&mut self, kind: Kind) {
+    fn go_inside(&mut self, kind: LaneKind) {
         self.client.queue(Asked::default(), &self.shared);
         self.client.go_inside(kind, &self.shared);
     }
 
     fn answer(&mut self, body: &'static str) -> State {
-        self.go_inside(Kind::Read);
+        self.go_inside(LaneKind::Read);
         self.client.answer(&Answer::from(&Response::new(200, body.as_bytes())), &mut self.shared);
         self.client.state()
     }
@@ -62,11 +62,11 @@ fn persistent_connection_goes_round() {
     let mut bench = bench();
     for _ in 0..2 {
         assert_eq!(bench.receive("G"), State::Head);
-        assert_eq!(bench.receive(&GET[1..]), State::Ready(Kind::Read));
+        assert_eq!(bench.receive(&GET[1..]), State::Ready(LaneKind::Read));
         assert_eq!(bench.answer("x"), State::Responding);
         assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), State::Idle));
         assert_eq!(bench.receive(POST), State::Body);
-        assert_eq!(bench.receive("abc"), State::Ready(Kind::Write));
+        assert_eq!(bench.receive("abc"), State::Ready(LaneKind::Write));
         assert!(bench.client.request().ends_with(b"\r\n\r\nabc"));
         assert_eq!(bench.answer("y"), State::Responding);
         assert_eq!(bench.take().1, State::Idle);
@@ -77,11 +77,11 @@ fn persistent_connection_goes_round() {
 #[test]
 fn pipelined_request_waits_for_the_response_before_it() {
     let mut bench = bench();
-    assert_eq!(bench.receive(&format!("{GET}{POST}ab")), State::Ready(Kind::Read));
+    assert_eq!(bench.receive(&format!("{GET}{POST}ab")), State::Ready(LaneKind::Read));
     assert!(!bench.client.wants_input());
     bench.answer("x");
     assert_eq!(bench.take().1, State::Body);
-    assert_eq!(bench.receive("c"), State::Ready(Kind::Write));
+    assert_eq!(bench.receive("c"), State::Ready(LaneKind::Write));
 }
 
 #[test]
@@ -161,9 +161,12 @@ fn waiting_too_long_is_503() {
 
 #[test]
 fn answer_that_never_comes_is_503_and_says_what_is_known() {
-    for (request, kind, code) in [(GET, Kind::Read, "overloaded"), (POST, Kind::Write, "outcome_unknown")] {
+    for (request, kind, code) in
+        [(GET, LaneKind::Read, "overloaded"), (POST, LaneKind::Write, "outcome_unknown")]
+    {
         let mut bench = bench();
-        bench.receive(&format!("{request}abc")[..request.len() + if kind == Kind::Write { 3 } else { 0 }]);
+        bench
+            .receive(&format!("{request}abc")[..request.len() + if kind == LaneKind::Write { 3 } else { 0 }]);
         bench.go_inside(kind);
         assert_eq!(bench.expire(), State::Responding);
         assert!(String::from_utf8_lossy(bench.client.output()).contains(code));
@@ -173,7 +176,7 @@ fn answer_that_never_comes_is_503_and_says_what_is_known() {
 
 #[test]
 fn request_lost_with_its_lane_is_503_and_says_what_is_known() {
-    for (kind, code) in [(Kind::Read, "overloaded"), (Kind::Write, "outcome_unknown")] {
+    for (kind, code) in [(LaneKind::Read, "overloaded"), (LaneKind::Write, "outcome_unknown")] {
         let mut bench = bench();
         bench.receive(GET);
         bench.go_inside(kind);
@@ -187,13 +190,13 @@ fn request_lost_with_its_lane_is_503_and_says_what_is_known() {
 fn request_that_reads_can_go_on_and_one_that_writes_is_let_go() {
     let mut bench = bench();
     bench.receive(GET);
-    bench.go_inside(Kind::Read);
+    bench.go_inside(LaneKind::Read);
     let request = bench.client.request().to_vec();
     assert!(!request.is_empty());
     bench.client.go_on(&bench.shared);
-    assert_eq!(bench.client.state(), State::Ready(Kind::Write));
+    assert_eq!(bench.client.state(), State::Ready(LaneKind::Write));
     assert_eq!(bench.client.request(), request);
-    bench.go_inside(Kind::Write);
+    bench.go_inside(LaneKind::Write);
     assert_eq!(bench.client.request(), b"");
 }
 
@@ -244,7 +247,7 @@ fn continue_comes_before_the_response() {
     let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
     assert_eq!(bench.receive(head), State::Body);
     assert_eq!(bench.take(), ("HTTP/1.1 100 Continue".to_owned(), State::Body));
-    assert_eq!(bench.receive("abc"), State::Ready(Kind::Write));
+    assert_eq!(bench.receive("abc"), State::Ready(LaneKind::Write));
 }
 
 #[test]
@@ -277,10 +280,10 @@ fn who_gives_way_is_told_where_it_can_be_and_holds_nothing_more() {
 fn who_gives_way_in_a_lane_still_gets_the_response_and_nothing_sent_ahead() {
     let mut bench = bench();
     bench.receive(&format!("{GET}{GET}"));
-    bench.go_inside(Kind::Read);
+    bench.go_inside(LaneKind::Read);
     assert!(bench.client.held() > 0);
     bench.client.give_way(&mut bench.shared);
-    assert_eq!((bench.client.state(), bench.client.held()), (State::Inside(Kind::Read), 0));
+    assert_eq!((bench.client.state(), bench.client.held()), (State::Inside(LaneKind::Read), 0));
     bench.client.answer(&Answer::from(&Response::new(200, b"x")), &mut bench.shared);
     assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), State::Lingering));
 }
@@ -307,7 +310,7 @@ fn next_response_is_expected_to_be_as_the_last_one_of_the_same_request() {
     estimates.learn(asked, 200, 1000);
     let expected = |bench: &mut Bench, asked| {
         bench.client.queue(asked, &bench.shared);
-        bench.client.expected_bytes(Kind::Read, &estimates)
+        bench.client.expected_bytes(LaneKind::Read, &estimates)
     };
     assert_eq!(expected(&mut bench, asked), 1000, "as others");
     bench.client.answer(&Answer::from(&Response::new(200, b"abc")), &mut bench.shared);
@@ -363,7 +366,7 @@ fn request_and_response_take_room_in_a_lane_and_what_is_sent_is_held() {
     estimates.learn(asked, 200, 1000);
     bench.receive(GET);
     bench.client.queue(asked, &bench.shared);
-    assert_eq!(bench.client.expected_bytes(Kind::Read, &estimates), bench.client.request().len() + 1000);
+    assert_eq!(bench.client.expected_bytes(LaneKind::Read, &estimates), bench.client.request().len() + 1000);
     assert!(bench.client.held() >= bench.client.request().len());
     bench.answer("x");
     assert!(bench.client.held() >= bench.client.output().len());
@@ -384,7 +387,7 @@ fn all_requests_sent_ahead_are_read_one_after_the_other() {
     let mut bench = bench();
     let mut state = bench.receive(&GET.repeat(4));
     for _ in 0..4 {
-        assert_eq!(state, State::Ready(Kind::Read));
+        assert_eq!(state, State::Ready(LaneKind::Read));
         bench.answer("x");
         state = bench.take().1;
     }
@@ -395,7 +398,7 @@ fn all_requests_sent_ahead_are_read_one_after_the_other() {
 fn what_is_written_is_expected_to_come_back() {
     let mut bench = bench();
     bench.receive(&format!("{POST}abc"));
-    let expected = bench.client.expected_bytes(Kind::Write, &Estimates::new());
+    let expected = bench.client.expected_bytes(LaneKind::Write, &Estimates::new());
     assert_eq!(expected, 2 * bench.client.request().len());
 }
 

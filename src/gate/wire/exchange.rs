@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::gate::stream::Peer;
-use crate::gate::wire::answer::Answer;
 use crate::gate::wire::general::GeneralFields;
 use crate::gate::wire::head::Head;
 use crate::gate::wire::origins::Allowed;
 use crate::gate::wire::request_id::RequestId;
 use crate::http::ACCESS_LOG;
 use crate::http::response::{write_end_of_head, write_field, write_status_line};
+use crate::lane::Answer;
 
 /// Room for the head of a response.
 const HEAD_ROOM: usize = 640;

@@ -9,21 +9,12 @@ use crate::gate::wire::request_id::RequestId;
 use crate::gate::wire::request_line::{RequestLine, bad_request, is_authority};
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
 use crate::http::{ApiError, Code};
-
-/// Which lane a request takes: all that the gate knows of meaning. A response may send it on from a lane
-/// for reading to the lane for writing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// GET, HEAD and OPTIONS.
-    Read,
-    /// Every other method.
-    Write,
-}
+use crate::lane::LaneKind;
 
 /// What the gate must remember of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
-    pub kind: Kind,
+    pub kind: LaneKind,
     /// Answered without a body, whatever the lane says.
     pub is_head: bool,
     is_options: bool,
@@ -58,7 +49,11 @@ impl Head {
     ) -> (Self, Result<(), ApiError>) {
         let method = &head[line.method.clone()];
         let mut parsed = Self {
-            kind: if [&b"GET"[..], b"HEAD", b"OPTIONS"].contains(&method) { Kind::Read } else { Kind::Write },
+            kind: if [&b"GET"[..], b"HEAD", b"OPTIONS"].contains(&method) {
+                LaneKind::Read
+            } else {
+                LaneKind::Write
+            },
             is_head: method == b"HEAD",
             is_options: method == b"OPTIONS",
             is_http_1_0: line.minor_version == 0,
@@ -366,11 +361,12 @@ mod tests {
 
     #[test]
     fn methods_choose_the_lane() {
-        for (method, kind) in [("GET", Kind::Read), ("HEAD", Kind::Read), ("OPTIONS", Kind::Read)] {
+        for (method, kind) in [("GET", LaneKind::Read), ("HEAD", LaneKind::Read), ("OPTIONS", LaneKind::Read)]
+        {
             assert_eq!(parse(&format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n")).0.kind, kind);
         }
         for method in ["POST", "DELETE", "get", "BREW"] {
-            assert_eq!(parse(&format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n")).0.kind, Kind::Write);
+            assert_eq!(parse(&format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n")).0.kind, LaneKind::Write);
         }
     }
 

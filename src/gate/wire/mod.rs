@@ -1,6 +1,5 @@
 //! From bytes to requests and from answers to bytes, without a socket.
 
-pub mod answer;
 pub mod body;
 pub mod exchange;
 pub mod general;

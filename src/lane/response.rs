@@ -1,13 +1,72 @@
-//! What a client is answered with: a response that came out of a lane, or one made in the gate.
+//! A response on a lane: how the worker writes it, and how the gate reads it.
 
+use std::borrow::Cow;
+
+use crate::http::Response;
 use crate::http::limits::MAX_RESPONSE_FIELDS;
-use crate::http::response::Field;
-use crate::http::{KEY_NAME, PASS_ON, Response, TICKET};
+use crate::http::response::{Field, has_no_body, write_end_of_head, write_field, write_status_line};
+use crate::lane::TICKET;
+
+/// Marks [`Response::pass_on`]. No client sees it.
+const PASS_ON: &str = "Pass-On";
+/// Names the key of the request, on its way to the access log. No client sees it.
+const KEY_NAME: &str = "K";
+/// Room for the head of most responses.
+const HEAD_ROOM: usize = 256;
 
 /// The most header fields of a lane's response: the handler's, the ticket, the key's name and Content-Length.
 const MAX_LANE_FIELDS: usize = MAX_RESPONSE_FIELDS + 3;
 
-/// A status, header fields and a body.
+/// The response breaks a rule that its reader relies on.
+#[derive(Debug, PartialEq)]
+pub struct Unprintable(pub &'static str);
+
+/// Writes a response as an HTTP/1.1 message with a ticket, framed by Content-Length (none with 204).
+///
+/// # Errors
+/// Where it could not be read again as what it is: then nothing is written.
+pub fn print(response: &Response, number: &str, out: &mut Vec<u8>) -> Result<(), Unprintable> {
+    check(response)?;
+    out.reserve(HEAD_ROOM + response.body().len());
+    write_status_line(out, response.status());
+    write_field(out, TICKET, number.as_bytes());
+    if response.goes_on() {
+        write_field(out, PASS_ON, b"write");
+    }
+    if let Some(name) = response.key_name() {
+        write_field(out, KEY_NAME, name.as_bytes());
+    }
+    for (name, value) in response.headers() {
+        write_field(out, name, value.as_bytes());
+    }
+    write_end_of_head(out, response.status(), response.body().len());
+    out.extend_from_slice(response.body());
+    Ok(())
+}
+
+/// Holds to the bounds of a response.
+fn check(response: &Response) -> Result<(), Unprintable> {
+    if !(200..=599).contains(&response.status()) {
+        return Err(Unprintable("its status is not final"));
+    }
+    if has_no_body(response.status()) && !response.body().is_empty() {
+        return Err(Unprintable("it has a body that its status does not allow"));
+    }
+    if response.headers().len() > MAX_RESPONSE_FIELDS {
+        return Err(Unprintable("it has too many header fields"));
+    }
+    // RFC 9110, section 5.5.
+    let is_text = |value: &str| value.bytes().all(|b| b == b'\t' || (0x20..0x7f).contains(&b));
+    // What is borrowed stands in the source; only what was made of other data can be anything.
+    let is_sound = |value: &Cow<str>| matches!(value, Cow::Borrowed(_)) || is_text(value);
+    if response.headers().iter().all(|(_, value)| is_sound(value)) {
+        Ok(())
+    } else {
+        Err(Unprintable("a header field is not printable ASCII"))
+    }
+}
+
+/// A status, header fields and a body, for a client.
 pub struct Answer<'a> {
     pub status: u16,
     fields: Fields<'a>,
@@ -155,7 +214,7 @@ mod tests {
         let response = (0..MAX_RESPONSE_FIELDS)
             .fold(Response::new(200, b"x").for_key("ci"), |response, _| response.header("X", "y"));
         let mut printed = Vec::new();
-        response.print((TICKET, "1.1"), &mut printed).unwrap();
+        print(&response, "1.1", &mut printed).unwrap();
         let read = LaneResponse::parse(&printed).unwrap().unwrap();
         assert_eq!(fields(&read.answer), fields(&Answer::from(&response)));
         assert_eq!((read.answer.body, read.length), (&b"x"[..], printed.len()));
@@ -166,7 +225,58 @@ mod tests {
     #[test]
     fn request_that_is_to_go_on_is_recognized() {
         let mut printed = Vec::new();
-        Response::pass_on().print((TICKET, "1.1"), &mut printed).unwrap();
+        print(&Response::pass_on(), "1.1", &mut printed).unwrap();
         assert!(LaneResponse::parse(&printed).unwrap().unwrap().passes_on);
+    }
+
+    fn printed(response: &Response) -> Result<String, Unprintable> {
+        let mut out = Vec::new();
+        let printed = print(response, "1.2", &mut out);
+        assert!(printed.is_ok() || out.is_empty());
+        printed.map(|()| String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn response_is_framed_by_content_length() {
+        let text = printed(&Response::json(200, &[1, 2]).header("Location", "/v1/pets/1")).unwrap();
+        assert_eq!(
+            text,
+            "HTTP/1.1 200 OK\r\nT: 1.2\r\nContent-Type: application/json\r\nLocation: /v1/pets/1\r\n\
+             Content-Length: 5\r\n\r\n[1,2]"
+        );
+    }
+
+    #[test]
+    fn name_of_a_key_is_one_word_whatever_it_is() {
+        let text = printed(&Response::new(204, b"").for_key("a\r\nb \u{e9}")).unwrap();
+        assert_eq!(text, "HTTP/1.1 204 No Content\r\nT: 1.2\r\nK: a??b??\r\n\r\n");
+    }
+
+    #[test]
+    fn no_content_has_no_content_length() {
+        let text = printed(&Response::new(204, b"")).unwrap();
+        assert_eq!(text, "HTTP/1.1 204 No Content\r\nT: 1.2\r\n\r\n");
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_printed() {
+        let ok = || Response::json(200, &());
+        let full =
+            (0..MAX_RESPONSE_FIELDS - 1).fold(ok(), |response, _| response.header("X", "\ty z~".to_owned()));
+        assert!(printed(&full).is_ok());
+        for response in [
+            full.header("X", "y"),
+            ok().header("X", "a\r\nY: b".to_owned()),
+            ok().header("X", "a\nb".to_owned()),
+            ok().header("X", "a\0b".to_owned()),
+            ok().header("X", "\x7f".to_owned()),
+            ok().header("X", "\u{e9}".to_owned()),
+            Response::new(100, b""),
+            Response::new(199, b""),
+            Response::new(600, b""),
+            Response::new(204, b"x"),
+        ] {
+            assert!(printed(&response).is_err(), "{response:?}");
+        }
     }
 }

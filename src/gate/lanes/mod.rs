@@ -10,10 +10,10 @@
 //! The greeting is a request of the gate's own, so that a lane is trusted with those of clients only once one
 //! has gone all the way and come back.
 
-mod all;
+mod dispatcher;
 mod estimates;
 
-pub use all::MAX_SHUT;
+pub use dispatcher::MAX_SHUT;
 pub use estimates::{Asked, Estimates, SUCCESSES};
 
 use std::collections::VecDeque;
@@ -24,10 +24,8 @@ use std::time::Instant;
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 
-use crate::gate::wire::answer::{LaneResponse, Malformed};
-use crate::gate::wire::head::Kind;
-use crate::http::TICKET;
-use crate::http::response::write_decimal;
+use crate::lane::LaneKind;
+use crate::lane::{LaneResponse, Malformed, TICKET, write_number};
 
 /// A request for the server as a whole, which every service answers.
 const GREETING: &[u8] = b"OPTIONS * HTTP/1.1\r\n\r\n";
@@ -46,7 +44,7 @@ pub struct Asker {
 pub struct LaneAddress {
     /// Where its server listens.
     pub path: PathBuf,
-    pub kind: Kind,
+    pub kind: LaneKind,
     /// The most requests in it at once.
     pub window: usize,
     /// The most bytes in it at once, of requests and of the responses that are expected, so that what is
@@ -138,8 +136,8 @@ impl Lane {
     /// What goes down it, in words.
     pub fn kind(&self) -> &'static str {
         match self.address.kind {
-            Kind::Read => "reading",
-            Kind::Write => "writing",
+            LaneKind::Read => "reading",
+            LaneKind::Write => "writing",
         }
     }
 
@@ -310,13 +308,6 @@ impl Lane {
         self.bytes = 0;
         std::mem::take(&mut self.turns).into_iter().filter_map(|turn| turn.asker).collect()
     }
-}
-
-/// Writes what the ticket says of the connection and of the request's place on it.
-fn write_number(out: &mut Vec<u8>, epoch: usize, place: usize) {
-    write_decimal(out, epoch);
-    out.push(b'.');
-    write_decimal(out, place);
 }
 
 #[cfg(test)]

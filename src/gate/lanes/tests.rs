@@ -91,7 +91,7 @@ impl FarEnd {
 }
 
 /// A gate with one lane of a kind, and its far end.
-fn served_by_the_test(kind: Kind, window: usize) -> (Folder, Bench, FarEnd) {
+fn served_by_the_test(kind: LaneKind, window: usize) -> (Folder, Bench, FarEnd) {
     let folder = Folder::new();
     let path = folder.0.join("lane");
     let far_end = FarEnd::bind(&path);
@@ -148,7 +148,7 @@ fn broken_lane_costs_its_requests_a_503_and_is_opened_anew() {
         b"HTTP/1.1 200 OK\r\nT: 0.1\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nT: x\r\nContent-Length: 0\r\n\r\n",
     ] {
-        let (_folder, bench, far_end) = served_by_the_test(Kind::Read, 64);
+        let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
         let mut lane = far_end.accept();
         let (first, second) = (bench.ask("/first"), bench.ask("/second"));
         request(&mut lane);
@@ -168,7 +168,7 @@ fn broken_lane_costs_its_requests_a_503_and_is_opened_anew() {
 
 #[test]
 fn write_lost_with_its_lane_may_have_happened() {
-    let (_folder, bench, far_end) = served_by_the_test(Kind::Write, 64);
+    let (_folder, bench, far_end) = served_by_the_test(LaneKind::Write, 64);
     let mut lane = far_end.accept();
     let client = bench.ask_to_write();
     expect(&mut lane, "/x");
@@ -183,8 +183,8 @@ fn response_that_passes_on_sends_the_request_down_the_other_lane() {
     let (read, write) = (folder.0.join("read"), folder.0.join("write"));
     let far_ends = [&read, &write].map(|path| FarEnd::bind(path));
     let bench = Bench::start(vec![
-        LaneAddress { path: read, kind: Kind::Read, window: 64, window_bytes: usize::MAX },
-        LaneAddress { path: write, kind: Kind::Write, window: 64, window_bytes: usize::MAX },
+        LaneAddress { path: read, kind: LaneKind::Read, window: 64, window_bytes: usize::MAX },
+        LaneAddress { path: write, kind: LaneKind::Write, window: 64, window_bytes: usize::MAX },
     ]);
     let [mut read, mut write] = far_ends.map(|far_end| far_end.accept());
     let client = bench.ask("/both");
@@ -199,7 +199,7 @@ fn response_that_passes_on_sends_the_request_down_the_other_lane() {
 
 #[test]
 fn unasked_response_breaks_the_lane_and_reaches_nobody() {
-    let (_folder, bench, far_end) = served_by_the_test(Kind::Read, 64);
+    let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let mut lane = far_end.accept();
     answer(&mut lane, "1.1", "unasked");
     let mut lane = far_end.accept();
@@ -216,7 +216,7 @@ fn requests_beyond_the_window_wait_their_turn() {
         let folder = Folder::new();
         let path = folder.0.join("lane");
         let far_end = FarEnd::bind(&path);
-        let bench = Bench::start(vec![LaneAddress { path, kind: Kind::Read, window, window_bytes }]);
+        let bench = Bench::start(vec![LaneAddress { path, kind: LaneKind::Read, window, window_bytes }]);
         let mut lane = far_end.accept();
         let first = bench.ask("/1");
         let ticket = expect(&mut lane, "/1");
@@ -241,7 +241,7 @@ fn request_takes_the_lane_with_the_fewest() {
     let folder = Folder::new();
     let paths = ["first", "second"].map(|name| folder.0.join(name));
     let far_ends = [0, 1].map(|i| FarEnd::bind(&paths[i]));
-    let address = |path| LaneAddress { path, kind: Kind::Read, window: 64, window_bytes: usize::MAX };
+    let address = |path| LaneAddress { path, kind: LaneKind::Read, window: 64, window_bytes: usize::MAX };
     let bench = Bench::start(paths.map(address).into());
     let [mut first, mut second] = far_ends.map(|far_end| far_end.accept());
     let clients = [bench.ask("/1"), bench.ask("/2")];
@@ -255,7 +255,7 @@ fn request_takes_the_lane_with_the_fewest() {
 
 #[test]
 fn response_larger_than_what_sockets_hold_arrives_whole() {
-    let (_folder, bench, far_end) = served_by_the_test(Kind::Read, 64);
+    let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let mut lane = far_end.accept();
     let client = bench.ask("/");
     let ticket = expect(&mut lane, "/");
@@ -276,7 +276,7 @@ fn open_lane(window: usize, window_bytes: usize) -> (Lane, UnixStream, Poll) {
     let folder = Folder::new();
     let path = folder.0.join("lane");
     let listener = UnixListener::bind(&path).unwrap();
-    let address = LaneAddress { path, kind: Kind::Read, window, window_bytes };
+    let address = LaneAddress { path, kind: LaneKind::Read, window, window_bytes };
     let (mut lane, poll) = (Lane::new(address, Token(7), Instant::now()), Poll::new().unwrap());
     lane.connect(poll.registry()).unwrap();
     let mut far_end = listener.accept().unwrap().0;
@@ -369,7 +369,7 @@ fn lane_tells_whether_there_may_be_more_to_read() {
 
 #[test]
 fn client_who_resets_the_connection_before_the_response_holds_up_nobody() {
-    let (_folder, bench, far_end) = served_by_the_test(Kind::Read, 64);
+    let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let mut lane = far_end.accept();
     let head = "GET /reset HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n";
     let mut client = bench.send(head);
@@ -389,7 +389,7 @@ fn client_who_resets_the_connection_before_the_response_holds_up_nobody() {
 
 #[test]
 fn response_for_a_client_who_has_gone_is_thrown_away() {
-    let (_folder, bench, far_end) = served_by_the_test(Kind::Read, 64);
+    let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let mut lane = far_end.accept();
     drop(bench.ask("/gone"));
     let gone = expect(&mut lane, "/gone");
@@ -409,7 +409,7 @@ fn start_fails_where_a_lane_does_not_answer() {
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
         let lanes = vec![LaneAddress {
             path: path.to_owned(),
-            kind: Kind::Write,
+            kind: LaneKind::Write,
             window: 1,
             window_bytes: usize::MAX,
         }];
@@ -427,7 +427,7 @@ fn start_fails_where_a_lane_does_not_answer() {
 
 #[test]
 fn health_check_is_answered_by_the_lane_and_by_nobody_else() {
-    let (_folder, bench, far_end) = served_by_the_test(Kind::Read, 64);
+    let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let mut lane = far_end.accept();
     let health = HealthCheck::new(bench.stopper.clone());
     assert!(!health.is_answered(Duration::from_millis(20)), "the lane has not answered yet");
@@ -447,7 +447,7 @@ fn health_check_is_answered_by_the_lane_and_by_nobody_else() {
 
 #[test]
 fn service_ends_where_a_lane_stays_shut_and_its_clients_are_told() {
-    let (folder, bench, far_end) = served_by_the_test(Kind::Read, 64);
+    let (folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let lane = far_end.accept();
     std::fs::remove_file(folder.0.join("lane")).unwrap();
     drop(lane);
@@ -458,7 +458,7 @@ fn service_ends_where_a_lane_stays_shut_and_its_clients_are_told() {
 
 #[test]
 fn service_ends_where_a_worker_has_died_and_its_clients_are_told() {
-    let (_folder, bench, far_end) = served_by_the_test(Kind::Write, 1);
+    let (_folder, bench, far_end) = served_by_the_test(LaneKind::Write, 1);
     let mut lane = far_end.accept();
     let (inside, waiting) = (bench.ask_to_write(), bench.ask_to_write());
     expect(&mut lane, "/x");

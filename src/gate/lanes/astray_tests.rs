@@ -109,7 +109,7 @@ fn behind_a_proxy(service: impl Service) -> (Folder, Worker, Proxy, Bench) {
     let proxy = Proxy::start(near.clone(), far);
     let bench = Bench::start(vec![LaneAddress {
         path: near,
-        kind: Kind::Read,
+        kind: LaneKind::Read,
         window: 64,
         window_bytes: usize::MAX,
     }]);

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use crate::gate::Gate;
 use crate::gate::client::State;
 use crate::gate::holders::Standing;
-use crate::gate::lane::{Asker, Lane, Turn};
-use crate::gate::wire::answer::{LaneResponse, Malformed};
-use crate::gate::wire::head::Kind;
+use crate::gate::lanes::{Asker, Lane, Turn};
 use crate::http::{ApiError, Code};
+use crate::lane::LaneKind;
+use crate::lane::{LaneResponse, Malformed};
 
 /// How long a lane may stay shut before the service is ended, so that it can be started anew.
 pub const MAX_SHUT: Duration = Duration::from_secs(5);
@@ -20,7 +20,7 @@ const REQUEST_COST: usize = 8 * 1024;
 impl Gate {
     /// Sends waiting requests down the lanes, as far as those have room.
     pub(in crate::gate) fn dispatch(&mut self) {
-        for kind in [Kind::Read, Kind::Write] {
+        for kind in [LaneKind::Read, LaneKind::Write] {
             while let Some((asker, said)) = self.waiting.of(kind).peek().map(|(asker, said)| (*asker, said)) {
                 let flow = self.flow(asker.slot);
                 let queue = self.waiting.of(kind);
@@ -53,7 +53,7 @@ impl Gate {
     }
 
     /// Has a client's request wait for its lanes.
-    pub(in crate::gate) fn join_queue(&mut self, slot: usize, kind: Kind) {
+    pub(in crate::gate) fn join_queue(&mut self, slot: usize, kind: LaneKind) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
         let asked = self.estimates.asked(connection.client.request());
         connection.client.queue(asked, &self.shared);
@@ -61,7 +61,7 @@ impl Gate {
     }
 
     /// Puts a request that waits into the queue, at the price that is known by now.
-    fn enqueue(&mut self, slot: usize, kind: Kind) {
+    fn enqueue(&mut self, slot: usize, kind: LaneKind) {
         let flow = self.flow(slot);
         let Some(connection) = self.connections.get(slot) else { return };
         let asker = Asker { slot, serial: connection.serial };
@@ -103,8 +103,8 @@ impl Gate {
             .map_err(|Malformed| io::Error::from(ErrorKind::InvalidData))?
         {
             consumed += response.length;
-            let passes_on = response.passes_on && kind == Kind::Read;
-            if kind == Kind::Read && !passes_on {
+            let passes_on = response.passes_on && kind == LaneKind::Read;
+            if kind == LaneKind::Read && !passes_on {
                 self.learn(&turn, &response);
             }
             let Some(slot) = turn.asker.and_then(|asker| self.holder(asker)) else { continue };
@@ -125,7 +125,7 @@ impl Gate {
     fn learn(&mut self, turn: &Turn, response: &LaneResponse) {
         self.estimates.learn(turn.asked, response.answer.status, response.length);
         let more = u32::try_from(response.length.saturating_sub(turn.bytes)).unwrap_or(u32::MAX);
-        self.waiting.of(Kind::Read).charge(turn.flow, cost(response.length), more);
+        self.waiting.of(LaneKind::Read).charge(turn.flow, cost(response.length), more);
     }
 
     /// The slot of the client of the asker, where the client still waits for its response.
