@@ -20,7 +20,7 @@ use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Lost, Parts, ReadService, WriteService};
 use crate::site;
-use crate::store::{Claim, Reader, Writer};
+use crate::store::{Claim, Loss, Reader, Writer};
 use crate::worker::Worker;
 use crate::{Config, Error};
 use admin::Admin;
@@ -65,12 +65,13 @@ impl Server {
         claim.check_log(&config.database)?;
         let is_new = claim.is_new();
         let mut writer = Writer::open(&config.database)?;
-        let content = claim.take_log(&config.database)?;
+        claim.take_log(&config.database)?;
+        let loss = Arc::new(Loss::default());
+        writer.share(&loss);
         // After a crash, what the log holds is not known to be in the file.
         if let Err(error) = writer.checkpoint() {
             log::debug!("the write-ahead log stays for now: {error}");
         }
-        writer.look_into(&content);
         let address = listening.address().clone();
         let summary = format!(
             "petstore {} listens on {address}: {} database {}, schema version {}, at most {max_connections} connections, workers that read: {}",
@@ -88,9 +89,9 @@ impl Server {
         };
         let assets = Arc::new(site::assets(&config, &address));
         let lost: Lost = {
-            let (stopper, content) = (stopper.clone(), Arc::clone(&content));
+            let (stopper, loss) = (stopper.clone(), Arc::clone(&loss));
             Arc::new(move |error| {
-                content.lose(error);
+                loss.declare(error);
                 stopper.stop_because(format!("{error}; put the file back, or restore a backup"));
             })
         };
@@ -110,7 +111,7 @@ impl Server {
         for i in 0..config.workers.max(1) {
             let (name, path) = (format!("reader-{i}"), folder.socket(&format!("read-{i}")));
             let mut store = Reader::open(&config.database)?;
-            store.look_into(&content);
+            store.share(&loss);
             let service = ReadService::new(store, Arc::clone(&assets), parts.clone());
             let died = died(&name);
             workers.push(Worker::start(&path, name, service, died)?);

@@ -16,17 +16,11 @@ const ENOUGH_BYTES: usize = 1024 * 1024;
 pub struct ReadService {
     reading: Reading,
     pipeline: Pipeline,
-    /// When it reads of itself next.
-    samples_at: Instant,
 }
-
-/// How often a worker without requests looks whether the database can be read.
-const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
 impl ReadService {
     pub fn new(store: Reader, assets: Arc<Assets>, parts: Parts) -> Self {
-        let samples_at = Instant::now() + SAMPLE_EVERY;
-        Self { reading: Reading::new(store, assets), pipeline: Pipeline::new(parts), samples_at }
+        Self { reading: Reading::new(store, assets), pipeline: Pipeline::new(parts) }
     }
 
     fn respond(&mut self, request: &Request) -> Response {
@@ -70,18 +64,7 @@ impl Service for ReadService {
     }
 
     fn rest(&mut self) -> Option<Duration> {
-        let now = Instant::now();
-        if now >= self.samples_at {
-            self.samples_at = now + SAMPLE_EVERY;
-            // Whatever else is the matter, requests say.
-            if let Err(error) = self.reading.store.sample()
-                && error.is_lost()
-            {
-                self.pipeline.trouble("", "cannot read", &error);
-            }
-        }
-        let next = Some(self.samples_at.saturating_duration_since(now));
-        [next, self.pipeline.rest(now)].into_iter().flatten().min()
+        self.pipeline.rest(Instant::now())
     }
 
     fn stop(&mut self) {}

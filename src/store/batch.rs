@@ -4,8 +4,6 @@
 use std::mem;
 use std::time::{Duration, Instant};
 
-use rusqlite::OptionalExtension;
-
 use super::{Reader, StoreError, Trouble, Writer, mark};
 
 /// Where the writer's batch stands.
@@ -38,10 +36,6 @@ const RETRY: Duration = Duration::from_millis(1);
 /// What was waited for in vain so long ago is still there: who has waited behind it does not wait anew.
 const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
-/// The first animal from a random id on.
-const SAMPLE: &str = "SELECT length(name) FROM pets
-    WHERE id >= 1 + abs(random() % (SELECT max(id) FROM pets)) ORDER BY id LIMIT 1";
-
 /// Shows that a batch is on the disk. Only [`Writer::commit`] makes one, so that nothing can be
 /// acknowledged before.
 #[derive(Debug, PartialEq)]
@@ -59,19 +53,6 @@ impl Reader {
         self.0.connection.prepare_cached("BEGIN")?.execute([])?;
         // Reading it is what takes the snapshot: BEGIN alone waits for the first read.
         self.0.read_version()
-    }
-
-    /// Reads an animal that chance chooses, from the file where the log does not have it: a file that was written
-    /// over is met in this way, though no client reads.
-    ///
-    /// # Errors
-    /// Where the database cannot be read.
-    pub fn sample(&mut self) -> Result<(), StoreError> {
-        let sampled = self.begin().and_then(|()| {
-            let mut statement = self.0.connection.prepare_cached(SAMPLE)?;
-            Ok(statement.query_row([], |_| Ok(())).optional().map(drop)?)
-        });
-        sampled.and(self.end())
     }
 
     /// Gives the snapshot up.
@@ -248,10 +229,7 @@ impl Writer {
         if connection.total_changes() != self.changes {
             mark::leave(connection)?;
         }
-        self.execute("COMMIT")?;
-        // It may have moved the log into the file. What is lost by now is told by the next look.
-        let _ = self.database.watch.look_inside();
-        Ok(())
+        self.execute("COMMIT")
     }
 
     /// Does one write in a batch of its own.
@@ -325,28 +303,6 @@ mod tests {
         assert_eq!(names(&mut reader), [""; 0]);
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Rex", "Tom"]);
-    }
-
-    #[test]
-    fn file_that_was_written_over_is_met_by_chance() {
-        let (folder, mut writer, mut reader) = pair();
-        assert_eq!(reader.sample(), Ok(()), "nobody is there");
-        for _ in 0..500 {
-            writer.insert_pet(&new_pet(&"x".repeat(200))).unwrap();
-        }
-        writer.commit().unwrap();
-        writer.checkpoint().unwrap();
-        assert_eq!(reader.sample(), Ok(()));
-        // All but the pages that every read begins with.
-        let file = std::fs::File::options().write(true).open(folder.database()).unwrap();
-        let length = file.metadata().unwrap().len();
-        file.set_len(8192 * 2).unwrap();
-        file.set_len(length).unwrap();
-        // So that the reader does not rely on what it has read.
-        writer.insert_pet(&new_pet("Rex")).unwrap();
-        let _ = writer.commit();
-        // One page is whole again, in the log.
-        assert!((0..100).any(|_| reader.sample().is_err_and(|error| error.is_lost())));
     }
 
     #[test]

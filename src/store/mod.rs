@@ -39,7 +39,7 @@ pub use pets::PetQuery;
 pub use project::ProjectReads;
 pub use retire::retire;
 pub use snapshot::Snapshot;
-pub use watch::Content;
+pub use watch::Loss;
 
 use batch::State;
 use file::Opened;
@@ -107,17 +107,17 @@ impl Database {
         Ok(Self { connection, _files: (file, index), watch, version: 0, unread_versions: 0 })
     }
 
-    /// Notices from now on where the file is written over, too.
-    pub fn look_into(&mut self, content: &Arc<Content>) {
-        self.watch.look_into(content);
+    /// Shares with the other connections of a service what they find.
+    pub fn share(&mut self, loss: &Arc<Loss>) {
+        self.watch.share(loss);
     }
 
-    /// The connection, where what it reads is still the database.
+    /// The connection, as long as its file is still the database.
     ///
     /// # Errors
-    /// Where the file was moved, deleted or written over.
+    /// If the file was moved or deleted.
     fn connection(&self) -> Result<&Connection, StoreError> {
-        self.watch.verdict()?;
+        self.watch.found()?;
         Ok(&self.connection)
     }
 
@@ -252,7 +252,7 @@ impl Writer {
         if is_busy {
             Err(StoreError::Unavailable(Trouble::Locked, "another process reads it".to_owned()))
         } else {
-            self.database.watch.look_inside()
+            Ok(())
         }
     }
 }
