@@ -291,7 +291,7 @@ test('a domain becomes primary, and others lead to it', async (t) => {
   await add.click();
   await shows(rows, /old\.example\.com.*petstore\.sites\.example\.net.*308/s);
   await problem.waitFor({ state: 'hidden' });
-  await shows(card('old.example.com'), 'It leads to petstore.sites.example.net (308).');
+  await shows(card('old.example.com'), 'Redirects to petstore.sites.example.net (308).');
   await page.getByRole('button', { name: 'Remove the redirect from old.example.com' }).click();
   await rows.waitFor({ state: 'detached' });
   await holdsFocus(page.locator('#redirects-title'));

@@ -62,10 +62,10 @@ export class DomainCard {
     show(this.times, [domain.since, domain.checkedAt], ([since, checked]) => [
       'Since ',
       time(since),
-      ...(checked ? ['; last looked at ', time(checked)] : ['']),
+      ...(checked ? ['; last checked ', time(checked)] : ['']),
     ]);
     show(this.message, message);
-    show(this.leads, leads && `It leads to ${leads.to} (${leads.status}).`);
+    show(this.leads, leads && `Redirects to ${leads.to} (${leads.status}).`);
     show(this.record, record, () => recordTable(record, this.record.getAttribute('aria-labelledby')));
     // Without a platform there is nothing that it could lead to.
     this.record.hidden = !isRecordWrong || !record.value;
@@ -120,9 +120,9 @@ export class DomainCard {
     const { name, displayName, isPrimary } = this.domain;
     const lost = this.redirects.filter(({ from, to }) => from === name || to === name);
     const consequence = [
-      'It stops serving at once.',
-      isPrimary && 'No domain is primary then.',
-      lost.length && `Gone with it: ${lost.map(({ from, to }) => `the redirect from ${from} to ${to}`).join(', ')}.`,
+      'It stops working immediately.',
+      isPrimary && 'You will have no primary domain.',
+      lost.length && `This also removes ${lost.map(({ from, to }) => `the redirect from ${from} to ${to}`).join(', ')}.`,
     ];
     ask(`Remove ${displayName}?`, consequence.filter(Boolean).join(' '), async (close) => {
       await this.page.call('DELETE', this.path);
@@ -150,7 +150,7 @@ function recordTable(record, id) {
   return [
     element('table', {}, caption, element('tbody', {}, ...rows)),
     ...(record.remark ? [element('p', { class: 'note' }, record.remark)] : []),
-    element('p', { class: 'soft' }, 'DNS may take up to 48 hours to show it everywhere.'),
+    element('p', { class: 'soft' }, 'DNS changes can take up to 48 hours to become visible everywhere.'),
   ];
 }
 

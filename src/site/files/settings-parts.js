@@ -28,16 +28,16 @@ export async function call(key, method, path, body) {
     });
     text = await response.text();
   } catch {
-    throw new Failure('The service does not answer. What is shown may be out of date.', 0);
+    throw new Failure('The service does not answer. This page may be out of date.', 0);
   }
   let value = null;
   try {
     if (text) value = JSON.parse(text);
   } catch {
-    throw new Failure(`The service answered with status ${response.status}, and not in JSON.`, response.status);
+    throw new Failure(`The service returned status ${response.status} without JSON.`, response.status);
   }
   if (response.ok) return value;
-  throw new Failure(value?.message ?? `The service answered with status ${response.status}.`, response.status);
+  throw new Failure(value?.message ?? `The service returned status ${response.status}.`, response.status);
 }
 
 // An element with attributes, and with children that are elements or text.
@@ -107,7 +107,7 @@ export function copyButton(what, source) {
   let timer;
   button.addEventListener('click', async () => {
     const isCopied = await copy(source);
-    announce(isCopied ? `Copied ${source.textContent}` : `${what} is selected; copy it by the keyboard`);
+    announce(isCopied ? `Copied ${source.textContent}` : `${what} is selected; copy it with the keyboard`);
     word.textContent = isCopied ? 'Copied' : 'Selected';
     clearTimeout(timer);
     timer = setTimeout(() => (word.textContent = 'Copy'), 2_000);

@@ -28,7 +28,7 @@ export function showRedirects({ domains, redirects, address }, page) {
   });
   const names = domains.map(({ name, displayName }) => [name, displayName === name ? name : `${displayName} (${name})`]);
   choices(from, [['', 'Choose a domain'], ...names]);
-  choices(to, [['', 'Choose where to'], ...names, ...(address ? [[address, `${address} (platform)`]] : [])]);
+  choices(to, [['', 'Choose a target'], ...names, ...(address ? [[address, `${address} (platform)`]] : [])]);
 }
 
 // Keeps what is chosen, where it is still there.
@@ -51,7 +51,7 @@ function makeRow(redirect, page) {
       const next = (row.nextElementSibling ?? row.previousElementSibling)?.querySelector('button') ?? title;
       await page.refresh();
       if (document.activeElement === document.body || document.activeElement === title) next.focus();
-      announce(`The redirect from ${name} is removed`);
+      announce(`Removed the redirect from ${name}`);
     }),
   );
   return row;
@@ -79,12 +79,12 @@ export function listen(page) {
       if (lacking) {
         lacking.setAttribute('aria-invalid', 'true');
         lacking.focus();
-        throw new Error(lacking === from ? 'Choose the domain that is to lead elsewhere.' : 'Choose where it is to lead.');
+        throw new Error(lacking === from ? 'Choose the domain to redirect.' : 'Choose the target of the redirect.');
       }
       await page.call('POST', 'redirects', added);
       form.reset();
       await page.refresh();
-      announce(`${added.from} leads to ${added.to}`);
+      announce(`${added.from} redirects to ${added.to}`);
     });
   });
 }

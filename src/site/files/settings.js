@@ -109,10 +109,10 @@ function facts({ plan, deploy, address, platformHost }) {
   });
   show(find('address'), address ?? 'none', () => [address ? element('code', {}, address) : 'none']);
   const needs = [
-    plan === 'free' && "Domains need the plan pro or enterprise. 'petstore site plan pro' changes it.",
-    !deploy && "A domain needs a site to show, and this project was never deployed. 'petstore site deploy' does that.",
+    plan === 'free' && "Domains need the plan pro or enterprise. Run 'petstore site plan pro'.",
+    !deploy && "Domains need a deployed site. Run 'petstore site deploy'.",
     !platformHost &&
-      "Domains need the host of the hosting platform: start the service with 'petstore serve --platform-host HOST'.",
+      "Domains need the host of the platform. Start the service with 'petstore serve --platform-host HOST'.",
   ].filter(Boolean);
   show(find('needs'), needs.length && needs, () => needs.map((need) => element('p', { class: 'note' }, ...words(need))));
 }
@@ -124,7 +124,7 @@ keyForm.addEventListener('submit', (event) => {
   busy(keyForm.querySelector('.main'), async () => {
     try {
       // What else cannot be sent in a header field.
-      if (!/^[\x21-\x7e]+$/.test(given)) throw new Error('Enter an API key: letters, digits and signs without spaces.');
+      if (!/^[\x21-\x7e]+$/.test(given)) throw new Error('Enter an API key: letters, digits and signs, without spaces.');
       const project = await call(given, 'GET', 'project');
       key = given;
       latest = null;
