@@ -44,6 +44,7 @@ mod service;
 mod site;
 
 mod api;
+mod endpoint;
 mod json;
 mod model;
 

@@ -1,83 +1,110 @@
 //! What the admin address serves: metrics, for whoever watches the service, and the settings of the project.
 //! Knows no SQL and no sockets.
 
+mod metrics;
 #[cfg(feature = "site")]
 mod settings;
 #[cfg(not(feature = "site"))]
 #[path = "no_settings.rs"]
 mod settings;
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::clock::unix_time;
-use crate::http::{ApiError, Code, Request, Response, Target};
-use crate::metrics::{Metrics, Now};
+use crate::endpoint::{self, Failure, Router};
+use crate::http::{Request, Response, Target};
+use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
-use crate::store::{Reader, log_of};
+use crate::store::Reader;
 use crate::worker::Service;
 
-/// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).
-const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
-const METRICS: &str = "/metrics";
+pub use settings::Settings;
 
-pub use settings::{Settings, header_fields};
+/// The rows of the admin address.
+static ROUTER: Router<Handler> = Router(&[metrics::OPERATIONS, settings::OPERATIONS]);
 
-/// Answers the requests to the admin address.
-pub struct AdminService {
+type Operation = endpoint::Operation<Handler>;
+type Call<'r> = endpoint::Call<'r, Handler>;
+
+/// What answers an operation of the admin address. Its kind is the method.
+#[derive(Clone, Copy, Debug)]
+enum Handler {
+    /// GET and HEAD.
+    Get(for<'r> fn(&mut AdminContext, &Call<'r>) -> Result<Response, Failure>),
+    /// POST.
+    Post(for<'r> fn(&mut AdminContext, &Call<'r>) -> Result<Response, Failure>),
+    /// DELETE.
+    Delete(for<'r> fn(&mut AdminContext, &Call<'r>) -> Result<Response, Failure>),
+}
+
+impl endpoint::Handler for Handler {
+    fn method(&self) -> &'static str {
+        match self {
+            Handler::Get(_) => "GET",
+            Handler::Post(_) => "POST",
+            Handler::Delete(_) => "DELETE",
+        }
+    }
+}
+
+/// What the handlers of the admin address work with.
+pub struct AdminContext {
     pub metrics: Metrics,
     pub store: Reader,
+    /// Where the database lies.
     pub database: PathBuf,
-    pub failures: QuietLog,
     pub settings: Settings,
 }
 
+impl AdminContext {
+    /// Runs a part within a snapshot of the store as it is now.
+    fn in_snapshot<T>(&mut self, part: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Result<T, Failure> {
+        self.store.begin()?;
+        let done = part(self);
+        self.store.end()?;
+        done
+    }
+}
+
+/// Answers the requests to the admin address.
+pub struct AdminService {
+    context: AdminContext,
+    failures: QuietLog,
+}
+
 impl AdminService {
-    fn respond(&mut self, request: &Request) -> Result<Response, ApiError> {
+    pub fn new(context: AdminContext) -> Self {
+        Self { context, failures: QuietLog::new("petstore::admin") }
+    }
+
+    fn respond(&mut self, request: &Request) -> Result<Response, Failure> {
         let target = Target::parse(request.target);
-        if self.settings.has(&target.path) {
-            return self.settings.respond(request, &target, &mut self.store);
+        if request.method == "OPTIONS" {
+            return Ok(ROUTER.options(&target)?);
         }
-        let allow = "GET, HEAD, OPTIONS";
-        match (target.path.as_ref(), request.method) {
-            (METRICS, "GET" | "HEAD") => {
-                let text = self.metrics.print(self.now());
-                Ok(Response::new(200, text).header("Content-Type", TEXT_FORMAT))
+        settings::guard(&mut self.context, request, &target)?;
+        let route = ROUTER.route(request.method, &target)?;
+        let call = Call::new(route, request, target);
+        match call.operation().handler {
+            Handler::Get(handler) | Handler::Post(handler) | Handler::Delete(handler) => {
+                handler(&mut self.context, &call)
             }
-            (METRICS | "*", "OPTIONS") => Ok(Response::new(204, b"").header("Allow", allow)),
-            (METRICS, _) => Err(ApiError::new(Code::MethodNotAllowed).header("Allow", allow)),
-            _ => Err(ApiError::new(Code::NotFound)),
         }
     }
 
-    fn refuse(&mut self, error: ApiError, request: &Request) -> Response {
-        if let Some(detail) = error.private_detail() {
+    /// Turns a failure into its response, and logs what the client must not see.
+    fn refuse(&mut self, failure: Failure, request: &Request) -> Response {
+        if let Some(detail) = failure.detail() {
             self.failures.say(&format!("request {}", request.id), &format!("admin address: {detail}"));
         }
-        error.into_response()
-    }
-
-    fn now(&self) -> Now {
-        let bytes = |path: PathBuf| fs::metadata(path).map_or(0, |file| file.len());
-        let disk = rustix::fs::statvfs(&self.database);
-        let seconds = unix_time();
-        // Where the keys cannot be read, /readyz says why.
-        let keys = self.store.keys().unwrap_or_default();
-        let valid = keys.iter().filter_map(|key| key.expires_at).filter(|at| *at > seconds);
-        Now {
-            database: bytes(self.database.clone()),
-            log: bytes(log_of(&self.database)),
-            free: disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
-            key_expiry: valid.min(),
-        }
+        failure.into_error().into_response()
     }
 }
 
 impl Service for AdminService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         for request in requests {
-            let response = self.respond(request).unwrap_or_else(|error| self.refuse(error, request));
+            let response = self.respond(request).unwrap_or_else(|failure| self.refuse(failure, request));
             responses.push(response);
         }
         Duration::ZERO
@@ -92,11 +119,26 @@ impl Service for AdminService {
     fn stop(&mut self) {}
 }
 
+/// The header fields that the admin address reads.
+pub fn header_fields() -> Vec<&'static str> {
+    let declared = ROUTER.operations().flat_map(|operation| operation.headers).copied();
+    let mut fields: Vec<_> = declared.chain(settings::GUARD_FIELDS.iter().copied()).collect();
+    fields.sort_unstable();
+    fields.dedup();
+    fields
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::flaw;
     use crate::store::{ApiKey, KeyScope};
     use crate::testing::Folder;
+
+    #[test]
+    fn table_is_sound() {
+        assert_eq!(flaw(&ROUTER.operations().collect::<Vec<_>>()), None);
+    }
 
     #[test]
     fn metrics_are_served_and_nothing_else() {
@@ -114,22 +156,22 @@ mod tests {
             writer.insert_key(&key).unwrap();
         }
         let store = Reader::open(&folder.database()).unwrap();
-        let mut service = AdminService {
+        let mut service = AdminService::new(AdminContext {
             metrics: Metrics::watched(1),
             store,
             database: folder.database(),
-            failures: QuietLog::new("test"),
             settings: Settings::for_tests(&folder.database()),
-        };
+        });
         let mut ask = |method, target| {
             let request = Request { id: "-", method, target, headers: Vec::new(), body: b"" };
-            service.respond(&request).unwrap_or_else(ApiError::into_response)
+            service.respond(&request).unwrap_or_else(|failure| failure.into_error().into_response())
         };
         let text = String::from_utf8(ask("GET", "/metrics?x").body().to_vec()).unwrap();
         assert!(text.contains("earliest_key_expiry_timestamp_seconds 4000000000\n"), "{text}");
         assert!(!text.contains("disk_free_bytes 0\n") && !text.contains("{file=\"wal\"} 0\n"), "{text}");
         assert_eq!(ask("OPTIONS", "*").status(), 204);
         assert_eq!(ask("POST", "/metrics").status(), 405);
+        assert_eq!(ask("BREW", "/metrics").status(), 501);
         assert_eq!(ask("GET", "/v1/pets").status(), 404);
     }
 }

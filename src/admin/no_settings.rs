@@ -1,30 +1,24 @@
 //! In place of the settings of the project, in a build without the feature `site`: there are none.
 
-use crate::http::{ApiError, Code, Request, Response, Target};
-use crate::store::Reader;
+use super::{AdminContext, Operation};
+use crate::endpoint::Failure;
+use crate::http::{Request, Target};
 
-/// Answers no request.
+/// Nothing to work with.
 #[derive(Clone)]
 pub struct Settings;
 
-/// The header fields that it reads.
-pub fn header_fields() -> Vec<&'static str> {
-    Vec::new()
-}
+pub static OPERATIONS: &[Operation] = &[];
 
-impl Settings {
-    /// No path is one of the settings.
-    pub fn has(&self, _: &str) -> bool {
-        false
-    }
+/// The header fields that [`guard`] reads.
+pub const GUARD_FIELDS: &[&str] = &[];
 
-    /// The response to a request for one of these paths.
-    ///
-    /// # Errors
-    /// 404.
-    pub fn respond(&mut self, _: &Request, _: &Target, _: &mut Reader) -> Result<Response, ApiError> {
-        Err(ApiError::new(Code::NotFound))
-    }
+/// Lets every request pass.
+///
+/// # Errors
+/// None.
+pub fn guard(_: &mut AdminContext, _: &Request, _: &Target) -> Result<(), Failure> {
+    Ok(())
 }
 
 #[cfg(test)]

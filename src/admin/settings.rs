@@ -1,24 +1,115 @@
-//! The settings of the project: the page, and the JSON interface that it works by. Who changes something needs
-//! a key of the admin scope; who calls from another site gets nowhere.
+//! The settings of the project: the page, and the JSON interface that it works by. A change needs a key of the
+//! admin scope, and no request of another site's page is served.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::{AdminContext, Call, Handler, Operation};
 use crate::clock::unix_time;
 use crate::domains::{Checks, Look, Refusal, RefusalCode};
-use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target, percent, query};
+use crate::endpoint::Failure;
+use crate::endpoint::parameter::{PathParameter, QueryParameter};
+use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
 use crate::json::{Integer, Object, Optional, Required, Text};
 use crate::service::Authenticator;
-use crate::store::{KeyScope, Reader};
+use crate::store::KeyScope;
 
 /// Below this path lies the interface.
 const API: &str = "/settings/api/";
-/// Whether a certificate may be made for a name, for the proxy that makes them.
-pub const TLS_ALLOWED: &str = "/internal/tls-allowed";
 
+const BODY_FIELDS: &[&str] = &["Content-Type", "Content-Encoding"];
+
+pub static OPERATIONS: &[Operation] = &[
+    Operation {
+        headers: ASSET_HEADERS,
+        ..Operation::new("/settings/domains", "getSettings", "The settings page", Handler::Get(asset))
+    },
+    Operation {
+        headers: ASSET_HEADERS,
+        ..Operation::new(
+            "/assets/{file}",
+            "getSettingsAsset",
+            "A file that the page needs",
+            Handler::Get(asset),
+        )
+    },
+    Operation {
+        parameters: &[&DOMAIN],
+        ..Operation::new(
+            "/internal/tls-allowed",
+            "checkCertificate",
+            "Tells the proxy that makes certificates whether it may make one for a name",
+            Handler::Get(check_certificate),
+        )
+    },
+    Operation::new("/settings/api/project", "getProject", "The whole project", Handler::Get(get_project)),
+    Operation {
+        headers: BODY_FIELDS,
+        ..Operation::new("/settings/api/domains", "addDomain", "Add a domain", Handler::Post(add_domain))
+    },
+    Operation {
+        parameters: &[&NAME_IN_PATH],
+        ..Operation::new(
+            "/settings/api/domains/{name}",
+            "removeDomain",
+            "Remove a domain",
+            Handler::Delete(remove_domain),
+        )
+    },
+    Operation {
+        parameters: &[&NAME_IN_PATH],
+        ..Operation::new(
+            "/settings/api/domains/{name}/primary",
+            "setPrimary",
+            "Make a domain the primary one",
+            Handler::Post(set_primary),
+        )
+    },
+    Operation {
+        parameters: &[&NAME_IN_PATH],
+        ..Operation::new(
+            "/settings/api/domains/{name}/verify",
+            "verifyDomain",
+            "Look at the DNS record of a domain",
+            Handler::Post(|context, call| begin(context, call, Look::Record)),
+        )
+    },
+    Operation {
+        parameters: &[&NAME_IN_PATH],
+        ..Operation::new(
+            "/settings/api/domains/{name}/reverify",
+            "reverifyDomain",
+            "Look at the DNS record of a domain, and at who may make certificates for it",
+            Handler::Post(|context, call| begin(context, call, Look::RecordAndCaa)),
+        )
+    },
+    Operation {
+        headers: BODY_FIELDS,
+        ..Operation::new(
+            "/settings/api/redirects",
+            "addRedirect",
+            "Add a redirect",
+            Handler::Post(add_redirect),
+        )
+    },
+    Operation {
+        parameters: &[&NAME_IN_PATH],
+        ..Operation::new(
+            "/settings/api/redirects/{name}",
+            "removeRedirect",
+            "Remove a redirect",
+            Handler::Delete(remove_redirect),
+        )
+    },
+];
+
+static DOMAIN: QueryParameter<Text> =
+    QueryParameter { name: "domain", about: "The name of a domain.", schema: Text };
+static NAME_IN_PATH: PathParameter<Text> =
+    PathParameter { name: "name", about: "The name of a domain.", schema: Text };
 const NAME: Required<Text> = Required { name: "name", about: "The name of a domain.", schema: Text };
 const FROM: Required<Text> = Required { name: "from", about: "A domain of the project.", schema: Text };
 const TO: Required<Text> = Required { name: "to", about: "Where its requests are sent.", schema: Text };
@@ -28,12 +119,7 @@ const STATUS: Optional<Integer> = Optional {
     schema: Integer { minimum: 301, maximum: 308 },
 };
 
-/// The header fields that it reads.
-pub fn header_fields() -> Vec<&'static str> {
-    [&["Authorization", "Host", "Origin", "Content-Type", "Content-Encoding"][..], ASSET_HEADERS].concat()
-}
-
-/// Answers what concerns the settings.
+/// What the handlers of the settings work with.
 #[derive(Clone)]
 pub struct Settings {
     pub checks: Checks,
@@ -41,150 +127,36 @@ pub struct Settings {
     pub authenticator: Authenticator,
 }
 
-/// What a request to the interface asks for: the segments of its path below [`API`].
-type Segments<'a> = [&'a str];
+/// The header fields that [`guard`] reads.
+pub const GUARD_FIELDS: &[&str] = &["Authorization", "Host", "Origin"];
 
-impl Settings {
-    /// Whether a path is one of these.
-    pub fn has(&self, path: &str) -> bool {
-        path == TLS_ALLOWED || path.starts_with(API) || self.assets.find(path).is_some()
-    }
-
-    /// The response to a request for one of these paths.
-    ///
-    /// # Errors
-    /// Everything that a client does wrong, and what fails.
-    pub fn respond(
-        &mut self,
-        request: &Request,
-        target: &Target,
-        store: &mut Reader,
-    ) -> Result<Response, ApiError> {
-        if request.method == "OPTIONS" {
-            let is_api = target.path.starts_with(API);
-            let allow = if is_api { "GET, HEAD, POST, DELETE, OPTIONS" } else { "GET, HEAD, OPTIONS" };
-            return Ok(Response::new(204, b"").header("Allow", allow));
-        }
-        if target.path == TLS_ALLOWED {
-            allow(request, "GET, HEAD, OPTIONS")?;
-            return tls_allowed(target, store);
-        }
+/// Refuses requests to the page that other sites cause, and requests to the interface without a key of the admin
+/// scope.
+///
+/// # Errors
+/// 401, 403 and 421; what the store returns if it cannot be read.
+pub fn guard(context: &mut AdminContext, request: &Request, target: &Target) -> Result<(), Failure> {
+    let is_interface = target.path.starts_with(API);
+    if is_interface || context.settings.assets.find(&target.path).is_some() {
         is_at_home(request)?;
-        if let Some(asset) = self.assets.find(&target.path) {
-            allow(request, "GET, HEAD, OPTIONS")?;
-            let [encoding, tags] =
-                ["Accept-Encoding", "If-None-Match"].map(|name| request.header_values(name));
-            return Ok(asset.respond(encoding, tags));
-        }
-        let segments: Vec<&str> = target.path.strip_prefix(API).unwrap_or_default().split('/').collect();
-        // A snapshot of now, so that a key that was revoked is not remembered.
-        store.begin()?;
-        let entered = self.enter(request, store).map(|()| match (&segments[..], request.method) {
-            // Without the project's own connection, which may be waiting for a lock.
-            (["project"], "GET" | "HEAD") => Some(self.overview(store)),
-            _ => None,
-        });
-        store.end()?;
-        entered?.map_or_else(|| self.call(request, &segments), Ok)
     }
-
-    /// Lets a key of the admin scope pass.
-    fn enter(&mut self, request: &Request, store: &Reader) -> Result<(), ApiError> {
-        let (scope, _) = self.authenticator.authenticate(request, store, unix_time())?;
-        if scope == KeyScope::Admin {
-            return Ok(());
-        }
-        let message =
-            "The settings need a key of the admin scope; 'petstore key add NAME --admin' makes one.";
-        Err(forbidden(message))
+    if !is_interface {
+        return Ok(());
     }
-
-    fn overview(&self, store: &Reader) -> Response {
-        let shown = self.checks.overview(store).map(|overview| {
-            let mut shown = json!(overview);
-            for domain in shown["domains"].as_array_mut().into_iter().flatten() {
-                domain["isChecking"] = self.is_checking(domain).into();
-            }
-            Response::json(200, &shown)
-        });
-        shown.unwrap_or_else(|refusal| refused(&refusal))
+    // A snapshot of now, so that a key that was revoked is not remembered.
+    let scope = context.in_snapshot(|AdminContext { settings, store, .. }| {
+        settings.authenticator.authenticate(request, store, unix_time()).map(|key| key.scope)
+    })?;
+    if scope == KeyScope::Admin {
+        return Ok(());
     }
-
-    fn call(&self, request: &Request, segments: &Segments) -> Result<Response, ApiError> {
-        let mut project = self.checks.project();
-        let done = match (segments, request.method) {
-            (["domains"], "POST") => {
-                let name = body(request, "with 'name'")?.required(&NAME)?;
-                project.add(&name).map(|domain| Response::json(201, &domain))
-            }
-            (["domains", name], "DELETE") => project.remove(&decoded(name)).map(|_| Response::new(204, b"")),
-            (["domains", name, "primary"], "POST") => {
-                project.set_primary(&decoded(name)).map(|()| Response::new(204, b""))
-            }
-            (["domains", name, look @ ("verify" | "reverify")], "POST") => {
-                let look = if *look == "verify" { Look::Record } else { Look::RecordAndCaa };
-                // What is not there need not be looked for.
-                project.find(&decoded(name)).and_then(|name| {
-                    self.checks.begin(&name, look)?;
-                    Ok(Response::json(202, &json!({ "name": name, "isChecking": true })))
-                })
-            }
-            (["redirects"], "POST") => {
-                let object = body(request, "with 'from', 'to' and 'status'")?;
-                let status = object.optional(&STATUS)?.and_then(|status| u16::try_from(status).ok());
-                let (from, to) = (object.required(&FROM)?, object.required(&TO)?);
-                let redirect = project.add_redirect(&from, &to, status.unwrap_or(301));
-                redirect.map(|redirect| Response::json(201, &redirect))
-            }
-            (["redirects", from], "DELETE") => {
-                project.remove_redirect(&decoded(from)).map(|()| Response::new(204, b""))
-            }
-            (["project"], _) => return Err(not_allowed("GET, HEAD")),
-            (["domains" | "redirects"] | ["domains", _, "primary" | "verify" | "reverify"], _) => {
-                return Err(not_allowed("POST"));
-            }
-            (["domains" | "redirects", _], _) => return Err(not_allowed("DELETE")),
-            _ => return Err(ApiError::new(Code::NotFound)),
-        };
-        Ok(done.unwrap_or_else(|refusal| refused(&refusal)))
-    }
-
-    fn is_checking(&self, domain: &Value) -> bool {
-        domain["name"].as_str().is_some_and(|name| self.checks.is_checking(name))
-    }
-}
-
-#[cfg(test)]
-impl Settings {
-    /// Those of a database, without the page.
-    pub fn for_tests(database: &std::path::Path) -> Self {
-        let mut config = crate::config::Config { database: database.to_owned(), ..Default::default() };
-        config.hosting.platform_host = Some("sites.test".to_owned());
-        // Nobody is there.
-        config.hosting.resolver = Some(([127, 0, 0, 1], 1).into());
-        let project = crate::domains::Project::open(&config).unwrap();
-        Self { checks: Checks::new(project), assets: Arc::default(), authenticator: Authenticator::default() }
-    }
-}
-
-/// 200 for exactly the names that a certificate may be made for.
-fn tls_allowed(target: &Target, store: &Reader) -> Result<Response, ApiError> {
-    let Some(name) = query::parameter(target.query, "domain")? else {
-        let message = "The query parameter 'domain' is missing; it must be the name of a domain.";
-        return Err(ApiError::with_message(Code::InvalidParameter, message));
-    };
-    let name = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
-    match store.project()?.domain(&name)? {
-        Some(domain) if domain.state.may_have_certificate() => {
-            Ok(Response::json(200, &json!({ "domain": domain.name })))
-        }
-        _ => Err(ApiError::with_message(Code::NotFound, "This is no verified domain of the project.")),
-    }
+    let message = "The settings need a key of the admin scope; 'petstore key add NAME --admin' makes one.";
+    Err(forbidden(message).into())
 }
 
 /// Refuses what a page of another site has a browser send: by a name that leads here (DNS rebinding), or from
 /// an origin of its own.
-fn is_at_home(request: &Request) -> Result<(), ApiError> {
+fn is_at_home(request: &Request) -> Result<(), Failure> {
     let host = request.header_values("Host").next().unwrap_or_default();
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
@@ -193,17 +165,13 @@ fn is_at_home(request: &Request) -> Result<(), ApiError> {
     let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
     if bare.parse::<IpAddr>().is_err() && !bare.eq_ignore_ascii_case("localhost") {
         let message = "The settings are served at an IP address or localhost only, not by another name.";
-        return Err(ApiError::with_message(Code::MisdirectedRequest, message));
+        return Err(ApiError::with_message(Code::MisdirectedRequest, message).into());
     }
     let is_own = |origin: &str| origin.split_once("://").is_some_and(|(_, of)| of.eq_ignore_ascii_case(host));
     if request.header_values("Origin").all(is_own) {
         return Ok(());
     }
-    Err(forbidden("The settings take no requests from pages of other origins."))
-}
-
-fn allow(request: &Request, methods: &'static str) -> Result<(), ApiError> {
-    if matches!(request.method, "GET" | "HEAD") { Ok(()) } else { Err(not_allowed(methods)) }
+    Err(forbidden("The settings take no requests from pages of other origins.").into())
 }
 
 fn forbidden(message: &'static str) -> ApiError {
@@ -213,24 +181,130 @@ fn forbidden(message: &'static str) -> ApiError {
     )
 }
 
-fn not_allowed(methods: &'static str) -> ApiError {
-    ApiError::new(Code::MethodNotAllowed).header("Allow", methods)
+/// The page, or a file that it loads.
+fn asset(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+    let asset = context.settings.assets.find(call.whole_path());
+    let asset = asset.ok_or_else(|| ApiError::new(Code::NotFound))?;
+    let [encoding, tags] = ["Accept-Encoding", "If-None-Match"].map(|name| call.header_values(name));
+    Ok(asset.respond(encoding, tags))
 }
 
-fn body<'r>(request: &Request<'r>, expected: &str) -> Result<Object<'r>, ApiError> {
-    request.check_json()?;
-    Ok(Object::parse(request.body, expected)?)
+/// 200 for exactly the names that a certificate may be made for.
+fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+    let Some(name) = call.query(&DOMAIN)? else {
+        let message = "The query parameter 'domain' is missing; it must be the name of a domain.";
+        return Err(ApiError::with_message(Code::InvalidParameter, message).into());
+    };
+    let name = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
+    match context.store.project()?.domain(&name)? {
+        Some(domain) if domain.state.may_have_certificate() => {
+            Ok(Response::json(200, &json!({ "domain": domain.name })))
+        }
+        _ => Err(ApiError::with_message(Code::NotFound, "This is no verified domain of the project.").into()),
+    }
 }
 
-/// A segment of a path without its percent-encoding.
-fn decoded(segment: &str) -> Cow<'_, str> {
-    String::from_utf8_lossy(&percent::decode(segment)).into_owned().into()
+/// Reads without the project's own connection, which may be waiting for a lock.
+fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
+    context.in_snapshot(|AdminContext { settings, store, .. }| {
+        let shown = settings.checks.overview(store).map(|overview| {
+            let mut shown = json!(overview);
+            for domain in shown["domains"].as_array_mut().into_iter().flatten() {
+                let is_checking =
+                    domain["name"].as_str().is_some_and(|name| settings.checks.is_checking(name));
+                domain["isChecking"] = is_checking.into();
+            }
+            Response::json(200, &shown)
+        });
+        answer(shown)
+    })
 }
 
-/// The Error body of a refusal.
-fn refused(refusal: &Refusal) -> Response {
-    let status = refusal.code.status();
-    let body = json!({ "code": refusal.code.as_str(), "message": refusal.message, "status": status });
-    let response = Response::json(status, &body);
-    if refusal.code == RefusalCode::TooManyChecks { response.header("Retry-After", "5") } else { response }
+fn add_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+    let name = body(call, "with 'name'")?.required(&NAME)?;
+    let added = context.settings.checks.project().add(&name);
+    answer(added.map(|domain| Response::json(201, &domain)))
+}
+
+fn remove_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+    let removed = context.settings.checks.project().remove(&name(call));
+    answer(removed.map(|_| Response::new(204, b"")))
+}
+
+fn set_primary(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+    let set = context.settings.checks.project().set_primary(&name(call));
+    answer(set.map(|()| Response::new(204, b"")))
+}
+
+/// Begins a look at a domain, if the project has it. The overview shows when it is done.
+fn begin(context: &mut AdminContext, call: &Call, look: Look) -> Result<Response, Failure> {
+    let checks = &context.settings.checks;
+    let found = checks.project().find(&name(call));
+    answer(found.and_then(|name| {
+        checks.begin(&name, look)?;
+        Ok(Response::json(202, &json!({ "name": name, "isChecking": true })))
+    }))
+}
+
+fn add_redirect(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+    let object = body(call, "with 'from', 'to' and 'status'")?;
+    let status = object.optional(&STATUS)?.and_then(|status| u16::try_from(status).ok());
+    let (from, to) = (object.required(&FROM)?, object.required(&TO)?);
+    let added = context.settings.checks.project().add_redirect(&from, &to, status.unwrap_or(301));
+    answer(added.map(|redirect| Response::json(201, &redirect)))
+}
+
+fn remove_redirect(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+    let removed = context.settings.checks.project().remove_redirect(&name(call));
+    answer(removed.map(|()| Response::new(204, b"")))
+}
+
+fn name(call: &Call) -> Cow<'static, str> {
+    call.path(&NAME_IN_PATH).unwrap_or_default()
+}
+
+fn body<'r>(call: &Call<'r>, expected: &str) -> Result<Object<'r>, Failure> {
+    call.check_json()?;
+    Ok(Object::parse(call.body(), expected)?)
+}
+
+/// A refusal of the project is a response with a code of its own.
+fn answer(done: Result<Response, Refusal>) -> Result<Response, Failure> {
+    Ok(done.unwrap_or_else(|refusal| {
+        let status = refusal.code.status();
+        let body = json!({ "code": refusal.code.as_str(), "message": refusal.message, "status": status });
+        let response = Response::json(status, &body);
+        if refusal.code == RefusalCode::TooManyChecks {
+            response.header("Retry-After", "5")
+        } else {
+            response
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::ROUTER;
+    use crate::domains::Project;
+
+    impl Settings {
+        /// The settings of a database, without the page.
+        pub fn for_tests(database: &std::path::Path) -> Self {
+            let mut config = crate::config::Config { database: database.to_owned(), ..Default::default() };
+            config.hosting.platform_host = Some("sites.test".to_owned());
+            // Nobody is there.
+            config.hosting.resolver = Some(([127, 0, 0, 1], 1).into());
+            let checks = Checks::new(Project::open(&config).unwrap());
+            Self { checks, assets: Arc::default(), authenticator: Authenticator::default() }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_page_has_a_row() {
+        for path in crate::site::html::settings().paths() {
+            let routed = ROUTER.route("GET", &Target::parse(path));
+            assert!(routed.is_ok_and(|route| route.operation.headers == ASSET_HEADERS), "{path}");
+        }
+    }
 }

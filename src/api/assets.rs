@@ -1,13 +1,13 @@
 //! What is served as it is, to everybody: the interface description and the project site.
 
-use crate::api::operation::{Handler, Operation};
-use crate::api::{Call, Reading};
+use super::{Call, Handler, Operation, ReadContext};
+use crate::endpoint::Failure;
 use crate::http::{ASSET_HEADERS, ApiError, Code, Form, Response, percent};
 
-pub const OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", "The interface description")];
+pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", "The interface description")];
 
 /// The pages of the feature `site`.
-pub const PAGES: &[Operation] = &[
+pub static PAGES: &[Operation] = &[
     row("/", "getReference", "The reference, with a panel to try each operation"),
     row("/docs/{page}", "getPage", "A page of the project site"),
     row("/assets/{file}", "getAsset", "A file that the pages need"),
@@ -20,16 +20,16 @@ pub const FILE: Operation = Operation {
 };
 
 /// A file, or that of a folder. A folder without its slash is sent to where its links are right.
-fn get_file(reading: &mut Reading, call: &Call) -> Result<Response, ApiError> {
+fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     let not_found = || ApiError::new(Code::NotFound);
     let encoded = call.whole_path();
     let path = percent::decode(encoded);
     let path = str::from_utf8(&path).map_err(|_| not_found())?;
     // A slash within a name, which no file has, would be one between names.
     if path.matches('/').count() != encoded.matches('/').count() {
-        return Err(not_found());
+        return Err(not_found().into());
     }
-    let project = reading.store.project()?;
+    let project = context.store.project()?;
     let index = if path.ends_with('/') { format!("{path}index.html") } else { format!("{path}/index.html") };
     let file = project.file(path, &index)?.ok_or_else(not_found)?;
     if file.path != path && !path.ends_with('/') {
@@ -48,8 +48,8 @@ const fn row(path: &'static str, id: &'static str, summary: &'static str) -> Ope
     Operation { headers: ASSET_HEADERS, ..Operation::new(path, id, summary, Handler::Get(get)) }
 }
 
-fn get(reading: &mut Reading, call: &Call) -> Result<Response, ApiError> {
-    let asset = reading.assets.find(call.whole_path()).ok_or_else(|| ApiError::new(Code::NotFound))?;
+fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
+    let asset = context.assets.find(call.whole_path()).ok_or_else(|| ApiError::new(Code::NotFound))?;
     let [encoding, tags] = ["Accept-Encoding", "If-None-Match"].map(|name| call.header_values(name));
     Ok(asset.respond(encoding, tags))
 }

@@ -3,12 +3,12 @@
 
 use std::ops::ControlFlow;
 
-use crate::api::operation::{Handler, Operation};
-use crate::api::{Probe, Reading};
-use crate::http::{ApiError, Response};
+use super::{Handler, Operation, Probe, ReadContext};
+use crate::endpoint::Failure;
+use crate::http::Response;
 use crate::store::PetQuery;
 
-pub const OPERATIONS: &[Operation] = &[
+pub static OPERATIONS: &[Operation] = &[
     Operation::new(
         "/healthz",
         "checkHealth",
@@ -24,17 +24,17 @@ pub const OPERATIONS: &[Operation] = &[
 ];
 
 /// Liveness: that this is called at all is the answer.
-fn is_alive(_: Probe) -> Result<Response, ApiError> {
+fn is_alive(_: Probe) -> Result<Response, Failure> {
     Ok(Response::json_bytes(200, br#"{"status":"ok"}"#))
 }
 
-fn can_read(reading: &mut Reading) -> Result<(), ApiError> {
+fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
     let any = PetQuery { limit: 1, status: None, after: None };
-    Ok(reading.store.visit_pets(&any, |_| ControlFlow::Break(()))?)
+    Ok(context.store.visit_pets(&any, |_| ControlFlow::Break(()))?)
 }
 
 /// Readiness: 503 as soon as a batch has failed, and 200 only after a write has worked.
-fn can_write(probe: Probe) -> Result<Response, ApiError> {
+fn can_write(probe: Probe) -> Result<Response, Failure> {
     probe.takes_writes()?;
     Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))
 }
@@ -47,11 +47,11 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn unreadable_animals_are_noticed() {
+    fn unreadable_pets_are_noticed() {
         let (_folder, writer, reader) = pair();
-        let mut reading = Reading::new(reader, Arc::new(Assets::default()));
-        assert_eq!(can_read(&mut reading), Ok(()));
+        let mut context = ReadContext::new(reader, Arc::new(Assets::default()));
+        assert_eq!(can_read(&mut context), Ok(()));
         lose_pets(&writer);
-        assert!(can_read(&mut reading).is_err());
+        assert!(can_read(&mut context).is_err());
     }
 }

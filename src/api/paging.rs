@@ -4,12 +4,13 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 
-use crate::api::Call;
-use crate::api::operation::HeaderField;
-use crate::api::parameter::{DefaultedParameter, QueryParameter};
+use super::{Call, ReadContext};
+use crate::endpoint::parameter::{DefaultedParameter, QueryParameter};
+use crate::endpoint::{Failure, HeaderField};
 use crate::http::limits::FULL_PAGE_BYTES;
 use crate::http::{ApiError, Response};
 use crate::json::Integer;
+use crate::store::Reader;
 
 /// Items on a page (specification, section 8).
 pub static LIMIT: DefaultedParameter<Integer> = DefaultedParameter {
@@ -34,7 +35,7 @@ pub const LINK: HeaderField = HeaderField {
 };
 
 /// Which page of a list is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Paging {
     /// At most as many items.
     pub limit: u32,
@@ -53,9 +54,35 @@ impl Paging {
     }
 }
 
+impl ReadContext {
+    /// Answers a list, from the cache if nothing was committed since it was last asked for. `fill` reads the
+    /// filters, and pushes the items after [`PageWriter::paging`] in ascending order until it is told to stop.
+    ///
+    /// # Errors
+    /// If a parameter is wrong, or the store cannot be read.
+    pub fn list(
+        &mut self,
+        call: &Call,
+        fill: impl FnOnce(&Reader, &mut PageWriter) -> Result<(), Failure>,
+    ) -> Result<Response, Failure> {
+        let version = self.store.version();
+        if let Some(response) = self.lists.get(call.raw_target(), version) {
+            return Ok(response);
+        }
+        let mut page = PageWriter::new(Paging::of(call)?);
+        fill(&self.store, &mut page)?;
+        let response = page.finish(call.operation().path);
+        self.lists.keep(call.raw_target(), &response);
+        Ok(response)
+    }
+}
+
 /// Writes a page as a JSON array.
 pub struct PageWriter {
-    limit: u32,
+    /// The page that is asked for.
+    pub paging: Paging,
+    /// The query of the link to the next page, as far as the filters make it.
+    filters: String,
     body: Vec<u8>,
     shown: u32,
     last: Option<i64>,
@@ -63,16 +90,23 @@ pub struct PageWriter {
 }
 
 impl PageWriter {
-    pub fn new(paging: &Paging) -> Self {
+    pub fn new(paging: Paging) -> Self {
         let mut body = Vec::with_capacity(64 * paging.limit as usize);
         body.push(b'[');
-        Self { limit: paging.limit, body, shown: 0, last: None, is_followed: false }
+        Self { paging, filters: String::new(), body, shown: 0, last: None, is_followed: false }
     }
 
-    /// Adds an item; breaks off where the page is full, so that one item more says that another page
+    /// Has the link to the next page repeat a filter. `value` needs no percent-encoding.
+    pub fn filter(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.filters.extend(["&", name, "=", value]);
+        }
+    }
+
+    /// Adds an item. Tells to stop when the page is full, so that one item too many shows that another page
     /// follows.
     pub fn push(&mut self, cursor: i64, item: &impl Serialize) -> ControlFlow<()> {
-        if self.shown == self.limit || self.body.len() >= FULL_PAGE_BYTES {
+        if self.shown == self.paging.limit || self.body.len() >= FULL_PAGE_BYTES {
             self.is_followed = true;
             return ControlFlow::Break(());
         }
@@ -86,15 +120,13 @@ impl PageWriter {
         ControlFlow::Continue(())
     }
 
-    /// The response: where another page follows, with the link to it (RFC 8288), which repeats the filters.
-    pub fn finish(mut self, path: &str, filters: &[(&str, &str)]) -> Response {
+    /// The response, with a link to the next page if another one follows (RFC 8288).
+    fn finish(mut self, path: &str) -> Response {
         self.body.push(b']');
         let response = Response::json_bytes(200, self.body);
         match self.last {
             Some(last) if self.is_followed => {
-                let filters: String =
-                    filters.iter().map(|(name, value)| format!("&{name}={value}")).collect();
-                let limit = self.limit;
+                let (limit, filters) = (self.paging.limit, self.filters);
                 response.header("Link", format!("<{path}?limit={limit}{filters}&after={last}>; rel=\"next\""))
             }
             _ => response,
@@ -107,13 +139,15 @@ mod tests {
     use super::*;
 
     fn page(limit: u32, items: &[&str]) -> Response {
-        let mut page = PageWriter::new(&Paging { limit, after: None });
+        let mut page = PageWriter::new(Paging { limit, after: None });
+        page.filter("status", Some("sold"));
+        page.filter("other", None);
         for (cursor, item) in (5..).zip(items) {
             if page.push(cursor, item).is_break() {
                 break;
             }
         }
-        page.finish("/x", &[("status", "sold")])
+        page.finish("/x")
     }
 
     fn link(response: &Response) -> Option<&str> {

@@ -1,9 +1,9 @@
-//! `/v1/pets`: list, create and get animals.
+//! `/v1/pets`: list, create and get pets.
 
-use crate::api::operation::{Deprecation, Handler, HeaderField, Operation, Staged, Success};
-use crate::api::paging::{AFTER, LIMIT, LINK, PageWriter, Paging};
-use crate::api::parameter::{PathParameter, QueryParameter};
-use crate::api::{Call, Reading, Writing};
+use super::paging::{AFTER, LIMIT, LINK};
+use super::{Call, Handler, Operation, ReadContext, Staged, WriteContext};
+use crate::endpoint::parameter::{PathParameter, QueryParameter};
+use crate::endpoint::{Deprecation, Failure, HeaderField, Success, Tag};
 use crate::http::{ApiError, Code, Response};
 use crate::json::{Enumeration, Integer, Word};
 use crate::model::{NewPet, Pet, PetStatus};
@@ -11,10 +11,14 @@ use crate::store::PetQuery;
 
 const PETS: &str = "/v1/pets";
 
-pub const OPERATIONS: &[Operation] = &[
+/// The tag that the specification gives all its operations (section 1).
+pub static ANIMALS: Tag = Tag { name: "animals", about: "The animals of the inventory." };
+
+pub static OPERATIONS: &[Operation] = &[
     Operation {
         about: "Animals in ascending order of their ids, a page at a time. Where another page follows, the Link \
             header leads to it.",
+        tag: Some(&ANIMALS),
         parameters: &[&LIMIT, &STATUS, &AFTER],
         success: Some(Success { status: 200, about: "A page of animals.", schema: "Pets", headers: &[LINK] }),
         codes: &[Code::InvalidParameter, Code::DuplicateParameter],
@@ -22,6 +26,7 @@ pub const OPERATIONS: &[Operation] = &[
     },
     Operation {
         about: "Adds a new animal. When the 201 comes, the animal is flushed to the disk.",
+        tag: Some(&ANIMALS),
         headers: &["Content-Type", "Content-Encoding"],
         body: Some("NewPet"),
         success: Some(Success {
@@ -42,20 +47,18 @@ pub const OPERATIONS: &[Operation] = &[
     },
     Operation {
         about: "One animal by its identifier.",
+        tag: Some(&ANIMALS),
         parameters: &[&PET_ID],
         success: Some(Success { status: 200, about: "The animal.", schema: "Pet", headers: &[] }),
         codes: &[Code::NotFound],
-        deprecation: Some(Deprecation {
-            // 21 November 2026, midnight UTC.
-            since: 1_795_219_200,
-            // 2030-12-05.
-            sunset: 1_922_659_200,
-            successor: PETS,
-        }),
+        deprecation: Some(&GET_PET_ENDS),
         ..Operation::new("/v1/pets/{petId}", "getPet", "Get an animal", Handler::Get(get))
     },
 ];
 
+/// Deprecated since 21 November 2026, to be removed on 5 December 2030, both at midnight UTC.
+static GET_PET_ENDS: Deprecation =
+    Deprecation::new(1_795_219_200, 1_922_659_200, PETS, "with the `status` filter");
 static STATUS: QueryParameter<Enumeration<PetStatus>> =
     QueryParameter { name: "status", about: "Only animals of this availability.", schema: PetStatus::SCHEMA };
 static PET_ID: PathParameter<Integer> =
@@ -63,36 +66,30 @@ static PET_ID: PathParameter<Integer> =
 const LOCATION: HeaderField =
     HeaderField { name: "Location", about: "The address of the animal.", example: "/v1/pets/7" };
 
-/// `GET /v1/pets`: a page of animals in ascending order of their ids.
+/// `GET /v1/pets`: a page of pets in ascending order of their ids.
 ///
 /// ```json
 /// [{"id":1,"name":"Rex","categoryId":3,"status":"available"},{"id":2,"name":"Tom","categoryId":3}]
 /// ```
-fn list(reading: &mut Reading, call: &Call) -> Result<Response, ApiError> {
-    let paging = Paging::of(call)?;
-    let query = PetQuery { limit: paging.limit, status: call.query(&STATUS)?, after: paging.after };
-    let version = reading.store.version();
-    if let Some(response) = reading.lists.get(&query, version) {
-        return Ok(response);
-    }
-    // The rows are written from the database's own memory into the body.
-    let mut page = PageWriter::new(&paging);
-    reading.store.visit_pets(&query, |pet| page.push(pet.id, &pet))?;
-    let filter = query.status.map(|status| (STATUS.name, status.as_str()));
-    let response = page.finish(PETS, filter.as_slice());
-    reading.lists.keep(query, &response);
-    Ok(response)
+fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
+    context.list(call, |store, page| {
+        let status = call.query(&STATUS)?;
+        page.filter(STATUS.name, status.map(PetStatus::as_str));
+        let query = PetQuery { limit: page.paging.limit, status, after: page.paging.after };
+        // The rows are written from the database's own memory into the body.
+        Ok(store.visit_pets(&query, |pet| page.push(pet.id, &pet))?)
+    })
 }
 
-/// `POST /v1/pets`: adds an animal.
+/// `POST /v1/pets`: adds a pet.
 ///
 /// ```json
 /// {"name":"Rex","categoryId":3,"status":"available"}
 /// ```
-fn create<'r>(writing: &mut Writing, call: &Call<'r>) -> Result<Staged<'r>, ApiError> {
+fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
     call.check_json()?;
     let new = NewPet::from_json(call.body())?;
-    let inserted = writing.store.insert_pet(&new)?;
+    let inserted = context.store.insert_pet(&new)?;
     Ok(Box::new(move |committed| {
         let id = inserted.id(committed);
         let pet = Pet { id, name: &new.name, category_id: new.category_id, status: new.status };
@@ -100,42 +97,44 @@ fn create<'r>(writing: &mut Writing, call: &Call<'r>) -> Result<Staged<'r>, ApiE
     }))
 }
 
-/// `GET /v1/pets/{petId}`: one animal. An id that is no int64 is 404, as no animal has it.
+/// `GET /v1/pets/{petId}`: one pet. An id that is no int64 is 404, as no pet has it.
 ///
 /// ```json
 /// {"id":1,"name":"Rex","categoryId":3,"status":"available"}
 /// ```
-fn get(reading: &mut Reading, call: &Call) -> Result<Response, ApiError> {
+fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     let found = match call.path(&PET_ID) {
-        Some(id) => reading.store.pet(id, |pet| Response::json(200, &pet))?,
+        Some(id) => context.store.pet(id, |pet| Response::json(200, &pet))?,
         None => None,
     };
-    found.ok_or_else(|| ApiError::with_message(Code::NotFound, "There is no animal with this id."))
+    Ok(found.ok_or_else(|| ApiError::with_message(Code::NotFound, "There is no animal with this id."))?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::ROUTER;
+    use crate::api::paging::Paging;
     use crate::http::{Request, Target};
 
     /// What a list asks the store for.
-    fn asked(query: &str) -> Result<PetQuery, ApiError> {
+    fn asked(query: &str) -> Result<(Paging, Option<PetStatus>), ApiError> {
         let target = format!("{PETS}?{query}");
         let request = Request { id: "-", method: "GET", target: &target, headers: Vec::new(), body: b"" };
-        let call = Call::new(&OPERATIONS[0], &request, Target::parse(&target));
-        let paging = Paging::of(&call)?;
-        Ok(PetQuery { limit: paging.limit, status: call.query(&STATUS)?, after: paging.after })
+        let target = Target::parse(&target);
+        let call = Call::new(ROUTER.route("GET", &target)?, &request, target);
+        Ok((Paging::of(&call)?, call.query(&STATUS)?))
     }
 
     #[test]
     fn list_has_defaults() {
-        assert_eq!(asked(""), Ok(PetQuery { limit: 20, status: None, after: None }));
+        assert_eq!(asked(""), Ok((Paging { limit: 20, after: None }, None)));
         assert_eq!(
             asked("after=-5&x=1&status=sold&limit=100"),
-            Ok(PetQuery { limit: 100, status: Some(PetStatus::Sold), after: Some(-5) })
+            Ok((Paging { limit: 100, after: Some(-5) }, Some(PetStatus::Sold)))
         );
         assert_eq!(
-            asked("after=-9223372036854775808").unwrap().after,
+            asked("after=-9223372036854775808").unwrap().0.after,
             Some(i64::MIN),
             "a value like any other"
         );

@@ -22,6 +22,12 @@ impl Assets {
         debug_assert!(known.is_none(), "two assets have the same path");
     }
 
+    /// Every path that has one.
+    #[cfg(test)]
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// What lies at a path.
     pub fn find(&self, path: &str) -> Option<&Asset> {
         self.0.get(path)

@@ -165,10 +165,6 @@ pub fn error_schema() -> serde_json::Value {
 pub struct ApiError {
     code: Code,
     message: Cow<'static, str>,
-    /// What only the log may say: the cause behind a 500 or a 503.
-    detail: Option<String>,
-    /// Whether no request can be served any more.
-    is_fatal: bool,
     headers: Vec<(&'static str, Cow<'static, str>)>,
 }
 
@@ -188,30 +184,7 @@ impl ApiError {
 
     /// A failure that names the member or parameter, and what is expected of it.
     pub fn with_message(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), detail: None, is_fatal: false, headers: Vec::new() }
-    }
-
-    /// Adds the cause for the log. It never reaches the client.
-    pub fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.detail = Some(detail.into());
-        self
-    }
-
-    /// Says that no request can be served any more, so that the service ends.
-    pub fn fatal(mut self, is_fatal: bool) -> Self {
-        self.is_fatal = is_fatal;
-        self
-    }
-
-    /// Whether no request can be served any more.
-    pub fn is_fatal(&self) -> bool {
-        self.is_fatal
-    }
-
-    /// Leaves the cause out, where it has been logged already.
-    pub fn without_detail(mut self) -> Self {
-        self.detail = None;
-        self
+        Self { code, message: message.into(), headers: Vec::new() }
     }
 
     /// Adds a response header, such as `Allow`.
@@ -223,11 +196,6 @@ impl ApiError {
     /// The code.
     pub fn code(&self) -> Code {
         self.code
-    }
-
-    /// The cause, which only the log may say.
-    pub fn private_detail(&self) -> Option<&str> {
-        self.detail.as_deref()
     }
 
     /// The response with the Error body.
@@ -258,13 +226,12 @@ mod tests {
     }
 
     #[test]
-    fn body_repeats_the_status_and_hides_the_detail() {
-        let response = ApiError::new(Code::Internal).detail("SELECT secret").into_response();
+    fn body_repeats_the_status() {
+        let response = ApiError::new(Code::Internal).into_response();
         let body: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
         assert_eq!(response.status(), 500);
         assert_eq!(body["status"], 500);
         assert_eq!(body["code"], "internal_error");
-        assert!(!body.to_string().contains("SELECT"));
     }
 
     #[test]

@@ -4,11 +4,10 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use super::SocketFolder;
-use crate::admin::{self, AdminService, Settings};
+use crate::admin::{self, AdminContext, AdminService, Settings};
 use crate::gate::{Gate, GateConfig, LaneAddress, Listening, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
-use crate::quiet_log::QuietLog;
 use crate::store::Reader;
 use crate::worker::Worker;
 use crate::{Config, Error};
@@ -44,13 +43,12 @@ impl Admin {
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for (name, kind) in [("admin-read", LaneKind::Read), ("admin-write", LaneKind::Write)] {
             let path = folder.socket(name);
-            let service = AdminService {
+            let service = AdminService::new(AdminContext {
                 metrics: metrics.clone(),
                 store: Reader::open(&config.database)?,
                 database: config.database.clone(),
-                failures: QuietLog::new("petstore::admin"),
                 settings: settings.clone(),
-            };
+            });
             let failed = stopper.clone();
             let died = move || failed.fail("a worker of the admin address has died".to_owned());
             workers.push(Worker::start(&path, name.to_owned(), service, died)?);

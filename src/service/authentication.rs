@@ -1,9 +1,7 @@
 //! The bearer scheme (RFC 6750): whose key a request brings, and what it may do.
 
-use std::collections::HashMap;
-
-use crate::http::Request;
-use crate::http::{ApiError, Code};
+use crate::endpoint::Failure;
+use crate::http::{ApiError, Code, Request};
 use crate::keys::KeyUses;
 use crate::keys::secret::digest;
 use crate::store::{ApiKey, Database, Digest, KeyScope};
@@ -18,9 +16,8 @@ const EXTRA_KEY: &str = "PETSTORE_API_KEY";
 #[derive(Clone, Default)]
 pub struct Authenticator {
     extra_key: Option<Digest>,
-    /// Keys that were found, by their text, as long as the version of the database stays the same. A hash
-    /// table with secret seeds: how long a look takes tells nothing of a key.
-    known: HashMap<Box<str>, Known>,
+    /// Keys that were found, for as long as the version of the database stays the same.
+    known: Vec<Known>,
     version: i64,
     /// Where all workers note the uses of keys.
     uses: KeyUses,
@@ -29,13 +26,14 @@ pub struct Authenticator {
 /// What is remembered of a key.
 #[derive(Clone)]
 struct Known {
+    token: Box<str>,
     key: ApiKey,
     /// When its use was last noted, Unix time in seconds.
     noted_at: i64,
 }
 
-/// The most keys that are remembered.
-const MAX_KNOWN: usize = 1024;
+/// The most keys that are remembered: few enough to compare a token with all of them.
+const MAX_KNOWN: usize = 64;
 
 impl Authenticator {
     /// Also takes `key` (`PETSTORE_API_KEY`), with full scope and without expiry.
@@ -48,68 +46,71 @@ impl Authenticator {
         self.uses.clone()
     }
 
-    /// The scope and the name of the request's key at this Unix time, which is noted as that of its last use.
+    /// The request's key. `now`, Unix time in seconds, is noted as the time of its last use.
     ///
     /// # Errors
-    /// 401 with `WWW-Authenticate`, the same words whether a key is unknown, expired or revoked; 503
-    /// where the database cannot be asked.
+    /// 401 with `WWW-Authenticate`, in the same words if a key is unknown, expired or revoked; what the store
+    /// returns if it cannot be read.
     pub fn authenticate(
         &mut self,
         request: &Request,
         database: &Database,
         now: i64,
-    ) -> Result<(KeyScope, &str), ApiError> {
+    ) -> Result<&ApiKey, Failure> {
         let mut credentials = request.header_values(AUTHORIZATION);
-        let Some(credential) = credentials.next() else { return Err(missing()) };
+        let Some(credential) = credentials.next() else { return Err(missing().into()) };
         if credentials.next().is_some() {
-            return Err(invalid());
+            return Err(invalid().into());
         }
-        let Some(token) = bearer_token(credential) else { return Err(missing()) };
-        self.forget_old(database);
-        let Self { extra_key, known, uses, .. } = self;
-        match find(known, token, *extra_key, database)? {
-            Some(Known { key, noted_at }) if !key.is_expired(now) => {
+        let Some(token) = bearer_token(credential) else { return Err(missing().into()) };
+        if self.version != database.version() {
+            self.known.clear();
+            self.version = database.version();
+        }
+        match self.find(token, database)? {
+            Some((Known { key, noted_at, .. }, uses)) if !key.is_expired(now) => {
                 // At most once a second for each worker and key, as long as the key is remembered.
                 if *noted_at < now {
                     *noted_at = now;
                     uses.note(key.digest, now);
                 }
-                Ok((key.scope, &key.name))
+                Ok(key)
             }
-            Some(_) | None => Err(invalid()),
+            Some(_) | None => Err(invalid().into()),
         }
     }
 
-    /// Forgets the known keys where the database may have others, and where they become too many.
-    fn forget_old(&mut self, database: &Database) {
-        if self.version != database.version() || self.known.len() >= MAX_KNOWN {
-            self.known.clear();
-            self.version = database.version();
-        }
+    /// Looks a key up. Only keys that exist are remembered, so that nobody evicts them by guessing.
+    fn find(&mut self, token: &str, database: &Database) -> Result<Option<(&mut Known, &KeyUses)>, Failure> {
+        let known = self.known.iter().position(|known| is_same(&known.token, token));
+        let place = match known {
+            Some(place) => place,
+            None => {
+                // Digests are compared, not keys: how far two digests agree tells nothing of a key.
+                let digest = digest(token);
+                let (key, noted_at) = if self.extra_key == Some(digest) {
+                    // There is nowhere to keep its uses.
+                    (extra(digest), i64::MAX)
+                } else if let Some(key) = database.key(&digest)? {
+                    (key, i64::MIN)
+                } else {
+                    return Ok(None);
+                };
+                if self.known.len() >= MAX_KNOWN {
+                    self.known.clear();
+                }
+                self.known.push(Known { token: token.into(), key, noted_at });
+                self.known.len() - 1
+            }
+        };
+        Ok(self.known.get_mut(place).map(|known| (known, &self.uses)))
     }
 }
 
-/// Looks a key up. Only keys that exist are remembered, so that nobody fills the memory by guessing.
-fn find<'k>(
-    known: &'k mut HashMap<Box<str>, Known>,
-    token: &str,
-    extra_key: Option<Digest>,
-    database: &Database,
-) -> Result<Option<&'k mut Known>, ApiError> {
-    if !known.contains_key(token) {
-        // Digests are compared, not keys: how far two digests agree tells nothing of a key.
-        let digest = digest(token);
-        let found = if extra_key == Some(digest) {
-            // There is nowhere to keep its uses.
-            Known { key: extra(digest), noted_at: i64::MAX }
-        } else if let Some(key) = database.key(&digest)? {
-            Known { key, noted_at: i64::MIN }
-        } else {
-            return Ok(None);
-        };
-        known.insert(token.into(), found);
-    }
-    Ok(known.get_mut(token))
+/// Compares two tokens in a time that tells nothing but whether their lengths agree.
+fn is_same(one: &str, other: &str) -> bool {
+    let differences = one.bytes().zip(other.bytes()).fold(0, |differences, (a, b)| differences | (a ^ b));
+    one.len() == other.len() && differences == 0
 }
 
 /// The key of the environment as one of the database: it may do everything, and never expires.
@@ -118,11 +119,11 @@ fn extra(digest: Digest) -> ApiKey {
     ApiKey { digest, name, scope: KeyScope::Full, created_at: 0, expires_at: None, last_used_at: None }
 }
 
-/// The token of a credential; `None` where it is of another scheme or has none.
+/// The token of a credential; `None` if it is of another scheme or has none.
 fn bearer_token(credential: &str) -> Option<&str> {
-    let (scheme, token) = credential.split_once(' ')?;
+    let (scheme, token) = credential.split_at_checked("Bearer ".len())?;
     let token = token.trim();
-    (scheme.eq_ignore_ascii_case("Bearer") && !token.is_empty()).then_some(token)
+    (scheme.eq_ignore_ascii_case("Bearer ") && !token.is_empty()).then_some(token)
 }
 
 fn missing() -> ApiError {
@@ -137,7 +138,7 @@ fn invalid() -> ApiError {
     )
 }
 
-/// The answer to a read-only key that asks for a write (RFC 6750, section 3.1).
+/// Refuses a write with a read-only key (RFC 6750, section 3.1).
 pub fn insufficient_scope() -> ApiError {
     ApiError::new(Code::InsufficientScope).header(
         "WWW-Authenticate",
@@ -156,10 +157,10 @@ mod tests {
         authenticator: &mut Authenticator,
         database: &Database,
         credentials: &[&str],
-    ) -> Result<KeyScope, ApiError> {
+    ) -> Result<KeyScope, Failure> {
         let headers = credentials.iter().map(|value| ("authorization", *value)).collect();
         let request = Request { id: "-", method: "GET", target: "/v1/pets", headers, body: b"" };
-        authenticator.authenticate(&request, database, 1000).map(|(scope, _)| scope)
+        authenticator.authenticate(&request, database, 1000).map(|key| key.scope)
     }
 
     fn key(text: &str, scope: KeyScope, expires_at: Option<i64>) -> ApiKey {
@@ -183,10 +184,10 @@ mod tests {
         for credentials in
             [&["Bearer old"][..], &["Bearer none"], &["Bearer fullx"], &["Bearer full", "Bearer full"]]
         {
-            assert_eq!(ask(credentials), Err(invalid()), "{credentials:?}");
+            assert_eq!(ask(credentials), Err(invalid().into()), "{credentials:?}");
         }
         for credentials in [&[][..], &["Basic full"], &["Bearer"], &["Bearer "], &["full"], &[""]] {
-            assert_eq!(ask(credentials), Err(missing()), "{credentials:?}");
+            assert_eq!(ask(credentials), Err(missing().into()), "{credentials:?}");
         }
     }
 
@@ -223,7 +224,7 @@ mod tests {
         assert_eq!(ask(), (Ok(KeyScope::Full), 1));
         assert_eq!(ask(), (Ok(KeyScope::Full), 1));
         writer.delete_keys("mine").unwrap();
-        assert_eq!(ask(), (Err(invalid()), 0));
+        assert_eq!(ask(), (Err(invalid().into()), 0));
     }
 
     #[test]
@@ -232,16 +233,19 @@ mod tests {
         let mut writer = Writer::open(&folder.database()).unwrap();
         writer.insert_key(&key("a", KeyScope::Full, None)).unwrap();
         writer.insert_key(&key("b", KeyScope::Full, None)).unwrap();
+        writer.insert_key(&key("c", KeyScope::Full, None)).unwrap();
         let mut authenticator = Authenticator::default();
         assert_eq!(ask(&mut authenticator, &writer, &["Bearer a"]), Ok(KeyScope::Full));
         assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), 2);
         for i in 2..MAX_KNOWN {
             let text = i.to_string();
-            let known = Known { key: key(&text, KeyScope::Full, None), noted_at: 0 };
-            authenticator.known.insert(text.into(), known);
+            let key = key(&text, KeyScope::Full, None);
+            authenticator.known.push(Known { token: text.into(), key, noted_at: 0 });
         }
         assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(KeyScope::Full));
+        assert_eq!(authenticator.known.len(), MAX_KNOWN);
+        assert_eq!(ask(&mut authenticator, &writer, &["Bearer c"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), 1, "all others are forgotten");
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::clock::unix_time;
 use crate::config::Config;
+use crate::endpoint::Failure;
 use crate::http::response::Field;
 use crate::http::{ApiError, Code, Request, Response};
 use crate::model::{Domain, DomainState, Redirect};
@@ -33,12 +34,34 @@ pub struct Hosts {
     /// Domains found in the database, as long as its version stays the same.
     known: HashMap<Box<str>, Known>,
     /// The domain that the others stand for, as long as that version stays.
-    primary: Option<String>,
+    primary: Option<Arc<str>>,
     version: i64,
-    /// The same, but for requests by this very domain or by an address: that of the request that was admitted
-    /// last.
-    canonical: Option<String>,
     served: Option<OnServed>,
+}
+
+/// What a request's host leads to.
+#[derive(Debug, PartialEq)]
+pub enum Admission {
+    /// This service, whose pages belong to the primary domain if there is one and the request names another.
+    Here(Option<Canonical>),
+    /// Another name.
+    Redirect(Response),
+}
+
+/// The primary domain, as the address of pages that other names serve too (RFC 6596).
+#[derive(Debug, PartialEq)]
+pub struct Canonical(Arc<str>);
+
+impl Canonical {
+    /// Adds the page's address at the primary domain to a response with a page.
+    pub fn link(&self, request: &Request, response: Response) -> Response {
+        let is_page = |field: &Field| field.0 == "Content-Type" && field.1.starts_with("text/html");
+        if response.status() != 200 || !response.headers().iter().any(is_page) {
+            return response;
+        }
+        let path = request.target.split('?').next().unwrap_or_default();
+        response.header("Link", format!("<https://{}{path}>; rel=\"canonical\"", self.0))
+    }
 }
 
 /// What is remembered of a domain.
@@ -59,35 +82,33 @@ impl Hosts {
         Self { own: std::iter::once(address).chain(hosts).collect(), served, ..Self::default() }
     }
 
-    /// Lets a request pass that is for the project. A redirect is returned for a name that leads elsewhere.
+    /// Looks at where a request's host leads.
     ///
     /// # Errors
-    /// 421 for all other names; 503 where the database cannot be asked.
-    pub fn admit(&mut self, request: &Request, database: &Database) -> Result<Option<Response>, ApiError> {
-        let Self { own, known, primary, version, canonical, served } = self;
-        *canonical = None;
+    /// 421 for a name that is not the project's; what the store returns if it cannot be read.
+    pub fn admit(&mut self, request: &Request, database: &Database) -> Result<Admission, Failure> {
+        let Self { own, known, primary, version, served } = self;
         if own.is_empty() {
-            return Ok(None);
+            return Ok(Admission::Here(None));
         }
         // The gate lets at most one of them pass.
         let host = request.header_values(HOST).next().map(bare).unwrap_or_default();
         if host.is_empty() || is_address(host) {
-            return Ok(None);
+            return Ok(Admission::Here(None));
         }
         if *version != database.version() || known.len() >= MAX_KNOWN {
             known.clear();
-            *primary = database.project()?.primary()?;
+            *primary = database.project()?.primary()?.map(Arc::from);
             *version = database.version();
         }
         let host = host.to_ascii_lowercase();
-        canonical.clone_from(primary);
-        canonical.take_if(|primary| *primary == host);
+        let here = || Admission::Here(primary.clone().filter(|primary| **primary != *host).map(Canonical));
         if own.contains(&host) {
-            return Ok(None);
+            return Ok(here());
         }
         let found = find(known, &host, database)?.filter(|known| known.domain.state.is_served());
         let Some(Known { domain, redirect }) = found else {
-            return Err(ApiError::new(Code::MisdirectedRequest));
+            return Err(ApiError::new(Code::MisdirectedRequest).into());
         };
         let is_waiting = matches!(domain.state, DomainState::Verified | DomainState::CertificateDelayed);
         if is_waiting
@@ -98,23 +119,14 @@ impl Hosts {
         {
             served.iter().for_each(|served| served(&domain.name));
         }
-        // The server as a whole has no other address.
-        Ok(redirect.as_ref().filter(|_| request.target != "*").map(|redirect| {
-            let location = format!("https://{}{}", redirect.to, request.target);
-            Response::new(redirect.status, b"").header("Location", location)
-        }))
-    }
-
-    /// Says of a page that the primary domain has it, too (RFC 6596), where the request came by another one.
-    pub fn sign(&self, request: &Request, response: Response) -> Response {
-        let is_page = |field: &Field| field.0 == "Content-Type" && field.1.starts_with("text/html");
-        match &self.canonical {
-            Some(primary) if response.status() == 200 && response.headers().iter().any(is_page) => {
-                let path = request.target.split('?').next().unwrap_or_default();
-                response.header("Link", format!("<https://{primary}{path}>; rel=\"canonical\""))
+        Ok(match redirect {
+            // The server as a whole has no other address.
+            Some(redirect) if request.target != "*" => {
+                let location = format!("https://{}{}", redirect.to, request.target);
+                Admission::Redirect(Response::new(redirect.status, b"").header("Location", location))
             }
-            _ => response,
-        }
+            _ => here(),
+        })
     }
 }
 
@@ -123,7 +135,7 @@ fn find<'k>(
     known: &'k mut HashMap<Box<str>, Known>,
     host: &str,
     database: &Database,
-) -> Result<Option<&'k Known>, ApiError> {
+) -> Result<Option<&'k Known>, Failure> {
     if !known.contains_key(host) {
         let project = database.project()?;
         let Some(domain) = project.domain(host)? else { return Ok(None) };
@@ -169,9 +181,9 @@ mod tests {
         let admitted = hosts.admit(&request, reader);
         reader.end().unwrap();
         let response = match admitted {
-            Ok(None) => Response::new(200, b""),
-            Ok(Some(redirect)) => redirect,
-            Err(error) => error.into_response(),
+            Ok(Admission::Here(_)) => Response::new(200, b""),
+            Ok(Admission::Redirect(redirect)) => redirect,
+            Err(failure) => failure.into_error().into_response(),
         };
         let location = response.headers().iter().find(|(name, _)| *name == "Location");
         (response.status(), location.map(|(_, value)| value.to_string()).unwrap_or_default())
@@ -251,11 +263,19 @@ mod tests {
             .unwrap();
         let mut hosts = hosts();
         let mut link = |host: &str, status, kind: &'static str| {
-            ask(&mut hosts, &mut reader, host);
-            let request =
-                Request { id: "-", method: "GET", target: "/a?b=1", headers: Vec::new(), body: b"" };
-            let signed = hosts.sign(&request, Response::new(status, b"").header("Content-Type", kind));
-            signed.headers().iter().find(|(name, _)| *name == "Link").map(|(_, value)| value.to_string())
+            let request = Request {
+                id: "-",
+                method: "GET",
+                target: "/a?b=1",
+                headers: vec![("Host", host)],
+                body: b"",
+            };
+            reader.begin().unwrap();
+            let admitted = hosts.admit(&request, &reader).unwrap();
+            reader.end().unwrap();
+            let Admission::Here(Some(canonical)) = admitted else { return None };
+            let linked = canonical.link(&request, Response::new(status, b"").header("Content-Type", kind));
+            linked.headers().iter().find(|(name, _)| *name == "Link").map(|(_, value)| value.to_string())
         };
         let canonical = Some("<https://a.test/a>; rel=\"canonical\"".to_owned());
         for host in ["b.test", "B.test:80", "petstore.sites.test", "api.example"] {

@@ -1,27 +1,26 @@
-//! The pipeline of one worker: from a request to its response, by way of the key, the router and a handler.
-//! Where a failure becomes a response and a line in the log. Knows no SQL and no sockets.
+//! The pipeline of one worker: from a request to its response, by way of the host, the key, the router and a
+//! handler. The place where a failure becomes a response and a line in the log. Knows no SQL and no sockets.
 
 mod authentication;
 mod hosts;
 mod reading;
-mod router;
 mod writing;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::api::{Call, Handler, Operation};
-use crate::clock::unix_time;
+use crate::api::{Call, Handler, Operation, ROUTER};
 use crate::config::Config;
-use crate::http::{ACCESS_LOG, ApiError, Code, Request, Response, Target};
+use crate::endpoint::{Failure, Route, Router};
+use crate::http::{ACCESS_LOG, Code, Request, Response, Target};
 use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
-use crate::store::{Database, KeyScope, StoreError, Trouble};
+use crate::store::{Database, KeyScope, StoreError};
 use authentication::AUTHORIZATION;
-use router::Router;
 
 pub use authentication::Authenticator;
+use hosts::{Admission, Canonical};
 pub use hosts::{Hosts, OnServed};
 pub use reading::ReadService;
 pub use writing::WriteService;
@@ -31,7 +30,7 @@ const NO_OPERATION: &str = "none";
 
 /// Has the counters of all that is known to happen be there from the start.
 pub fn announce(metrics: &mut Metrics) {
-    let operations = Router::SERVICE.operations();
+    let operations = ROUTER.operations();
     let operations = operations.chain([&crate::api::FILE]);
     for operation in operations {
         let success = operation.success.map_or(200, |success| success.status);
@@ -57,17 +56,37 @@ pub struct Parts {
 
 /// What all workers do alike.
 struct Pipeline {
-    router: Router,
+    router: Router<Handler>,
     parts: Parts,
-    /// Whose request was entered last, where the access log wants to know.
-    key_name: Option<String>,
     failures: QuietLog,
+}
+
+/// What the pipeline learns of a request before its handler runs, and its response has to show.
+#[derive(Default)]
+struct Origin {
+    /// The name of its key, if the access log wants it.
+    key_name: Option<String>,
+    canonical: Option<Canonical>,
+}
+
+impl Origin {
+    /// Adds to a response what it has to show.
+    fn mark(self, request: &Request, response: Response) -> Response {
+        let response = match &self.canonical {
+            Some(canonical) => canonical.link(request, response),
+            None => response,
+        };
+        match self.key_name {
+            Some(name) => response.for_key(&name),
+            None => response,
+        }
+    }
 }
 
 impl Pipeline {
     fn new(parts: Parts) -> Self {
         let failures = QuietLog::new("petstore::service");
-        Self { router: Router::SERVICE, parts, key_name: None, failures }
+        Self { router: ROUTER, parts, failures }
     }
 
     /// Counts a response on its way. What is passed on is counted by the writer, and an answer to OPTIONS is that
@@ -90,46 +109,55 @@ impl Pipeline {
         }
     }
 
-    /// The host first, then the key, the route and the scope.
+    /// Checks the host first, then the key, the route and the scope. `now` is Unix time in seconds.
     ///
     /// # Errors
-    /// The response, where the request gets no further.
-    fn enter<'r>(&mut self, request: &'r Request<'r>, database: &Database) -> Result<Call<'r>, Response> {
-        self.key_name = None;
+    /// The response, if the request gets no further.
+    fn enter<'r>(
+        &mut self,
+        request: &'r Request<'r>,
+        database: &Database,
+        now: i64,
+    ) -> Result<(Call<'r>, Origin), Response> {
+        let mut origin = Origin::default();
         match self.parts.hosts.admit(request, database) {
-            Ok(None) => {}
-            Ok(Some(redirect)) => return Err(redirect),
-            Err(error) => return Err(self.refuse(error, "host", request)),
+            Ok(Admission::Here(canonical)) => origin.canonical = canonical,
+            Ok(Admission::Redirect(redirect)) => return Err(redirect),
+            Err(failure) => return Err(self.refuse(failure, "host", request)),
         }
         let target = Target::parse(request.target);
         if request.method == "OPTIONS" {
-            return Err(self.router.options(&target).unwrap_or_else(ApiError::into_response));
+            let allowed = self.router.options(&target);
+            return Err(allowed.unwrap_or_else(|error| self.refuse(error.into(), NO_OPERATION, request)));
         }
         let mut scope = KeyScope::Full;
         if is_protected(&target) {
-            match self.parts.authenticator.authenticate(request, database, unix_time()) {
-                Ok((found, name)) => {
-                    scope = found;
+            match self.parts.authenticator.authenticate(request, database, now) {
+                Ok(key) => {
+                    scope = key.scope;
                     let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
-                    self.key_name = is_logged.then(|| name.to_owned());
+                    origin.key_name = is_logged.then(|| key.name.clone());
                 }
-                Err(error) => return Err(self.refuse(error, "authentication", request)),
+                Err(failure) => return Err(self.refuse(failure, "authentication", request)),
             }
         }
         let routed = self.router.route(request.method, &target);
         // What no row has may be a file of the deploy.
         let routed = routed.or_else(|error| match (error.code(), request.method) {
-            (Code::NotFound, "GET" | "HEAD") => Ok(&crate::api::FILE),
+            (Code::NotFound, "GET" | "HEAD") => Ok(Route::to(&crate::api::FILE)),
             _ => Err(error),
         });
-        let operation = routed.map_err(ApiError::into_response)?;
-        if operation.writes() && scope == KeyScope::ReadOnly {
-            return Err(operation.announce(authentication::insufficient_scope().into_response()));
+        match routed {
+            Ok(route) if route.operation.writes() && scope == KeyScope::ReadOnly => {
+                let refused = self.refuse(authentication::insufficient_scope().into(), NO_OPERATION, request);
+                Err(origin.mark(request, route.operation.announce(refused)))
+            }
+            Ok(route) => Ok((Call::new(route, request, target), origin)),
+            Err(error) => Err(origin.mark(request, self.refuse(error.into(), NO_OPERATION, request))),
         }
-        Ok(Call::new(operation, request, target))
     }
 
-    /// Runs a part of an operation; what fails or panics in there becomes a response.
+    /// Runs a part of an operation. A failure or a panic in it becomes a response.
     ///
     /// # Errors
     /// That response.
@@ -137,13 +165,22 @@ impl Pipeline {
         &mut self,
         operation: &Operation,
         request: &Request,
-        part: impl FnOnce() -> Result<T, ApiError>,
+        part: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Response> {
-        let done = catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| {
-            let detail = format!("panicked: {}", message_of(panic.as_ref()));
-            Err(ApiError::new(Code::Internal).detail(detail))
-        });
-        done.map_err(|error| operation.announce(self.refuse(error, operation.id, request)))
+        let done = catch_unwind(AssertUnwindSafe(part))
+            .unwrap_or_else(|panic| Err(Failure::Fault(format!("panicked: {}", message_of(panic.as_ref())))));
+        done.map_err(|failure| operation.announce(self.refuse(failure, operation.id, request)))
+    }
+
+    /// Runs the part of an operation that makes its response.
+    fn respond(
+        &mut self,
+        operation: &Operation,
+        request: &Request,
+        part: impl FnOnce() -> Result<Response, Failure>,
+    ) -> Response {
+        let done = self.run(operation, request, part);
+        done.map_or_else(|refused| refused, |response| operation.announce(response))
     }
 
     /// Says what failures were held back. Returns in how long more is to say.
@@ -152,31 +189,24 @@ impl Pipeline {
         self.failures.due(now)
     }
 
-    /// Where the failure of one request becomes its response, and where its cause is logged.
-    fn refuse(&mut self, error: ApiError, part: &str, request: &Request) -> Response {
-        if error.is_fatal() {
-            let detail = error.private_detail().unwrap_or_default().to_owned();
-            (self.parts.lost)(&StoreError::Unavailable(Trouble::Damaged, detail));
-        } else if let Some(detail) = error.private_detail() {
-            self.failures.say(&format!("request {}", request.id), &format!("{part}: {detail}"));
+    /// Turns the failure of one request into its response, and logs what the client must not see.
+    fn refuse(&mut self, failure: Failure, part: &str, request: &Request) -> Response {
+        match &failure {
+            Failure::Store(error) if error.is_lost() => (self.parts.lost)(error),
+            failure => {
+                if let Some(detail) = failure.detail() {
+                    self.failures.say(&format!("request {}", request.id), &format!("{part}: {detail}"));
+                }
+            }
         }
-        error.into_response()
-    }
-}
-
-/// Says whose request a response answers, where the access log wants to know.
-fn sign(response: Response, key_name: Option<String>) -> Response {
-    match key_name {
-        Some(name) => response.for_key(&name),
-        None => response,
+        failure.into_error().into_response()
     }
 }
 
 /// The header fields that the service reads: that of the key, those that the operations declare, and those that
 /// tell the names of the project from others.
 pub fn header_fields(config: &Config) -> Vec<&'static str> {
-    let mut fields: Vec<_> =
-        Router::SERVICE.operations().flat_map(|operation| operation.headers).copied().collect();
+    let mut fields: Vec<_> = ROUTER.operations().flat_map(|operation| operation.headers).copied().collect();
     fields.push(AUTHORIZATION);
     if config.hosting.platform_host.is_some() {
         fields.extend(hosts::HOST_FIELDS);
@@ -187,13 +217,13 @@ pub fn header_fields(config: &Config) -> Vec<&'static str> {
 }
 
 /// Whether a key is asked for before anything else is looked at.
-fn is_protected(target: &Target) -> bool {
+pub fn is_protected(target: &Target) -> bool {
     target.path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The gate chooses the lane by the method, and a handler's kind is its method.
-fn wrong_lane() -> ApiError {
-    ApiError::new(Code::Internal).detail("the request came down the wrong lane")
+fn wrong_lane() -> Failure {
+    Failure::Fault("the request came down the wrong lane".to_owned())
 }
 
 /// What a panic said.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::api::{Handler, Reading};
+use crate::api::{Handler, ReadContext};
+use crate::clock::unix_time;
 use crate::http::{Assets, Request, Response};
-use crate::service::{Parts, Pipeline, sign, wrong_lane};
+use crate::service::{Parts, Pipeline, wrong_lane};
 use crate::store::Reader;
 use crate::worker::Service;
 
@@ -14,50 +15,48 @@ const ENOUGH_BYTES: usize = 1024 * 1024;
 
 /// Answers the requests of a lane for reading.
 pub struct ReadService {
-    reading: Reading,
+    context: ReadContext,
     pipeline: Pipeline,
 }
 
 impl ReadService {
     pub fn new(store: Reader, assets: Arc<Assets>, parts: Parts) -> Self {
-        Self { reading: Reading::new(store, assets), pipeline: Pipeline::new(parts) }
+        Self { context: ReadContext::new(store, assets), pipeline: Pipeline::new(parts) }
     }
 
-    fn respond(&mut self, request: &Request) -> Response {
-        let Self { reading, pipeline, .. } = self;
-        let call = match pipeline.enter(request, &reading.store) {
-            Ok(call) => call,
+    fn respond(&mut self, request: &Request, now: i64) -> Response {
+        let Self { context, pipeline, .. } = self;
+        let (call, origin) = match pipeline.enter(request, &context.store, now) {
+            Ok(entered) => entered,
             Err(response) => return pipeline.count(None, response),
         };
-        let operation = call.operation;
-        let done = pipeline.run(operation, request, || match operation.handler {
-            Handler::Get(handler) => handler(reading, &call),
-            Handler::Check { read, .. } => read(reading).map(|()| Response::pass_on()),
+        let operation = call.operation();
+        let response = pipeline.respond(operation, request, || match operation.handler {
+            Handler::Get(handler) => handler(context, &call),
+            Handler::Check { read, .. } => read(context).map(|()| Response::pass_on()),
             Handler::Post(_) => Err(wrong_lane()),
         });
-        let response = done.map_or_else(|response| response, |response| operation.announce(response));
-        let response = pipeline.parts.hosts.sign(request, response);
-        pipeline.count(Some(operation), response)
+        pipeline.count(Some(operation), origin.mark(request, response))
     }
 }
 
 impl Service for ReadService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
-        if let Err(error) = self.reading.store.begin() {
+        if let Err(error) = self.context.store.begin() {
             // The queries that follow meet the same trouble and answer for it one by one.
             self.pipeline.trouble("", "cannot begin to read", &error);
         }
+        let now = unix_time();
         let mut bytes = 0;
         for request in requests {
-            let response = self.respond(request);
-            let response = sign(response, self.pipeline.key_name.take());
+            let response = self.respond(request, now);
             bytes += response.body().len();
             responses.push(response);
             if bytes >= ENOUGH_BYTES {
                 break;
             }
         }
-        if let Err(error) = self.reading.store.end() {
+        if let Err(error) = self.context.store.end() {
             self.pipeline.trouble("", "cannot end a snapshot", &error);
         }
         Duration::ZERO
@@ -74,8 +73,8 @@ impl Service for ReadService {
 mod tests {
     use super::*;
     use crate::api::Operation;
+    use crate::endpoint::Router;
     use crate::service::Authenticator;
-    use crate::service::router::Router;
     use crate::store::Writer;
     use crate::testing::Folder;
 

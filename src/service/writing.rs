@@ -3,17 +3,18 @@
 
 use std::time::{Duration, Instant};
 
-use crate::api::{Handler, Operation, Probe, Staged, Writing};
+use crate::api::{Handler, Operation, Probe, Staged, WriteContext};
 use crate::clock::unix_time;
-use crate::http::{ApiError, Request, Response, name_all};
+use crate::endpoint::Failure;
+use crate::http::{Request, Response, name_all};
 use crate::keys::KeyCare;
-use crate::service::{Parts, Pipeline, sign, wrong_lane};
+use crate::service::{Origin, Parts, Pipeline, wrong_lane};
 use crate::store::{PATIENCE, Units, Writer};
 use crate::worker::Service;
 
 /// Answers the requests of the lane for writing.
 pub struct WriteService {
-    writing: Writing,
+    context: WriteContext,
     pipeline: Pipeline,
     key_care: KeyCare,
     /// When the writes so far have rested for so long that a copy of the database is to be whole without its
@@ -39,15 +40,14 @@ enum Outcome<'r> {
     /// What makes the response after the commit.
     Staged(&'static Operation, Staged<'r>),
     /// What is asked of the writer after the commit.
-    Check(&'static Operation, fn(Probe) -> Result<Response, ApiError>),
+    Check(&'static Operation, fn(Probe) -> Result<Response, Failure>),
 }
 
 /// A request of a batch before the commit.
 struct Staging<'r> {
     request: &'r Request<'r>,
     outcome: Outcome<'r>,
-    /// Whose request it is, where the access log wants to know.
-    key_name: Option<String>,
+    origin: Origin,
 }
 
 /// A request that is refused has written, and only undoing the whole batch undoes that.
@@ -58,7 +58,7 @@ impl WriteService {
     pub fn new(store: Writer, parts: Parts, is_stopping: impl Fn() -> bool + Send + 'static) -> Self {
         let key_care = KeyCare::new(parts.authenticator.uses(), Instant::now());
         Self {
-            writing: Writing::new(store),
+            context: WriteContext::new(store),
             pipeline: Pipeline::new(parts),
             key_care,
             rests_at: None,
@@ -79,60 +79,61 @@ impl WriteService {
     /// Carries the requests out up to the commit. With joined units this fails where a request is refused
     /// after it has written, with separate ones never.
     fn stage<'r>(&mut self, requests: &'r [Request<'r>], units: Units) -> Result<Vec<Staging<'r>>, MustUndo> {
-        if let Err(error) = self.writing.store.begin(units) {
+        if let Err(error) = self.context.store.begin(units) {
             // The statements that follow meet the same trouble and answer for it one by one.
             self.pipeline.trouble("", "cannot begin to write", &error);
         }
-        let stage = |request| {
-            let outcome = self.stage_one(request)?;
-            Ok(Staging { request, outcome, key_name: self.pipeline.key_name.take() })
-        };
-        requests.iter().map(stage).collect()
+        let now = unix_time();
+        requests.iter().map(|request| self.stage_one(request, now)).collect()
     }
 
-    fn stage_one<'r>(&mut self, request: &'r Request<'r>) -> Result<Outcome<'r>, MustUndo> {
-        let Self { writing, pipeline, .. } = self;
-        let call = match pipeline.enter(request, &writing.store) {
-            Ok(call) => call,
-            Err(response) => return Ok(Outcome::Response(None, response)),
+    fn stage_one<'r>(&mut self, request: &'r Request<'r>, now: i64) -> Result<Staging<'r>, MustUndo> {
+        let Self { context, pipeline, .. } = self;
+        let (call, origin) = match pipeline.enter(request, &context.store, now) {
+            Ok(entered) => entered,
+            Err(response) => {
+                let outcome = Outcome::Response(None, response);
+                return Ok(Staging { request, outcome, origin: Origin::default() });
+            }
         };
-        let operation = call.operation;
+        let operation = call.operation();
         let staged = pipeline.run(operation, request, || match operation.handler {
             Handler::Post(handler) => {
-                writing.store.begin_unit()?;
-                let staged = handler(writing, &call)?;
-                writing.store.keep_unit()?;
+                context.store.begin_unit()?;
+                let staged = handler(context, &call)?;
+                context.store.keep_unit()?;
                 Ok(Outcome::Staged(operation, staged))
             }
             Handler::Check { write, .. } => Ok(Outcome::Check(operation, write)),
             Handler::Get(_) => Err(wrong_lane()),
         });
-        match staged {
-            Ok(outcome) => Ok(outcome),
+        let outcome = match staged {
+            Ok(outcome) => outcome,
             // What is refused must not be written.
-            Err(response) if writing.store.undo_unit() => Ok(Outcome::Response(Some(operation), response)),
-            Err(_) => Err(MustUndo),
-        }
+            Err(response) if context.store.undo_unit() => Outcome::Response(Some(operation), response),
+            Err(_) => return Err(MustUndo),
+        };
+        Ok(Staging { request, outcome, origin })
     }
 }
 
 impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         let patience = self.patience();
-        self.writing.store.be_patient(patience);
+        self.context.store.be_patient(patience);
         let staged = self.stage(requests, Units::Joined).or_else(|MustUndo| {
-            self.writing.store.undo();
+            self.context.store.undo();
             self.stage(requests, Units::Separate)
         });
         // Separate units are undone one by one, so there is something here.
         let stagings = staged.unwrap_or_default();
         let began = Instant::now();
-        let committed = self.writing.store.commit();
+        let committed = self.context.store.commit();
         let flush = began.elapsed();
         let writing = stagings.iter().filter(|staging| matches!(staging.outcome, Outcome::Staged(..)));
         let writes = writing.clone().count();
         match &committed {
-            Ok(_) if writes > 0 => self.writing.succeeded(),
+            Ok(_) if writes > 0 => self.context.succeeded(),
             Ok(_) => {}
             Err(error) => {
                 let is_refused = |staging: &&Staging| match &staging.outcome {
@@ -148,33 +149,32 @@ impl Service for WriteService {
                     let what = format!("{writes} writes failed and were undone");
                     self.pipeline.trouble(&name_all(ids.into_iter()), &what, error);
                 }
-                self.writing.failed(error.clone());
+                self.context.failed(error.clone());
             }
         }
         if writes > 0 {
             self.pipeline.parts.metrics.committed(requests.len(), flush);
             self.rests_at = Some(Instant::now() + QUIET);
         }
-        for Staging { request, outcome, key_name } in stagings {
+        for Staging { request, outcome, origin } in stagings {
             let (operation, response) = match outcome {
                 Outcome::Response(operation, response) => (operation, response),
                 Outcome::Staged(operation, staged) => {
-                    let done = self.pipeline.run(operation, request, || match &committed {
-                        Ok(committed) => Ok(staged(committed)),
+                    let response = match &committed {
+                        Ok(committed) => self.pipeline.respond(operation, request, || Ok(staged(committed))),
                         // Its cause has been logged for the whole batch.
-                        Err(error) => Err(ApiError::from(error.clone()).without_detail()),
-                    });
-                    let announce = |response| operation.announce(response);
-                    (Some(operation), done.map_or_else(|response| response, announce))
+                        Err(error) => {
+                            operation.announce(Failure::from(error.clone()).into_error().into_response())
+                        }
+                    };
+                    (Some(operation), response)
                 }
                 Outcome::Check(operation, check) => {
-                    let probe = Probe::new(&mut self.writing);
-                    let done = self.pipeline.run(operation, request, || check(probe));
-                    let announce = |response| operation.announce(response);
-                    (Some(operation), done.map_or_else(|response| response, announce))
+                    let probe = Probe::new(&mut self.context);
+                    (Some(operation), self.pipeline.respond(operation, request, || check(probe)))
                 }
             };
-            responses.push(sign(self.pipeline.count(operation, response), key_name));
+            responses.push(self.pipeline.count(operation, origin.mark(request, response)));
         }
         if writes > 0 { flush } else { Duration::ZERO }
     }
@@ -182,25 +182,25 @@ impl Service for WriteService {
     fn rest(&mut self) -> Option<Duration> {
         let now = Instant::now();
         // Nobody is waited for: requests would wait behind it.
-        self.writing.store.be_patient(Duration::ZERO);
+        self.context.store.be_patient(Duration::ZERO);
         if self.rests_at.take_if(|at| *at <= now).is_some()
-            && let Err(error) = self.writing.store.checkpoint()
+            && let Err(error) = self.context.store.checkpoint()
         {
             log::debug!("the write-ahead log stays for now: {error}");
             self.rests_at = Some(now + QUIET);
         }
         // Without a request too, so that a file that has gone is not missed for long.
-        if let Err(error) = self.writing.store.look() {
+        if let Err(error) = self.context.store.look() {
             self.pipeline.trouble("", "cannot find the database", &error);
         }
-        let care = self.key_care.rest(&mut self.writing.store, now, unix_time());
+        let care = self.key_care.rest(&mut self.context.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
         [Some(care), Some(QUIET), quiet, self.pipeline.rest(now)].into_iter().flatten().min()
     }
 
     fn stop(&mut self) {
         let patience = self.patience().min(QUIET);
-        let store = &mut self.writing.store;
+        let store = &mut self.context.store;
         store.be_patient(patience);
         let kept =
             self.key_care.write(store).map_err(|error| ("when API keys were last used is not kept", error));
@@ -217,21 +217,22 @@ impl Service for WriteService {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Code;
+    use crate::api::ROUTER;
+    use crate::endpoint::Router;
+    use crate::http::{ApiError, Code};
     use crate::model::NewPet;
     use crate::service::Authenticator;
-    use crate::service::router::Router;
     use crate::store::tests::{Folder, refuse_writes};
     use crate::store::{ApiKey, PetQuery, Reader, StoreError, Trouble};
 
     const ROWS: &[Operation] = &[
-        Operation::new("/good", "good", "", Handler::Post(|writing, call| insert(writing, call.body()))),
+        Operation::new("/good", "good", "", Handler::Post(|context, call| insert(context, call.body()))),
         Operation::new(
             "/panic",
             "panic",
             "",
-            Handler::Post(|writing, call| {
-                let _staged = insert(writing, call.body())?;
+            Handler::Post(|context, call| {
+                let _staged = insert(context, call.body())?;
                 panic!("after the insert")
             }),
         ),
@@ -239,12 +240,17 @@ mod tests {
             "/refused",
             "refused",
             "",
-            Handler::Post(|writing, call| {
-                let _staged = insert(writing, call.body())?;
-                Err(ApiError::new(Code::InvalidMember))
+            Handler::Post(|context, call| {
+                let _staged = insert(context, call.body())?;
+                Err(ApiError::new(Code::InvalidMember).into())
             }),
         ),
-        Operation::new("/early", "early", "", Handler::Post(|_, _| Err(ApiError::new(Code::InvalidMember)))),
+        Operation::new(
+            "/early",
+            "early",
+            "",
+            Handler::Post(|_, _| Err(ApiError::new(Code::InvalidMember).into())),
+        ),
         Operation::new(
             "/ready",
             "ready",
@@ -257,8 +263,8 @@ mod tests {
         Operation::new("/read", "read", "", Handler::Get(|_, _| Ok(Response::new(204, b"")))),
     ];
 
-    fn insert<'r>(writing: &mut Writing, body: &[u8]) -> Result<Staged<'r>, ApiError> {
-        let inserted = writing.store.insert_pet(&NewPet::from_json(body)?)?;
+    fn insert<'r>(context: &mut WriteContext, body: &[u8]) -> Result<Staged<'r>, Failure> {
+        let inserted = context.store.insert_pet(&NewPet::from_json(body)?)?;
         Ok(Box::new(move |committed| Response::json(201, &inserted.id(committed))))
     }
 
@@ -331,10 +337,10 @@ mod tests {
     #[test]
     fn failed_commit_fails_what_was_written_and_nothing_else() {
         let mut bench = bench();
-        refuse_writes(&bench.service.writing.store, true);
+        refuse_writes(&bench.service.context.store, true);
         assert_eq!(bench.ask(&["/good", "/early", "/good", "/nowhere"]), [503, 400, 503, 404]);
         assert_eq!(bench.ask(&["/ready"]), [503]);
-        refuse_writes(&bench.service.writing.store, false);
+        refuse_writes(&bench.service.context.store, false);
         assert_eq!(bench.kept(), [""; 0]);
         assert_eq!(bench.ask(&["/good"]), [201]);
     }
@@ -342,15 +348,15 @@ mod tests {
     #[test]
     fn readiness_comes_back_with_the_first_write_that_works() {
         let mut bench = bench();
-        bench.service.pipeline.router = Router::SERVICE;
+        bench.service.pipeline.router = ROUTER;
         bench
             .service
-            .writing
+            .context
             .hold(Err(StoreError::Unavailable(Trouble::Locked, "as if just seen".to_owned())));
         assert_eq!(bench.ask(&["/readyz"]), [503], "nothing has been written since");
         bench.service.pipeline.router = Router(&[ROWS]);
         assert_eq!(bench.ask(&["/good"]), [201]);
-        bench.service.pipeline.router = Router::SERVICE;
+        bench.service.pipeline.router = ROUTER;
         assert_eq!(bench.ask(&["/readyz"]), [200]);
     }
 
@@ -374,7 +380,7 @@ mod tests {
             expires_at: None,
             last_used_at: None,
         };
-        bench.service.writing.store.insert_key(&key).unwrap();
+        bench.service.context.store.insert_key(&key).unwrap();
         bench.service.pipeline.parts.authenticator.uses().note(key.digest, 7);
         bench.service.stop();
         assert_eq!(bench.reader.keys().unwrap()[0].last_used_at, Some(7));

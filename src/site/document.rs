@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::{HeaderField, Operation, Success, TABLES};
+use crate::api::{Operation, TABLES};
 use crate::clock::day;
 use crate::config::Servers;
+use crate::endpoint::{HeaderField, Success, Tag};
 use crate::http::response::reason;
 use crate::http::{Asset, Code, error_schema};
 use crate::json::reference;
@@ -17,8 +18,6 @@ use crate::model;
 pub const VERSION: &str = "1.0.0";
 /// Below this path lies the interface that is described.
 pub const BASE: &str = "/v1";
-/// The tag of all operations (specification, section 1).
-const TAG: &str = "animals";
 
 const REQUEST_ID: HeaderField = HeaderField {
     name: "X-Request-Id",
@@ -76,7 +75,7 @@ fn document(servers: &Servers) -> Value {
             "license": { "name": "MIT", "identifier": "MIT" },
         },
         "servers": describe_servers(servers),
-        "tags": [{ "name": TAG, "description": "The animals of the inventory." }],
+        "tags": describe_tags(),
         "security": [{ "apiKey": [] }],
         "paths": paths,
         "components": {
@@ -91,6 +90,17 @@ fn document(servers: &Servers) -> Value {
             "responses": responses,
         },
     })
+}
+
+/// Each tag once, in the order of the tables.
+fn describe_tags() -> Value {
+    let mut tags: Vec<&Tag> = Vec::new();
+    for tag in TABLES.iter().copied().flatten().filter_map(|operation| operation.tag) {
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    tags.iter().map(|tag| json!({ "name": tag.name, "description": tag.about })).collect()
 }
 
 fn describe_servers(servers: &Servers) -> Value {
@@ -120,7 +130,7 @@ fn schemas() -> Map<String, Value> {
 fn describe(operation: &Operation) -> Value {
     let mut described = json!({
         "operationId": operation.id,
-        "tags": [TAG],
+        "tags": operation.tag.iter().map(|tag| tag.name).collect::<Vec<_>>(),
         "summary": operation.summary,
         "description": operation.about,
         "security": [{ "apiKey": [] }],
@@ -138,15 +148,16 @@ fn describe(operation: &Operation) -> Value {
         // Nothing is there yet that could be tried.
         described["x-hideTryItPanel"] = operation.success.is_none().into();
     }
-    if let Some(deprecation) = &operation.deprecation {
+    if let Some(deprecation) = operation.deprecation {
         let successor = deprecation.successor.strip_prefix(BASE).unwrap_or(deprecation.successor);
         described["deprecated"] = true.into();
         described["x-sunset"] = day(deprecation.sunset).into();
         described["x-successor"] = format!("GET {successor}").into();
         described["description"] = format!(
-            "{} Deprecated: to be removed on {}. Call `GET {successor}` instead, with the `status` filter.",
+            "{} Deprecated: to be removed on {}. Call `GET {successor}` instead, {}.",
             operation.about,
-            day(deprecation.sunset)
+            day(deprecation.sunset),
+            deprecation.how
         )
         .into();
     }
@@ -191,7 +202,8 @@ fn for_each_response(paths: &mut Map<String, Value>, mut visit: impl FnMut(&str,
 /// Every status that the service answers the operation with.
 fn responses(operation: &Operation) -> Map<String, Value> {
     let announced = operation.deprecation.iter().flat_map(|deprecation| deprecation.fields());
-    let announced: Vec<(HeaderField, String)> = announced.collect();
+    let announced: Vec<(HeaderField, String)> =
+        announced.map(|(field, value)| (field, value.to_owned())).collect();
     let success = operation.success.iter().map(|success| {
         let fields = success.headers.iter().map(|field| (*field, field.example.to_owned()));
         (success.status.to_string(), describe_success(success, headers(fields.chain(announced.clone()))))

@@ -1,21 +1,27 @@
 //! One request on its way to a handler, with the operation that it asks for.
 
-use crate::api::operation::Operation;
-use crate::api::parameter::{DefaultedParameter, PathParameter, QueryParameter};
-use crate::http::{ApiError, Request, Target};
+use super::operation::Operation;
+use super::parameter::{DefaultedParameter, PathParameter, QueryParameter};
+use super::router::Route;
+use crate::http::{ApiError, Request, Target, percent};
 use crate::json::Schema;
 
-/// What a handler reads a request by. The request is authenticated where the path is below `/v1`.
-pub struct Call<'r> {
-    pub operation: &'static Operation,
+/// One request, as its handler reads it.
+pub struct Call<'r, H: 'static> {
+    route: Route<H>,
     request: &'r Request<'r>,
     target: Target<'r>,
 }
 
-impl<'r> Call<'r> {
-    /// A request whose path fits the operation's.
-    pub fn new(operation: &'static Operation, request: &'r Request<'r>, target: Target<'r>) -> Self {
-        Self { operation, request, target }
+impl<'r, H> Call<'r, H> {
+    /// A request whose target has this route.
+    pub fn new(route: Route<H>, request: &'r Request<'r>, target: Target<'r>) -> Self {
+        Self { route, request, target }
+    }
+
+    /// The row of the request.
+    pub fn operation(&self) -> &'static Operation<H> {
+        self.route.operation
     }
 
     /// The whole path, without percent-encoding where it needs none.
@@ -28,16 +34,21 @@ impl<'r> Call<'r> {
         self.target.query
     }
 
-    /// The value of a parameter of the path; `None` where the segment is something else.
+    /// The target as sent, such as `/v1/pets?limit=5`.
+    pub fn raw_target(&self) -> &'r str {
+        self.request.target
+    }
+
+    /// The value of a parameter of the path; `None` if the segment is something else.
     pub fn path<S: Schema>(&self, parameter: &PathParameter<S>) -> Option<S::Value<'static>> {
-        let is_it = |segment: &str| {
-            segment.strip_prefix('{').and_then(|s| s.strip_suffix('}')) == Some(parameter.name)
-        };
-        let mut segments = self.operation.path.split('/').zip(self.target.path.split('/'));
-        let found = segments.find(|(pattern, _)| is_it(pattern));
-        debug_assert!(found.is_some(), "{} has no {{{}}}", self.operation.path, parameter.name);
         self.check_declared(parameter.name);
-        found.and_then(|(_, text)| parameter.schema.of_text(text))
+        let segment = self.route.segment(parameter.name, &self.target.path);
+        debug_assert!(segment.is_some(), "{} has no {{{}}}", self.operation().path, parameter.name);
+        let segment = segment?;
+        if segment.contains('%') {
+            return parameter.schema.of_text(&String::from_utf8_lossy(&percent::decode(segment)));
+        }
+        parameter.schema.of_text(segment)
     }
 
     /// The value of a parameter of the query; `None` where it is absent.
@@ -64,18 +75,20 @@ impl<'r> Call<'r> {
         parameter.read(self.target.query)
     }
 
+    /// Notices a parameter that the row forgets, so that it would be missing in the interface description.
     fn check_declared(&self, parameter: &str) {
-        let is_declared = self.operation.parameters.iter().any(|declared| declared.name() == parameter);
-        debug_assert!(is_declared, "{} does not declare the parameter {parameter}", self.operation.id);
+        if cfg!(debug_assertions) {
+            let is_declared = self.operation().parameters.iter().any(|declared| declared.name() == parameter);
+            assert!(is_declared, "{} does not declare the parameter {parameter}", self.operation().id);
+        }
     }
 
     /// Every value of a header field that the operation's row declares, in the order sent.
     pub fn header_values(&self, name: &str) -> impl Iterator<Item = &'r str> {
-        debug_assert!(
-            self.operation.headers.contains(&name),
-            "{} does not declare {name}",
-            self.operation.id
-        );
+        if cfg!(debug_assertions) {
+            let is_declared = self.operation().headers.contains(&name);
+            assert!(is_declared, "{} does not declare {name}", self.operation().id);
+        }
         self.request.header_values(name)
     }
 
@@ -94,30 +107,25 @@ impl<'r> Call<'r> {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
-    use crate::api::Handler;
-    use crate::http::Response;
+    use crate::endpoint::Router;
     use crate::json::{Integer, Text};
 
     static ID: PathParameter<Integer> = PathParameter { name: "id", about: "", schema: Integer::INT64 };
     static NAME: PathParameter<Text> = PathParameter { name: "name", about: "", schema: Text };
 
-    static DEEP: Operation = Operation {
+    static ROUTER: Router<&str> = Router(&[&[Operation {
         parameters: &[&ID, &NAME],
         headers: &["Content-Type"],
-        ..Operation::new(
-            "/x/{id}/photos/{name}",
-            "deep",
-            "",
-            Handler::Get(|_, _| Ok(Response::new(204, b""))),
-        )
-    };
+        ..Operation::new("/x/{id}/photos/{name}", "deep", "", "GET")
+    }]]);
 
-    fn with_call<T>(target: &str, ask: impl FnOnce(&Call) -> T) -> T {
+    fn with_call<T>(target: &str, ask: impl FnOnce(&Call<&str>) -> T) -> T {
         let headers = vec![("content-type", "a"), ("Accept", "b"), ("Content-Type", "c")];
         let request = Request { id: "-", method: "GET", target, headers, body: b"" };
-        ask(&Call::new(&DEEP, &request, Target::parse(target)))
+        let target = Target::parse(target);
+        ask(&Call::new(ROUTER.route("GET", &target).unwrap(), &request, target))
     }
 
     #[test]
@@ -125,6 +133,9 @@ pub mod tests {
         with_call("/x/7/photos/%41b?id=9", |call| {
             assert_eq!(call.path(&ID), Some(7));
             assert_eq!(call.path(&NAME).as_deref(), Some("Ab"));
+        });
+        with_call("/x/%37/photos/a%2Fb%20", |call| {
+            assert_eq!(call.path(&NAME).as_deref(), Some("a/b "));
         });
         with_call("/x/seven/photos/a", |call| assert_eq!(call.path(&ID), None));
     }

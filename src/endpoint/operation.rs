@@ -1,41 +1,32 @@
-//! The row of the table of operations. It feeds routing, Allow, scopes, lanes, the header fields that the
-//! gate passes on, the deprecation header fields and the interface description, so that nothing is said
-//! twice.
+//! The row of a table of operations. It feeds routing, Allow, scopes, lanes, the header fields that the gate
+//! passes on, the deprecation header fields and the interface description, so that nothing is said twice.
 
-use crate::api::parameter::Parameter;
-use crate::api::{Call, Probe, Reading, Writing};
+use std::sync::OnceLock;
+
+use super::parameter::Parameter;
 use crate::clock::http_date;
-use crate::http::{ApiError, Code, Response};
-use crate::store::Committed;
+use crate::http::{Code, Response};
 
-/// A response that waits for the commit: what makes it is called once the batch is on the disk.
-pub type Staged<'r> = Box<dyn FnOnce(&Committed) -> Response + 'r>;
-
-/// What answers an operation. Its kind decides the method, the lane and the scope of key that it needs, so
-/// that they cannot disagree.
-#[derive(Clone, Copy, Debug)]
-pub enum Handler {
-    /// GET and HEAD: reads, in a lane for reading.
-    Get(for<'r> fn(&mut Reading, &Call<'r>) -> Result<Response, ApiError>),
-    /// POST: writes, in the lane for writing. A read-only key may not call it.
-    Post(for<'r> fn(&mut Writing, &Call<'r>) -> Result<Staged<'r>, ApiError>),
-    /// GET and HEAD: asks a reader, and where it has nothing to say against it, the writer between two of
-    /// its batches.
-    Check { read: fn(&mut Reading) -> Result<(), ApiError>, write: fn(Probe) -> Result<Response, ApiError> },
+/// What answers an operation. Each address has a type of its own, whose value decides the method.
+pub trait Handler {
+    /// The method; GET stands for HEAD as well.
+    fn method(&self) -> &'static str;
 }
 
-/// One row of the table.
-pub struct Operation {
+/// One row of a table, with a handler of type `H`.
+pub struct Operation<H> {
     /// The path; a segment in braces is a parameter.
     pub path: &'static str,
     /// The operation's name, here and in the interface description (`operationId`).
     pub id: &'static str,
     /// What answers it.
-    pub handler: Handler,
+    pub handler: H,
     /// What it does, in one line.
     pub summary: &'static str,
     /// What more there is to know, for the interface description.
     pub about: &'static str,
+    /// What the interface description lists it under; `None` if the operation is not described.
+    pub tag: Option<&'static Tag>,
     /// The parameters that the handler reads.
     pub parameters: &'static [&'static dyn Parameter],
     /// The header fields that the handler reads; no other reaches it.
@@ -48,8 +39,15 @@ pub struct Operation {
     pub codes: &'static [Code],
     /// `x-stability` in the interface description; `None`: stable.
     pub stability: Option<Stability>,
-    /// Where the operation is on its way out.
-    pub deprecation: Option<Deprecation>,
+    /// Set if the operation is to be removed.
+    pub deprecation: Option<&'static Deprecation>,
+}
+
+/// A group of operations in the interface description.
+#[derive(Debug, PartialEq)]
+pub struct Tag {
+    pub name: &'static str,
+    pub about: &'static str,
 }
 
 /// A success, for the interface description.
@@ -87,26 +85,31 @@ impl Stability {
     }
 }
 
-/// The end of an operation's life, as its responses announce it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The end of an operation's life, which each of its responses announces.
+#[derive(Debug)]
 pub struct Deprecation {
     /// Deprecated since then: Unix time, seconds (RFC 9745).
-    pub since: i64,
+    since: i64,
     /// To be removed then: Unix time, seconds (RFC 8594).
     pub sunset: i64,
     /// The path to call instead (`rel="successor-version"`, RFC 5829).
     pub successor: &'static str,
+    /// how to call it, to follow on the path in the interface description.
+    pub how: &'static str,
+    /// Printed once, not for each response.
+    values: OnceLock<[String; 3]>,
 }
 
-impl Operation {
+impl<H> Operation<H> {
     /// A stable row whose handler reads nothing of the request.
-    pub const fn new(path: &'static str, id: &'static str, summary: &'static str, handler: Handler) -> Self {
+    pub const fn new(path: &'static str, id: &'static str, summary: &'static str, handler: H) -> Self {
         Self {
             path,
             id,
             handler,
             summary,
             about: "",
+            tag: None,
             parameters: &[],
             headers: &[],
             body: None,
@@ -117,42 +120,49 @@ impl Operation {
         }
     }
 
-    /// The method; GET stands for HEAD as well.
-    pub const fn method(&self) -> &'static str {
-        match self.handler {
-            Handler::Get(_) | Handler::Check { .. } => "GET",
-            Handler::Post(_) => "POST",
-        }
-    }
-
-    /// Whether a read-only key may not call it.
-    pub const fn writes(&self) -> bool {
-        matches!(self.handler, Handler::Post(_))
-    }
-
     /// Adds the header fields that every response of the operation has.
     pub fn announce(&self, response: Response) -> Response {
-        match &self.deprecation {
+        match self.deprecation {
             Some(deprecation) => deprecation.announce(response),
             None => response,
         }
     }
 }
 
+impl<H: Handler> Operation<H> {
+    /// The method; GET stands for HEAD as well.
+    pub fn method(&self) -> &'static str {
+        self.handler.method()
+    }
+
+    /// Whether it may change something, so that a read-only key may not call it.
+    pub fn writes(&self) -> bool {
+        self.method() != "GET"
+    }
+}
+
 impl Deprecation {
-    fn announce(&self, response: Response) -> Response {
+    /// `since` and `sunset` in Unix time, seconds; `successor` is the path to call instead, and `how` says how.
+    pub const fn new(since: i64, sunset: i64, successor: &'static str, how: &'static str) -> Self {
+        Self { since, sunset, successor, how, values: OnceLock::new() }
+    }
+
+    fn announce(&'static self, response: Response) -> Response {
         self.fields()
             .into_iter()
             .fold(response, |response, (field, value)| response.header(field.name, value))
     }
 
     /// The header fields that announce it, and their values.
-    pub fn fields(&self) -> [(HeaderField, String); 3] {
-        [
-            (DEPRECATION, format!("@{}", self.since)),
-            (SUCCESSOR, format!("<{}>; rel=\"successor-version\"", self.successor)),
-            (SUNSET, http_date(self.sunset)),
-        ]
+    pub fn fields(&self) -> [(HeaderField, &str); 3] {
+        let [since, successor, sunset] = self.values.get_or_init(|| {
+            [
+                format!("@{}", self.since),
+                format!("<{}>; rel=\"successor-version\"", self.successor),
+                http_date(self.sunset),
+            ]
+        });
+        [(DEPRECATION, since), (SUCCESSOR, successor), (SUNSET, sunset)]
     }
 }
 
@@ -172,9 +182,9 @@ mod tests {
 
     #[test]
     fn deprecation_is_announced() {
-        let deprecation = Deprecation { since: 1_795_219_200, sunset: 1_922_659_200, successor: "/v1/pets" };
+        static DEPRECATION: Deprecation = Deprecation::new(1_795_219_200, 1_922_659_200, "/v1/pets", "");
         assert_eq!(
-            deprecation.announce(Response::new(404, b"")).headers(),
+            DEPRECATION.announce(Response::new(404, b"")).headers(),
             [
                 ("Deprecation", "@1795219200".into()),
                 ("Link", "</v1/pets>; rel=\"successor-version\"".into()),

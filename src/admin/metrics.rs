@@ -1,0 +1,36 @@
+//! `GET /metrics`: what was counted, and how large the database and its disk are now.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::{AdminContext, Call, Handler, Operation};
+use crate::clock::unix_time;
+use crate::endpoint::Failure;
+use crate::http::Response;
+use crate::metrics::Now;
+use crate::store::log_of;
+
+/// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+pub static OPERATIONS: &[Operation] =
+    &[Operation::new("/metrics", "getMetrics", "The metrics", Handler::Get(get))];
+
+fn get(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
+    Ok(Response::new(200, context.metrics.print(now(context))).header("Content-Type", TEXT_FORMAT))
+}
+
+fn now(context: &AdminContext) -> Now {
+    let bytes = |path: PathBuf| fs::metadata(path).map_or(0, |file| file.len());
+    let disk = rustix::fs::statvfs(&context.database);
+    let seconds = unix_time();
+    // If the keys cannot be read, /readyz says why.
+    let keys = context.store.keys().unwrap_or_default();
+    let valid = keys.iter().filter_map(|key| key.expires_at).filter(|at| *at > seconds);
+    Now {
+        database: bytes(context.database.clone()),
+        log: bytes(log_of(&context.database)),
+        free: disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+        key_expiry: valid.min(),
+    }
+}

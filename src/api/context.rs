@@ -1,0 +1,123 @@
+//! What handlers work with: a handler that reads has a snapshot of the store, one that writes a transaction.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::list_cache::ListCache;
+use crate::http::Assets;
+use crate::store::{Reader, StoreError, Writer};
+
+/// What a handler that reads works with.
+pub struct ReadContext {
+    pub store: Reader,
+    /// Lists that need not be made again.
+    pub(super) lists: ListCache,
+    pub(super) assets: Arc<Assets>,
+}
+
+impl ReadContext {
+    /// What a worker that reads needs.
+    pub fn new(store: Reader, assets: Arc<Assets>) -> Self {
+        Self { store, lists: ListCache::default(), assets }
+    }
+}
+
+/// What a handler that writes works with.
+pub struct WriteContext {
+    pub store: Writer,
+    /// When it was last seen whether the store takes writes, and what was seen.
+    verdict: Option<(Instant, Result<(), StoreError>)>,
+}
+
+/// How long a verdict holds, so that a flood of questions costs the writer nothing.
+const VERDICT_HOLDS: Duration = Duration::from_millis(100);
+
+impl WriteContext {
+    /// What the worker that writes needs.
+    pub fn new(store: Writer) -> Self {
+        Self { store, verdict: None }
+    }
+
+    /// A batch failed, so that an earlier yes holds no longer.
+    pub fn failed(&mut self, error: StoreError) {
+        self.verdict = Some((Instant::now(), Err(error)));
+    }
+
+    /// A batch was written, so that an earlier no holds no longer.
+    pub fn succeeded(&mut self) {
+        self.verdict.take_if(|(_, verdict)| verdict.is_err());
+    }
+
+    /// Has a verdict hold for the rest of a test.
+    #[cfg(test)]
+    pub fn hold(&mut self, verdict: Result<(), StoreError>) {
+        self.verdict = Some((Instant::now() + Duration::from_secs(3600), verdict));
+    }
+
+    /// Whether the store takes writes, as just seen or seen a moment ago. Only between batches.
+    fn takes_writes(&mut self) -> Result<(), StoreError> {
+        match &self.verdict {
+            Some((at, verdict)) if at.elapsed() < VERDICT_HOLDS => verdict.clone(),
+            _ => {
+                let verdict = self.store.probe();
+                self.verdict = Some((Instant::now(), verdict.clone()));
+                verdict
+            }
+        }
+    }
+}
+
+/// What a check may ask of the writer: it cannot write anything itself.
+pub struct Probe<'w>(&'w mut WriteContext);
+
+impl<'w> Probe<'w> {
+    /// Of a writer that is between two batches.
+    pub fn new(writing: &'w mut WriteContext) -> Self {
+        Self(writing)
+    }
+
+    /// Whether the store takes writes.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn takes_writes(self) -> Result<(), StoreError> {
+        self.0.takes_writes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Trouble;
+    use crate::store::tests::{Folder, refuse_writes};
+
+    fn no() -> Result<(), StoreError> {
+        Err(StoreError::Unavailable(Trouble::Locked, "as if just seen".to_owned()))
+    }
+
+    #[test]
+    fn verdict_holds_for_a_moment() {
+        let folder = Folder::new();
+        let mut writing = WriteContext::new(Writer::open(&folder.database()).unwrap());
+        writing.hold(no());
+        assert_eq!(writing.takes_writes(), no());
+        writing.verdict = Instant::now().checked_sub(VERDICT_HOLDS).map(|at| (at, no()));
+        assert_eq!(writing.takes_writes(), Ok(()), "asked again");
+        refuse_writes(&writing.store, true);
+        writing.hold(Ok(()));
+        assert_eq!(writing.takes_writes(), Ok(()));
+    }
+
+    #[test]
+    fn batch_overrules_an_earlier_verdict_to_the_contrary() {
+        let folder = Folder::new();
+        let mut writing = WriteContext::new(Writer::open(&folder.database()).unwrap());
+        writing.hold(Ok(()));
+        writing.succeeded();
+        assert!(writing.verdict.is_some(), "no probe is needed");
+        writing.failed(StoreError::Unavailable(Trouble::Full, "full".to_owned()));
+        assert!(matches!(writing.verdict, Some((_, Err(StoreError::Unavailable(Trouble::Full, _))))));
+        writing.succeeded();
+        assert!(writing.verdict.is_none(), "only a probe can tell");
+    }
+}

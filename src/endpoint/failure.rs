@@ -1,0 +1,92 @@
+//! Why an operation was not carried out.
+
+use crate::http::{ApiError, Code};
+use crate::json::Invalid;
+use crate::store::StoreError;
+
+/// What a handler returns instead of a response. The pipeline turns it into a response and a log line.
+#[derive(Debug, PartialEq)]
+pub enum Failure {
+    /// The request asks for what it may not have or what does not exist. The client learns the whole cause.
+    Refused(ApiError),
+    /// The store could not do its work. The client learns what is the matter, the log has the detail.
+    Store(StoreError),
+    /// A fault in petstore itself, such as a panic, in words for the log only.
+    Fault(String),
+}
+
+impl Failure {
+    /// The error for the client.
+    pub fn into_error(self) -> ApiError {
+        match self {
+            Self::Refused(error) => error,
+            Self::Store(StoreError::Unavailable(trouble, _)) => {
+                let what_next =
+                    if trouble.passes() { "Try again in a moment." } else { "An operator must look." };
+                let message = format!("The database {}; nothing was changed. {what_next}", trouble.as_str());
+                ApiError::with_message(Code::StorageUnavailable, message)
+            }
+            Self::Store(StoreError::Internal(_)) | Self::Fault(_) => ApiError::new(Code::Internal),
+        }
+    }
+
+    /// What the log has to have of it, and the client must not see.
+    pub fn detail(&self) -> Option<&str> {
+        match self {
+            Self::Refused(_) => None,
+            Self::Store(StoreError::Unavailable(_, detail) | StoreError::Internal(detail))
+            | Self::Fault(detail) => Some(detail),
+        }
+    }
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Invalid> for Failure {
+    fn from(invalid: Invalid) -> Self {
+        let (code, message) = match invalid {
+            Invalid::Json(message) => (Code::InvalidJson, message),
+            Invalid::Missing(message) => (Code::MissingMember, message),
+            Invalid::Member(message) => (Code::InvalidMember, message),
+            Invalid::Duplicate(message) => (Code::DuplicateMember, message),
+        };
+        Self::Refused(ApiError::with_message(code, message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Trouble;
+
+    #[test]
+    fn detail_is_for_the_log_only() {
+        for (failure, status) in [
+            (Failure::Fault("SELECT secret".to_owned()), 500),
+            (Failure::Store(StoreError::Internal("SELECT secret".to_owned())), 500),
+            (Failure::Store(StoreError::Unavailable(Trouble::Full, "SELECT secret".to_owned())), 503),
+        ] {
+            assert_eq!(failure.detail(), Some("SELECT secret"));
+            let response = failure.into_error().into_response();
+            assert_eq!(response.status(), status);
+            assert!(!String::from_utf8_lossy(response.body()).contains("SELECT"));
+        }
+    }
+
+    #[test]
+    fn refusal_leaves_nothing_for_the_log() {
+        let refused = Failure::from(Invalid::Json("The body is empty.".to_owned()));
+        assert_eq!(refused.detail(), None);
+        assert_eq!(refused.into_error(), ApiError::with_message(Code::InvalidJson, "The body is empty."));
+    }
+}
