@@ -69,8 +69,12 @@ pub enum ErrorKind {
     /// The project does not allow it now; [`source`](std::error::Error::source) is the refusal with its code.
     Refused,
 
-    /// An argument or an input, such as a row of an import, is malformed.
+    /// An argument cannot be used, such as the name of a key, or an input is malformed as a whole.
     InvalidInput,
+    /// The input of an import is in the other [`Format`](crate::Format).
+    InputFormat,
+    /// Rows of an import are invalid, and none was written.
+    InvalidRows,
     /// An input or a folder, such as the folder for a backup, does not exist.
     FileMissing,
     /// A file exists that would have to be overwritten.
@@ -137,6 +141,19 @@ impl Error {
     pub fn context(mut self, what: impl fmt::Display) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
+    }
+
+    /// Puts a semicolon and `what` after the message. The kind and the cause stay.
+    #[must_use]
+    pub(crate) fn followed_by(mut self, what: impl fmt::Display) -> Self {
+        self.message = format!("{}; {what}", self.message);
+        self
+    }
+
+    /// Changes the kind, for a caller that knows better what the failure means.
+    #[must_use]
+    pub(crate) fn with_kind(self, kind: ErrorKind) -> Self {
+        Self { kind, ..self }
     }
 
     /// Creates an error for a failed system call: `what`, a colon and the system's words. The kind follows from

@@ -1,16 +1,17 @@
-//! From the words of the command line and the environment to a call of a command, or what is wrong with them.
+//! Turns the words of the command line and the environment into a call of a command, or says what is wrong with
+//! them.
 
 use std::ffi::OsString;
 
 use lexopt::{Arg, Parser, ValueExt};
 use petstore::{Config, SETTINGS, Setting};
 
-use super::command::{self, Call, Command, Count, Flag, Settings};
-use super::help;
+use super::command::{Call, Command, Count, Flag, Takes};
+use super::{all, help};
 
 /// What the words ask for.
 pub enum Wish {
-    /// To be told what there is; about the commands that begin with these words.
+    /// Help about the commands that begin with these words.
     Help(Vec<String>),
     Version,
     Run(&'static Command, Box<Call>),
@@ -20,14 +21,14 @@ pub enum Wish {
 struct Given {
     name: String,
     value: OsString,
-    /// Whether it is one of the command's own, and no setting of the same name.
+    /// Whether it is the command's own flag and not the setting of the same name.
     is_own: bool,
 }
 
 /// Reads the words of the command line; `variable` reads the environment.
 ///
 /// # Errors
-/// One line that names the word and says what is expected.
+/// One line that names the wrong word and says what is expected.
 pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) -> Result<Wish, String> {
     let (mut words, mut given, mut wants_help) = (Vec::new(), Vec::new(), false);
     let say = |error: lexopt::Error| error.to_string();
@@ -47,47 +48,45 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
             Arg::Value(word) => words.push(word.string().map_err(say)?),
         }
     }
-    if wants_help && command::all().any(|command| help::is_about(command, &words)) {
+    if wants_help && all().any(|command| help::is_about(command, &words)) {
         return Ok(Wish::Help(words));
     }
     let (command, operands) = find(&words)?;
     check_count(command, &operands)?;
-    let call = Call { config: config(command, &given, variable)?, flags: flags(command, &given)?, operands };
+    let (config, flags) = (config(command, &given, variable)?, flags(command, &given)?);
+    let call = Call { command: command.name, config, flags, operands };
     Ok(Wish::Run(command, Box::new(call)))
 }
 
-/// The flag of this name that the command has which the words so far name.
+/// The flag of this name that belongs to the command named by the words so far.
 fn own_flag(name: &str, words: &[String]) -> Option<&'static Flag> {
     let (command, _) = find(words).ok()?;
     command.flags.iter().find(|flag| flag.name == name)
 }
 
-/// Whether a flag has a value; `None` where no command has the flag.
+/// Whether a flag has a value; `None` if no command has the flag.
 fn takes_value(name: &str) -> Option<bool> {
     let is_setting = SETTINGS.iter().any(|setting| setting.flag == name);
-    let flag = || command::all().flat_map(|command| command.flags).find(|flag| flag.name == name);
+    let flag = || all().flat_map(|command| command.flags).find(|flag| flag.name == name);
     if is_setting { Some(true) } else { flag().map(|flag| flag.value.is_some()) }
 }
 
-/// The command that the words begin with, and what follows them.
+/// The command that the words begin with, and the words after it.
 fn find(words: &[String]) -> Result<(&'static Command, Vec<String>), String> {
     let fits = |command: &&Command| {
         let name = command.name.split(' ');
         name.clone().count() <= words.len() && name.zip(words).all(|(expected, word)| expected == word)
     };
-    // The longer name counts, as one may be the beginning of another.
-    let found = command::all().filter(fits).max_by_key(|command| command.name.len());
+    // The longest name wins, as one name may be the beginning of another.
+    let found = all().filter(fits).max_by_key(|command| command.name.len());
     let first = words.first().map_or("", String::as_str);
-    match (found, command::all().next()) {
+    match (found, all().next()) {
         (Some(command), _) => Ok((command, words[command.name.split(' ').count()..].to_vec())),
         (None, Some(command)) if words.is_empty() => Ok((command, Vec::new())),
         _ => {
             let begins = |command: &&Command| command.name.split(' ').next() == Some(first);
-            let verbs: Vec<&str> = command::all()
-                .filter(begins)
-                .filter_map(|c| c.name.split_once(' '))
-                .map(|(_, v)| v)
-                .collect();
+            let verbs: Vec<&str> =
+                all().filter(begins).filter_map(|c| c.name.split_once(' ')).map(|(_, v)| v).collect();
             Err(match (verbs.is_empty(), words.get(1)) {
                 (true, _) => format!("unknown command '{first}'{}", nearest(first)),
                 (false, None) => format!("{first} needs one of: {}", verbs.join(", ")),
@@ -99,16 +98,16 @@ fn find(words: &[String]) -> Result<(&'static Command, Vec<String>), String> {
     }
 }
 
-/// The commands that have a word like this one, to follow on what is unknown.
+/// The commands with a word like this one, to be appended to the message about an unknown word.
 fn nearest(word: &str) -> String {
     let is_near =
         |other: &str| distance(word, other) <= other.len().min(word.len()) / 3 + usize::from(word.len() > 3);
     let names: Vec<&str> =
-        command::all().map(|command| command.name).filter(|name| name.split(' ').any(is_near)).collect();
-    if names.is_empty() { String::new() } else { format!("; perhaps: {}", names.join(", ")) }
+        all().map(|command| command.name).filter(|name| name.split(' ').any(is_near)).collect();
+    if names.is_empty() { String::new() } else { format!("; did you mean: {}?", names.join(", ")) }
 }
 
-/// How many letters must be changed, added or left out between two words (Levenshtein).
+/// How many letters must be changed, added or removed to get from one word to the other (Levenshtein).
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (i, letter) in one.bytes().enumerate() {
@@ -141,7 +140,7 @@ fn flags(command: &Command, given: &[Given]) -> Result<Vec<(&'static str, String
     let is_flag = |given: &&Given| given.is_own || setting(&given.name).is_none();
     for Given { name, value, .. } in given.iter().filter(is_flag) {
         let flag = command.flags.iter().find(|flag| flag.name == *name);
-        let flag = flag.ok_or_else(|| format!("--{name} does not belong to '{}'", command.name))?;
+        let flag = flag.ok_or_else(|| format!("'{}' does not take --{name}", command.name))?;
         let value = value.to_str().ok_or_else(|| format!("--{name} is not UTF-8 text"))?;
         flags.push((flag.name, value.to_owned()));
     }
@@ -158,16 +157,12 @@ fn config(
     given: &[Given],
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Config, String> {
-    let is_taken = |flag: &str| match command.settings {
-        Settings::All => true,
-        Settings::Only(flags) => flags.contains(&flag),
-    };
     let is_setting = |given: &&Given| !given.is_own && setting(&given.name).is_some();
-    if let Some(other) = given.iter().filter(is_setting).find(|given| !is_taken(&given.name)) {
-        return Err(format!("--{} does not belong to '{}'", other.name, command.name));
+    if let Some(other) = given.iter().filter(is_setting).find(|given| !command.takes.includes(&given.name)) {
+        return Err(format!("'{}' does not take --{}", command.name, other.name));
     }
     let mut config = Config::default();
-    for setting in SETTINGS.iter().filter(|setting| is_taken(setting.flag)) {
+    for setting in SETTINGS.iter().filter(|setting| command.takes.includes(setting.flag)) {
         let values: Vec<OsString> = given
             .iter()
             .filter(|given| given.name == setting.flag)
@@ -175,7 +170,7 @@ fn config(
             .collect();
         let (name, value) = match &values[..] {
             [] => (setting.variable(), variable(&setting.variable())),
-            // The values of a list have commas between them, as the variable has it.
+            // Several values of a list become one text with commas, as in the environment variable.
             [.., last] => {
                 let all = if setting.is_list { values.join(",".as_ref()) } else { last.clone() };
                 (format!("--{}", setting.flag), Some(all))
@@ -186,10 +181,10 @@ fn config(
         (setting.set)(&mut config, text)
             .map_err(|expected| format!("{name} must be {expected}, not '{text}'"))?;
     }
-    if command.settings == Settings::All
+    if command.takes == Takes::All
         && let Some(key) = variable("PETSTORE_API_KEY")
     {
-        // The value itself is not repeated: it is a secret, even a wrong one.
+        // The message does not repeat the value: even a wrong one is a secret.
         config.api_key = Some(key.into_string().map_err(|_| "PETSTORE_API_KEY is not UTF-8 text")?);
     }
     Ok(config)
@@ -215,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn flag_of_a_list_may_be_given_again() {
+    fn list_flag_can_be_given_again() {
         let config = served(&["--trusted-proxy", "10.0.0.1", "--trusted-proxy=::1"], &[]);
         assert_eq!(config.trusted_proxies.len(), 2);
         let config = served(&[], &[("PETSTORE_TRUSTED_PROXY", "10.0.0.1,10.1.0.0/16,::1")]);
@@ -224,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_means_serve() {
+    fn no_words_mean_serve() {
         assert_eq!(served(&[], &[]).max_connections, 10_000);
         assert_eq!(served(&["serve"], &[]).database, PathBuf::from("petstore.db"));
     }
@@ -250,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn words_and_flags_may_be_mixed() {
+    fn words_and_flags_can_be_mixed() {
         let (name, call) = parsed(&["--read-only", "key", "--database=a", "add", "ci"], &[]).unwrap();
         assert_eq!((name, call.operand(0), call.has("read-only")), ("key add", "ci", true));
         assert_eq!(call.flag("expires"), None);
     }
 
     #[test]
-    fn operand_may_be_optional_or_many() {
+    fn operand_can_be_optional_or_repeated() {
         let operands = |words: &[&str]| parsed(words, &[]).unwrap().1.operands;
         assert_eq!(operands(&["import"]), [""; 0]);
         assert_eq!(operands(&["import", "pets.ndjson"]), ["pets.ndjson"]);
@@ -295,10 +290,10 @@ mod tests {
             (&["pet", "delete"], "needs an ID"),
             (
                 &["keys", "--help"],
-                "unknown command 'keys'; perhaps: key add, key list, key rotate, key revoke",
+                "unknown command 'keys'; did you mean: key add, key list, key rotate, key revoke?",
             ),
-            (&["delete"], "; perhaps: pet delete"),
-            (&["bakcup"], "; perhaps: backup"),
+            (&["delete"], "did you mean: pet delete?"),
+            (&["bakcup"], "did you mean: backup?"),
             (&["key", "lsit", "--help"], "key has: add, list"),
             (&["pet", "status", "1"], "STATUS"),
         ] {

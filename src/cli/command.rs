@@ -1,22 +1,7 @@
-//! What a command is. Each file of `cli/` owns its rows; the parser and the help text read them, so that
-//! nothing is said twice.
+//! What a command is. Each file of `cli/` owns its rows; the parser, the help text, the manual page and the
+//! completions read them, so that each is written once.
 
 use petstore::{Config, Error};
-
-use super::{description, keys, maintenance, manual, pets, project, serve, transfer};
-
-/// Every command, in the order of the help text. The first is meant where none is named.
-pub const COMMANDS: &[&[Command]] = &[
-    serve::COMMANDS,
-    keys::COMMANDS,
-    maintenance::COMMANDS,
-    pets::COMMANDS,
-    transfer::COMMANDS,
-    project::SITE,
-    project::DOMAINS,
-    description::COMMANDS,
-    manual::COMMANDS,
-];
 
 /// One command of the program.
 pub struct Command {
@@ -25,8 +10,7 @@ pub struct Command {
     /// What follows the words.
     pub operands: &'static [Operand],
     pub flags: &'static [Flag],
-    /// The settings that it takes, by their flags.
-    pub settings: Settings,
+    pub takes: Takes,
     /// What it does, in one line.
     pub about: &'static str,
     pub run: fn(&Call) -> Done,
@@ -34,18 +18,28 @@ pub struct Command {
 
 /// Which settings a command takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Settings {
+pub enum Takes {
     /// All of them, and the API key of the environment.
     All,
     /// These, by their flags.
     Only(&'static [&'static str]),
 }
 
-/// The setting of a command that works on a database.
-pub const DATABASE: Settings = Settings::Only(&["database"]);
+impl Takes {
+    /// Whether the command takes the setting with this flag.
+    pub fn includes(self, flag: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(flags) => flags.contains(&flag),
+        }
+    }
+}
 
-/// Those of a command that needs none.
-pub const NO_SETTINGS: Settings = Settings::Only(&[]);
+/// The setting of a command that works on a database.
+pub const DATABASE: Takes = Takes::Only(&["database"]);
+
+/// For a command that takes no settings.
+pub const NO_SETTINGS: Takes = Takes::Only(&[]);
 
 /// A word that follows the command.
 pub struct Operand {
@@ -63,8 +57,8 @@ pub enum Count {
     Many,
 }
 
-/// A flag of one command. The same name takes a value everywhere, or nowhere; but where it is that of a setting
-/// which the command does not take, it is the command's own once the command is named.
+/// A flag of one command. A name takes a value in every command or in none. It may be the name of a setting that
+/// the command does not take: it is the command's own flag then, once the command is named.
 pub struct Flag {
     pub name: &'static str,
     /// What stands for the value in the help text; `None`: it has none.
@@ -78,10 +72,12 @@ pub type Done = Result<(), Failure>;
 /// Why a command did not do its work.
 #[derive(Debug)]
 pub enum Failure {
-    /// The words are wrong: exit code 2.
+    /// The command line is wrong: exit code 2.
     Usage(String),
-    /// It could not be done: exit code 1.
+    /// The work failed: exit code 1.
     Failed(Error),
+    /// An import failed after a part of it was written: exit code 1.
+    Unfinished { error: Error, next_line: u64 },
 }
 
 impl From<Error> for Failure {
@@ -90,27 +86,23 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<String> for Failure {
-    fn from(line: String) -> Self {
-        Self::Failed(line.into())
-    }
-}
-
-/// One call of a command: the words that were given, all of which it knows.
+/// One call of a command. Every word in it has been checked against the command's row.
 #[derive(Debug)]
 pub struct Call {
+    /// The words of the command.
+    pub command: &'static str,
     pub config: Config,
     pub operands: Vec<String>,
     pub flags: Vec<(&'static str, String)>,
 }
 
 impl Call {
-    /// The operand at a place; empty where it may be left out, and was.
+    /// The operand at a place; empty if it is optional and was not given.
     pub fn operand(&self, place: usize) -> &str {
         self.operands.get(place).map_or("", String::as_str)
     }
 
-    /// The value of a flag; the last, where it is given twice.
+    /// The value of a flag; the last one if it was given twice.
     pub fn flag(&self, name: &str) -> Option<&str> {
         self.flags.iter().rfind(|(flag, _)| *flag == name).map(|(_, value)| value.as_str())
     }
@@ -118,42 +110,5 @@ impl Call {
     /// Whether a flag without a value is given.
     pub fn has(&self, name: &str) -> bool {
         self.flag(name).is_some()
-    }
-}
-
-/// Every command.
-pub fn all() -> impl Iterator<Item = &'static Command> {
-    COMMANDS.iter().copied().flatten()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use petstore::SETTINGS;
-
-    #[test]
-    fn table_of_commands_is_sound() {
-        let names: Vec<_> = all().map(|command| command.name).collect();
-        for (i, command) in all().enumerate() {
-            assert!(!names[..i].contains(&command.name), "{} is there twice", command.name);
-            for flag in command.flags {
-                let is_setting = SETTINGS.iter().any(|setting| setting.flag == flag.name);
-                let is_taken = match command.settings {
-                    Settings::All => is_setting,
-                    Settings::Only(settings) => settings.contains(&flag.name),
-                };
-                assert!(!is_taken, "--{} is a setting", flag.name);
-                let others = all().flat_map(|command| command.flags).filter(|other| other.name == flag.name);
-                let arity = |flag: &Flag| flag.value.is_some();
-                assert!(others.map(arity).all(|other| other == arity(flag)), "--{} is two things", flag.name);
-            }
-            let others = command.operands.split_last().map_or(&[][..], |(_, others)| others);
-            assert!(others.iter().all(|operand| operand.count == Count::One), "{}", command.name);
-            if let Settings::Only(settings) = command.settings {
-                for name in settings {
-                    assert!(SETTINGS.iter().any(|setting| setting.flag == *name), "{name} is no setting");
-                }
-            }
-        }
     }
 }

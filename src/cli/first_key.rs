@@ -1,23 +1,22 @@
-//! The key of a new database: in a file, or on a terminal; elsewhere it would be kept in a log by mistake.
+//! The API key of a new database. It goes to a file or to a terminal; anywhere else it could end up in a log.
 
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind as Os, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use petstore::{Config, Error, KeyRing, KeyScope, RingState};
+use petstore::{Config, Error, ErrorKind, KeyRing, KeyScope, RingState};
 
-use super::{print, print_soon};
+use super::output::{print, print_soon};
 
-/// What the key is called.
+/// The name of the key.
 const NAME: &str = "first";
 
-/// Looks at the keys at the start. Where none is valid, the log says how to make one. Makes the first key
-/// where a file is named for it. Returns the ring where it is to be shown by [`show`].
+/// Looks at the keys at the start. If none is valid, the log tells how to create one. If a file is named for the
+/// first key of a new database, creates the key there. Returns the ring if [`show`] is to print the key.
 ///
 /// # Errors
-/// One plain line, where a file is named for the first key, and the key cannot be made or written: then there
-/// is no key and no file.
+/// Fails if a file is named and the key cannot be created or written. There is no key and no file then.
 pub fn prepare(config: &Config) -> Result<Option<KeyRing>, Error> {
     let file = config.first_key_file.as_deref();
     if config.api_key.is_some() {
@@ -35,7 +34,7 @@ pub fn prepare(config: &Config) -> Result<Option<KeyRing>, Error> {
     let trouble = match (state, file) {
         (RingState::New, Some(path)) => {
             write(&mut ring, path)?;
-            log::warn!("the first API key is in {}", path.display());
+            log::warn!("the first API key was written to {}", path.display());
             return Ok(None);
         }
         (RingState::New, None) if std::io::stdout().is_terminal() => return Ok(Some(ring)),
@@ -43,7 +42,7 @@ pub fn prepare(config: &Config) -> Result<Option<KeyRing>, Error> {
         (RingState::Revoked, _) => "all API keys were revoked",
         (RingState::Expired, _) => "all API keys have expired",
         _ => {
-            not_needed(file, "the database has an API key already");
+            not_needed(file, "the database already has an API key");
             return Ok(None);
         }
     };
@@ -51,45 +50,39 @@ pub fn prepare(config: &Config) -> Result<Option<KeyRing>, Error> {
     Ok(None)
 }
 
-/// Says to whoever waits for the first key in a file that it does not come.
+/// Logs why no key is written to the file.
 fn not_needed(file: Option<&Path>, why: &str) {
     if let Some(path) = file {
-        log::warn!("no first API key is written to {}, as {why}", path.display());
+        log::warn!("no API key was written to {}: {why}", path.display());
     }
 }
 
-/// Makes the first key, and shows it with `lines`, which are for people. Its own line ends once it is valid.
+/// Creates the first key and prints it, then `lines` for people. The line of the key ends once the key is valid.
 pub fn show(mut ring: KeyRing, config: &Config, lines: impl FnOnce(&str) -> String) {
     let mut after = String::new();
     let made = ring.add(NAME, None, KeyScope::Full, |key| {
         after = lines(key);
         print_soon(&format!(
-            "\nThe database had no API key, so one was made. It is shown this once:\n\n    {key}"
+            "\nThe database had no API key, so this one was created. It is shown only now:\n\n    {key}"
         ))
     });
     match made {
-        // Whoever has the key needs no more.
+        // The key itself has been printed.
         Ok(()) => drop(print(&format!("\n\n{after}\n"))),
-        Err(error) => warn(&format!("no API key was made: {error}"), config),
+        Err(error) => warn(&format!("no API key was created: {error}"), config),
     }
 }
 
 fn warn(trouble: &str, config: &Config) {
     let path = std::path::absolute(&config.database).unwrap_or_else(|_| config.database.clone());
-    log::warn!("{trouble}; make one: petstore key add NAME --database {}", path.display());
+    log::warn!("{trouble}; create one: petstore key add NAME --database {}", path.display());
 }
 
-/// Makes the first key in a new file, which only its owner may read. What fails leaves no file.
+/// Creates the first key in a new file that only its owner may read. A failure leaves no file.
 fn write(ring: &mut KeyRing, path: &Path) -> Result<(), Error> {
     let mut is_made = false;
     let made = ring.add(NAME, None, KeyScope::Full, |key| {
-        let cannot = |error| {
-            let why = plain(&error);
-            Error::from(format!(
-                "cannot write the first API key to {} (--first-key-file): {why}",
-                path.display()
-            ))
-        };
+        let cannot = |error| cannot_write(path, error);
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(cannot)?;
         is_made = true;
@@ -101,12 +94,15 @@ fn write(ring: &mut KeyRing, path: &Path) -> Result<(), Error> {
     made
 }
 
-/// What the operating system means, in words for an operator.
-fn plain(error: &std::io::Error) -> String {
-    match error.kind() {
-        ErrorKind::AlreadyExists => "the file is there already; move it away, or name another".to_owned(),
-        ErrorKind::NotFound | ErrorKind::NotADirectory => "its folder is not there; make it".to_owned(),
-        ErrorKind::PermissionDenied => "this user may not make files in its folder".to_owned(),
-        _ => format!("the system says: {error}"),
-    }
+fn cannot_write(path: &Path, error: std::io::Error) -> Error {
+    let (kind, why) = match error.kind() {
+        Os::AlreadyExists => (ErrorKind::FileExists, "the file already exists".to_owned()),
+        Os::NotFound | Os::NotADirectory => (ErrorKind::FileMissing, "its folder does not exist".to_owned()),
+        Os::PermissionDenied => {
+            (ErrorKind::PermissionDenied, "this user may not create files in its folder".to_owned())
+        }
+        _ => (ErrorKind::Io, error.to_string()),
+    };
+    let line = format!("cannot write the first API key to {}: {why}", path.display());
+    Error::new(kind, line).caused_by(error)
 }

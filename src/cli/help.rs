@@ -1,33 +1,32 @@
-//! The help text, made of the tables of commands and settings.
+//! The help text, generated from the tables of commands and settings.
 
 use petstore::SETTINGS;
 
-use super::command::{self, Command, Count, Operand, Settings};
+use super::all;
+use super::command::{Command, Count, Operand, Takes};
 
-/// Where what something is for begins.
+/// The column in which the explanations begin.
 const COLUMN: usize = 31;
 
-/// What there is; where words are given, about the commands that begin with them.
+/// The help text about the commands that begin with these words; about all commands if there are no words.
 pub fn text(words: &[String]) -> String {
-    let commands: Vec<&Command> = command::all().filter(|command| is_about(command, words)).collect();
-    let is_taken = |flag: &str| {
-        commands.iter().any(|command| match command.settings {
-            Settings::All => true,
-            Settings::Only(flags) => flags.contains(&flag),
-        })
-    };
+    let commands: Vec<&Command> = all().filter(|command| is_about(command, words)).collect();
+    let is_taken = |flag: &str| commands.iter().any(|command| command.takes.includes(flag));
     let mut text =
         "petstore: a pet store inventory service over HTTP, on an embedded SQLite database\n\n".to_owned();
     commands.iter().for_each(|command| text += &describe(command));
-    text += "\nSettings, as flags or as environment variables (the flag counts) [default]:\n";
+    text += "\nSettings, as flags or environment variables (the flag wins) [default]:\n";
     for setting in SETTINGS.iter().filter(|setting| is_taken(setting.flag)) {
         let default = if setting.default.is_empty() { "" } else { &format!(" [{}]", setting.default) };
-        let list =
-            if setting.is_list { "; may be given more than once, the variable has commas" } else { "" };
+        let list = if setting.is_list {
+            "; repeat the flag, or separate values in the variable with commas"
+        } else {
+            ""
+        };
         text += &row(&format!("--{} {}", setting.flag, setting.value), &setting.variable());
         text += &row("", &format!("{}{list}{default}", setting.help));
     }
-    if commands.iter().any(|command| command.settings == Settings::All) {
+    if commands.iter().any(|command| command.takes == Takes::All) {
         for (name, about) in ENVIRONMENT {
             text += &row("", name);
             text += &row("", about);
@@ -36,29 +35,29 @@ pub fn text(words: &[String]) -> String {
     text + NOTES
 }
 
-/// Whether the help on these words is about the command.
+/// Whether help about these words includes the command.
 pub fn is_about(command: &Command, words: &[String]) -> bool {
     command.name.split(' ').zip(words).all(|(expected, word)| expected == word)
 }
 
-/// What only the environment can set.
+/// Settings that only the environment can give.
 pub const ENVIRONMENT: &[(&str, &str)] = &[
-    ("PETSTORE_API_KEY", "one more API key, beside those in the database"),
-    ("RUST_LOG", "what is logged: off, error, warn, info (a line for each request) or debug [warn]"),
+    ("PETSTORE_API_KEY", "one more API key, in addition to those in the database"),
+    ("RUST_LOG", "what to log: off, error, warn, info (a line for each request) or debug [warn]"),
     (
         "TMPDIR",
-        "where the service makes a private folder for its sockets, and import copies its input [/tmp]",
+        "where the service creates a private folder for its sockets, and where import copies its input [/tmp]",
     ),
 ];
 
 const NOTES: &str = "
-DATE is a day such as 2027-01-31 (its start, UTC), a time such as 2027-01-31T18:00:00Z, or never.
-FINGERPRINT is the beginning of a key's SHA-256, as key list shows it.
-DURATION is such as 30min, 12h or 7d.
-Exit codes: 0 after a normal end, 1 after a failure, 2 for a wrong command line.
+DATE is a day such as 2027-01-31 (its start in UTC), a time such as 2027-01-31T18:00:00Z, or never.
+FINGERPRINT is the beginning of a key's SHA-256 digest, as key list shows it.
+DURATION is for example 30min, 12h or 7d.
+Exit codes: 0 success, 1 failure, 2 wrong command line.
 ";
 
-/// What follows the words of a command, with a space before each.
+/// The operands of a command, each with a space before it.
 pub fn operands(command: &Command) -> String {
     let operand = |operand: &Operand| match operand.count {
         Count::One => format!(" {}", operand.name),
@@ -77,7 +76,7 @@ fn describe(command: &Command) -> String {
     text
 }
 
-/// Two columns; the second begins on a line of its own where the first is too long.
+/// Prints two columns. If the first is too long, the second begins on a line of its own.
 fn row(left: &str, right: &str) -> String {
     if left.len() + 4 > COLUMN {
         format!("  {left}\n{:COLUMN$}{right}\n", "")
@@ -92,18 +91,18 @@ mod tests {
 
     #[test]
     fn help_names_every_command_and_setting() {
-        let all = text(&[]);
+        let whole = text(&[]);
         for setting in SETTINGS {
-            assert!(all.contains(&format!("--{} ", setting.flag)) && all.contains(&setting.variable()));
+            assert!(whole.contains(&format!("--{} ", setting.flag)) && whole.contains(&setting.variable()));
         }
-        for command in command::all() {
-            assert!(all.contains(&format!("petstore {}", command.name)), "{}", command.name);
-            assert!(command.flags.iter().all(|flag| all.contains(&format!("--{}", flag.name))));
+        for command in all() {
+            assert!(whole.contains(&format!("petstore {}", command.name)), "{}", command.name);
+            assert!(command.flags.iter().all(|flag| whole.contains(&format!("--{}", flag.name))));
         }
     }
 
     #[test]
-    fn help_on_a_command_is_about_it_alone() {
+    fn help_about_a_command_leaves_out_the_others() {
         let keys = text(&["key".to_owned()]);
         assert!(keys.contains("petstore key add NAME") && keys.contains("--database"));
         assert!(

@@ -1,22 +1,22 @@
-//! A log line as a JSON object.
+//! Log lines as JSON objects.
 
 use log::kv::{Error, Key, Value, VisitSource};
 use log::{Level, Record};
 
-/// The object of a record and its line end: time, level, target, message, and the parts that it has.
+/// Prints a record as one line: an object with time, level, target, message, and the record's own key-value pairs.
 pub fn of(record: &Record) -> String {
     let mut object = Object::new(record.level(), record.target(), &record.args().to_string());
-    // Nothing here fails: the object takes whatever it is given.
+    // The object accepts every pair, so this cannot fail.
     let _ = record.key_values().visit(&mut object);
     object.line()
 }
 
-/// The line of a warning that has no record.
+/// Prints a warning that has no record as one line.
 pub fn warning(message: &str) -> String {
     Object::new(Level::Warn, module_path!(), message).line()
 }
 
-/// A JSON object, but for its end.
+/// A JSON object without its closing brace.
 struct Object(String);
 
 impl Object {
@@ -43,7 +43,7 @@ impl Object {
     }
 }
 
-/// A text as JSON, which cannot fail.
+/// A text as JSON. Serialising a string cannot fail.
 fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
@@ -51,7 +51,7 @@ fn quoted(text: &str) -> String {
 impl<'kvs> VisitSource<'kvs> for Object {
     fn visit_pair(&mut self, key: Key<'kvs>, part: Value<'kvs>) -> Result<(), Error> {
         let number = part.to_u64().map(|n| n.to_string());
-        // JSON has no other floating-point numbers.
+        // JSON has no infinity and no NaN.
         let number = number.or_else(|| part.to_f64().filter(|n| n.is_finite()).map(|n| n.to_string()));
         match number {
             Some(number) => self.member(key.as_str(), &number),
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn record_is_one_line_with_its_parts() {
+    fn record_is_one_line_with_its_pairs() {
         let parts =
             [("status", Value::from(200)), ("milliseconds", Value::from(2.5)), ("key", Value::from("a"))];
         let record = Record::builder()

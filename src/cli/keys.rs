@@ -1,4 +1,4 @@
-//! `petstore key …`.
+//! `petstore key …`: add, list, rotate and revoke API keys.
 
 use std::fs::File;
 use std::io::IsTerminal;
@@ -6,15 +6,14 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, UNIX_EPOCH};
 
-use petstore::{Error, Expiry, KeyInfo, KeyRing, KeyScope, rfc3339};
+use petstore::{Error, ErrorKind, Expiry, KeyInfo, KeyRing, KeyScope, rfc3339};
 
 use super::command::{Call, Command, Count, DATABASE, Done, Failure, Flag, Operand};
-use super::{print, print_soon, say, say_new};
+use super::output::{self, print, print_soon, say, say_new};
 
 const NAME: Operand = Operand { name: "NAME", count: Count::One };
 const FINGERPRINT: Operand = Operand { name: "FINGERPRINT", count: Count::Optional };
-const ADMIN: &str = "admin";
-const EXPIRES: Flag = Flag { name: "expires", value: Some("DATE"), about: "it is refused from then on" };
+const EXPIRES: Flag = Flag { name: "expires", value: Some("DATE"), about: "when the key expires" };
 
 pub const COMMANDS: &[Command] = &[
     Command {
@@ -22,55 +21,51 @@ pub const COMMANDS: &[Command] = &[
         operands: &[NAME],
         flags: &[
             EXPIRES,
-            Flag { name: "read-only", value: None, about: "it may only read" },
-            Flag { name: ADMIN, value: None, about: "it may change the settings of the project as well" },
+            Flag { name: "read-only", value: None, about: "the key may only read" },
+            Flag { name: "admin", value: None, about: "the key may also change the settings of the project" },
         ],
-        settings: DATABASE,
-        about: "make an API key and print it, once",
+        takes: DATABASE,
+        about: "create an API key and print it, this once",
         run: add,
     },
     Command {
         name: "key list",
         operands: &[],
-        flags: &[Flag { name: "json", value: None, about: "as JSON, for programs" }],
-        settings: DATABASE,
-        about: "list the keys: names, scopes, expiry, last use",
+        flags: &[Flag { name: "json", value: None, about: "print JSON, for programs" }],
+        takes: DATABASE,
+        about: "list the keys with their scopes, expiry and last use",
         run: list,
     },
     Command {
         name: "key rotate",
         operands: &[NAME],
         flags: &[
-            Flag {
-                name: "overlap",
-                value: Some("DURATION"),
-                about: "for so long both are valid; the old one is refused at once without it",
-            },
+            Flag { name: "overlap", value: Some("DURATION"), about: "how long both keys are valid [0s]" },
             EXPIRES,
         ],
-        settings: DATABASE,
-        about: "make the successor of a key and print it, once; it keeps the expiry without --expires",
+        takes: DATABASE,
+        about: "create the successor of a key and print it, this once; by default it keeps the expiry",
         run: rotate,
     },
     Command {
         name: "key revoke",
         operands: &[NAME, FINGERPRINT],
         flags: &[],
-        settings: DATABASE,
-        about: "refuse a key from now on; all keys of the name, or the one with the fingerprint",
+        takes: DATABASE,
+        about: "delete the keys of a name, or the one with the fingerprint; they stop working at once",
         run: revoke,
     },
 ];
 
-/// A new key stands alone on its line, so that scripts can take it.
+/// A new key is printed alone on its line, for scripts.
 fn add(call: &Call) -> Done {
     let expires_at = match call.flag("expires").map(expiry).transpose()? {
         Some(Expiry::At(at)) => Some(at),
         Some(Expiry::Never | Expiry::Kept) | None => None,
     };
-    let scope = match (call.has("read-only"), call.has(ADMIN)) {
+    let scope = match (call.has("read-only"), call.has("admin")) {
         (true, true) => {
-            return Err(Failure::Usage("--read-only and --admin exclude each other".to_owned()));
+            return Err(Failure::Usage("--read-only and --admin cannot be combined".to_owned()));
         }
         (true, false) => KeyScope::ReadOnly,
         (false, true) => KeyScope::Admin,
@@ -100,34 +95,33 @@ fn rotate(call: &Call) -> Done {
     let expires_at = print_key(|print| ring.rotate(call.operand(0), overlap, expiry, print))?;
     if let (Expiry::Kept, Some(at)) = (expiry, expires_at) {
         let at = rfc3339(at);
-        say(&format!(
-            "the new key expires at {at}, when the old one would have; --expires sets another time"
-        ));
+        say(&format!("the new key expires at {at}, as the old one would have; --expires sets another time"));
     }
     Ok(())
 }
 
-/// Refuses to make a key that nobody would see. A closed standard output has become the null device by now: the
-/// standard library opens it before `main`.
+/// Refuses to create a key that nobody would see. A closed standard output is the null device by now, because the
+/// standard library opens that before `main`.
 fn check_output() -> Result<(), Error> {
     let null = std::fs::metadata("/dev/null").map(|null| null.rdev()).ok();
     let out = std::io::stdout().as_fd().try_clone_to_owned();
     let out = out.and_then(|out| File::from(out).metadata()).map(|out| out.rdev()).ok();
     if out.is_none() || out == null {
-        return Err("the key would be lost: standard output is closed or /dev/null".to_owned().into());
+        let line = "the key would be lost: standard output is closed or /dev/null";
+        return Err(Error::new(ErrorKind::Io, line));
     }
     Ok(())
 }
 
-/// Makes a key that is printed. Its line ends once the key is valid, so that whoever reads lines does not take
-/// it sooner, or where a person reads on.
+/// Creates a key and prints it. The line ends once the key is valid, so that a program that reads lines does not
+/// use the key too early. On a terminal it always ends.
 fn print_key<T>(
     make: impl FnOnce(&mut dyn FnMut(&str) -> Result<(), Error>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let mut is_printed = false;
     let made = make(&mut |key| print_soon(key).inspect(|()| is_printed = true));
     if made.is_ok() || is_printed && std::io::stdout().is_terminal() {
-        // The key itself has been taken.
+        // The key itself has been printed.
         let _ = print("\n");
     }
     made
@@ -139,16 +133,17 @@ fn revoke(call: &Call) -> Done {
     Ok(print(&format!("revoked {count}\n"))?)
 }
 
-/// The keys of a database that is there.
+/// Opens the keys of an existing database.
 fn open(call: &Call) -> Result<KeyRing, Failure> {
     let database = &call.config.database;
     if !database.exists() {
-        return Err(format!("there is no database {}", database.display()).into());
+        let line = format!("there is no database {}", database.display());
+        return Err(Error::new(ErrorKind::DatabaseMissing, line).into());
     }
     Ok(KeyRing::open(database)?)
 }
 
-/// A day, a time, or never.
+/// Reads a day, a time, or `never`.
 fn expiry(text: &str) -> Result<Expiry, Failure> {
     if text == "never" {
         return Ok(Expiry::Never);
@@ -158,14 +153,15 @@ fn expiry(text: &str) -> Result<Expiry, Failure> {
     let seconds = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(|since| since.as_secs());
     seconds.and_then(|seconds| i64::try_from(seconds).ok()).map(Expiry::At).ok_or_else(|| {
         Failure::Usage(format!(
-            "--expires must be such as 2027-01-31 or 2027-01-31T18:00:00Z, or never, not '{text}'"
+            "--expires must be a date such as 2027-01-31 or 2027-01-31T18:00:00Z, or never, not '{text}'"
         ))
     })
 }
 
 fn duration(text: &str) -> Result<Duration, Failure> {
-    humantime::parse_duration(text)
-        .map_err(|_| Failure::Usage(format!("--overlap must be such as 30min, 12h or 7d, not '{text}'")))
+    humantime::parse_duration(text).map_err(|_| {
+        Failure::Usage(format!("--overlap must be a duration such as 30min, 12h or 7d, not '{text}'"))
+    })
 }
 
 fn table(keys: &[KeyInfo]) -> String {
@@ -176,10 +172,10 @@ fn table(keys: &[KeyInfo]) -> String {
         let (name, scope) = (key.name.clone(), key.scope.as_str().to_owned());
         rows.push([name, scope, rfc3339(key.created_at), expires, last_used, key.fingerprint.clone()]);
     }
-    super::table(&rows)
+    output::table(&rows)
 }
 
-/// One key in the list for programs. Times are as in the table; null: never.
+/// One key in the list for programs. A time is text as in the table; null means never.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed<'a> {
@@ -206,9 +202,9 @@ impl<'a> From<&'a KeyInfo> for Listed<'a> {
     }
 }
 
-/// An array with an object for each key.
+/// An array with one object for each key.
 fn json(keys: &[KeyInfo]) -> String {
-    // Plain structs cannot fail.
+    // Serialising plain structs cannot fail.
     serde_json::to_string(&keys.iter().map(Listed::from).collect::<Vec<_>>()).unwrap_or_default() + "\n"
 }
 
@@ -234,10 +230,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_named() {
+    fn wrong_times_are_named() {
         let said = |failure| match failure {
             Failure::Usage(line) => line,
-            Failure::Failed(error) => panic!("{error}"),
+            other => panic!("{other:?}"),
         };
         for text in ["tomorrow", "2030-02-31", "2030-02-03T00:00:00+02:00", ""] {
             assert!(said(expiry(text).unwrap_err()).contains("--expires"), "{text}");

@@ -1,5 +1,5 @@
-//! Log lines go through a bounded channel to a thread of their own, so that whoever reads them slowly
-//! holds up nobody. What had to be dropped is counted, and said.
+//! The log. Lines go through a bounded channel to a thread of their own, so that a slow reader of standard error
+//! never blocks the service. Lines that find the channel full are dropped and counted, and a line reports it.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -8,17 +8,18 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use log::LevelFilter;
-use petstore::LogFormat;
+use petstore::{Error, ErrorKind, LogFormat};
 
 use super::command::Failure;
+use super::json_line;
+use super::output::start_thread;
 use super::pending::{Pending, pending};
-use super::{json_line, start_thread};
 
-/// The most lines that wait to be written.
+/// The most lines that can wait to be written.
 const MAX_LINES: usize = 8192;
 /// How long the end of the program waits for the last lines.
 pub const PATIENCE: Duration = Duration::from_secs(1);
-/// How long an end at once waits for them.
+/// How long an immediate end waits for the last lines.
 pub const SHORT_PATIENCE: Duration = Duration::from_millis(100);
 
 static SENDER: OnceLock<SyncSender<Message>> = OnceLock::new();
@@ -26,20 +27,20 @@ static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 enum Message {
     Line(Vec<u8>),
-    /// Everything before this is to be written, and then it has ended.
+    /// Dropped once everything before it is written.
     Flush(Pending),
 }
 
-/// Starts logging to standard error, as `RUST_LOG` says.
+/// Starts to log to standard error what `RUST_LOG` asks for.
 ///
 /// # Errors
-/// One plain line.
+/// Fails if `RUST_LOG` is wrong or the system allows no thread.
 pub fn start(format: LogFormat) -> Result<(), Failure> {
     let text = std::env::var_os("RUST_LOG").unwrap_or_default();
     let filters = text.to_str().and_then(filters).ok_or_else(|| {
         let text = text.to_string_lossy();
         Failure::Usage(format!(
-            "RUST_LOG must be off, error, warn, info or debug, or such as warn,petstore::access=info, not '{text}'"
+            "RUST_LOG must be off, error, warn, info or debug, or a list such as warn,petstore::access=info, not '{text}'"
         ))
     })?;
     let (sender, receiver) = sync_channel(MAX_LINES);
@@ -61,17 +62,20 @@ pub fn start(format: LogFormat) -> Result<(), Failure> {
     builder
         .target(env_logger::Target::Pipe(Box::new(line_end)))
         .try_init()
-        .map_err(|error| format!("cannot start the log: {error}"))?;
+        .map_err(|error| Error::new(ErrorKind::Internal, format!("cannot start the log: {error}")))?;
     for target in unknown {
-        log::warn!("RUST_LOG names {target}, which logs nothing; petstore:: has: {}", PARTS.join(", "));
+        log::warn!(
+            "RUST_LOG names {target}, which logs nothing; the targets below petstore:: are: {}",
+            PARTS.join(", ")
+        );
     }
     Ok(())
 }
 
-/// The parts of the service that log, behind `petstore::`.
+/// The targets below `petstore::` that log.
 const PARTS: &[&str] = &["access", "cli", "domains", "gate", "keys", "server", "service", "store", "worker"];
 
-/// Whether something logs under a name that begins so, or within a part that does.
+/// Whether a target logs, or is the beginning or a part of one that does.
 fn is_part(target: &str) -> bool {
     let part = target.strip_prefix("petstore").map(|rest| rest.strip_prefix("::").unwrap_or(rest));
     part.is_some_and(|part| match part.split_once("::") {
@@ -82,12 +86,12 @@ fn is_part(target: &str) -> bool {
 
 /// The time such as `2027-01-31T18:00:00.250Z`.
 pub fn now() -> impl std::fmt::Display {
-    // What lies before 1970 has no such form.
+    // Times before 1970 have no such form.
     humantime::format_rfc3339_millis(SystemTime::now().max(UNIX_EPOCH))
 }
 
-/// What is logged, by target; first the level for all others, which is `warn` where none is given. `None`
-/// where a part means nothing, as the usual reading of it would be silence.
+/// What to log, by target, after the level for all other targets, which is `warn` by default. `None` if a part of
+/// the text has no meaning: `env_logger` itself would log nothing then.
 fn filters(text: &str) -> Option<Vec<(Option<&str>, LevelFilter)>> {
     let mut filters = vec![(None, LevelFilter::Warn)];
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -104,18 +108,18 @@ fn filters(text: &str) -> Option<Vec<(Option<&str>, LevelFilter)>> {
     Some(filters)
 }
 
-/// Waits until the lines so far are written, for so long at the most.
+/// Waits until the lines so far are written, for `patience` at most.
 pub fn flush(patience: Duration) {
     let (pending, written) = pending();
     if let Some(sender) = SENDER.get()
         && sender.try_send(Message::Flush(pending)).is_ok()
     {
-        // Where nobody reads standard error, the lines are lost with the program.
+        // If nobody reads standard error, the lines are lost.
         written.wait(patience);
     }
 }
 
-/// Where `env_logger` writes: one whole line a call.
+/// The writer of `env_logger`, which gets one whole line in each call.
 struct LineEnd(SyncSender<Message>);
 
 impl Write for LineEnd {
@@ -133,7 +137,7 @@ impl Write for LineEnd {
 
 fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &AtomicU64, format: LogFormat) {
     for message in receiver {
-        // A failing standard error leaves nowhere to say so.
+        // If standard error fails, there is nowhere to report it.
         match message {
             Message::Line(line) => drop(out.write_all(&line)),
             Message::Flush(pending) => drop(pending),
@@ -141,7 +145,8 @@ fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &Ato
         let lost = dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
             petstore::note_dropped_log_lines(lost);
-            let message = format!("{lost} log lines were dropped, as nobody took them in time");
+            let message =
+                format!("{lost} log lines were dropped because standard error was not read in time");
             let line = match format {
                 LogFormat::Json => json_line::warning(&message),
                 _ => format!("petstore: {message}\n"),
@@ -166,11 +171,14 @@ mod tests {
         let mut out = Vec::new();
         write_lines(&receiver, &mut out, &DROPPED, LogFormat::Text);
         let text = String::from_utf8(out).unwrap();
-        assert_eq!(text, "a\npetstore: 2 log lines were dropped, as nobody took them in time\nb\n");
+        assert_eq!(
+            text,
+            "a\npetstore: 2 log lines were dropped because standard error was not read in time\nb\n"
+        );
     }
 
     #[test]
-    fn parts_that_log_nothing_are_told() {
+    fn targets_that_log_nothing_are_recognised() {
         for target in ["petstore", "petstore::access", "petstore::gate::listener", "petstore::a", "tiny_http"]
         {
             assert!(is_part(target), "{target}");
@@ -183,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_logged_is_never_less_than_was_meant() {
+    fn unclear_filters_never_silence_the_log() {
         let warn = (None, LevelFilter::Warn);
         for text in ["", " ", ","] {
             assert_eq!(filters(text), Some(vec![warn]), "{text:?}");

@@ -4,36 +4,37 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use petstore::{Error, Progress};
+use petstore::{Error, ErrorKind, Progress};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Count, DATABASE, Done, Operand};
+use super::output::print;
 use super::progress::Bar;
-use super::{print, signals};
+use super::signals;
 
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "backup",
         operands: &[Operand { name: "FILE", count: Count::One }],
         flags: &[],
-        settings: DATABASE,
-        about: "copy the database into a new file; the service may run",
+        takes: DATABASE,
+        about: "copy the database into a new file, also while the service runs",
         run: backup,
     },
     Command {
         name: "check",
         operands: &[Operand { name: "FILE", count: Count::Optional }],
         flags: &[],
-        settings: DATABASE,
-        about: "say whether a backup, or the database, is sound",
+        takes: DATABASE,
+        about: "check whether the database, or a backup, is sound",
         run: check,
     },
     Command {
         name: "restore",
         operands: &[Operand { name: "FILE", count: Count::One }],
         flags: &[],
-        settings: DATABASE,
-        about: "put a backup in the place of the database, which is kept under a dated name",
+        takes: DATABASE,
+        about: "replace the database by a backup; the old one is kept under a dated name",
         run: restore,
     },
 ];
@@ -50,25 +51,26 @@ fn check(call: &Call) -> Done {
     let name = file.display();
     let found = petstore::check(file)?;
     if found.faults.is_empty() {
-        let (animals, version) = (found.animals, found.version);
-        return Ok(print(&format!("{name} is sound: {animals} animals, version {version}\n"))?);
+        let (pets, version) = (found.pets, found.version);
+        return Ok(print(&format!("{name} is sound: {pets} pets, version {version}\n"))?);
     }
     found.faults.iter().try_for_each(|fault| print(&format!("{fault}\n")))?;
-    Err(format!("{name} is not sound; restore a backup if it is the database").into())
+    Err(Error::new(ErrorKind::DatabaseDamaged, format!("{name} is not sound")).into())
 }
 
 fn restore(call: &Call) -> Done {
     let (file, database) = (call.operand(0), call.config.database.as_path());
     let restored = watched(|on_progress| petstore::restore(file.as_ref(), database, on_progress))?;
     let name = database.display();
-    let mut text = format!("{name} is restored from {file}: {} animals\n", restored.animals);
+    let mut text = format!("{name} is restored from {file}: {} pets\n", restored.pets);
     if let Some(kept) = restored.kept {
-        text += &format!("what was there is kept as {}\n", kept.display());
+        text += &format!("the old database is kept as {}\n", kept.display());
     }
     Ok(print(&text)?)
 }
 
-/// Does a work that shows how far it is and that a signal ends before its time. A second signal ends it at once.
+/// Runs a task that shows its progress. A signal stops the task, which then changes nothing; a second signal ends
+/// the process at once.
 fn watched<T>(
     work: impl FnOnce(&mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<T, Error>,
 ) -> Result<T, Error> {

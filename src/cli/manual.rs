@@ -1,21 +1,22 @@
-//! `petstore man` and `petstore completions`: the manual page and what a shell completes, made of the same
-//! tables as the help text.
+//! `petstore man` and `petstore completions`: the manual page and the scripts for shells, generated from the
+//! tables of commands and settings.
 
 use std::fmt::Write;
 
 use petstore::SETTINGS;
 use roff::{Roff, bold, italic, roman};
 
-use super::command::{self, Command, Count, Done, Failure, Flag, NO_SETTINGS, Operand, Settings};
+use super::all;
+use super::command::{Command, Count, Done, Failure, Flag, NO_SETTINGS, Operand};
 use super::help::ENVIRONMENT;
-use super::print;
+use super::output::print;
 
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "man",
         operands: &[],
         flags: &[],
-        settings: NO_SETTINGS,
+        takes: NO_SETTINGS,
         about: "print the manual page, for man(1)",
         run: |_| Ok(print(&page())?),
     },
@@ -23,12 +24,12 @@ pub const COMMANDS: &[Command] = &[
         name: "completions",
         operands: &[Operand { name: "SHELL", count: Count::One }],
         flags: &[],
-        settings: NO_SETTINGS,
-        about: "print what bash, zsh or fish completes",
+        takes: NO_SETTINGS,
+        about: "print the completion script for bash, zsh or fish",
         run: |call| {
             let script = match call.operand(0) {
                 "bash" => bash(),
-                // zsh reads what bash does (zshcompsys(1), bashcompinit).
+                // zsh reads completions for bash (zshcompsys(1), bashcompinit).
                 "zsh" => {
                     format!("#compdef petstore\nautoload -U +X bashcompinit && bashcompinit\n{}", bash())
                 }
@@ -50,7 +51,7 @@ fn page() -> String {
     page.control("SH", ["NAME"]);
     page.text([roman("petstore - a pet store inventory service over HTTP, on an embedded SQLite database")]);
     page.control("SH", ["COMMANDS"]);
-    for command in command::all() {
+    for command in all() {
         page.control("TP", []);
         let operands = super::help::operands(command);
         page.text([bold(format!("petstore {}", command.name)), italic(operands)]);
@@ -65,17 +66,17 @@ fn page() -> String {
         }
     }
     page.control("SH", ["SETTINGS"]);
-    page.text([roman("Each is a flag or an environment variable. Where both are given, the flag counts.")]);
+    page.text([roman("Each is a flag and an environment variable. If both are given, the flag wins.")]);
     for setting in SETTINGS {
         page.control("TP", []);
         let (flag, value) = (format!("--{}", setting.flag), format!(" {}", setting.value));
         page.text([bold(flag), italic(value), roman(", "), bold(setting.variable())]);
         let mut about = sentence(setting.help);
         if setting.is_list {
-            about += " The flag may be given more than once; the variable has commas.";
+            about += " Repeat the flag, or separate values in the variable with commas.";
         }
         if !setting.default.is_empty() {
-            about += &format!(" Without it: {}.", setting.default);
+            about += &format!(" Default: {}.", setting.default);
         }
         page.text([roman(about)]);
     }
@@ -86,30 +87,26 @@ fn page() -> String {
         page.text([roman(sentence(about))]);
     }
     page.control("SH", ["EXIT STATUS"]);
-    page.text([roman("0 after a normal end, 1 after a failure, 2 for a wrong command line.")]);
+    page.text([roman("0 after success, 1 after a failure, 2 for a wrong command line.")]);
     page.to_roff()
 }
 
-/// With a capital at the start and a full stop at the end.
+/// The text with a capital letter at its start and a full stop at its end.
 fn sentence(text: &str) -> String {
     let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
     format!("{}{rest}.", first.to_uppercase())
 }
 
-/// The words after `--` that a command takes.
-fn flags(command: &Command) -> impl Iterator<Item = &'static str> {
-    let is_taken = |flag: &str| match command.settings {
-        Settings::All => true,
-        Settings::Only(flags) => flags.contains(&flag),
-    };
-    let settings = SETTINGS.iter().map(|setting| setting.flag).filter(move |flag| is_taken(flag));
+/// The flags that a command takes, without their dashes.
+fn flags(command: &'static Command) -> impl Iterator<Item = &'static str> {
+    let settings = SETTINGS.iter().map(|setting| setting.flag).filter(|flag| command.takes.includes(flag));
     command.flags.iter().map(|flag| flag.name).chain(settings).chain(["help"])
 }
 
-/// The words that may follow these: of commands, in the order of the table.
+/// The words of commands that can follow these words, in the order of the table.
 fn next_words(begun: &[&str]) -> Vec<&'static str> {
     let mut words = Vec::new();
-    for command in command::all() {
+    for command in all() {
         let mut name = command.name.split(' ');
         let fits = begun.iter().all(|word| name.next() == Some(word));
         if let (true, Some(next)) = (fits, name.next())
@@ -125,8 +122,8 @@ fn bash() -> String {
     let mut script = "_petstore() {\n    local IFS=' ' line=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n    \
         local word=\"${COMP_WORDS[COMP_CWORD]}\" words=\n    case \"$line\" in\n"
         .to_owned();
-    let mut commands: Vec<&Command> = command::all().collect();
-    // The longer name first, as one may be the beginning of another.
+    let mut commands: Vec<&Command> = all().collect();
+    // The longest name first, as one name may be the beginning of another.
     commands.sort_by_key(|command| std::cmp::Reverse(command.name.len()));
     for command in commands {
         let flags: Vec<String> = flags(command).map(|flag| format!("--{flag}")).collect();
@@ -145,7 +142,7 @@ fn bash() -> String {
 
 fn fish() -> String {
     let mut script = String::new();
-    for command in command::all() {
+    for command in all() {
         let (first, rest) = command.name.split_once(' ').map_or((command.name, None), |(a, b)| (a, Some(b)));
         let seen = command.name.split(' ').map(|word| format!("__fish_seen_subcommand_from {word}"));
         let seen = seen.collect::<Vec<_>>().join("; and ");
@@ -171,9 +168,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_in_the_manual_and_completed() {
+    fn manual_and_completions_have_every_command_and_setting() {
         let (page, bash, fish) = (page(), bash(), fish());
-        for command in command::all() {
+        for command in all() {
             assert!(page.contains(&format!("petstore {}", command.name)), "{}", command.name);
             assert!(bash.contains(&format!("'{}'*)", command.name)), "{}", command.name);
         }

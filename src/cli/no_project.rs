@@ -1,6 +1,6 @@
-//! In place of the commands for the published project, in a build without the feature `site`: there are none.
+//! Stands in for `project` in a build without the feature `site`: there are no commands.
 
 use super::command::Command;
 
-pub const SITE: &[Command] = &[];
 pub const DOMAINS: &[Command] = &[];
+pub const SITE: &[Command] = &[];

@@ -1,18 +1,17 @@
-//! The end of a work in another thread, which is waited for, but not for ever. A channel could tell it too, with
-//! much more code.
+//! Waiting for work in another thread, but not for ever. A channel would do, but compiles to much more code.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 type Shared = Arc<(Mutex<bool>, Condvar)>;
 
-/// A work that goes on until this is dropped.
+/// Work that lasts until this is dropped.
 pub struct Pending(Shared);
 
-/// Waits for the end of a work.
+/// Waits for the end of the work.
 pub struct Waiter(Shared);
 
-/// A work that has begun, and what waits for its end.
+/// Creates the two ends: one to drop when the work is done, one to wait with.
 pub fn pending() -> (Pending, Waiter) {
     let shared = Shared::default();
     (Pending(Arc::clone(&shared)), Waiter(shared))
@@ -27,7 +26,7 @@ impl Drop for Pending {
 }
 
 impl Waiter {
-    /// Waits for the end, for so long at the most.
+    /// Waits for the end of the work, for `patience` at most.
     pub fn wait(&self, patience: Duration) {
         let (has_ended, changed) = &*self.0;
         let has_ended = has_ended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,10 +39,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn end_is_waited_for_and_not_for_ever() {
+    fn waiting_ends_with_the_work_or_with_patience() {
         let (work, waiter) = pending();
         waiter.wait(Duration::ZERO);
-        // It ends where the thread panics, too.
+        // The work also ends if its thread panics.
         let thread = std::thread::spawn(move || {
             let _work = work;
             panic!("on purpose");

@@ -1,7 +1,7 @@
-//! `petstore pet …`.
+//! `petstore pet …`: what the HTTP interface leaves to the operator.
 
 use super::command::{Call, Command, Count, DATABASE, Done, Failure, Operand};
-use super::print;
+use super::output::print;
 
 const ID: Operand = Operand { name: "ID", count: Count::One };
 const STATUS: Operand = Operand { name: "STATUS", count: Count::One };
@@ -11,16 +11,16 @@ pub const COMMANDS: &[Command] = &[
         name: "pet status",
         operands: &[ID, STATUS],
         flags: &[],
-        settings: DATABASE,
-        about: "make an animal available, pending or sold, and print it",
+        takes: DATABASE,
+        about: "set the status of a pet to available, pending or sold, and print the pet",
         run: set_status,
     },
     Command {
         name: "pet delete",
         operands: &[Operand { count: Count::Many, ..ID }],
         flags: &[],
-        settings: DATABASE,
-        about: "delete animals, all of these or none",
+        takes: DATABASE,
+        about: "delete pets, all of these or none",
         run: delete,
     },
 ];
@@ -41,5 +41,5 @@ fn delete(call: &Call) -> Done {
 }
 
 fn id(word: &str) -> Result<i64, Failure> {
-    word.parse().map_err(|_| Failure::Usage(format!("ID must be the number of an animal, not '{word}'")))
+    word.parse().map_err(|_| Failure::Usage(format!("ID must be the number of a pet, not '{word}'")))
 }

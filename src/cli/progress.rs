@@ -1,4 +1,4 @@
-//! How far a copy is: a bar on a terminal, elsewhere a line now and then.
+//! The progress of a copy: a bar on a terminal, elsewhere a line every ten seconds.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -9,30 +9,31 @@ use petstore::Progress;
 const WIDTH: u64 = 30;
 const MIB: u64 = 1024 * 1024;
 
-/// Where it is shown, and what was shown last. The bar is wiped away at the end.
+/// The progress on standard error. A bar is erased when this is dropped.
 pub struct Bar {
     is_terminal: bool,
-    /// Between two lines.
+    /// The time between two updates.
     pause: Duration,
     shown: Instant,
     is_drawn: bool,
 }
 
 impl Bar {
-    /// One on standard error.
+    /// Shows nothing before the first pause has passed.
     pub fn new() -> Self {
         let is_terminal = std::io::stderr().is_terminal();
         let pause = if is_terminal { Duration::from_millis(100) } else { Duration::from_secs(10) };
         Self { is_terminal, pause, shown: Instant::now(), is_drawn: false }
     }
 
+    /// Shows how far the copy is, unless the last update was just now.
     pub fn show(&mut self, Progress { done, total, .. }: Progress) {
         if self.shown.elapsed() < self.pause {
             return;
         }
         self.shown = Instant::now();
         let mut out = std::io::stderr().lock();
-        // Where nobody reads it, the copy goes on.
+        // If nobody reads it, the copy goes on.
         let _ = if self.is_terminal {
             self.is_drawn = true;
             write!(out, "\r{}", bar(done, total)).and_then(|()| out.flush())
@@ -55,7 +56,7 @@ fn bar(done: u64, total: u64) -> String {
     format!("{} {}", cells(done, total), part(done, total))
 }
 
-/// A bar that is as full as so much of a whole.
+/// A bar that is full to the part `done` of `total`.
 pub fn cells(done: u64, total: u64) -> String {
     let full = (done * WIDTH).checked_div(total).unwrap_or(WIDTH).min(WIDTH);
     let cells = |count: u64, cell: &str| cell.repeat(usize::try_from(count).unwrap_or(0));
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bar_grows_with_what_is_done() {
+    fn bar_grows_with_the_copy() {
         for (done, total, expected) in [
             (0, 30 * MIB, "[------------------------------] 0 of 30 MiB (0 %)"),
             (15 * MIB, 30 * MIB, "[###############---------------] 15 of 30 MiB (50 %)"),

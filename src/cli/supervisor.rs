@@ -1,61 +1,61 @@
-//! What the program and its supervisor say to each other, as systemd has it: the passed socket
-//! (`sd_listen_fds`), the notices (`sd_notify`) and the watchdog.
+//! The protocol between the program and its supervisor, such as systemd: the passed socket (`sd_listen_fds`), the
+//! notifications (`sd_notify`) and the watchdog.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use petstore::{Error, HealthCheck};
+use petstore::{Error, ErrorKind, HealthCheck};
 use sd_notify::NotifyState;
 
+use super::output::start_thread;
 use super::pending::pending;
-use super::start_thread;
 
-/// How long a notice is waited for.
+/// How long to wait for a supervisor to take a notification.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// The socket that the supervisor passes (`LISTEN_FDS`), if it does and means this process (`LISTEN_PID`).
+/// Takes the socket that the supervisor passes (`LISTEN_FDS`) to this process (`LISTEN_PID`), if any.
 ///
-/// It is called before anything is opened, as a descriptor that was not passed could become another file.
-/// The variables stay as they are: the service starts no other program.
+/// Call this before opening any file: the number of a descriptor that was not passed could become that file.
+/// The environment variables stay as they are, because the service starts no other program.
 ///
 /// # Errors
-/// One plain line, where it is not one socket.
+/// [`ErrorKind::AddressUnavailable`] if it is not exactly one open socket.
 pub fn take_socket() -> Result<Option<OwnedFd>, Error> {
-    let refused = |what: &str| Err(format!("{what} (LISTEN_FDS)").into());
+    let refused = |what: &str| Err(Error::new(ErrorKind::AddressUnavailable, format!("{what} (LISTEN_FDS)")));
     let Ok(mut passed) = sd_listen_fds::get() else {
-        return refused("the supervisor does not say how many sockets it passes");
+        return refused("the number of sockets that the supervisor passes is malformed");
     };
     if passed.len() > 1 {
-        let line = format!("the supervisor passes {} sockets, and one is expected", passed.len());
-        // They may not be open, and then cannot be closed.
+        let line = format!("the supervisor passes {} sockets instead of one", passed.len());
+        // They may not be open, and closing them would panic then.
         std::mem::forget(passed);
         return refused(&line);
     }
     let Some((_, socket)) = passed.pop() else { return Ok(None) };
     let socket = socket.into_std();
-    // The copy is closed on exec, which the one that was passed is not.
+    // The copy is closed on exec, unlike the descriptor that was passed.
     match socket.try_clone() {
         Ok(copy) => Ok(Some(copy)),
         Err(_) => {
             std::mem::forget(socket);
-            refused("the supervisor passes no open socket")
+            refused("the supervisor passes a descriptor that is not open")
         }
     }
 }
 
-/// Says that clients are let in, and where.
+/// Tells the supervisor that the service accepts clients, and where.
 pub fn say_ready(address: &petstore::Address) {
     say(NotifyState::Ready, Some(format!("listening on {address}")));
 }
 
-/// Says that the service ends.
+/// Tells the supervisor that the service is ending.
 pub fn say_stopping() {
-    say(NotifyState::Stopping, Some("finishing what was begun".to_owned()));
+    say(NotifyState::Stopping, Some("finishing the requests under way".to_owned()));
 }
 
-/// Nothing where no supervisor waits for it (`NOTIFY_SOCKET`).
+/// Sends a notification to the supervisor, if one waits for it (`NOTIFY_SOCKET`).
 ///
-/// In a thread of its own, as a supervisor that does not listen must not hold up anything for long.
+/// A thread of its own sends it, because a supervisor that does not read must not delay the service.
 fn say(state: NotifyState<'static>, status: Option<String>) {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return;
@@ -65,21 +65,21 @@ fn say(state: NotifyState<'static>, status: Option<String>) {
         let mut notices = vec![state];
         notices.extend(status.as_deref().map(NotifyState::Status));
         if let Err(error) = sd_notify::notify(&notices) {
-            log::warn!("cannot tell the supervisor (NOTIFY_SOCKET) how the service is: {error}");
+            log::warn!("cannot notify the supervisor (NOTIFY_SOCKET): {error}");
         }
         drop(pending);
     };
     match start_thread("notify", Box::new(tell)) {
-        // The end of the process would end the thread as well.
+        // Wait, because the end of the process would also end the thread.
         Ok(()) => told.wait(PATIENCE),
         Err(error) => log::warn!("{error}"),
     }
 }
 
-/// Keeps the supervisor's watchdog (`WATCHDOG_USEC`) quiet for as long as the service answers.
+/// Notifies the supervisor's watchdog (`WATCHDOG_USEC`) as long as the service answers its own health check.
 ///
 /// # Errors
-/// One plain line, where there is no thread for it.
+/// [`ErrorKind::Resources`] if the system allows no thread.
 pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
     let Some(interval) = sd_notify::watchdog_enabled() else { return Ok(()) };
     let watch = move || {
@@ -89,19 +89,21 @@ pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
             std::thread::sleep(pause);
         }
     };
-    // It ends with the process.
+    // The thread ends with the process.
     start_thread("watchdog", Box::new(watch))
 }
 
-/// Asks once, and tells the supervisor where it was answered. Returns how long to wait for the next time.
+/// Checks once, and calls `tell` if the service answered. Returns how long to wait before the next check.
 fn ask(interval: Duration, is_answered: impl Fn(Duration) -> bool, tell: impl Fn()) -> Duration {
     let begun = Instant::now();
     if is_answered(interval) {
         tell();
-        // Twice within the interval, as sd_watchdog_enabled(3) has it.
+        // Twice in each interval, as sd_watchdog_enabled(3) recommends.
         (interval / 2).saturating_sub(begun.elapsed())
     } else {
-        log::warn!("the service does not answer itself (GET /healthz), so the watchdog is not told");
+        log::warn!(
+            "the service does not answer its own health check (GET /healthz), so the watchdog is not notified"
+        );
         interval / 8
     }
 }
@@ -114,7 +116,7 @@ mod tests {
     const INTERVAL: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn watchdog_is_told_only_where_the_service_answers() {
+    fn watchdog_is_notified_only_if_the_service_answers() {
         for answers in [true, false] {
             let told = Cell::new(0);
             let is_answered = |patience| {

@@ -1,17 +1,18 @@
-//! `petstore export` and `petstore import`.
+//! `petstore export` and `petstore import`: pets as NDJSON or CSV.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::os::fd::{AsFd, OwnedFd};
 
-use petstore::{Format, Import, ImportOptions, LinesWritten, Source};
+use petstore::{Error, ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Count, DATABASE, Done, Failure, Flag, Operand};
+use super::output::{print, say_new};
 use super::progress::cells;
-use super::{print, say_new, signals};
+use super::signals;
 
-/// As many refused lines are printed; of more, how many there are.
+/// The most refused lines that are printed one by one; the rest is counted.
 const MAX_REFUSED: u64 = 20;
 
 const FORMAT: Flag = Flag { name: "format", value: Some("FORMAT"), about: "ndjson or csv [ndjson]" };
@@ -21,8 +22,8 @@ pub const COMMANDS: &[Command] = &[
         name: "export",
         operands: &[],
         flags: &[FORMAT],
-        settings: DATABASE,
-        about: "print all animals, as they are at one moment",
+        takes: DATABASE,
+        about: "print all pets, as they are at one moment",
         run: export,
     },
     Command {
@@ -30,12 +31,24 @@ pub const COMMANDS: &[Command] = &[
         operands: &[Operand { name: "FILE", count: Count::Optional }],
         flags: &[
             FORMAT,
-            Flag { name: "keep-ids", value: None, about: "into a database that never had an animal" },
-            Flag { name: "skip-invalid", value: None, about: "write the others where some are refused" },
-            Flag { name: "from-line", value: Some("NUMBER"), about: "go on with an interrupted import [1]" },
+            Flag {
+                name: "keep-ids",
+                value: None,
+                about: "keep the ids; only into a database that never had a pet",
+            },
+            Flag {
+                name: "skip-invalid",
+                value: None,
+                about: "import the valid pets even if others are refused",
+            },
+            Flag {
+                name: "from-line",
+                value: Some("NUMBER"),
+                about: "continue an interrupted import at this line [1]",
+            },
         ],
-        settings: DATABASE,
-        about: "add the animals of a file or of standard input; all are checked first",
+        takes: DATABASE,
+        about: "add the pets of a file or of standard input; all are checked first",
         run: import,
     },
 ];
@@ -53,7 +66,7 @@ fn import(call: &Call) -> Done {
     options.skip_invalid = call.has("skip-invalid");
     if let Some(line) = call.flag("from-line") {
         options.from_line = line.parse().ok().filter(|line| *line > 0).ok_or_else(|| {
-            Failure::Usage(format!("--from-line must be the number of a line, from 1 on, not '{line}'"))
+            Failure::Usage(format!("--from-line must be the number of a line, 1 or more, not '{line}'"))
         })?;
     }
     signals::survive_file_limit()?;
@@ -65,7 +78,7 @@ fn import(call: &Call) -> Done {
     let checked = Import::check(&call.config.database, source, options, |line, why| {
         refused += 1;
         if refused <= MAX_REFUSED {
-            // What stands in the file is not the terminal's to obey.
+            // The terminal must not obey what the file says.
             let why = why.replace(char::is_control, "\u{fffd}");
             say(&format!("Line {line}: {why}\n"));
         }
@@ -75,27 +88,34 @@ fn import(call: &Call) -> Done {
     }
     let import = checked?;
     let valid = import.valid();
-    // Until here nothing is written, so that a signal may end it at once.
+    // Nothing has been written yet, so until here a signal could end the process at once.
     let stop = signals::note(&[SIGINT, SIGTERM])?;
     let (is_terminal, is_new) = (stderr().is_terminal(), !call.config.database.exists());
+    let mut next_line = None;
     let written = import.write(&stop, |progress| {
+        next_line = Some(progress.line + 1);
         say(&if is_terminal { bar(progress) } else { line(progress) });
     });
     if is_terminal {
-        // The bar makes room for what comes.
+        // Erase the bar.
         say("\r\x1b[K");
     }
     if is_new && call.config.database.exists() {
         say_new(&call.config.database);
     }
-    written?;
+    written.map_err(|error| match next_line {
+        Some(next_line) => Failure::Unfinished { error, next_line },
+        None => Failure::Failed(error),
+    })?;
     let skipped = if refused > 0 { format!(", left out {refused}") } else { String::new() };
     Ok(print(&format!("imported {valid}{skipped}\n"))?)
 }
 
-/// Without the buffer of the standard library, as it is read in large pieces.
-fn standard_input() -> Result<OwnedFd, String> {
-    stdin().as_fd().try_clone_to_owned().map_err(|error| format!("cannot read standard input: {error}"))
+/// Standard input without the buffer of the standard library, because the import reads large pieces.
+fn standard_input() -> Result<OwnedFd, Error> {
+    stdin().as_fd().try_clone_to_owned().map_err(|error| {
+        Error::new(ErrorKind::Io, format!("cannot read standard input: {error}")).caused_by(error)
+    })
 }
 
 fn format(call: &Call) -> Result<Format, Failure> {
@@ -103,7 +123,7 @@ fn format(call: &Call) -> Result<Format, Failure> {
     word.parse().map_err(|expected| Failure::Usage(format!("--format must be {expected}, not '{word}'")))
 }
 
-/// Where nobody reads it any more, the work goes on.
+/// Prints to standard error. If nobody reads it, the import goes on.
 fn say(text: &str) {
     let _ = stderr().write_all(text.as_bytes());
 }
@@ -112,7 +132,7 @@ fn line(progress: LinesWritten) -> String {
     format!("written up to line {} of {}\n", progress.line, progress.lines)
 }
 
-/// The same line of a terminal again and again.
+/// The progress on one line of a terminal, which each call overwrites.
 fn bar(progress: LinesWritten) -> String {
     let LinesWritten { line, lines, .. } = progress;
     format!("\r{} written up to line {line} of {lines}\x1b[K", cells(line, lines))

@@ -1,5 +1,5 @@
-//! What a running service does for its keys beside its requests: it keeps when they were last used, and says
-//! which of them expire soon.
+//! What a running service does for its keys between requests: it writes when they were last used, and warns of
+//! those that expire soon.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,28 +10,28 @@ use crate::store::{ApiKey, Digest, StoreError, Writer};
 
 /// How often the uses are written.
 const WRITE_EVERY: Duration = Duration::from_secs(60);
-/// How often the keys are looked through for those that expire soon.
+/// How often to look for keys that expire soon.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);
 const DAY: i64 = 24 * 3600;
-/// How long before its expiry a key is in the log, in seconds.
+/// How long before its expiry the log warns of a key, in seconds.
 const SOON: i64 = 14 * DAY;
 
-/// The work on keys that the writer does where no request waits for it.
+/// The work on keys that the writer does while no request waits.
 pub struct KeyCare {
     uses: KeyUses,
     next_write: Instant,
     next_look: Instant,
-    /// The day, since 1970, on which a key's expiry was last said.
-    said: HashMap<Digest, i64>,
+    /// The day, since 1970, on which the log last warned of a key.
+    warned: HashMap<Digest, i64>,
 }
 
 impl KeyCare {
-    /// Looks for the first time when it is called first.
+    /// The first call of [`rest`](Self::rest) looks for keys that expire soon.
     pub fn new(uses: KeyUses, now: Instant) -> Self {
-        Self { uses, next_write: now + WRITE_EVERY, next_look: now, said: HashMap::new() }
+        Self { uses, next_write: now + WRITE_EVERY, next_look: now, warned: HashMap::new() }
     }
 
-    /// Does what is due. Returns how long until more is.
+    /// Does what is due. Returns the time until the next work is due.
     pub fn rest(&mut self, store: &mut Writer, now: Instant, unix_time: i64) -> Duration {
         if now >= self.next_look {
             self.next_look = now + LOOK_EVERY;
@@ -43,16 +43,16 @@ impl KeyCare {
         if now >= self.next_write {
             self.next_write = now + WRITE_EVERY;
             if let Err(error) = self.write(store) {
-                log::warn!("when API keys were last used is not kept yet: {error}");
+                log::warn!("cannot store when API keys were last used, and will try again: {error}");
             }
         }
         self.next_write.min(self.next_look).saturating_duration_since(now)
     }
 
-    /// Keeps what has been noted.
+    /// Writes the noted uses.
     ///
     /// # Errors
-    /// Where the database cannot be written; then it stays noted.
+    /// Fails if the database cannot be written. The uses stay noted then.
     pub fn write(&mut self, store: &mut Writer) -> Result<(), StoreError> {
         let uses = self.uses.take();
         if uses.is_empty() {
@@ -65,7 +65,7 @@ impl KeyCare {
         kept
     }
 
-    /// A line for each name whose last key expires soon, once a day.
+    /// One line a day for each name whose longest-lived key expires soon.
     fn expiring(&mut self, keys: &[ApiKey], now: i64) -> Vec<String> {
         let today = now.div_euclid(DAY);
         let lives_longest = |key: &&ApiKey| {
@@ -76,15 +76,12 @@ impl KeyCare {
         let is_soon = |key: &&ApiKey| key.expires_at.is_some_and(|at| (now + 1..now + SOON).contains(&at));
         let mut lines = Vec::new();
         for key in keys.iter().filter(is_soon).filter(lives_longest) {
-            if self.said.insert(key.digest, today) != Some(today) {
+            if self.warned.insert(key.digest, today) != Some(today) {
                 let end = rfc3339(key.expires_at.unwrap_or(now));
-                let name = &key.name;
-                lines.push(format!(
-                    "the API key '{name}' expires at {end}; petstore key rotate {name} --expires DATE makes its successor"
-                ));
+                lines.push(format!("the API key '{}' expires at {end} and has no successor", key.name));
             }
         }
-        self.said.retain(|_, day| *day == today);
+        self.warned.retain(|_, day| *day == today);
         lines
     }
 }
@@ -113,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn key_that_expires_soon_is_said_once_a_day() {
+    fn key_that_expires_soon_is_logged_once_a_day() {
         let mut care = care();
         let keys = [
             key(1, "soon", Some(NOW + 9 * DAY + 5)),
@@ -123,7 +120,7 @@ mod tests {
         ];
         let lines = care.expiring(&keys, NOW);
         assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(lines[0].contains("'soon' expires at 2001-09-18T01:46:45Z; "), "{lines:?}");
+        assert_eq!(lines[0], "the API key 'soon' expires at 2001-09-18T01:46:45Z and has no successor");
         assert_eq!(care.expiring(&keys, NOW + 3600), [""; 0]);
         assert_eq!(care.expiring(&keys, NOW + DAY).len(), 2);
     }

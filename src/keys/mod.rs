@@ -1,11 +1,14 @@
-//! The API keys: the ring of them that a database keeps, what they are made of, and what a running service
-//! does for them.
+//! API keys: the operator's work on them, what they are made of, and what a running service does for them.
+//!
+//! Knows the store, and neither HTTP nor the command line.
 
 mod care;
+mod info;
 mod ring;
 pub(crate) mod secret;
 mod uses;
 
 pub(crate) use care::KeyCare;
-pub use ring::{Expiry, KeyInfo, KeyRing, RingState, keys};
+pub use info::{KeyInfo, keys};
+pub use ring::{Expiry, KeyRing, RingState};
 pub(crate) use uses::KeyUses;

@@ -1,23 +1,25 @@
-//! Secrets and their digests. A key itself is never kept.
+//! Secrets and their digests. A key itself is never stored.
 
 use crate::store::Digest;
+use crate::{Error, ErrorKind};
 
-/// A new key: 256 random bits, in characters that need no quoting anywhere.
+/// Creates a key: 256 random bits, in characters that need no quoting anywhere.
 ///
 /// # Errors
-/// Where the operating system has no random bits.
-pub fn new_key() -> Result<String, String> {
+/// [`ErrorKind::Io`] if the operating system has no random bits.
+pub fn new_key() -> Result<String, Error> {
     let mut bits = [0u8; 32];
-    getrandom::fill(&mut bits).map_err(|error| format!("cannot get random bits: {error}"))?;
+    getrandom::fill(&mut bits)
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))?;
     Ok(bits.iter().fold("petstore_".to_owned(), |key, byte| key + &format!("{byte:02x}")))
 }
 
-/// The digest under which a key is kept.
+/// The digest under which the database stores a key.
 pub fn digest(key: &str) -> Digest {
     hmac_sha256::Hash::hash(key.as_bytes())
 }
 
-/// Whether a text can stand in an Authorization header (`b64token`, RFC 6750, section 2.1).
+/// Whether a text can be sent in an Authorization header (`b64token`, RFC 6750, section 2.1).
 pub fn is_sendable(key: &str) -> bool {
     let text = key.trim_end_matches('=');
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b))
@@ -36,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn unsendable_keys_are_told_apart() {
+    fn unsendable_keys_are_recognised() {
         for key in ["", "=", "a b", "a\n", "é", "a=b"] {
             assert!(!is_sendable(key), "{key:?}");
         }

@@ -1,12 +1,12 @@
-//! When keys were last used, as the workers note it in memory.
+//! When keys were last used: the workers note it in memory until it is written.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::store::Digest;
 
-/// What all workers of a service have noted since it was last taken. Only keys that exist are noted, so it is
-/// as small as their number.
+/// The last use of each key since the uses were last taken, shared by all workers of a service. Only existing
+/// keys are noted, so there are at most as many entries as keys.
 #[derive(Clone, Default)]
 pub struct KeyUses(Arc<Mutex<HashMap<Digest, i64>>>);
 
@@ -18,7 +18,7 @@ impl KeyUses {
         *at = now.max(*at);
     }
 
-    /// Hands out what has been noted, and forgets it.
+    /// Returns the noted uses and forgets them.
     pub fn take(&self) -> Vec<(Digest, i64)> {
         std::mem::take(&mut *self.lock()).into_iter().collect()
     }
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_use_is_handed_out_once() {
+    fn last_use_is_taken_once() {
         let uses = KeyUses::default();
         for (key, at) in [(1, 5), (2, 6), (1, 7), (1, 4)] {
             uses.note([key; 32], at);

@@ -1,4 +1,4 @@
-//! A copy of a database in use.
+//! Backup: a copy of a database, which may be in use.
 
 use std::path::Path;
 
@@ -7,20 +7,22 @@ use super::{OnProgress, copy};
 use crate::Error;
 use crate::store::Snapshot;
 
-/// Copies a database, also while a service has it, into one new file that only its owner may read. Every animal
-/// that was acknowledged before is in it. Returns its size in bytes.
+/// Copies a database into one new file that only its owner may read, also while a service uses the database.
+/// Returns the size of the file in bytes.
 ///
-/// The file is whole and on the disk when this returns, or there is none. A process that is killed meanwhile
-/// leaves a file whose name goes on with `.partial-` and a random number; the next backup to the same file removes it.
+/// The copy has every pet that was acknowledged before the call. When this returns, the file is complete and
+/// flushed to the disk, or there is no file. A process that is killed meanwhile leaves a file with the suffix
+/// `.partial-` and a random number; the next backup to the same file removes it.
 ///
-/// The copy rests for as long as it works, so that the service's creates get their turn at the disk. Meanwhile the
-/// write-ahead log of the database grows by what is written.
+/// The copy pauses for as long as it works, so that a service can flush its writes to the disk. Until the copy
+/// ends, the write-ahead log of the database grows by what is written.
 ///
 /// # Errors
-/// Where the database is not there, not ours or cannot be read, or the file is there already or cannot be written.
+/// [`ErrorKind::FileExists`](crate::ErrorKind::FileExists) if there is a file of this name, the kinds of a
+/// database that cannot be opened or read, and the kinds of a file that cannot be written.
 pub fn backup(database: &Path, file: &Path, on_progress: OnProgress) -> Result<u64, Error> {
     if file.symlink_metadata().is_ok() {
-        return Err(exists(file).into());
+        return Err(exists(file));
     }
     let snapshot = Snapshot::of_database(database)?;
     let partial = Partial::beside(file)?;

@@ -1,38 +1,41 @@
-//! Whether a database is sound.
+//! Check: whether a database or a backup is sound.
 
 use std::path::Path;
 
-use crate::Error;
 use crate::store::Snapshot;
+use crate::{Error, ErrorKind};
 
-/// How often a file is looked at that others write to meanwhile.
+/// How often to check a file that other processes write to meanwhile.
 const TRIES: usize = 3;
 
-/// What a check found.
+/// The result of a [`check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Soundness {
-    /// How many animals there are; 0 where they cannot be counted.
-    pub animals: u64,
-    /// The version of the schema; 0 where it cannot be read.
+    /// The number of pets; 0 if they cannot be counted.
+    pub pets: u64,
+    /// The version of the schema; 0 if it cannot be read.
     pub version: i64,
-    /// What is wrong, a plain line each; empty: nothing.
+    /// What is wrong, one line each; empty if the file is sound.
     pub faults: Vec<String>,
 }
 
-/// Reads all of a database or of its copy, and says what is wrong with it: damaged pages and indexes, values and
-/// references that the schema does not allow, another schema than this program makes, another application's
-/// file, ids that no service gave. Changes nothing, and leaves no file beside it. The service may run.
+/// Reads all of a database or of a backup, and lists what is wrong with it.
+///
+/// It finds damaged pages and indexes, values and references that the schema does not allow, a schema other than
+/// this version's, the file of another application, and ids that no service assigned. It changes nothing, and
+/// leaves no file next to the database. A service may use the database meanwhile.
 ///
 /// # Errors
-/// Where the file is not there, is no database, or cannot be read.
+/// [`ErrorKind::FileMissing`], [`ErrorKind::DatabaseForeign`] or [`ErrorKind::DatabaseDamaged`] if the file
+/// cannot be read as a database at all, and [`ErrorKind::Conflict`] if other processes keep writing to it.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
     for _ in 0..TRIES {
         let snapshot = Snapshot::of_file(file)?;
         let found = snapshot.findings();
         if snapshot.is_unchanged() {
-            return Ok(Soundness { animals: found.animals, version: found.version, faults: found.faults });
+            return Ok(Soundness { pets: found.animals, version: found.version, faults: found.faults });
         }
     }
-    Err(format!("{} was written to while it was checked; check it again", file.display()).into())
+    Err(Error::new(ErrorKind::Conflict, format!("{} was written to while it was checked", file.display())))
 }

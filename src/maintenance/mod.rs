@@ -1,4 +1,4 @@
-//! Work on a whole database: back it up, check it, restore it. Knows files and the store, and no SQL.
+//! Work on a whole database: backup, check and restore. Knows files and the store, and no SQL.
 
 mod backup;
 mod check;
@@ -8,25 +8,26 @@ mod restore;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use crate::Error;
 use crate::store::{CopyTarget, Snapshot};
+use crate::{Error, ErrorKind};
 use partial::Partial;
 
 pub use backup::backup;
 pub use check::{Soundness, check};
 pub use restore::{Restored, restore};
 
-/// How far a copy is.
+/// How far a copy of a database is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
     /// Bytes copied so far.
     pub done: u64,
-    /// Bytes in all.
+    /// Bytes to copy in all.
     pub total: u64,
 }
 
-/// What is told how far a copy is, after each MiB. Where it says `Break`, the work fails and changes nothing.
+/// A callback that gets the progress of a copy after each MiB. If it returns `Break`, the task ends with
+/// [`ErrorKind::Interrupted`] and changes nothing.
 pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 /// Copies a snapshot into a file that will be `name`. Returns its size in bytes.
@@ -39,6 +40,6 @@ fn copy(snapshot: &Snapshot, to: &Partial, name: &Path, on_progress: OnProgress)
     })?;
     match copied {
         ControlFlow::Continue(()) => Ok(size),
-        ControlFlow::Break(()) => Err("stopped before the end; nothing was changed".to_owned().into()),
+        ControlFlow::Break(()) => Err(Error::new(ErrorKind::Interrupted, "interrupted; nothing was changed")),
     }
 }

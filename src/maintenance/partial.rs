@@ -1,32 +1,36 @@
-//! A file that is not whole yet. It stands beside its later place, so that it comes there in one step.
+//! A file that is not complete yet. It lies in the folder of its target, and gets its name in one step.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind as Os};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A file for its owner only, locked while it is made. It is removed when this is dropped. A killed process leaves
-/// it, and the next one with the same target removes it.
+use crate::{Error, ErrorKind};
+
+/// A file that only its owner may read, locked while it is written. Dropping this removes it. If the process is
+/// killed, the next one with the same target removes it.
 pub struct Partial {
     path: PathBuf,
     pub file: File,
 }
 
 impl Partial {
-    /// Makes an empty one, named after its later place: `pets.db.partial-` and a random number.
+    /// Creates an empty file named after its target: `pets.db.partial-` and a random number.
     ///
     /// # Errors
-    /// One plain line.
-    pub fn beside(target: &Path) -> Result<Self, String> {
+    /// Fails if the target is not the name of a file, or its folder takes no files.
+    pub fn beside(target: &Path) -> Result<Self, Error> {
         if target.as_os_str().is_empty() || target.as_os_str().as_encoded_bytes().ends_with(b"/") {
-            return Err(format!("'{}' is not the name of a file", target.display()));
+            let line = format!("'{}' is not the name of a file", target.display());
+            return Err(Error::new(ErrorKind::InvalidInput, line));
         }
         remove_left(target);
-        let random = getrandom::u64().map_err(|error| format!("cannot get random bits: {error}"))?;
+        let random = getrandom::u64()
+            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))?;
         let path = with_suffix(target, &format!("{PARTIAL}{random:016x}"));
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        let file = made.map_err(|error| cannot_make(target, &error))?;
-        // Without it, another one would remove the file, and this one would say that it cannot be put in place.
+        let file = made.map_err(|error| cannot_create(target, error))?;
+        // Without the lock, another process would take the file for one that was left, and remove it.
         let _ = file.lock();
         Ok(Self { path, file })
     }
@@ -35,37 +39,37 @@ impl Partial {
         &self.path
     }
 
-    /// Gives it its name, unless there is such a file. It was flushed before; the name is flushed here.
+    /// Gives the file its name, never over another file. The content was flushed before; this flushes the name.
     ///
     /// # Errors
-    /// One plain line.
-    pub fn put(self, target: &Path) -> Result<(), String> {
+    /// [`ErrorKind::FileExists`] if there is a file of this name.
+    pub fn put(self, target: &Path) -> Result<(), Error> {
         link(&self.path, target)?;
         drop(self);
         flush_folder(target)
     }
 
-    /// Puts it in the place of a file, in one step. It was flushed before; the name is flushed here.
+    /// Replaces the target in one step. The content was flushed before; this flushes the name.
     ///
     /// # Errors
-    /// One plain line.
-    pub fn replace(self, target: &Path) -> Result<(), String> {
-        fs::rename(&self.path, target).map_err(|error| cannot_make(target, &error))?;
+    /// Fails if the folder takes no files.
+    pub fn replace(self, target: &Path) -> Result<(), Error> {
+        fs::rename(&self.path, target).map_err(|error| cannot_create(target, error))?;
         flush_folder(target)
     }
 }
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // Not there any more where it has replaced a file.
+        // It no longer exists if it has replaced the target.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// What the name of a file goes on with, before a random number of 16 digits.
+/// The suffix of a partial file, before a random number of 16 hexadecimal digits.
 const PARTIAL: &str = ".partial-";
 
-/// Removes what killed processes have left of files with this target. Who is still at work has the lock.
+/// Removes the partial files that killed processes have left for this target. A live process holds its lock.
 fn remove_left(target: &Path) {
     for (path, rest) in names_after(target, PARTIAL) {
         let is_ours = rest.len() == 16 && rest.iter().all(u8::is_ascii_hexdigit);
@@ -75,7 +79,7 @@ fn remove_left(target: &Path) {
     }
 }
 
-/// The files beside another whose names go on with `begin`, and how these go on then.
+/// The files in the target's folder whose names are the target's name, `begin`, and a rest, with that rest.
 pub fn names_after(target: &Path, begin: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let begin = [target.file_name().unwrap_or_default().as_encoded_bytes(), begin.as_bytes()].concat();
     let mut found = Vec::new();
@@ -92,34 +96,32 @@ pub fn names_after(target: &Path, begin: &str) -> Vec<(PathBuf, Vec<u8>)> {
 /// Gives a file a second name, which must be new.
 ///
 /// # Errors
-/// One plain line.
-pub fn link(path: &Path, name: &Path) -> Result<(), String> {
+/// [`ErrorKind::FileExists`] if there is a file of this name.
+pub fn link(path: &Path, name: &Path) -> Result<(), Error> {
     fs::hard_link(path, name).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => exists(name),
-        // What Linux says of a file system that has no links, such as FAT.
-        ErrorKind::PermissionDenied | ErrorKind::Unsupported => {
-            format!(
-                "cannot make {}: its file system has no hard links; choose a folder on another",
-                name.display()
-            )
+        Os::AlreadyExists => exists(name),
+        // Linux reports a file system without hard links, such as FAT, as one of these.
+        Os::PermissionDenied | Os::Unsupported => {
+            let line = format!("cannot create {}: its file system has no hard links", name.display());
+            Error::new(ErrorKind::Io, line).caused_by(error)
         }
-        _ => cannot_make(name, &error),
+        _ => cannot_create(name, error),
     })
 }
 
-/// What is said of a file that would have to be written over.
-pub fn exists(path: &Path) -> String {
-    format!("{} is there already, and is not written over; choose another name", path.display())
+/// The error for a file that would have to be overwritten.
+pub fn exists(path: &Path) -> Error {
+    Error::new(ErrorKind::FileExists, format!("{} already exists and is not overwritten", path.display()))
 }
 
 /// Flushes the names in the folder of a file.
 ///
 /// # Errors
-/// One plain line.
-pub fn flush_folder(path: &Path) -> Result<(), String> {
+/// Fails if the system cannot flush it.
+pub fn flush_folder(path: &Path) -> Result<(), Error> {
     let folder = folder(path);
     let flushed = File::open(folder).and_then(|folder| folder.sync_all());
-    flushed.map_err(|error| format!("cannot flush the folder {}: {error}", folder.display()))
+    flushed.map_err(|error| Error::io(format!("cannot flush the folder {}", folder.display()), error))
 }
 
 /// The folder of a file.
@@ -127,22 +129,24 @@ pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The path of a file whose name goes on.
+/// The path with a suffix added to the name.
 pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-fn cannot_make(path: &Path, error: &io::Error) -> String {
-    let (name, folder) = (path.display(), folder(path).display());
-    match error.kind() {
-        ErrorKind::NotFound => format!("cannot make {name}: there is no folder {folder}"),
-        ErrorKind::NotADirectory => format!("cannot make {name}: {folder} is not a folder"),
-        ErrorKind::PermissionDenied => format!("cannot make {name}: this user may not write to {folder}"),
-        ErrorKind::ReadOnlyFilesystem => format!("cannot make {name}: {folder} can only be read"),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!("cannot make {name}: the disk is full"),
-        ErrorKind::InvalidFilename => format!("cannot make {name}: the name is too long"),
-        _ => format!("cannot make {name}: {error}"),
-    }
+fn cannot_create(path: &Path, error: io::Error) -> Error {
+    let folder = folder(path).display();
+    let why = match error.kind() {
+        Os::NotFound => format!("the folder {folder} does not exist"),
+        Os::NotADirectory => format!("{folder} is not a folder"),
+        Os::PermissionDenied => format!("this user may not write to {folder}"),
+        Os::ReadOnlyFilesystem => format!("{folder} is read-only"),
+        Os::StorageFull | Os::QuotaExceeded => "the disk is full".to_owned(),
+        Os::InvalidFilename => "the name is too long".to_owned(),
+        _ => error.to_string(),
+    };
+    let kind = ErrorKind::of_io(&error);
+    Error::new(kind, format!("cannot create {}: {why}", path.display())).caused_by(error)
 }

@@ -1,65 +1,68 @@
-//! A copy in the place of the database, which is kept under another name.
+//! Restore: puts a copy of a backup in the place of the database, and keeps the old database under a dated name.
 //!
-//! What stands under the database's name, after each step. A process killed there leaves it so.
+//! The steps, and what the database's name leads to after each, also if the process is killed there:
 //!
-//! 1. The copy is made beside it, flushed and checked: the old database.
-//! 2. The old write-ahead log is moved into the old database: the old database, in one file.
-//! 3. The old database gets its dated name as well: the old database, under two names.
-//! 4. The copy is renamed to the database's name: the new database.
+//! 1. Write the copy next to the database, flush and check it: the old database.
+//! 2. Move the old write-ahead log into the old database: the old database, in one file.
+//! 3. Give the old database its dated name as well: the old database, under two names.
+//! 4. Rename the copy to the database's name: the new database.
 //!
-//! Where the old database is too damaged for step 2, or the log is not its own, the log gets a dated name in step 3
-//! and is then removed beside it: SQLite would read it into the new one. Where there is no old database, the copy gets
-//! its name in step 4 as a second one, so that a database made meanwhile stays.
+//! If the old database is too damaged for step 2, or the log is not its own, step 3 gives the log a dated name and
+//! removes its old name, because SQLite would apply it to the new database. If there is no old database, step 4 links
+//! the copy to its name, so that it never replaces a database that was created meanwhile.
 
 use std::fs::{self, Metadata};
-use std::io::ErrorKind;
+use std::io::ErrorKind as Os;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::check::check;
 use super::partial::{Partial, exists, flush_folder, link, names_after, with_suffix};
 use super::{OnProgress, copy};
-use crate::Error;
 use crate::clock::{rfc3339, unix_time};
 use crate::store::{Claim, Snapshot, lock_log, log_of, retire};
+use crate::{Error, ErrorKind};
 
-/// What SQLite keeps beside a database and needs with it.
+/// The suffixes of the files that belong to a database.
 const BESIDE: [&str; 2] = ["-wal", "-journal"];
-/// The index of the log, which SQLite makes anew.
+/// The suffix of the log's index, which SQLite can create again.
 const INDEX: &str = "-shm";
-/// The most restores within one second.
+/// The most dated names for one second.
 const MOST_NAMES: usize = 100;
 
-/// What a restore did.
+/// The result of a [`restore`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restored {
-    /// How many animals there are now.
-    pub animals: u64,
-    /// Where the database is that was there before; `None`: there was none.
+    /// The number of pets in the database now.
+    pub pets: u64,
+    /// The new path of the old database, or of its log if only that existed; `None` if there was neither.
     pub kept: Option<PathBuf>,
 }
 
-/// Puts a copy of `file` in the place of a database. The database that was there is kept beside it under a dated
-/// name, such as `petstore.db.2026-11-21T18-30-00Z` (UTC). Only the owner of the old one may read the new one.
+/// Replaces a database by a copy of the backup `file`.
 ///
-/// A process that is killed meanwhile leaves the old database or the new one in place.
+/// The old database is kept in its folder under a dated name, such as `petstore.db.2026-11-21T18-30-00Z` (UTC).
+/// Only the owner of the old database may read the new one. A process that is killed meanwhile leaves the old
+/// database or the new one in place, never a mixture.
 ///
 /// # Errors
-/// Where a service or another program has the database, `file` is not sound, or a file cannot be written. Nothing
-/// is changed then.
+/// [`ErrorKind::DatabaseInUse`] if a service or another program uses the database,
+/// [`ErrorKind::BackupUnsound`] if `file` is not a sound backup, [`ErrorKind::FileMissing`] if there is no such
+/// file, [`ErrorKind::InvalidInput`] if `file` is the database itself or the database is not a regular file, and
+/// the kinds of a file that cannot be written. Nothing is changed then.
 pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<Restored, Error> {
-    // The file itself, as a link to it is to stay one.
+    // Replace the file itself, so that a link to it stays a link.
     let target = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
     let old = fs::symlink_metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
-        return Err(format!("{} is not a file that can be replaced", database.display()).into());
+        return Err(unusable(database, "is not a file that can be replaced"));
     }
     let is_old = |file: &Metadata| old.as_ref().is_some_and(|old| id(old) == id(file));
     if fs::metadata(file).is_ok_and(|file| is_old(&file)) {
-        return Err(format!("{} is the database itself; name a backup", file.display()).into());
+        return Err(unusable(file, "is the database itself, not a backup"));
     }
-    // Lives until the new database is in place, and longer than every connection to the old one.
+    // Held until the new database is in place, and longer than every connection to the old one.
     let claim = match &old {
         Some(_) => Some(Claim::take(&target)?),
         None => None,
@@ -68,47 +71,54 @@ pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<
         None if log_of(&target).exists() => Some(lock_log(&target)?),
         _ => None,
     };
-    // The log of another database is none that the old one is to have.
+    // The log of another database must not be moved into the old one.
     let is_whole = claim.as_ref().is_some_and(|claim| claim.check_log(&target).is_ok());
     let partial = Partial::beside(&target)?;
     if let Some(old) = &old {
-        give(&partial, old).map_err(|()| {
-            format!("{} belongs to another user; restore as that user or as root", database.display())
-        })?;
+        give(&partial, old, database)?;
     }
-    let animals = fill(&partial, file, &target, on_progress)?;
+    let pets = fill(&partial, file, &target, on_progress)?;
     let kept = exchange(partial, &target, old.is_some(), is_whole)?;
-    Ok(Restored { animals, kept })
+    Ok(Restored { pets, kept })
 }
 
-/// Step 1. Returns how many animals there are in the copy. What comes into place is what was checked.
+/// Step 1. Returns the number of pets in the copy. The copy is checked, because it is what comes into place.
 fn fill(partial: &Partial, file: &Path, target: &Path, on_progress: OnProgress) -> Result<u64, Error> {
     let name = file.display();
-    let snapshot = Snapshot::of_file(file)?;
-    copy(&snapshot, partial, target, on_progress)?;
+    let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
+    copy(&snapshot, partial, target, on_progress).map_err(of_backup)?;
     if !snapshot.is_unchanged() {
-        return Err(format!("{name} was written to while it was copied; try again").into());
+        return Err(Error::new(ErrorKind::Conflict, format!("{name} was written to while it was copied")));
     }
     let sound = check(partial.path())?;
     match sound.faults.first() {
-        None => Ok(sound.animals),
-        Some(fault) => Err(format!("{name} is not sound: {fault} (petstore check {name} says all)").into()),
+        None => Ok(sound.pets),
+        Some(fault) => Err(Error::new(ErrorKind::BackupUnsound, format!("{name} is not sound: {fault}"))),
     }
 }
 
-/// Steps 2 to 4. Returns the new name of what was there.
+/// The failure to read a backup, which is not that of the database.
+fn of_backup(error: impl Into<Error>) -> Error {
+    let error = error.into();
+    match error.kind() {
+        ErrorKind::DatabaseForeign | ErrorKind::DatabaseDamaged => error.with_kind(ErrorKind::BackupUnsound),
+        _ => error,
+    }
+}
+
+/// Steps 2 to 4. Returns the new path of the old database.
 fn exchange(
     partial: Partial,
     target: &Path,
     has_old: bool,
     is_whole: bool,
-) -> Result<Option<PathBuf>, String> {
+) -> Result<Option<PathBuf>, Error> {
     let left = || BESIDE.into_iter().filter(|suffix| with_suffix(target, suffix).exists());
     if !has_old && left().next().is_none() {
         put_new(partial, target)?;
         return Ok(None);
     }
-    // Lives until the new database is in place, so that nobody writes to the old one.
+    // Held until the new database is in place, so that nobody writes to the old one.
     let retired = if is_whole { retire(target)? } else { None };
     forget_second_names(target);
     let left: Vec<&str> = if retired.is_some() { Vec::new() } else { left().collect() };
@@ -117,36 +127,39 @@ fn exchange(
     for suffix in left.iter().copied().chain([INDEX]) {
         let path = with_suffix(target, suffix);
         if let Err(error) = fs::remove_file(&path)
-            && error.kind() != ErrorKind::NotFound
+            && error.kind() != Os::NotFound
         {
-            return Err(format!("cannot remove {}: {error}", path.display()));
+            return Err(Error::io(format!("cannot remove {}", path.display()), error));
         }
     }
     flush_folder(target)?;
     let put = if has_old { partial.replace(target) } else { put_new(partial, target) };
-    if let Err(line) = put {
-        // The database keeps its one name.
+    if let Err(error) = put {
+        // The database keeps only its own name.
         forget_second_names(target);
-        return Err(line);
+        return Err(error);
     }
-    // Where there was no database, its name is not there either.
+    // If there was no database, only its log has a dated name.
     Ok(Some(match left.first() {
         Some(suffix) if !has_old => with_suffix(&kept, suffix),
         Some(_) | None => kept,
     }))
 }
 
-/// Gives the copy its name, never over a database that has come meanwhile.
-fn put_new(partial: Partial, target: &Path) -> Result<(), String> {
-    partial.put(target).map_err(|line| match target.exists() {
-        true => format!("{} was made meanwhile by another process; end that first", target.display()),
-        false => line,
+/// Gives the copy its name, never over a database that was created meanwhile.
+fn put_new(partial: Partial, target: &Path) -> Result<(), Error> {
+    partial.put(target).map_err(|error| match error.kind() {
+        ErrorKind::FileExists => {
+            let line = format!("another process created {} meanwhile", target.display());
+            Error::new(ErrorKind::DatabaseInUse, line)
+        }
+        _ => error,
     })
 }
 
-/// Gives what is there a dated name as well: the database, where there is one, and what is left beside it.
-fn keep(target: &Path, has_old: bool, left: &[&str]) -> Result<PathBuf, String> {
-    // Some file systems take no colons.
+/// Gives the old files a dated name as well: the database, if there is one, and the files left beside it.
+fn keep(target: &Path, has_old: bool, left: &[&str]) -> Result<PathBuf, Error> {
+    // Some file systems allow no colons.
     let now = with_suffix(target, &format!(".{}", rfc3339(unix_time())).replace(':', "-"));
     let further = (2..=MOST_NAMES).map(|count| with_suffix(&now, &format!("-{count}")));
     let is_free =
@@ -161,8 +174,8 @@ fn keep(target: &Path, has_old: bool, left: &[&str]) -> Result<PathBuf, String> 
     Ok(kept)
 }
 
-/// Removes dated names that are second names of the database itself: a restore that was killed left them, and
-/// what is under them changes with the database. One with a log of its own is no mere name.
+/// Removes dated names that a killed restore has left: they are second names of the database itself, so the file
+/// behind them changes with the database. A name with a log of its own is not one of them.
 fn forget_second_names(target: &Path) {
     let Ok(database) = fs::metadata(target) else { return };
     for (path, _) in names_after(target, ".2") {
@@ -174,13 +187,20 @@ fn forget_second_names(target: &Path) {
     }
 }
 
-/// Gives the copy to the owner of the old database: a service of another user could not read it otherwise.
-fn give(partial: &Partial, old: &Metadata) -> Result<(), ()> {
-    let new = partial.file.metadata().map_err(|_| ())?;
-    if (new.uid(), new.gid()) == (old.uid(), old.gid()) {
-        return Ok(());
-    }
-    fchown(&partial.file, Some(old.uid()), Some(old.gid())).map_err(|_| ())
+/// Gives the copy to the owner of the old database, as the service of another user could not read it otherwise.
+fn give(partial: &Partial, old: &Metadata, database: &Path) -> Result<(), Error> {
+    let given = partial.file.metadata().and_then(|new| {
+        let is_same = (new.uid(), new.gid()) == (old.uid(), old.gid());
+        if is_same { Ok(()) } else { fchown(&partial.file, Some(old.uid()), Some(old.gid())) }
+    });
+    given.map_err(|error| {
+        let line = format!("{} belongs to another user", database.display());
+        Error::new(ErrorKind::PermissionDenied, line).caused_by(error)
+    })
+}
+
+fn unusable(path: &Path, why: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, format!("{} {why}", path.display()))
 }
 
 fn id(file: &Metadata) -> (u64, u64) {

@@ -1,56 +1,64 @@
-//! What the interface leaves to the operator: the status of an animal, and its end.
+//! What the HTTP interface leaves to the operator: to change the status of a pet, and to delete pets.
 
 use std::path::Path;
 
 use super::say;
-use crate::Error;
 use crate::model::PetStatus;
 use crate::store::Writer;
+use crate::{Error, ErrorKind};
 
-/// Changes the status of an animal, and returns the animal as the interface now serves it. The change is
-/// flushed, and seen at once by a running service.
+/// Sets the status of a pet, and returns the pet as JSON, as the HTTP interface now serves it.
+///
+/// The change is flushed to the disk, and a running service shows it at once.
 ///
 /// # Errors
-/// One plain line, where no animal has this id, or the database is not there or cannot be written.
+/// [`ErrorKind::PetUnknown`] if no pet has this id, [`ErrorKind::DatabaseMissing`] if there is no database, and
+/// the kinds of a database that cannot be opened or written.
 pub fn set_status(database: &Path, id: i64, status: PetStatus) -> Result<String, Error> {
     let mut store = open(database)?;
     let pet = store.set_status(id, status, |pet| serde_json::to_string(&pet)).map_err(say)?;
-    let pet = pet.ok_or_else(|| unknown(id))?.map_err(|error| Error::from(error.to_string()))?;
+    let pet = pet
+        .ok_or_else(|| unknown(id))?
+        .map_err(|error| Error::new(ErrorKind::Internal, error.to_string()).caused_by(error))?;
     store.commit().map_err(say)?;
     Ok(pet)
 }
 
-/// Deletes animals, all of them or none, and returns how many there were. It is flushed, and seen at once by a
-/// running service. Their ids are never used again.
+/// Deletes pets, all of these or none, and returns how many were deleted.
+///
+/// The change is flushed to the disk, and a running service shows it at once. The ids are never used again.
 ///
 /// # Errors
-/// One plain line, where no animal has one of the ids, one is given twice, or the database is not there or cannot be written.
+/// [`ErrorKind::PetUnknown`] if no pet has one of the ids, [`ErrorKind::InvalidInput`] if an id is given twice,
+/// [`ErrorKind::DatabaseMissing`] if there is no database, and the kinds of a database that cannot be opened or
+/// written.
 pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
     let mut store = open(database)?;
     for (i, id) in ids.iter().enumerate() {
-        // Twice the same is perhaps a slip for another.
+        // An id that is given twice may be a slip for another one.
         let why = if ids[..i].contains(id) {
-            Error::from(format!("the id {id} is given twice"))
+            Error::new(ErrorKind::InvalidInput, format!("the id {id} is given twice"))
         } else if !store.delete_pet(*id).map_err(say)? {
             unknown(*id)
         } else {
             continue;
         };
-        // The transaction ends with the connection, and nothing of it is kept.
-        return Err(if ids.len() > 1 { Error::from(format!("{why}; nothing was deleted")) } else { why });
+        // The transaction is rolled back when the connection closes.
+        return Err(if ids.len() > 1 { why.followed_by("nothing was deleted") } else { why });
     }
     store.commit().map_err(say)?;
     Ok(ids.len())
 }
 
-/// A database that is there.
+/// Opens an existing database.
 fn open(database: &Path) -> Result<Writer, Error> {
     if !database.exists() {
-        return Err(Error::from(format!("there is no database {}", database.display())));
+        let line = format!("there is no database {}", database.display());
+        return Err(Error::new(ErrorKind::DatabaseMissing, line));
     }
     Ok(Writer::open(database)?)
 }
 
 fn unknown(id: i64) -> Error {
-    Error::from(format!("there is no animal with the id {id}"))
+    Error::new(ErrorKind::PetUnknown, format!("there is no pet with the id {id}"))
 }

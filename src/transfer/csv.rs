@@ -1,10 +1,10 @@
-//! CSV (RFC 4180). Reading is strict: the usual crates read what is no CSV too, such as a quote within a plain
-//! field, and a backup that is read wrongly is noticed too late.
+//! CSV (RFC 4180). Reading is strict: the usual crates also accept malformed CSV, such as a quote within a plain
+//! field, and nobody notices a misread pet until it is too late.
 
-/// The columns of an animal, in the order of an export.
+/// The columns of a pet, in the order of an export.
 pub const COLUMNS: [&str; 4] = ["id", "name", "categoryId", "status"];
 
-/// Writes one field, in quotes where it needs them.
+/// Writes one field, in quotes if it needs them.
 pub fn push_field(out: &mut Vec<u8>, text: &str) {
     if !text.contains(['"', ',', '\r', '\n']) {
         return out.extend_from_slice(text.as_bytes());
@@ -19,36 +19,36 @@ pub fn push_field(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Where a record stands after a byte.
+/// The state of a record after a byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum State {
     #[default]
     FieldStart,
     Plain,
     Quoted,
-    /// After a quote within quotes: it ends the field, or is the first of two that mean one.
+    /// After a quote in a quoted field: it ends the field, or is the first of two that stand for one.
     Quote,
     /// After a carriage return, which only a line feed may follow.
     Return,
 }
 
-/// One record, byte by byte.
+/// One record, which is read byte by byte.
 #[derive(Debug, Default)]
 pub struct Record {
     /// The fields, one after the other.
     bytes: Vec<u8>,
-    /// Where the fields end, but for the last.
+    /// Where each field but the last ends.
     ends: Vec<usize>,
     state: State,
-    /// The first thing that is wrong with it.
+    /// What is wrong with the record; the first fault counts.
     fault: Option<&'static str>,
 }
 
-/// What is wrong with a record that ends within quotes.
-const OPEN: &str = "A quote is opened and never closed.";
+/// The fault of a record that ends in a quoted field.
+const OPEN: &str = "A quoted field has no closing quote.";
 
 impl Record {
-    /// Begins the next one.
+    /// Begins the next record.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -56,7 +56,7 @@ impl Record {
         self.fault = None;
     }
 
-    /// Takes a byte; `true` where it ends the record.
+    /// Takes a byte; `true` if it ends the record.
     pub fn take(&mut self, byte: u8) -> bool {
         match (self.state, byte) {
             (State::Quoted, b'"') => self.state = State::Quote,
@@ -67,7 +67,9 @@ impl Record {
             }
             (_, b'\n') => return true,
             (State::Return, _) => {
-                self.blame("A carriage return must be in quotes, or end the line with a line feed.");
+                self.blame(
+                    "A carriage return must be in a quoted field, or end the line together with a line feed.",
+                );
                 self.state = State::Plain;
                 return self.take(byte);
             }
@@ -83,12 +85,12 @@ impl Record {
             }
             (State::Plain, _) => {
                 if byte == b'"' {
-                    self.blame("A field with a quote must be in quotes, and the quote doubled.");
+                    self.blame("A field that contains a quote must be in quotes, and the quote doubled.");
                 }
                 self.bytes.push(byte);
             }
             (State::Quote, _) => {
-                self.blame("After the quote that ends a field, a comma or the end of the line must follow.");
+                self.blame("A comma or the end of the line must follow the closing quote of a field.");
                 self.bytes.push(byte);
                 self.state = State::Plain;
             }
@@ -96,38 +98,38 @@ impl Record {
         false
     }
 
-    /// The end of the input ends the record.
+    /// Ends the record at the end of the input.
     pub fn end(&mut self) {
         if self.state == State::Quoted {
             self.blame(OPEN);
         }
     }
 
-    /// Says what is wrong with it, unless something else is already.
+    /// Notes a fault, unless there is one already.
     pub fn blame(&mut self, fault: &'static str) {
         self.fault.get_or_insert(fault);
     }
 
-    /// How many bytes its fields have.
+    /// The length of the record in bytes, with its separators.
     pub fn len(&self) -> usize {
         self.bytes.len() + self.ends.len()
     }
 
-    /// Forgets what it has so far, where it is too long to be kept.
+    /// Drops the bytes so far, if the record is too long to be kept.
     pub fn forget(&mut self) {
         self.bytes.clear();
         self.ends.clear();
     }
 
-    /// Whether its line is empty.
+    /// Whether the record is an empty line.
     pub fn is_blank(&self) -> bool {
         self.len() == 0 && self.fault.is_none()
     }
 
-    /// Its fields.
+    /// The fields of the record.
     ///
     /// # Errors
-    /// One sentence that says what is wrong with it.
+    /// A sentence that describes the fault.
     pub fn fields(&self) -> Result<Vec<&str>, &'static str> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -143,7 +145,7 @@ impl Record {
 mod tests {
     use super::*;
 
-    /// The records of a text, each as its fields or what is wrong with it.
+    /// The records of a text, each as its fields or its fault.
     fn read(text: &str) -> Vec<Result<Vec<String>, &'static str>> {
         let (mut records, mut record) = (Vec::new(), Record::default());
         let mut rest = text.bytes().peekable();
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_csv_is_refused_and_the_next_line_read() {
+    fn malformed_record_is_refused_and_the_next_is_read() {
         for line in ["a\"b", "\"a\"b", "\"a\" ", "a\rb", "\ra"] {
             let records = read(&format!("{line}\nc"));
             assert!(records[0].is_err(), "{line:?}");
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn character_cut_by_a_comma_is_no_text() {
+    fn character_cut_by_a_comma_is_refused() {
         let mut record = Record::default();
         "é".bytes().for_each(|byte| assert!(!record.take(byte) && !record.take(b',')));
         assert!(record.fields().is_err());

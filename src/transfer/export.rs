@@ -1,4 +1,4 @@
-//! All animals, out of the database.
+//! Export: all pets of a database, in the order of their ids.
 
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
@@ -10,14 +10,17 @@ use crate::json::Word;
 use crate::model::Pet;
 use crate::store::Reader;
 
-/// Bytes that are gathered before they are written.
+/// How many bytes to gather before a write.
 const PIECE: usize = 64 * 1024;
 
-/// Writes all animals to `out` in ascending order of their ids, as they are at one moment. A service may use the
-/// database meanwhile. Where `out` has enough (a closed pipe), that is the end and no failure.
+/// Writes all pets to `out` in ascending order of their ids, as they are at one moment.
+///
+/// A service may use the database meanwhile. If `out` is a pipe whose reader closes it, the export ends without an
+/// error.
 ///
 /// # Errors
-/// One plain line, where the database is not there or cannot be read, or `out` fails.
+/// [`ErrorKind::DatabaseMissing`](crate::ErrorKind::DatabaseMissing) if there is no database, the kinds of a
+/// database that cannot be opened or read, and the kind of the failure of `out`.
 pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<(), Error> {
     let store = Reader::open_existing(database)?;
     let mut piece = Vec::with_capacity(2 * PIECE);
@@ -40,7 +43,7 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
     visited.map_err(say)?;
     match written.and_then(|()| out.write_all(&piece)).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::from(format!("cannot write the animals: {error}; what is written is not all of them")))
+            Err(Error::io("cannot write the pets", error).followed_by("the export is incomplete"))
         }
         _ => Ok(()),
     }
@@ -70,7 +73,7 @@ mod tests {
     use crate::testing::Folder;
     use std::io;
 
-    /// Takes so many bytes, and then fails.
+    /// Takes this many bytes, and then fails in this way.
     struct Full(usize, ErrorKind);
 
     impl Write for Full {
@@ -89,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_pipe_is_the_end_and_full_disk_a_failure() {
+    fn closed_pipe_ends_an_export_and_a_full_disk_fails_it() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
         writer.begin(Units::Joined).unwrap();
@@ -102,8 +105,12 @@ mod tests {
             for format in [Format::Ndjson, Format::Csv] {
                 let export = |kind| export(&folder.database(), format, &mut Full(room, kind));
                 assert!(export(ErrorKind::BrokenPipe).is_ok());
-                let said = export(ErrorKind::StorageFull).unwrap_err().to_string();
-                assert!(said.contains("not all of them"), "{said}");
+                let error = export(ErrorKind::StorageFull).unwrap_err();
+                assert_eq!(error.kind(), crate::ErrorKind::DiskFull);
+                assert_eq!(
+                    error.to_string(),
+                    "cannot write the pets: no storage space; the export is incomplete"
+                );
             }
         }
     }

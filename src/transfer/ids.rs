@@ -1,13 +1,13 @@
-//! A set of ids, which takes little memory where each follows on the one before, as in an export.
+//! A set of ids that takes little memory if most ids are consecutive, as in an export.
 
 use std::collections::BTreeMap;
 
-/// The ids as ranges that do not overlap: first to last.
+/// The ids as ranges that do not overlap, from the first id of each to its last.
 #[derive(Debug, Default)]
 pub struct Ids(BTreeMap<i64, i64>);
 
 impl Ids {
-    /// Adds an id greater than 0; `false` where it is there already.
+    /// Adds an id greater than 0; `false` if the set has it already.
     pub fn insert(&mut self, id: i64) -> bool {
         match self.0.range_mut(..=id).next_back() {
             Some((_, last)) if *last >= id => return false,
@@ -17,7 +17,7 @@ impl Ids {
         true
     }
 
-    /// The greatest; 0 where there is none.
+    /// The largest id; 0 if the set is empty.
     pub fn last(&self) -> i64 {
         self.0.last_key_value().map_or(0, |(_, last)| *last)
     }

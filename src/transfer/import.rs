@@ -1,4 +1,4 @@
-//! Many animals into the database: all of them are checked, and only then the first one is written.
+//! Import: many pets into a database. All of them are checked before the first one is written.
 
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -11,27 +11,27 @@ use super::input::{Input, Source};
 use super::rows::Rows;
 use super::turns::{self, Size};
 use super::{Format, say};
-use crate::Error;
 use crate::model::{NewPet, Pet};
 use crate::store::Writer;
+use crate::{Error, ErrorKind};
 
-/// How long a batch waits for another process to release the lock of the database.
+/// How long a batch waits for another process to release its lock on the database.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two tries to get the lock. A busy service leaves it for moments only.
+/// The time between two tries to get the lock. A busy service releases it for moments only.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// What an import is to do.
+/// The options of an import.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ImportOptions {
-    /// How the animals are written; by default NDJSON.
+    /// The format of the input; by default NDJSON.
     pub format: Format,
-    /// Whether the animals keep their ids, in a database that never had an animal; by default not.
+    /// Whether the pets keep their ids, which takes a database that never had a pet; by default not.
     pub keep_ids: bool,
-    /// Whether the valid animals are written where others are not valid; by default not.
+    /// Whether to write the valid pets even if others are invalid; by default not.
     pub skip_invalid: bool,
-    /// The line from which on animals are written; by default 1, the first. A greater one goes on with an import
-    /// that was interrupted.
+    /// The first line to write, counted from 1; by default 1. A larger one continues an import that was
+    /// interrupted: the line after the last [`LinesWritten::line`].
     pub from_line: u64,
 }
 
@@ -41,17 +41,29 @@ impl Default for ImportOptions {
     }
 }
 
-/// How far an import has come. It is on the disk.
+/// The progress of an import.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LinesWritten {
-    /// All up to this line is written.
+    /// Every pet up to this line is written and flushed to the disk.
     pub line: u64,
-    /// How many lines there are.
+    /// The number of lines of the input.
     pub lines: u64,
 }
 
-/// An import whose animals have been checked.
+/// An import whose pets have been checked and can be written.
+///
+/// ```no_run
+/// use std::sync::atomic::AtomicBool;
+/// use petstore::{Import, ImportOptions, Source};
+///
+/// let source = Source::File("pets.ndjson".into());
+/// let refuse = |line, why: &str| eprintln!("line {line}: {why}");
+/// let import = Import::check("pets.db".as_ref(), source, ImportOptions::default(), refuse)?;
+/// println!("importing {}", import.valid());
+/// import.write(&AtomicBool::new(false), |progress| println!("line {}", progress.line))?;
+/// # Ok::<(), petstore::Error>(())
+/// ```
 pub struct Import {
     input: Input,
     options: ImportOptions,
@@ -59,33 +71,36 @@ pub struct Import {
     found: Found,
 }
 
-/// What the check has found.
+/// The result of the check.
 #[derive(Debug, Default)]
 struct Found {
     lines: u64,
-    /// Animals to be written.
+    /// The number of pets to write.
     valid: u64,
     refused: u64,
-    /// Lines that are refused for another reason than what stands there, in ascending order.
+    /// Lines that are refused although the pet itself is valid, in ascending order.
     unwanted: Vec<u64>,
-    /// The ids that are kept, those before the first line to be written included.
+    /// The ids that are kept, including those before the first line to write.
     ids: Ids,
 }
 
 impl Import {
-    /// Checks all animals of a source, and tells `refuse` the line of each that is not valid, and why. Nothing
-    /// is written.
+    /// Checks all pets of a source, and calls `refuse` for each invalid one with its line and a sentence that says
+    /// why. Writes nothing.
     ///
     /// # Errors
-    /// One plain line, where an animal is not valid and [`ImportOptions::skip_invalid`] is not set, the source
-    /// cannot be read, or the animals cannot keep their ids in this database.
+    /// [`ErrorKind::InvalidRows`] if a pet is invalid and [`ImportOptions::skip_invalid`] is not set,
+    /// [`ErrorKind::InputFormat`] if the source is in the other format, [`ErrorKind::InvalidInput`] if the header
+    /// line of CSV is wrong or the import cannot continue at [`ImportOptions::from_line`],
+    /// [`ErrorKind::DatabaseNotNew`] if the pets cannot keep their ids, [`ErrorKind::FileMissing`] if there is
+    /// no such file, and the kinds of a database that cannot be opened.
     pub fn check(
         database: &Path,
         source: Source,
         options: ImportOptions,
         mut refuse: impl FnMut(u64, &str),
     ) -> Result<Self, Error> {
-        // A database that cannot be used is told before all is read.
+        // An unusable database is reported before the input is read.
         let store = if database.exists() { Some(Writer::open(database)?) } else { None };
         if options.keep_ids && options.from_line == 1 {
             check_new(database, store.as_ref())?;
@@ -95,28 +110,29 @@ impl Import {
         if found.refused > 0 && !options.skip_invalid {
             let lines =
                 if found.refused == 1 { "1 line is" } else { &format!("{} lines are", found.refused) };
-            return Err(Error::from(format!(
-                "{lines} refused, so nothing was written; correct that, or leave it out with --skip-invalid"
-            )));
+            let line = format!("{lines} refused, so nothing was written");
+            return Err(Error::new(ErrorKind::InvalidRows, line));
         }
         Ok(Self { input, options, database: database.to_owned(), found })
     }
 
-    /// How many animals will be written.
+    /// The number of pets to write.
     pub fn valid(&self) -> u64 {
         self.found.valid
     }
 
-    /// How many will be left out, as they are not valid.
+    /// The number of invalid pets, which are left out.
     pub fn refused(&self) -> u64 {
         self.found.refused
     }
 
-    /// Writes the animals, a flushed batch after the other, between which a running service has its turn. Calls
-    /// `progress` after each batch. Ends early once `stop` is set.
+    /// Writes the pets in batches, each flushed to the disk, and calls `progress` after each. Between the batches a
+    /// running service can write. Ends early once `stop` is set.
     ///
     /// # Errors
-    /// One plain line, where not all was written; it says up to which line all is.
+    /// [`ErrorKind::Interrupted`] if `stop` was set, [`ErrorKind::DatabaseLocked`] if another process holds the
+    /// lock for 30 seconds, [`ErrorKind::Conflict`] if the input was changed, and the kinds of a database that
+    /// cannot be written. Every pet up to the last [`LinesWritten::line`] is written then.
     pub fn write(self, stop: &AtomicBool, mut progress: impl FnMut(LinesWritten)) -> Result<(), Error> {
         let mut line = self.options.from_line - 1;
         let lines = self.found.lines;
@@ -124,12 +140,9 @@ impl Import {
             line = written;
             progress(LinesWritten { line, lines });
         });
-        done.map_err(|why| {
-            Error::from(if line == 0 {
-                format!("{why}; nothing was written")
-            } else {
-                format!("{why}; all up to line {line} is written, go on with --from-line {}", line + 1)
-            })
+        done.map_err(|why| match line {
+            0 => why.followed_by("nothing was written"),
+            _ => why.followed_by(format!("all up to line {line} is written")),
         })
     }
 
@@ -138,10 +151,10 @@ impl Import {
         let mut rows = open(&self.input, &self.options)?;
         let mut batch = Vec::new();
         let (mut size, mut is_first) = (Size::default(), true);
-        // When the lock was released, and how long it is left to others.
+        // When the lock was released, and how long to leave it to other processes.
         let (mut released, mut pause) = (Instant::now(), Duration::ZERO);
         loop {
-            // The next animals are read while the lock is left to others.
+            // Read the next pets while other processes can take the lock.
             let line = self.read_batch(&mut rows, size.get(), &mut batch)?;
             self.input.check()?;
             if batch.is_empty() {
@@ -154,7 +167,7 @@ impl Import {
                 if self.options.from_line == 1 {
                     check_new(&self.database, Some(&store))?;
                 }
-                // So that a running service gives its animals other ids.
+                // From here on a running service assigns other ids.
                 store.reserve_ids(self.found.ids.last()).map_err(say)?;
             }
             for (id, new) in &batch {
@@ -173,7 +186,7 @@ impl Import {
         }
     }
 
-    /// Reads the next animals to be written, and returns the last line that was read.
+    /// Reads the next pets to write, and returns the last line that was read.
     fn read_batch(&self, rows: &mut Lines<'_>, size: usize, batch: &mut Batch) -> Result<u64, Error> {
         batch.clear();
         let mut bytes = 0;
@@ -182,7 +195,7 @@ impl Import {
             if line < self.options.from_line {
                 continue;
             }
-            // What is not valid was refused by the check.
+            // The check has refused the invalid pets.
             if let Ok((id, new)) = rows.row()
                 && self.found.unwanted.binary_search(&line).is_err()
             {
@@ -200,33 +213,33 @@ type Lines<'i> = Rows<std::io::BufReader<&'i std::fs::File>>;
 fn open<'i>(input: &'i Input, options: &ImportOptions) -> Result<Lines<'i>, Error> {
     let cannot = |error| input.cannot_read(error);
     let mut source = input.read()?;
-    if let Some((looks, format)) = other_format(source.fill_buf().map_err(cannot)?, options.format) {
-        return Err(Error::from(format!("the input looks like {looks}; give --format {format}")));
+    if let Some(looks) = other_format(source.fill_buf().map_err(cannot)?, options.format) {
+        return Err(Error::new(ErrorKind::InputFormat, format!("the input looks like {looks}")));
     }
     let rows = Rows::new(source, options.format, options.keep_ids).map_err(cannot)?;
-    rows.map_err(|why| Error::from(format!("line 1: {why}")))
+    rows.map_err(|why| Error::new(ErrorKind::InvalidInput, format!("line 1: {}", why.trim_end_matches('.'))))
 }
 
-/// The other format and its word, where the input begins as that does.
-fn other_format(start: &[u8], format: Format) -> Option<(&'static str, &'static str)> {
+/// The name of the other format, if the input begins like that.
+fn other_format(start: &[u8], format: Format) -> Option<&'static str> {
     let is_json = start.trim_ascii_start().starts_with(b"{");
     let column = b"categoryId";
     let mut header = start.split(|byte| *byte == b'\n').next()?.windows(column.len());
     match format {
-        Format::Csv if is_json => Some(("NDJSON", "ndjson")),
-        Format::Ndjson if !is_json && header.any(|word| word == column) => Some(("CSV", "csv")),
+        Format::Csv if is_json => Some("NDJSON"),
+        Format::Ndjson if !is_json && header.any(|word| word == column) => Some("CSV"),
         Format::Csv | Format::Ndjson => None,
     }
 }
 
-/// Says no to a database that has had an animal: its id would be used again.
+/// Refuses a database that has ever had a pet: an id would be used again.
 fn check_new(database: &Path, store: Option<&Writer>) -> Result<(), Error> {
     match store.map_or(Ok(0), |store| store.last_id()).map_err(say)? {
         0 => Ok(()),
-        _ => Err(Error::from(format!(
-            "{} has had animals already; --keep-ids needs a database that never had one",
-            database.display()
-        ))),
+        _ => {
+            let line = format!("ids cannot be kept: {} already has or had pets", database.display());
+            Err(Error::new(ErrorKind::DatabaseNotNew, line))
+        }
     }
 }
 
@@ -239,7 +252,7 @@ fn check(
 ) -> Result<Found, Error> {
     let mut found = Found::default();
     let mut rows = open(input, options)?;
-    // Whether the animal before the first to be written is in the database, where that matters.
+    // If ids are kept: the line before the first to write, and whether its pet is in the database.
     let mut is_continued = None;
     while let Some(line) = rows.advance().map_err(|error| input.cannot_read(error))? {
         let is_written = line < options.from_line;
@@ -259,7 +272,7 @@ fn check(
             if is_written {
                 is_continued = Some((line, there == Some(true)));
             } else if there.is_some() {
-                return Err(format!("The id {id} is in the database already."));
+                return Err(format!("The id {id} is already in the database."));
             }
             Ok(())
         });
@@ -278,31 +291,29 @@ fn check(
     found.lines = rows.next_line() - 1;
     let (from_line, lines) = (options.from_line, found.lines);
     if from_line > 1 && from_line > lines {
-        return Err(Error::from(format!(
-            "--from-line {from_line} is beyond the end: the last line is {lines}"
-        )));
+        let line = format!("line {from_line} is beyond the end: the last line is {lines}");
+        return Err(Error::new(ErrorKind::InvalidInput, line));
     }
     if let Some((line, false)) = is_continued {
-        return Err(Error::from(format!(
-            "the animal of line {line} is not in {}; --from-line must be the line that the import told",
-            database.display()
-        )));
+        let line = format!("the pet of line {line} is not in {}", database.display());
+        return Err(Error::new(ErrorKind::InvalidInput, line));
     }
     Ok(found)
 }
 
-/// Opens a transaction, as soon as no other process has one.
+/// Opens a transaction as soon as no other process has one.
 fn take_turn(store: &mut Writer, stop: &AtomicBool) -> Result<(), Error> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if stop.load(Ordering::SeqCst) {
-            return Err(Error::from("interrupted".to_owned()));
+            return Err(Error::new(ErrorKind::Interrupted, "interrupted"));
         }
         if store.try_begin().map_err(say)? {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return Err(Error::from("another process has locked the database for 30 seconds".to_owned()));
+            let line = "another process has held the lock on the database for 30 seconds";
+            return Err(Error::new(ErrorKind::DatabaseLocked, line));
         }
         std::thread::sleep(RETRY);
     }

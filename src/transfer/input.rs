@@ -1,53 +1,56 @@
-//! Where an import reads from: something that can be read twice, first to check it and then to write it.
+//! The input of an import. It can be read twice: once to check the pets, and once to write them.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, ErrorKind, Read, Seek};
+use std::io::{self, BufReader, ErrorKind as Os, Read, Seek};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 
-/// Bytes that are read at once.
+/// How many bytes to read at once.
 const PIECE: usize = 64 * 1024;
 
-/// Where the animals of an import come from.
+/// The source of the pets of an import.
 #[non_exhaustive]
 pub enum Source {
-    /// A file. Where it can be read only once, such as a pipe, it is copied as a stream is.
+    /// A file. If it can be read only once, such as a named pipe, it is copied like a [`Stream`](Self::Stream).
     File(PathBuf),
-    /// A stream. It is copied to a file in the folder for temporary files (`TMPDIR`), which nobody else may read
-    /// and which is gone when the process ends.
+    /// A stream. The import copies it to a file in the folder for temporary files (`TMPDIR`) that no other user may
+    /// read, and that is gone when the process ends.
     Stream(Box<dyn Read>),
 }
 
 /// An input that can be read more than once.
 pub struct Input {
     file: File,
-    /// What it is called in a message.
+    /// The name of the input in messages.
     name: String,
-    /// Its length and last change where others may change it; `None`: nobody can.
+    /// The length and the time of the last change of a file that others can change; `None`: nobody can.
     state: Option<(u64, SystemTime)>,
 }
 
 impl Input {
-    /// Opens a source, and copies it where that is needed.
+    /// Opens a source, and copies it if it can be read only once.
     ///
     /// # Errors
-    /// One plain line, where it cannot be read or copied.
+    /// Fails if the source cannot be read or copied.
     pub fn open(source: Source) -> Result<Self, Error> {
         match source {
             Source::Stream(stream) => Self::copied(stream, "standard input".to_owned()),
             Source::File(path) => {
                 let name = path.display().to_string();
                 let file = File::open(&path).map_err(|error| match error.kind() {
-                    ErrorKind::NotFound => Error::from(format!("there is no file {name}")),
-                    ErrorKind::PermissionDenied => Error::from(format!("no permission to read {name}")),
+                    Os::NotFound => Error::new(ErrorKind::FileMissing, format!("there is no file {name}"))
+                        .caused_by(error),
                     _ => cannot_read(&name, error),
                 })?;
                 let metadata = file.metadata().map_err(|error| cannot_read(&name, error))?;
                 if metadata.is_dir() {
-                    return Err(Error::from(format!("{name} is a folder; a file is needed")));
+                    return Err(Error::new(
+                        ErrorKind::InvalidInput,
+                        format!("{name} is a folder, not a file"),
+                    ));
                 }
                 if !metadata.is_file() {
                     return Self::copied(Box::new(file), name);
@@ -60,50 +63,46 @@ impl Input {
 
     fn copied(mut stream: Box<dyn Read>, name: String) -> Result<Self, Error> {
         let folder = std::env::temp_dir();
-        let mut file = unnamed(&folder).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Error::from(format!("there is no folder {} (TMPDIR)", folder.display())),
-            _ => Error::from(format!(
-                "cannot make a file in {} (TMPDIR) to copy {name}: {error}",
-                folder.display()
-            )),
+        let mut file = unnamed(&folder).map_err(|error| {
+            Error::io(format!("cannot create a copy of {name} in {} (TMPDIR)", folder.display()), error)
         })?;
         let mut piece = vec![0; PIECE];
         loop {
             let length = match stream.read(&mut piece) {
                 Ok(0) => return Ok(Self { file, name, state: None }),
                 Ok(length) => length,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == Os::Interrupted => continue,
                 Err(error) => return Err(cannot_read(&name, error)),
             };
             io::Write::write_all(&mut file, &piece[..length]).map_err(|error| {
-                Error::from(format!("cannot copy {name} to {} (TMPDIR): {error}", folder.display()))
+                Error::io(format!("cannot copy {name} to {} (TMPDIR)", folder.display()), error)
             })?;
         }
     }
 
-    /// Its bytes, from the start.
+    /// Reads the input from its start.
     ///
     /// # Errors
-    /// One plain line, where it cannot be read, or was changed since it was opened.
+    /// Fails if the input cannot be read, or was changed since it was opened.
     pub fn read(&self) -> Result<BufReader<&File>, Error> {
         self.check()?;
         (&self.file).rewind().map_err(|error| self.cannot_read(error))?;
         Ok(BufReader::with_capacity(PIECE, &self.file))
     }
 
-    /// Says whether it is as it was when it was opened.
+    /// Checks that nobody has changed the input since it was opened.
     ///
     /// # Errors
-    /// One plain line, where it is not.
+    /// [`ErrorKind::Conflict`] if somebody has.
     pub fn check(&self) -> Result<(), Error> {
         let Some(opened) = self.state else { return Ok(()) };
         if state(&self.file).map_err(|error| self.cannot_read(error))? == opened {
             return Ok(());
         }
-        Err(Error::from(format!("{} was changed meanwhile; import a copy that nobody changes", self.name)))
+        Err(Error::new(ErrorKind::Conflict, format!("{} was changed during the import", self.name)))
     }
 
-    /// The failure to read it, for the operator.
+    /// The error for a failure to read the input.
     pub fn cannot_read(&self, error: io::Error) -> Error {
         cannot_read(&self.name, error)
     }
@@ -118,7 +117,7 @@ fn state(file: &File) -> io::Result<(u64, SystemTime)> {
     Ok((metadata.len(), metadata.modified()?))
 }
 
-/// A file without a name, so that nothing is left of it, however the process ends.
+/// Creates a file without a name, so that nothing is left of it, however the process ends.
 fn unnamed(folder: &Path) -> io::Result<File> {
     let random = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
     let path = folder.join(format!("petstore-import-{random:016x}"));
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_is_read_twice_and_leaves_no_file() {
+    fn stream_can_be_read_twice_and_leaves_no_file() {
         let input = Input::open(Source::Stream(Box::new(&b"some\ntext"[..]))).unwrap();
         assert_eq!([text(&input), text(&input)], ["some\ntext"; 2]);
         let folder = Folder::new();
@@ -155,15 +154,14 @@ mod tests {
         let input = Input::open(Source::File(path.clone())).unwrap();
         assert_eq!(text(&input), "one");
         std::fs::write(&path, "three").unwrap();
-        let said = input.read().err().unwrap().to_string();
-        assert!(said.contains("changed meanwhile"), "{said}");
+        assert_eq!(input.read().err().unwrap().kind(), ErrorKind::Conflict);
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn missing_file_and_folder_are_refused() {
         let folder = Folder::new();
-        let said = |path: PathBuf| Input::open(Source::File(path)).err().unwrap().to_string();
-        assert!(said(folder.0.join("none")).starts_with("there is no file"));
-        assert!(said(folder.0.clone()).contains("is a folder"));
+        let kind = |path: PathBuf| Input::open(Source::File(path)).err().unwrap().kind();
+        assert_eq!(kind(folder.0.join("none")), ErrorKind::FileMissing);
+        assert_eq!(kind(folder.0.clone()), ErrorKind::InvalidInput);
     }
 }

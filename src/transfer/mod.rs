@@ -1,6 +1,5 @@
-//! The operator's work on the animals: all of them out, many in, one changed, some deleted. In force at once
-//! on a running service, whose lists are made anew when the database has changed. Knows nothing of HTTP, nor
-//! of terminals and signals.
+//! The operator's work on pets: export all, import many, change one, delete some. A running service shows each
+//! change at once. Knows nothing of HTTP, terminals and signals.
 
 mod change;
 mod csv;
@@ -21,14 +20,14 @@ pub use export::export;
 pub use import::{Import, ImportOptions, LinesWritten};
 pub use input::Source;
 
-/// How animals are written outside of the database.
+/// The format of exported and imported pets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// An animal on each line, as the JSON that the interface serves (`ndjson`).
+    /// Newline-delimited JSON (`ndjson`): one pet on each line, as the HTTP interface serves it.
     #[default]
     Ndjson,
-    /// RFC 4180, with the header line `id,name,categoryId,status` (`csv`). An animal without a status has an
-    /// empty one.
+    /// CSV (`csv`, RFC 4180) with the header line `id,name,categoryId,status`. The status of a pet without one
+    /// is empty.
     Csv,
 }
 
@@ -38,7 +37,7 @@ impl FromStr for Format {
     /// Reads `ndjson` or `csv`.
     ///
     /// # Errors
-    /// What is expected, to follow on "must be".
+    /// The expected words, as the end of a sentence such as "--format must be …".
     fn from_str(word: &str) -> Result<Self, String> {
         match word {
             "ndjson" => Ok(Self::Ndjson),
@@ -48,9 +47,9 @@ impl FromStr for Format {
     }
 }
 
+/// The failure of a statement. What the store cannot name is the refusal of SQLite itself.
 fn say(error: StoreError) -> Error {
-    Error::from(match error {
-        StoreError::Unavailable(..) => error.to_string(),
-        StoreError::Internal(detail) => format!("the database refuses it: {detail}"),
-    })
+    let is_named = matches!(error, StoreError::Unavailable(..));
+    let error = Error::from(error);
+    if is_named { error } else { error.context("the database refuses it") }
 }

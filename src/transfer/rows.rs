@@ -1,5 +1,5 @@
-//! From the bytes of an input to animals, one after the other, each with its line or with what is wrong there.
-//! An animal takes at most [`MAX_ROW`] of memory, and only one is kept at a time.
+//! Reads an input pet by pet: each row is a pet or a sentence that says what is wrong with it. Only one row is in
+//! memory at a time, and it takes at most [`MAX_ROW`] bytes.
 
 use std::io::{self, BufRead};
 
@@ -7,32 +7,33 @@ use super::Format;
 use super::csv::{COLUMNS, Record};
 use crate::model::NewPet;
 
-/// The longest animal, in bytes. It is far longer than any that the interface takes.
+/// The longest row, in bytes. It is far longer than any pet that the HTTP interface accepts.
 const MAX_ROW: usize = 1024 * 1024;
-const TOO_LONG: &str = "An animal must not be longer than 1048576 bytes.";
-/// What spreadsheets put before CSV: a byte order mark.
+const TOO_LONG: &str = "A pet must not be longer than 1048576 bytes.";
+/// The byte order mark that spreadsheets put before CSV.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// An animal of the input, and its id where it keeps it.
+/// A pet of the input, and its id if it keeps that.
 pub type Row<'a> = (Option<i64>, NewPet<'a>);
 
-/// The animals of an input. Empty lines are none, and are counted as lines.
+/// The rows of an input. Empty lines are counted but are no rows.
 pub struct Rows<R> {
     source: R,
     keep_ids: bool,
-    /// The line on which the next one begins; 1 is the first.
+    /// The line on which the next row begins, counted from 1.
     next_line: u64,
-    kind: Kind,
+    current: Current,
 }
 
-enum Kind {
-    /// One line, and whether it was cut off.
+/// The row under way.
+enum Current {
+    /// A line, and whether it was too long and is cut off.
     Ndjson { line: Vec<u8>, is_cut: bool },
-    /// One record, and where the columns of an animal stand in it.
+    /// A record, and the places of the columns in it.
     Csv { record: Record, places: Places },
 }
 
-/// Where the columns stand, as counted from 0, and how many there are.
+/// The places of the columns in a record, counted from 0, and their number.
 #[derive(Debug, Default, PartialEq)]
 struct Places {
     id: Option<usize>,
@@ -43,24 +44,25 @@ struct Places {
 }
 
 impl<R: BufRead> Rows<R> {
-    /// Begins with the first. With `keep_ids` each has an id; without, ids are ignored.
+    /// Begins to read. With `keep_ids` each row needs an id; otherwise ids are ignored.
     ///
     /// # Errors
-    /// Where the input cannot be read. Within: where the header line of CSV is wrong, a sentence about that.
+    /// The outer error if the input cannot be read, the inner one if the header line of CSV is wrong: a sentence
+    /// that says why.
     pub fn new(mut source: R, format: Format, keep_ids: bool) -> io::Result<Result<Self, String>> {
-        let kind = match format {
-            Format::Ndjson => Kind::Ndjson { line: Vec::new(), is_cut: false },
+        let current = match format {
+            Format::Ndjson => Current::Ndjson { line: Vec::new(), is_cut: false },
             Format::Csv => {
                 if source.fill_buf()?.starts_with(MARK) {
                     source.consume(MARK.len());
                 }
-                Kind::Csv { record: Record::default(), places: Places::default() }
+                Current::Csv { record: Record::default(), places: Places::default() }
             }
         };
-        let mut rows = Self { source, keep_ids, next_line: 1, kind };
+        let mut rows = Self { source, keep_ids, next_line: 1, current };
         if format == Format::Csv {
             let has_header = rows.advance()?.is_some();
-            let Kind::Csv { record, places } = &mut rows.kind else { return Ok(Ok(rows)) };
+            let Current::Csv { record, places } = &mut rows.current else { return Ok(Ok(rows)) };
             let fields = if has_header { record.fields() } else { Ok(Vec::new()) };
             match fields.map_err(str::to_owned).and_then(|fields| Places::of(&fields, keep_ids)) {
                 Ok(found) => *places = found,
@@ -70,20 +72,20 @@ impl<R: BufRead> Rows<R> {
         Ok(Ok(rows))
     }
 
-    /// The line after all that was read.
+    /// The line after the last one that was read.
     pub fn next_line(&self) -> u64 {
         self.next_line
     }
 
-    /// Goes to the next animal, and returns the line on which it begins; `None` at the end.
+    /// Moves to the next row, and returns the line on which it begins; `None` at the end.
     ///
     /// # Errors
-    /// Where the input cannot be read.
+    /// Fails if the input cannot be read.
     pub fn advance(&mut self) -> io::Result<Option<u64>> {
         loop {
             let line = self.next_line;
-            let is_blank = match &mut self.kind {
-                Kind::Ndjson { line, is_cut } => {
+            let is_blank = match &mut self.current {
+                Current::Ndjson { line, is_cut } => {
                     line.clear();
                     *is_cut = false;
                     if !read_line(&mut self.source, line, is_cut)? {
@@ -92,7 +94,7 @@ impl<R: BufRead> Rows<R> {
                     self.next_line += 1;
                     !*is_cut && line.trim_ascii().is_empty()
                 }
-                Kind::Csv { record, .. } => {
+                Current::Csv { record, .. } => {
                     record.clear();
                     let Some(count) = read_record(&mut self.source, record)? else { return Ok(None) };
                     self.next_line += count;
@@ -105,28 +107,28 @@ impl<R: BufRead> Rows<R> {
         }
     }
 
-    /// The animal that was gone to.
+    /// The pet of the current row.
     ///
     /// # Errors
-    /// What is wrong with it, in the words of the interface.
+    /// A sentence that says what is wrong with it, in the words of the HTTP interface.
     #[inline(never)] // It is called in two places, and large.
     pub fn row(&self) -> Result<Row<'_>, String> {
-        match &self.kind {
-            Kind::Ndjson { is_cut: true, .. } => Err(TOO_LONG.to_owned()),
-            Kind::Ndjson { line, .. } => {
+        match &self.current {
+            Current::Ndjson { is_cut: true, .. } => Err(TOO_LONG.to_owned()),
+            Current::Ndjson { line, .. } => {
                 let row = if self.keep_ids {
                     NewPet::with_id_from_json(line).map(|(id, new)| (Some(id), new))
                 } else {
                     NewPet::from_json(line).map(|new| (None, new))
                 };
-                // It is one line of many, and no body.
+                // The row is one line of many.
                 row.map_err(|invalid| invalid.into_message().replace(" at line 1 column ", " at column "))
             }
-            Kind::Csv { record, places } => {
+            Current::Csv { record, places } => {
                 let fields = record.fields()?;
                 if fields.len() != places.count {
                     let (has, count) = (fields.len(), places.count);
-                    return Err(format!("The number of fields is {has}, and that of the header is {count}."));
+                    return Err(format!("The row has {has} fields, and the header has {count}."));
                 }
                 let id = places.id.filter(|_| self.keep_ids);
                 let id = id.map(|place| NewPet::id_from_column(fields[place])).transpose()?;
@@ -163,7 +165,7 @@ impl Places {
     }
 }
 
-/// Reads up to and with the end of a line; `false` where there is none. Cuts off what is too long.
+/// Reads a line including its end; `false` at the end of the input. Cuts off a line that is too long.
 fn read_line(source: &mut impl BufRead, line: &mut Vec<u8>, is_cut: &mut bool) -> io::Result<bool> {
     let mut has_bytes = false;
     loop {
@@ -184,7 +186,7 @@ fn read_line(source: &mut impl BufRead, line: &mut Vec<u8>, is_cut: &mut bool) -
     }
 }
 
-/// Reads a record, and returns how many lines it has; `None` where there is none.
+/// Reads a record, and returns its number of lines; `None` at the end of the input.
 fn read_record(source: &mut impl BufRead, record: &mut Record) -> io::Result<Option<u64>> {
     let (mut lines, mut has_bytes) = (0, false);
     loop {
@@ -216,9 +218,9 @@ fn read_record(source: &mut impl BufRead, record: &mut Record) -> io::Result<Opt
 mod tests {
     use super::*;
 
-    /// Every animal of a text with its line, as `id name categoryId`, or what is wrong with it.
+    /// Every row of a text with its line, as `id name categoryId` or what is wrong with it.
     fn read(text: &str, format: Format, keep_ids: bool) -> Vec<(u64, Result<String, String>)> {
-        // A small buffer, so that every animal is read in pieces.
+        // A small buffer, so that every row is read in pieces.
         let source = io::BufReader::with_capacity(3, text.as_bytes());
         let mut rows = Rows::new(source, format, keep_ids).unwrap().unwrap();
         let mut found = Vec::new();
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_with_the_empty_ones() {
+    fn empty_lines_are_counted() {
         let text = "\n{\"name\":\"a\",\"categoryId\":1}\r\n \r\n{\"id\":7,\"name\":\"b\",\"categoryId\":2}";
         assert_eq!(
             read(text, Format::Ndjson, false),
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_in_any_order() {
+    fn columns_can_be_in_any_order() {
         let text = "\u{feff}status,id,categoryId,name\nsold,7,2,\"a,b\"\n,8,3,";
         let text = text.to_owned();
         let mut rows = Rows::new(text.as_bytes(), Format::Csv, true).unwrap().unwrap();
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_header_is_named() {
+    fn wrong_header_is_described() {
         for (header, keep_ids, named) in [
             ("", false, "'name' is missing"),
             ("name,categoryId,status\n", true, "'id' is missing"),
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_rows_are_named_and_the_next_is_read() {
+    fn wrong_row_is_described_and_the_next_is_read() {
         let text = "nonsense\n{\"name\":\"a\"}\n{\"name\":\"b\",\"categoryId\":1}\n";
         let rows = read(text, Format::Ndjson, false);
         assert_eq!(
@@ -284,7 +286,7 @@ mod tests {
         assert!(rows[1].1.as_ref().unwrap_err().contains("'categoryId' is missing"));
         assert_eq!(rows[2], (3, Ok("0 b 1".to_owned())));
         let rows = read("id,name,categoryId\n1,a\n0,b,1\n3,c,1", Format::Csv, true);
-        assert!(rows[0].1.as_ref().unwrap_err().contains("fields is 2"));
+        assert!(rows[0].1.as_ref().unwrap_err().contains("has 2 fields"));
         assert!(rows[1].1.as_ref().unwrap_err().contains("'id' must be an integer from 1"));
         assert_eq!(rows[2], (4, Ok("3 c 1".to_owned())));
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::harness::{Folder, KEY, Server, output, petstore, run};
+use crate::said;
 use crate::wait::wait_until;
 
 /// A process under way, which does not outlive its test.
@@ -66,22 +67,22 @@ pub fn partials(folder: &Path) -> Vec<String> {
     names(folder).into_iter().filter(|name| name.contains(".partial-")).collect()
 }
 
-/// A database of a stopped service with so many animals of 200 bytes each, and one more.
-pub fn filled(animals: u32) -> Folder {
+/// A database of a stopped service with so many pets of 200 bytes each, and one more.
+pub fn filled(pets: u32) -> Folder {
     let server = Server::start();
     server.fill(["first"]);
     let folder = server.kill();
     let database = Connection::open(folder.database()).unwrap();
     let sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
         INSERT INTO pets (name, category_id) SELECT hex(randomblob(100)), i FROM n WHERE ?1 > 0";
-    database.execute(sql, [animals]).unwrap();
+    database.execute(sql, [pets]).unwrap();
     folder
 }
 
 /// Large enough that a backup takes some hundred milliseconds.
 pub const MANY: u32 = 150_000;
 
-/// How many animals a file holds that needs nothing beside it.
+/// The number of pets in a file that needs no other file.
 pub fn count(file: &Path) -> i64 {
     let database = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     database.query_row("SELECT count(*) FROM pets", [], |row| row.get(0)).unwrap()
@@ -128,7 +129,7 @@ fn backup_under_load_has_all_that_was_acknowledged_before_it() {
         (before, after)
     });
     assert!(after > before, "creates went on");
-    // No id is left out here, so that the newest one is the number of animals.
+    // No id is left out here, so that the newest one is the number of pets.
     let kept = count(&file);
     assert!((before..=newest.load(Ordering::SeqCst)).contains(&kept), "{before} {kept}");
     assert!(succeed(&["check", &name], Path::new("none")).contains("is sound"));
@@ -172,15 +173,15 @@ fn backup_of_a_stopped_service_leaves_one_file() {
 }
 
 #[test]
-fn existing_file_is_never_written_over() {
+fn existing_file_is_never_overwritten() {
     let folder = filled(0);
     let (file, name) = path(&folder, "copy.db");
     std::fs::write(&file, "mine").unwrap();
-    refuse(&["backup", &name], &folder.database(), "is there already");
-    refuse(&["backup", folder.database().to_str().unwrap()], &folder.database(), "is there already");
+    refuse(&["backup", &name], &folder.database(), said::FILE_EXISTS);
+    refuse(&["backup", folder.database().to_str().unwrap()], &folder.database(), said::FILE_EXISTS);
     let (link, link_name) = path(&folder, "link.db");
     std::os::unix::fs::symlink("nowhere", &link).unwrap();
-    refuse(&["backup", &link_name], &folder.database(), "is there already");
+    refuse(&["backup", &link_name], &folder.database(), said::FILE_EXISTS);
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
 }
 
@@ -220,7 +221,7 @@ fn expect_failure(backup: &mut Running) {
 }
 
 #[test]
-fn file_that_comes_meanwhile_is_not_written_over() {
+fn file_created_meanwhile_is_not_overwritten() {
     let folder = filled(MANY);
     let (file, name) = path(&folder, "copy.db");
     let (mut backup, _) = half_way(&folder, &name);
@@ -273,12 +274,12 @@ fn backup_without_room_leaves_nothing() {
 fn what_cannot_be_backed_up_is_named() {
     let folder = filled(0);
     let (_, copy) = path(&folder, "copy.db");
-    refuse(&["backup", &copy], &folder.path().join("none.db"), "there is no database");
+    refuse(&["backup", &copy], &folder.path().join("none.db"), said::DATABASE_MISSING);
     let (_, nowhere) = path(&folder, "nowhere/copy.db");
-    refuse(&["backup", &nowhere], &folder.database(), "there is no folder");
+    refuse(&["backup", &nowhere], &folder.database(), "nowhere does not exist");
     let (text, _) = path(&folder, "text");
     std::fs::write(&text, "not a database, but long enough to be looked at").unwrap();
-    refuse(&["backup", &copy], &text, "not an SQLite database");
+    refuse(&["backup", &copy], &text, said::DATABASE_FOREIGN);
     std::fs::write(&text, "").unwrap();
     refuse(&["backup", &copy], &text, "is empty");
     refuse(&["backup", ""], &folder.database(), "not the name of a file");

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 
 use crate::backup::{filled, names, refuse, succeed};
 use crate::harness::{Folder, Server, run};
+use crate::said;
 
 /// Checks a file that is off: the lines that say why.
 #[track_caller]
@@ -19,7 +20,7 @@ fn faults(file: &Path) -> String {
     said
 }
 
-/// A copy of a database with some hundred animals, with something done to it.
+/// A copy of a database with some hundred pets, with something done to it.
 fn damaged(damage: impl FnOnce(&Path)) -> (Folder, String) {
     let source = filled(500);
     let folder = Folder::new();
@@ -43,7 +44,7 @@ fn sound_files_are_said_to_be_sound_and_left_as_they_are() {
     server.fill(["Rex", "Tom"]);
     let database = server.folder.database();
     let copy = server.folder.path().join("copy.db");
-    let line = |file: &Path| format!("{} is sound: 2 animals, version 2\n", file.display());
+    let line = |file: &Path| format!("{} is sound: 2 pets, version 2\n", file.display());
     // In use, and without naming it.
     assert_eq!(succeed(&["check"], &database), line(&database));
     succeed(&["backup", copy.to_str().unwrap()], &database);
@@ -65,7 +66,7 @@ fn database_of_a_stopped_service_gets_no_files_beside_it() {
     std::fs::copy(source.database(), &file).unwrap();
     let before = std::fs::read(&file).unwrap();
     assert_eq!(before[18..20], [2, 2], "it is written with a log");
-    assert!(succeed(&["check", file.to_str().unwrap()], Path::new("none")).contains("is sound: 1 animals"));
+    assert!(succeed(&["check", file.to_str().unwrap()], Path::new("none")).contains("is sound: 1 pets"));
     assert_eq!(names(folder.path()), ["100% of ünïcode?.db"]);
     assert_eq!(std::fs::read(&file).unwrap(), before);
 }
@@ -149,8 +150,8 @@ fn what_cannot_be_checked_is_named() {
     let folder = Folder::new();
     let text = folder.path().join("text");
     std::fs::write(&text, "not a database, but long enough to be looked at").unwrap();
-    refuse(&["check", text.to_str().unwrap()], Path::new("none"), "is not an SQLite database");
-    refuse(&["check"], &folder.path().join("none.db"), "there is no file");
+    refuse(&["check", text.to_str().unwrap()], Path::new("none"), said::DATABASE_FOREIGN);
+    refuse(&["check"], &folder.path().join("none.db"), said::FILE_MISSING);
     refuse(&["check"], folder.path(), "is not a file");
     assert_eq!(run(&["check", "a", "b"], &text).status.code(), Some(2));
 }

@@ -121,7 +121,7 @@ fn domain_needs_a_plan_and_a_deploy() {
     assert!(String::from_utf8_lossy(&without.stderr).contains("(platform_host_required)"));
     let without = run(&["domain", "list"], &hosted.server.folder.database());
     let said = String::from_utf8_lossy(&without.stdout);
-    assert!(said.contains("with --platform-host") && !said.contains("CNAME"), "{said}");
+    assert!(said.contains("give --platform-host") && !said.contains("CNAME"), "{said}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::harness::{Folder, Server, output, petstore, run};
+use crate::said;
 use crate::startup::expect_refusal;
 use crate::wait::wait_until;
 
@@ -125,7 +126,7 @@ fn no_key_is_shown_but_on_a_terminal() {
     assert_eq!(printed, "");
     let path = folder.database();
     let advice =
-        format!("there is no API key; make one: petstore key add NAME --database {}", path.display());
+        format!("there is no API key; create one: petstore key add NAME --database {}", path.display());
     assert!(logged.contains(&advice) && !logged.contains("petstore_"), "{logged}");
     assert_eq!(run(&["key", "list"], &path).stdout.iter().filter(|byte| **byte == b'\n').count(), 1);
 }
@@ -136,7 +137,7 @@ fn first_key_is_written_to_a_new_private_file() {
     let path = folder.path().join("first-key");
     let path = path.to_str().unwrap();
     let (printed, logged, folder) = printed_and_logged(folder, &["--first-key-file", path]);
-    assert!(printed.is_empty() && logged.contains("the first API key is in "), "{logged}");
+    assert!(printed.is_empty() && logged.contains("the first API key was written to "), "{logged}");
     assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     let key = std::fs::read_to_string(path).unwrap();
     assert!(!logged.contains(key.trim_end()));
@@ -150,34 +151,40 @@ fn first_key_in(path: &Path) -> [&str; 4] {
 }
 
 #[test]
-fn start_fails_where_the_first_key_cannot_be_written_and_none_is_kept() {
+fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
     let folder = Folder::new();
     let precious = folder.path().join("precious");
     std::fs::write(&precious, "mine").unwrap();
     for (path, why) in [
-        (precious.clone(), "the file is there already; move it away, or name another"),
-        ("/dev/full".into(), "the file is there already"),
-        (folder.path().join("nowhere/key"), "its folder is not there; make it"),
-        (precious.join("key"), "its folder is not there"),
+        (
+            precious.clone(),
+            "the file already exists; move the file away, or choose another with --first-key-file",
+        ),
+        ("/dev/full".into(), "the file already exists"),
+        (folder.path().join("nowhere/key"), "its folder does not exist"),
+        (precious.join("key"), "its folder does not exist"),
     ] {
-        let said = format!("cannot write the first API key to {} (--first-key-file): {why}", path.display());
+        let said = format!("cannot write the first API key to {}: {why}", path.display());
         expect_refusal(run(&first_key_in(&path), &folder.database()), 1, &said);
     }
     assert_eq!(std::fs::read(&precious).unwrap(), b"mine");
     assert_eq!(run(&["key", "list"], &folder.database()).stdout.iter().filter(|b| **b == b'\n').count(), 1);
     let path = folder.path().join("first-key");
     let (_, logged, _) = printed_and_logged(folder, &first_key_in(&path));
-    assert!(logged.contains("the first API key is in "), "it is made as soon as it can be: {logged}");
+    assert!(
+        logged.contains("the first API key was written to "),
+        "it is made as soon as it can be: {logged}"
+    );
 }
 
 #[test]
-fn first_key_that_is_not_needed_is_said() {
+fn first_key_that_is_not_needed_is_not_written() {
     let folder = Folder::new();
     let path = folder.path().join("first-key");
     assert!(run(&["key", "add", "mine"], &folder.database()).status.success());
-    let line = format!("no first API key is written to {}, as ", path.display());
+    let line = format!("no API key was written to {}: ", path.display());
     let (_, logged, folder) = printed_and_logged(folder, &first_key_in(&path));
-    assert!(logged.contains(&format!("{line}the database has an API key already")), "{logged}");
+    assert!(logged.contains(&format!("{line}the database already has an API key")), "{logged}");
     let server = Server::start_in(folder, |command| command.args(first_key_in(&path)));
     let logged = server.stop();
     assert!(logged.contains(&format!("{line}PETSTORE_API_KEY is set")), "{logged}");
@@ -185,7 +192,7 @@ fn first_key_that_is_not_needed_is_said() {
 }
 
 #[test]
-fn start_without_a_valid_key_says_so_and_makes_none() {
+fn start_without_a_valid_key_warns_and_creates_none() {
     let folder = Folder::new();
     assert!(run(&["key", "add", "mine"], &folder.database()).status.success());
     let (printed, logged, folder) = printed_and_logged(folder, &[]);
@@ -193,11 +200,11 @@ fn start_without_a_valid_key_says_so_and_makes_none() {
     let database = rusqlite::Connection::open(folder.database()).unwrap();
     database.execute("UPDATE api_keys SET expires_at = unixepoch()", []).unwrap();
     let (_, logged, folder) = printed_and_logged(folder, &[]);
-    assert_eq!(logged.matches("all API keys have expired; make one: petstore key add NAME").count(), 1);
+    assert_eq!(logged.matches("all API keys have expired; create one: petstore key add NAME").count(), 1);
     assert!(run(&["key", "revoke", "mine"], &folder.database()).status.success());
     let server = Server::start_on_terminal(folder);
     let logged = server.stop();
-    assert_eq!(logged.matches("all API keys were revoked; make one: petstore key add NAME").count(), 1);
+    assert_eq!(logged.matches("all API keys were revoked; create one: petstore key add NAME").count(), 1);
 }
 
 #[test]
@@ -224,12 +231,12 @@ fn key_that_nobody_would_see_is_not_made() {
 }
 
 #[test]
-fn new_database_of_the_first_key_is_said() {
+fn new_database_of_a_key_is_announced() {
     let folder = Folder::new();
     let said = |words: &[&str]| String::from_utf8(run(words, &folder.database()).stderr).unwrap();
     let path = folder.database();
     let line = format!(
-        "petstore: there was no database {}, so a new one was made; if another one is meant, name it with --database\n",
+        "petstore: created the new database {}; if you meant an existing one, name it with --database\n",
         path.display()
     );
     assert_eq!(said(&["key", "add", "a"]), line);
@@ -262,7 +269,7 @@ fn successor_keeps_the_expiry_or_has_one_of_its_own() {
     key(&server, &["add", "ci", "--expires", "2090-01-31T18:00:00Z"]);
     let kept = run(&["key", "rotate", "ci"], &server.folder.database());
     let said = String::from_utf8(kept.stderr).unwrap();
-    assert!(said.contains("expires at 2090-01-31T18:00:00Z, when the old one would have"), "{said}");
+    assert!(said.contains("expires at 2090-01-31T18:00:00Z, as the old one would have"), "{said}");
     assert_eq!(list().matches("2090-01-31T18:00:00Z").count(), 1);
     key(&server, &["rotate", "ci", "--expires", "2091-01-31T12:00:00Z"]);
     assert!(list().contains("2091-01-31T12:00:00Z"));
@@ -289,14 +296,14 @@ fn key_that_expires_soon_is_in_the_log() {
 fn wrong_requests_say_what_is_wrong() {
     let folder = Folder::new();
     for (words, code, said) in [
-        (&["key", "list"][..], 1, "there is no database"),
-        (&["key", "add", "a", "--expires", "2020-01-01"], 1, "expired"),
+        (&["key", "list"][..], 1, said::DATABASE_MISSING),
+        (&["key", "add", "a", "--expires", "2020-01-01"], 1, "in the past"),
         (&["key", "add", ""], 1, "name"),
         (&["key", "add"], 2, "NAME"),
-        (&["key", "add", "a b"], 1, "no spaces"),
-        (&["key", "rotate", "a"], 1, "no key named 'a'"),
+        (&["key", "add", "a b"], 1, "without spaces"),
+        (&["key", "rotate", "a"], 1, said::KEY_UNKNOWN),
         (&["key", "rotate", "a", "--overlap", "soon"], 2, "--overlap"),
-        (&["key", "revoke", "a"], 1, "no key named 'a'"),
+        (&["key", "revoke", "a"], 1, said::KEY_UNKNOWN),
         (&["key", "revoke", "a", "00", "11"], 2, "unexpected word '11'"),
     ] {
         let output = run(words, &folder.database());

@@ -32,8 +32,8 @@ fn nothing_is_logged_where_nothing_is_wrong() {
     assert_eq!(lines.len(), 3, "{logged}");
     assert!(lines[0].contains("listens on http://127.0.0.1:") && lines[0].contains(": new database /"));
     assert!(lines[0].contains("schema version 2, at most "), "{logged}");
-    assert!(lines[1].contains("SIGTERM: ending"), "{logged}");
-    assert!(lines[2].contains(" s: SIGTERM; requests cut off: 0"), "{logged}");
+    assert!(lines[1].contains("SIGTERM: finishing"), "{logged}");
+    assert!(lines[2].contains(" s: SIGTERM; unfinished requests: 0"), "{logged}");
 }
 
 #[test]
@@ -75,18 +75,22 @@ fn log_of_json_has_an_object_a_line() {
 }
 
 #[test]
-fn wrong_wish_for_the_log_is_refused_and_an_empty_one_is_none() {
+fn wrong_filter_is_refused_and_an_empty_one_is_the_default() {
     let folder = Folder::new();
-    for wish in ["warning", "petstore=loud", "nonsense/x"] {
-        let refused = output(petstore(&[]).env("RUST_LOG", wish).env("PETSTORE_DATABASE", folder.database()));
+    for filter in ["warning", "petstore=loud", "nonsense/x"] {
+        let refused =
+            output(petstore(&[]).env("RUST_LOG", filter).env("PETSTORE_DATABASE", folder.database()));
         let error = String::from_utf8(refused.stderr).unwrap();
         assert_eq!(refused.status.code(), Some(2), "{error}");
-        assert!(error.contains("RUST_LOG") && error.contains(wish) && error.lines().count() == 1, "{error}");
+        assert!(
+            error.contains("RUST_LOG") && error.contains(filter) && error.lines().count() == 1,
+            "{error}"
+        );
     }
     let server = Server::start_with(|command| command.env("RUST_LOG", "petstore::acess=info"));
     let logged = server.stop();
     let line =
-        "RUST_LOG names petstore::acess, which logs nothing; petstore:: has: access, cli, domains, gate";
+        "RUST_LOG names petstore::acess, which logs nothing; the targets below petstore:: are: access, cli";
     assert_eq!(logged.matches(line).count(), 1, "{logged}");
     let server = Server::start_with(|command| command.env("RUST_LOG", ""));
     assert!(server.stop().contains(" WARN "), "as without it");
@@ -115,7 +119,7 @@ fn requests_that_were_cut_off_are_counted() {
     server.get("/v1/pets").expect(200);
     server.signal("TERM");
     let (status, _, logged) = server.ended();
-    assert!(status.success() && logged.contains("SIGTERM; requests cut off: 1"), "{logged}");
+    assert!(status.success() && logged.contains("SIGTERM; unfinished requests: 1"), "{logged}");
 }
 
 #[test]

@@ -34,6 +34,7 @@ mod overload;
 mod pets;
 mod read_only;
 mod restore;
+mod said;
 mod shutdown;
 mod site;
 mod startup;

@@ -52,7 +52,7 @@ fn delete_is_all_or_nothing() {
     let server = Server::start();
     server.fill(["Rex", "Tom"]);
     for (ids, why) in
-        [(["1", "2", "9"], "there is no animal with the id 9"), (["1", "2", "1"], "the id 1 is given twice")]
+        [(["1", "2", "9"], "there is no pet with the id 9"), (["1", "2", "1"], "the id 1 is given twice")]
     {
         let output = run(&[&["pet", "delete"][..], &ids].concat(), &server.folder.database());
         expect_refusal(output, 1, &format!("{why}; nothing was deleted\n"));
@@ -69,11 +69,11 @@ fn wrong_words_are_named() {
         assert_eq!(output.status.code(), Some(code), "{words:?}: {error}");
         assert!(error.contains(said) && error.lines().count() == 1, "{words:?}: {error}");
     };
-    said(&["delete", "1"], 1, "there is no database");
+    said(&["delete", "1"], 1, crate::said::DATABASE_MISSING);
     assert!(!folder.database().exists());
     run(&["key", "add", "ci"], &folder.database());
-    said(&["status", "1", "sold"], 1, "there is no animal with the id 1");
-    said(&["delete", "1"], 1, "there is no animal with the id 1");
+    said(&["status", "1", "sold"], 1, "there is no pet with the id 1");
+    said(&["delete", "1"], 1, "there is no pet with the id 1");
     said(&["status", "1", "Sold"], 2, "STATUS must be 'available', 'pending' or 'sold', not 'Sold'");
     said(&["status", "one", "sold"], 2, "not 'one'");
     said(&["delete", "1", "9223372036854775808"], 2, "not '9223372036854775808'");

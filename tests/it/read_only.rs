@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use crate::backup::{filled, names, refuse, succeed};
 use crate::harness::{KEY, Server, output};
+use crate::said;
 
 const COMMANDS: [&[&str]; 4] = [&["key", "list"], &["export"], &["check"], &["backup"]];
 
@@ -32,7 +33,7 @@ fn commands_that_read_need_no_lock_and_leave_nothing() {
         drop(other);
         assert_eq!(names(folder.path()), ["pets.db"], "{is_locked}");
     }
-    refuse(&["key", "list"], &folder.path().join("none.db"), "there is no database");
+    refuse(&["key", "list"], &folder.path().join("none.db"), said::DATABASE_MISSING);
 }
 
 #[test]

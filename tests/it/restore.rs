@@ -8,11 +8,12 @@ use rusqlite::Connection;
 
 use crate::backup::{MANY, Running, count, expect_refusal, filled, names, partials, refuse, succeed};
 use crate::harness::{Folder, Server, output};
+use crate::said;
 use crate::wait::wait_until;
 
-/// A folder with a backup of so many animals and one more.
-fn backup_of(animals: u32) -> (Folder, String) {
-    let (source, folder) = (filled(animals), Folder::new());
+/// A folder with a backup of so many pets and one more.
+fn backup_of(pets: u32) -> (Folder, String) {
+    let (source, folder) = (filled(pets), Folder::new());
     let name = folder.path().join("copy.db").to_str().unwrap().to_owned();
     succeed(&["backup", &name], &source.database());
     (folder, name)
@@ -36,7 +37,7 @@ fn restore_puts_the_backup_in_place_and_keeps_what_was_there() {
     assert!(names(folder.path()).contains(&"pets.db-wal".to_owned()));
     let said = succeed(&["restore", &name], &database);
     let [old] = &kept(folder.path())[..] else { panic!("{:?}", names(folder.path())) };
-    assert!(said.contains(": 11 animals\n") && said.contains(old.to_str().unwrap()), "{said}");
+    assert!(said.contains(": 11 pets\n") && said.contains(old.to_str().unwrap()), "{said}");
     assert_eq!(names(folder.path()).len(), 2, "nothing else is beside them");
     assert_eq!((count(old), count(&database)), (2, 11));
     for file in [old, &database] {
@@ -106,9 +107,9 @@ fn unsound_backup_is_refused_and_changes_nothing() {
     file.set_len(8192).unwrap();
     refuse(&["restore", &name], &folder.database(), "is not sound: a page is missing");
     std::fs::write(&name, "not a database, but long enough to be looked at").unwrap();
-    refuse(&["restore", &name], &folder.database(), "is not an SQLite database");
+    refuse(&["restore", &name], &folder.database(), said::DATABASE_FOREIGN);
     let missing = backup.path().join("none.db");
-    refuse(&["restore", missing.to_str().unwrap()], &folder.database(), "there is no file");
+    refuse(&["restore", missing.to_str().unwrap()], &folder.database(), said::FILE_MISSING);
     let own = folder.database();
     refuse(&["restore", own.to_str().unwrap()], &own, "is the database itself");
     assert_eq!((names(folder.path()), std::fs::read(folder.database()).unwrap()), before);
@@ -222,9 +223,9 @@ fn database_that_is_made_meanwhile_is_not_replaced() {
 #[test]
 fn log_of_another_database_is_kept_apart() {
     let (_backup, name) = backup_of(0);
-    let crashed = ["one", "other"].map(|animal| {
+    let crashed = ["one", "other"].map(|name| {
         let server = Server::start();
-        server.fill([animal]);
+        server.fill([name]);
         server.kill()
     });
     let [here, other] = crashed.each_ref().map(|folder| folder.path());

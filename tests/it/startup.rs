@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
 use crate::harness::{Folder, Server, output, petstore, run};
+use crate::said;
 
 /// A start on a free port.
 const SERVE: &[&str] = &["--listen", "127.0.0.1:0"];
@@ -21,7 +22,7 @@ pub fn expect_refusal(output: Output, code: i32, said: &str) {
 fn foreign_files_are_refused() {
     let folder = Folder::new();
     std::fs::write(folder.database(), "not a database, but long enough to be looked at").unwrap();
-    expect_refusal(run(SERVE, &folder.database()), 1, "not an SQLite database");
+    expect_refusal(run(SERVE, &folder.database()), 1, said::DATABASE_FOREIGN);
 
     std::fs::remove_file(folder.database()).unwrap();
     let foreign = rusqlite::Connection::open(folder.database()).unwrap();
@@ -87,7 +88,7 @@ fn wrong_words_are_refused() {
         (&["--max-connections", "none"], "--max-connections"),
         (&["--base-url", "https://example.org"], "--base-url"),
         (&["wrong"], "wrong"),
-        (&["keys", "--help"], "unknown command 'keys'; perhaps: key add, key list"),
+        (&["keys", "--help"], "unknown command 'keys'; did you mean: key add, key list"),
     ] {
         expect_refusal(run(words, &folder.database()), 2, said);
     }

@@ -107,7 +107,7 @@ fn service_without_a_listener_to_its_notices_goes_on_and_says_so() {
     let server = Server::start_with(|command| command.env("NOTIFY_SOCKET", folder.path().join("nobody")));
     server.get("/v1/pets").expect(200);
     let logged = server.stop();
-    assert!(logged.contains("cannot tell the supervisor (NOTIFY_SOCKET)"), "{logged}");
+    assert!(logged.contains("cannot notify the supervisor (NOTIFY_SOCKET)"), "{logged}");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn passed_socket_is_served_in_place_of_the_setting() {
     let server =
         Server::start_on(listener, Folder::new(), |command| command.env("PETSTORE_LISTEN", "127.0.0.1:1"));
     assert_eq!(server.address, address);
-    assert!(server.stop().contains("--listen is not used"));
+    assert!(server.stop().contains("--listen is ignored"));
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn sockets_that_cannot_be_served_are_refused() {
         output(&mut command)
     };
     expect_refusal(other("2", "</dev/null"), 1, "2 sockets");
-    expect_refusal(other("x", "</dev/null"), 1, "how many sockets");
-    expect_refusal(other("1", "<&-"), 1, "no open socket");
+    expect_refusal(other("x", "</dev/null"), 1, "number of sockets");
+    expect_refusal(other("1", "<&-"), 1, "is not open");
 }
 
 #[test]

@@ -7,8 +7,9 @@ use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::harness::{Folder, KEY, Process, Server, petstore, run};
+use crate::said;
 
-/// Animals whose names are hard to write.
+/// Pets whose names are hard to write.
 const ODD: &[&str] = &[
     r#"{"name":"","categoryId":1}"#,
     r#"{"name":" a ","categoryId":-9223372036854775808,"status":"sold"}"#,
@@ -57,7 +58,7 @@ fn expect_refused(output: Output, lines: &[&str]) {
     assert_eq!(said.lines().filter(|line| !line.starts_with("written up")).collect::<Vec<_>>(), lines);
 }
 
-fn animals(count: usize) -> String {
+fn pets(count: usize) -> String {
     (1..=count).map(|i| format!("{{\"name\":\"{i}\",\"categoryId\":1,\"status\":\"sold\"}}\n")).collect()
 }
 
@@ -86,7 +87,7 @@ fn import_of_an_export_gives_the_same_export() {
         let words = ["--format", format, "--keep-ids"];
         expect_imported(import(&folder.database(), &words, &exported), "imported 9");
         assert_eq!(export(&folder.database(), format), exported);
-        // Without, the animals get new ids, here in a database of their own.
+        // Without, the pets get new ids, here in a database of their own.
         let other = Folder::new();
         expect_imported(import(&other.database(), &words[..2], &exported), "imported 9");
         let ids = export(&other.database(), "ndjson");
@@ -98,11 +99,10 @@ fn import_of_an_export_gives_the_same_export() {
 }
 
 #[test]
-fn new_database_of_an_import_is_said() {
+fn new_database_of_an_import_is_announced() {
     let folder = Folder::new();
     let said = || text(import(&folder.database(), &[], ODD[0]).stderr);
-    let line =
-        format!("petstore: there was no database {}, so a new one was made; ", folder.database().display());
+    let line = format!("petstore: created the new database {}; ", folder.database().display());
     assert_eq!(said().matches(&line).count(), 1);
     assert_eq!(said().matches(&line).count(), 0);
 }
@@ -130,9 +130,8 @@ fn refused_lines_are_named_and_nothing_is_written() {
         "Line 4: The member 'categoryId' must be an integer of 64 bits (int64), not a number with a fraction.",
         "Line 5: The body must be one JSON object with 'name' and 'categoryId': expected value at column 1.",
     ];
-    let nothing = "petstore: 3 lines are refused, so nothing was written; correct that, or leave it out with \
-        --skip-invalid";
-    expect_refused(import(&folder.database(), &[], input), &[&refused[..], &[nothing]].concat());
+    let nothing = format!("petstore: 3 lines are {}", said::REFUSED_ROWS);
+    expect_refused(import(&folder.database(), &[], input), &[&refused[..], &[&nothing]].concat());
     assert!(!folder.database().exists());
     let output = import(&folder.database(), &["--skip-invalid"], input);
     assert_eq!(text(output.stderr.clone()).lines().take(3).collect::<Vec<_>>(), refused);
@@ -161,17 +160,13 @@ fn id_that_cannot_be_kept_is_refused_with_its_line() {
             "Line 3: The id 5 is given more than once.",
             &format!("{expected} out of bounds."),
             &format!("{} beyond int64.", expected.replace("Line 4", "Line 5")),
-            "petstore: 3 lines are refused, so nothing was written; correct that, or leave it out with \
-             --skip-invalid",
+            &format!("petstore: 3 lines are {}", said::REFUSED_ROWS),
         ],
     );
     let output = import(&folder.database(), &["--keep-ids", "--skip-invalid"], &input);
     expect_imported(output, "imported 2, left out 3");
     assert!(run(&["pet", "delete", "3", "5"], &folder.database()).status.success());
-    let had = format!(
-        "petstore: {} has had animals already; --keep-ids needs a database that never had one",
-        folder.database().display()
-    );
+    let had = format!("petstore: ids cannot be kept: {} {}", folder.database().display(), said::NOT_NEW);
     expect_refused(import(&folder.database(), &["--keep-ids"], &line("7")), &[&had]);
 }
 
@@ -190,7 +185,7 @@ fn interrupted(folder: &Folder, words: &[&str], input: &str) -> String {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let said = logged.lines().last().unwrap().unwrap();
     assert!(said.starts_with("petstore: interrupted; all up to line "), "{said}");
-    said.rsplit_once("go on with --from-line ").unwrap().1.to_owned()
+    said.rsplit_once("continue with --from-line ").unwrap().1.to_owned()
 }
 
 #[test]
@@ -203,10 +198,10 @@ fn interrupted_import_goes_on_where_it_said() {
     let all: Vec<String> = (1..=count).map(|i| i.to_string()).collect();
 
     let folder = Folder::new();
-    let from = interrupted(&folder, &[], &animals(count));
+    let from = interrupted(&folder, &[], &pets(count));
     let left = count + 1 - from.parse::<usize>().unwrap();
     assert!(left > 0);
-    let output = import(&folder.database(), &["--from-line", &from], &animals(count));
+    let output = import(&folder.database(), &["--from-line", &from], &pets(count));
     expect_imported(output, &format!("imported {left}"));
     assert_eq!(names(&folder.database()), all);
 }
@@ -225,13 +220,12 @@ fn interrupted_import_that_keeps_ids_goes_on_nowhere_else() {
     expect_refused(
         early,
         &[
-            &format!("Line {}: The id {id} is in the database already.", from - 1),
-            "petstore: 1 line is refused, so nothing was written; correct that, or leave it out with \
-             --skip-invalid",
+            &format!("Line {}: The id {id} is already in the database.", from - 1),
+            &format!("petstore: 1 line is {}", said::REFUSED_ROWS),
         ],
     );
     let late = format!(
-        "petstore: the animal of line {from} is not in {}; --from-line must be the line that the import told",
+        "petstore: the pet of line {from} is not in {}; --from-line must be the line that the interrupted import named",
         folder.database().display()
     );
     expect_refused(go_on(from + 1), &[&late]);
@@ -253,7 +247,7 @@ fn import_and_creates_of_a_running_server_take_turns() {
             }
             created
         });
-        let output = import(&server.folder.database(), &[], &animals(count));
+        let output = import(&server.folder.database(), &[], &pets(count));
         is_over.store(true, Ordering::SeqCst);
         expect_imported(output, &format!("imported {count}"));
         creating.join().unwrap()
@@ -277,20 +271,20 @@ fn file_is_read_and_what_cannot_be_is_named() {
     std::fs::write(&json, ODD[0]).unwrap();
     let (json, folder_name) = (json.to_str().unwrap(), folder.path().to_str().unwrap());
     for (words, code, said) in [
-        (&["import", "/nowhere"][..], 1, "there is no file /nowhere"),
+        (&["import", "/nowhere"][..], 1, said::FILE_MISSING),
         (&["import", folder_name], 1, "is a folder"),
         (&["import", file, "--format", "xml"], 2, "--format must be 'ndjson' or 'csv', not 'xml'"),
         (&["import", file, "--from-line", "0"], 2, "--from-line"),
         (
             &["import", file, "--format", "csv", "--from-line", "4"],
             1,
-            "--from-line 4 is beyond the end: the last line is 3",
+            "line 4 is beyond the end: the last line is 3",
         ),
         (&["import", file], 1, "the input looks like CSV; give --format csv"),
         (&["import", json, "--format", "csv"], 1, "the input looks like NDJSON; give --format ndjson"),
-        (&["import", file, "--keep-ids", "--format", "csv"], 1, "has had animals already"),
+        (&["import", file, "--keep-ids", "--format", "csv"], 1, said::NOT_NEW),
         (&["export", "--format", ""], 2, "--format"),
-        (&["export", "--database", "/nowhere"], 1, "there is no database /nowhere"),
+        (&["export", "--database", "/nowhere"], 1, said::DATABASE_MISSING),
     ] {
         let output = run(words, &folder.database());
         let error = text(output.stderr);

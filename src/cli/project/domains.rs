@@ -1,9 +1,9 @@
 //! `petstore domain …`: the domains of the project site and their redirects.
 
-use petstore::{DomainState, DomainView, Look, Overview, Project, Redirect};
+use petstore::{DomainState, DomainView, Error, ErrorKind, Look, Overview, Project, Redirect};
 
-use crate::cli::command::{Call, Command, Count, Done, Failure, Flag, Operand, Settings};
-use crate::cli::print;
+use crate::cli::command::{Call, Command, Count, Done, Failure, Flag, Operand, Takes};
+use crate::cli::output::print;
 
 const NAME: Operand = Operand { name: "NAME", count: Count::One };
 const FROM: Operand = Operand { name: "FROM", count: Count::One };
@@ -12,9 +12,9 @@ const STATUS: Flag =
     Flag { name: "status", value: Some("STATUS"), about: "301 (the default), 302, 307 or 308" };
 const JSON: Flag = Flag { name: "json", value: None, about: "print JSON, for programs" };
 
-/// How the project is hosted, as the service has it.
-const HOSTING: Settings =
-    Settings::Only(&["database", "project", "platform-host", "resolver", "certificate-authority"]);
+/// The settings of the service that describe how the project is hosted.
+const HOSTING: Takes =
+    Takes::Only(&["database", "project", "platform-host", "resolver", "certificate-authority"]);
 
 const fn row(
     name: &'static str,
@@ -23,24 +23,30 @@ const fn row(
     about: &'static str,
     run: fn(&Call) -> Done,
 ) -> Command {
-    Command { name, operands, flags, settings: HOSTING, about, run }
+    Command { name, operands, flags, takes: HOSTING, about, run }
 }
 
 pub const COMMANDS: &[Command] = &[
-    row("domain add", &[NAME], &[], "add a domain, and print the DNS record to create", add),
-    row("domain verify", &[NAME], &[], "ask DNS whether the record of a domain is right", verify),
+    row("domain add", &[NAME], &[], "add a domain and print the DNS record to create", add),
+    row("domain verify", &[NAME], &[], "check the DNS record of a domain", verify),
     row(
         "domain reverify",
         &[NAME],
         &[],
-        "ask again, and for CAA records that forbid the certificate",
+        "check again, including CAA records that forbid the certificate",
         reverify,
     ),
-    row("domain primary", &[NAME], &[], "have a domain be the one that the others stand for", set_primary),
+    row("domain primary", &[NAME], &[], "make a domain the primary one", set_primary),
     row("domain list", &[], &[JSON], "list the domains and their redirects", list),
-    row("domain remove", &[NAME], &[], "remove a domain; it is not served from the next request on", remove),
-    row("domain redirect add", &[FROM, TO], &[STATUS], "have a domain lead to another one", add_redirect),
-    row("domain redirect remove", &[FROM], &[], "have a domain show the site again", remove_redirect),
+    row("domain remove", &[NAME], &[], "remove a domain; the service stops serving it at once", remove),
+    row("domain redirect add", &[FROM, TO], &[STATUS], "redirect a domain to another one", add_redirect),
+    row(
+        "domain redirect remove",
+        &[FROM],
+        &[],
+        "remove a redirect, so that the domain shows the site again",
+        remove_redirect,
+    ),
 ];
 
 fn open(call: &Call) -> Result<Project, Failure> {
@@ -52,14 +58,14 @@ fn add(call: &Call) -> Done {
     let name = &domain.name;
     let text = format!(
         "Create this record in the DNS settings of {}:\n\n{}\
-         DNS may take up to 48 hours to show it everywhere. Then: petstore domain verify {name}\n",
+         It can take up to 48 hours to appear everywhere in DNS. Then run: petstore domain verify {name}\n",
         domain.record.zone,
         record(&domain),
     );
     Ok(print(&text)?)
 }
 
-/// The record to create, and what is to be known of it.
+/// The record to create, and a remark about it if there is one.
 fn record(domain: &DomainView) -> String {
     let record = &domain.record;
     let remark = record.remark.map(|remark| format!("{remark}\n")).unwrap_or_default();
@@ -80,7 +86,8 @@ fn reverify(call: &Call) -> Done {
 fn look(call: &Call, look: Look) -> Done {
     let domain = open(call)?.check(call.operand(0), look)?;
     if let (Some(code), Some(message)) = (&domain.reason, &domain.message) {
-        return Err(format!("{} ({code})", message.trim_end_matches('.')).into());
+        let line = format!("{} ({code})", message.trim_end_matches('.'));
+        return Err(Error::new(ErrorKind::Refused, line).into());
     }
     Ok(print(&format!("{}: {}\n", domain.name, domain.state_text))?)
 }
@@ -98,7 +105,7 @@ fn list(call: &Call) -> Done {
 }
 
 fn json(overview: &Overview) -> String {
-    // Plain structs cannot fail.
+    // Serialising plain structs cannot fail.
     serde_json::to_string(overview).unwrap_or_default() + "\n"
 }
 
@@ -124,13 +131,13 @@ fn text(overview: &Overview) -> String {
         );
         text += &domain.message.as_ref().map(|message| format!("  {message}\n")).unwrap_or_default();
         if let Some(redirect) = overview.redirects.iter().find(|redirect| redirect.from == domain.name) {
-            text += &format!("  leads to {} with {}\n", redirect.to, redirect.status);
+            text += &format!("  redirects to {} with {}\n", redirect.to, redirect.status);
         }
         if matches!(domain.state, DomainState::PendingDns | DomainState::DnsChanged) {
             text += &if overview.platform_host.is_some() {
                 record(domain)
             } else {
-                "  its DNS record is shown with --platform-host HOST\n".to_owned()
+                "  to see its DNS record, give --platform-host HOST\n".to_owned()
             };
         }
     }
@@ -141,9 +148,9 @@ fn remove(call: &Call) -> Done {
     let mut project = open(call)?;
     let name = project.find(call.operand(0))?;
     let redirects = project.remove(&name)?;
-    let mut text = format!("{name} is removed, and served no longer; its DNS record can go now\n");
+    let mut text = format!("{name} is removed and no longer served; you can delete its DNS record now\n");
     for Redirect { from, to, .. } in redirects {
-        text += &format!("the redirect from {from} to {to} is removed with it\n");
+        text += &format!("the redirect from {from} to {to} is removed as well\n");
     }
     Ok(print(&text)?)
 }
@@ -153,7 +160,7 @@ fn add_redirect(call: &Call) -> Done {
     let wrong = |_| Failure::Usage(format!("--status must be 301, 302, 307 or 308, not '{status}'"));
     let status = status.parse().map_err(wrong)?;
     let redirect = open(call)?.add_redirect(call.operand(0), call.operand(1), status)?;
-    Ok(print(&format!("{} leads to {} with {}\n", redirect.from, redirect.to, redirect.status))?)
+    Ok(print(&format!("{} redirects to {} with {}\n", redirect.from, redirect.to, redirect.status))?)
 }
 
 fn remove_redirect(call: &Call) -> Done {

@@ -1,4 +1,4 @@
-//! The commands for the published project: `petstore site …` and `petstore domain …`.
+//! `petstore site …` and `petstore domain …`: the commands of the feature `site`.
 
 mod domains;
 mod site;

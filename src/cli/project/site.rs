@@ -1,18 +1,18 @@
-//! `petstore site …`: the plan and the deploys of the project site.
+//! `petstore site …`: the plan of the project and the deploys of its site.
 
 use std::path::Path;
 
 use petstore::{Project, rfc3339};
 
 use crate::cli::command::{Call, Command, Count, DATABASE, Done, Failure, Operand};
-use crate::cli::{print, table};
+use crate::cli::output::{print, table};
 
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "site plan",
         operands: &[Operand { name: "PLAN", count: Count::Optional }],
         flags: &[],
-        settings: DATABASE,
+        takes: DATABASE,
         about: "print the plan of the project, or set it: free, pro or enterprise",
         run: plan,
     },
@@ -20,24 +20,24 @@ pub const COMMANDS: &[Command] = &[
         name: "site deploy",
         operands: &[Operand { name: "FOLDER", count: Count::Optional }],
         flags: &[],
-        settings: DATABASE,
-        about: "publish the built-in site, with the static files of a folder beside it",
+        takes: DATABASE,
+        about: "publish the built-in site, with the static files of a folder alongside it",
         run: deploy,
     },
     Command {
         name: "site list",
         operands: &[],
         flags: &[],
-        settings: DATABASE,
-        about: "list the deploys that are kept",
+        takes: DATABASE,
+        about: "list the stored deploys",
         run: list,
     },
     Command {
         name: "site rollback",
         operands: &[Operand { name: "DEPLOY", count: Count::Optional }],
         flags: &[],
-        settings: DATABASE,
-        about: "serve an earlier deploy again: this one, or the one before",
+        takes: DATABASE,
+        about: "serve an earlier deploy again: DEPLOY, or the one before the live one",
         run: roll_back,
     },
 ];

@@ -1,0 +1,146 @@
+//! What an operator can do about a failure. The library's messages describe; this is the only place that adds
+//! flags and commands, by the kind of the error.
+//!
+//! No advice may cost data: nothing here tells anybody to delete or overwrite a file.
+
+use petstore::{Error, ErrorKind};
+
+use super::command::Call;
+
+/// The message of an error, with the advice for its kind, on one line.
+pub fn line(error: &Error, call: &Call) -> String {
+    match of(error.kind(), call) {
+        Some(advice) => format!("{error}; {advice}"),
+        None => error.to_string(),
+    }
+}
+
+/// How an import that ended early can be continued.
+pub fn resume(next_line: u64) -> String {
+    format!("continue with --from-line {next_line}")
+}
+
+fn of(kind: ErrorKind, call: &Call) -> Option<String> {
+    // A command that names a file of its own, such as `check FILE`, may fail because of that file.
+    let has_file = matches!(call.command, "check" | "restore") && !call.operands.is_empty();
+    let text = match kind {
+        ErrorKind::Config("api_key") => "change PETSTORE_API_KEY",
+        ErrorKind::Config(field) => return Some(format!("change --{}", field.replace('_', "-"))),
+        ErrorKind::AddressInUse | ErrorKind::AddressUnavailable => {
+            "choose another address with --listen or --admin"
+        }
+        ErrorKind::DatabaseMissing => "check --database",
+        ErrorKind::DatabaseForeign if !has_file => "choose another database with --database",
+        ErrorKind::DatabaseDamaged if !has_file => {
+            "restore a backup: petstore restore FILE keeps the damaged database under another name"
+        }
+        ErrorKind::DatabaseLocked => "end the other process, or try again",
+        ErrorKind::DatabaseInUse => "stop the service first",
+        ErrorKind::DatabaseMoved => "put the file back, or restore a backup with petstore restore FILE",
+        ErrorKind::DatabaseNewer => "use that version of petstore or a later one",
+        ErrorKind::DatabaseNotNew => "import without --keep-ids, or choose a new database with --database",
+        ErrorKind::LogForeign => {
+            "put back the file that was here before, or restore a backup: petstore restore FILE keeps both files"
+        }
+        ErrorKind::LogOrphaned => {
+            "put the database back, or restore a backup: petstore restore FILE keeps the log"
+        }
+        ErrorKind::BackupUnsound => {
+            return Some(format!("petstore check {} lists what is wrong", call.operand(0)));
+        }
+        ErrorKind::KeyUnknown => "petstore key list shows the keys",
+        ErrorKind::KeyExists => "petstore key rotate creates its successor, petstore key revoke removes it",
+        ErrorKind::KeyExpired => "set the expiry of its successor with --expires",
+        ErrorKind::KeyAmbiguous => "give more digits",
+        ErrorKind::InvalidInput if call.flag("from-line").is_some() => {
+            "--from-line must be the line that the interrupted import named"
+        }
+        ErrorKind::InvalidRows => "correct them, or leave them out with --skip-invalid",
+        ErrorKind::InputFormat => match call.flag("format") {
+            Some("csv") => "give --format ndjson",
+            Some(_) | None => "give --format csv",
+        },
+        ErrorKind::FileExists if call.command == "serve" => {
+            "move the file away, or choose another with --first-key-file"
+        }
+        ErrorKind::FileExists => "choose another name",
+        ErrorKind::PermissionDenied => "run petstore as a user who may, such as the user of the service",
+        ErrorKind::DiskFull => "make room, but leave the files beside the database (-wal, -shm) alone",
+        ErrorKind::Conflict => "try again",
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::all;
+    use super::*;
+    use petstore::{Config, SETTINGS};
+
+    /// Kinds with advice, which differs from command to command.
+    const KINDS: &[ErrorKind] = &[
+        ErrorKind::Config("listen"),
+        ErrorKind::AddressInUse,
+        ErrorKind::DatabaseMissing,
+        ErrorKind::DatabaseForeign,
+        ErrorKind::DatabaseDamaged,
+        ErrorKind::DatabaseMoved,
+        ErrorKind::DatabaseNotNew,
+        ErrorKind::LogForeign,
+        ErrorKind::LogOrphaned,
+        ErrorKind::BackupUnsound,
+        ErrorKind::KeyUnknown,
+        ErrorKind::KeyExists,
+        ErrorKind::KeyExpired,
+        ErrorKind::InvalidInput,
+        ErrorKind::InvalidRows,
+        ErrorKind::InputFormat,
+        ErrorKind::FileExists,
+    ];
+
+    fn call(command: &'static str, operands: &[&str], flags: &[(&'static str, &str)]) -> Call {
+        Call {
+            command,
+            config: Config::default(),
+            operands: operands.iter().map(|word| (*word).to_owned()).collect(),
+            flags: flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
+        }
+    }
+
+    #[test]
+    fn advice_names_only_flags_and_commands_that_exist() {
+        let is_flag = |name: &str| {
+            SETTINGS.iter().any(|setting| setting.flag == name)
+                || all().flat_map(|command| command.flags).any(|flag| flag.name == name)
+        };
+        let calls = [call("serve", &[], &[]), call("import", &[], &[("from-line", "3"), ("format", "csv")])];
+        for (kind, call) in KINDS.iter().flat_map(|kind| calls.iter().map(move |call| (*kind, call))) {
+            let Some(advice) = of(kind, call) else { continue };
+            let words: Vec<&str> = advice.split([' ', ',', ':', ';']).collect();
+            for (i, word) in words.iter().enumerate() {
+                if let Some(name) = word.strip_prefix("--") {
+                    assert!(is_flag(name), "{kind:?}: {advice}");
+                }
+                if *word == "petstore" && words.get(i + 1) != Some(&"as") {
+                    let named =
+                        |command: &str| words[i + 1..].starts_with(&command.split(' ').collect::<Vec<_>>());
+                    assert!(all().any(|command| named(command.name)), "{kind:?}: {advice}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn file_of_the_command_is_not_the_database() {
+        assert_eq!(of(ErrorKind::DatabaseForeign, &call("check", &["copy.db"], &[])), None);
+        assert!(of(ErrorKind::DatabaseForeign, &call("check", &[], &[])).is_some());
+    }
+
+    #[test]
+    fn message_comes_before_the_advice() {
+        let error = Error::new(ErrorKind::KeyUnknown, "there is no key named 'ci'");
+        let line = line(&error, &call("key revoke", &["ci"], &[]));
+        assert_eq!(line, "there is no key named 'ci'; petstore key list shows the keys");
+    }
+}

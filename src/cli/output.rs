@@ -1,0 +1,100 @@
+//! Standard output and standard error. A stream that nobody reads delays the program by a second at most.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use petstore::{Error, ErrorKind};
+
+use super::pending::pending;
+
+/// How long to wait for a stream that somebody holds open and does not read.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Prints to standard output.
+///
+/// # Errors
+/// Fails if it cannot be written.
+pub fn print(text: &str) -> Result<(), Error> {
+    write_out(text).map_err(cannot_print)
+}
+
+/// Prints to standard output, and waits for its reader for a moment only.
+///
+/// # Errors
+/// Fails if it cannot be written in time: a key that is shown once must not be lost unnoticed.
+pub fn print_soon(text: &str) -> Result<(), Error> {
+    let text = text.to_owned();
+    match soon(Box::new(move || write_out(&text))) {
+        Some(printed) => printed.map_err(cannot_print),
+        None => Err(Error::new(ErrorKind::Io, "nobody reads standard output")),
+    }
+}
+
+fn write_out(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+fn cannot_print(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot write to standard output: {error}")).caused_by(error)
+}
+
+/// Prints one plain line to standard error, and waits for its reader for a moment only.
+pub fn say(line: &str) {
+    let text = format!("petstore: {line}\n");
+    // If nobody reads standard error, or no thread can be started, only the exit code remains.
+    let _ = soon(Box::new(move || io::stderr().write_all(text.as_bytes())));
+}
+
+/// Says that a command has created a new database, as a mistyped name is the usual cause.
+pub fn say_new(database: &Path) {
+    let path = std::path::absolute(database).unwrap_or_else(|_| database.to_owned());
+    say(&format!(
+        "created the new database {}; if you meant an existing one, name it with --database",
+        path.display()
+    ));
+}
+
+/// Runs what may never end in a thread of its own. `None`: it takes longer than a moment.
+fn soon(work: Box<dyn FnOnce() -> io::Result<()> + Send>) -> Option<io::Result<()>> {
+    let done = Arc::new(Mutex::new(None));
+    let (pending, waiter) = pending();
+    let there = Arc::clone(&done);
+    let work = move || {
+        let result = work();
+        *there.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        drop(pending);
+    };
+    start_thread("", Box::new(work)).ok()?;
+    waiter.wait(PATIENCE);
+    // While the work goes on, nobody holds the lock for long.
+    done.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Starts a thread that ends with its work, or with the process. The work is boxed because the code that starts a
+/// thread is large and would otherwise be compiled once for each work.
+///
+/// # Errors
+/// [`ErrorKind::Resources`] if the system allows no more threads.
+pub fn start_thread(name: &str, work: Box<dyn FnOnce() + Send>) -> Result<(), Error> {
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    thread.map(drop).map_err(|error| Error::no_thread(&error))
+}
+
+/// Prints rows with aligned columns.
+pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            line += &format!("{cell:<width$}  ", width = width(column));
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
