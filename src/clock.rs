@@ -1,8 +1,8 @@
-//! The time of day, in and out: Unix time for the store, RFC 3339 for people, RFC 9110 for HTTP.
+//! The time of day: Unix time for the store, RFC 3339 for people, RFC 9110 for HTTP.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The last second that RFC 3339 has a name for: the end of the year 9999.
+/// The last second that RFC 3339 can express: the end of the year 9999.
 const LAST_SECOND: i64 = 253_402_300_799;
 
 /// Seconds since 1970; 0 before that.
@@ -11,19 +11,19 @@ pub fn unix_time() -> i64 {
     i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// A Unix time in seconds such as `2027-01-31T18:00:00Z` (RFC 3339). What lies outside the years 1970 to
-/// 9999 is the nearest second inside.
+/// Formats a Unix time in seconds, such as `2027-01-31T18:00:00Z` (RFC 3339). A time outside the years 1970
+/// to 9999 becomes the nearest second inside.
 pub fn rfc3339(unix_time: i64) -> String {
     humantime::format_rfc3339_seconds(moment(unix_time)).to_string()
 }
 
-/// The day of a Unix time in seconds such as `2027-01-31`, within the same years.
+/// Formats the day of a Unix time in seconds, such as `2027-01-31`, within the years 1970 to 9999.
 pub fn day(unix_time: i64) -> String {
     rfc3339(unix_time).split('T').next().unwrap_or_default().to_owned()
 }
 
-/// A Unix time in seconds such as `Sun, 31 Jan 2027 18:00:00 GMT` (RFC 9110, section 5.6.7), within the same
-/// years.
+/// Formats a Unix time in seconds, such as `Sun, 31 Jan 2027 18:00:00 GMT` (RFC 9110, section 5.6.7), within
+/// the years 1970 to 9999.
 pub fn http_date(unix_time: i64) -> String {
     httpdate::fmt_http_date(moment(unix_time))
 }

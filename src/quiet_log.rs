@@ -1,29 +1,30 @@
-//! Failures in the log: a storm of them that has one cause, such as a full disk, is a bounded number of lines
-//! a second. What is held back is counted, and said within a second. Knows nothing of what they are about.
+//! Bounds the log lines that a storm of failures with one cause, such as a full disk, writes in a second.
+//! Failures held back are counted, and the count is logged within a second. Knows nothing of what they are
+//! about.
 
 use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// The most lines in a second.
 const MAX_LINES: usize = 20;
-/// The most failures that are named among those held back.
+/// The most failures that are named among the ones held back.
 const MAX_NAMED: usize = 20;
 
-/// What one thread says of failures.
+/// The failures of one thread.
 pub struct QuietLog {
-    /// Under which name `RUST_LOG` chooses the lines.
+    /// The log target, by which `RUST_LOG` chooses the lines.
     target: &'static str,
-    /// When the second under way began, and how many lines were said in it.
+    /// When the current second began, and how many lines were logged in it.
     began: Option<Instant>,
     lines: usize,
     held_back: HeldBack,
 }
 
-/// Failures that were not said.
+/// Failures that were not logged.
 #[derive(Default)]
 struct HeldBack {
     count: u64,
-    /// Of what the first ones were.
+    /// What the first ones were about.
     of: Vec<String>,
     last: String,
 }
@@ -33,7 +34,7 @@ impl QuietLog {
         Self { target, began: None, lines: 0, held_back: HeldBack::default() }
     }
 
-    /// Logs a failure of something, such as `request 17`, or counts it where there are too many. `of` may be
+    /// Logs a failure of something, such as `request 17`, or counts it if there are too many. `of` may be
     /// empty.
     pub fn say(&mut self, of: &str, failure: &str) {
         for line in self.admit(of, failure, Instant::now()) {
@@ -41,13 +42,13 @@ impl QuietLog {
         }
     }
 
-    /// How long until there is something to [`QuietLog::settle`]; `None`: nothing is held back.
+    /// How long until [`QuietLog::settle`] has something to log; `None` if nothing is held back.
     pub fn due(&self, now: Instant) -> Option<Duration> {
         let began = self.began.filter(|_| self.held_back.count > 0)?;
         Some((began + SECOND).saturating_duration_since(now))
     }
 
-    /// Says what was held back, once its second is over.
+    /// Logs what was held back, once its second is over.
     pub fn settle(&mut self, now: Instant) {
         if self.due(now) == Some(Duration::ZERO) {
             self.say_held_back();
@@ -105,7 +106,7 @@ impl HeldBack {
 mod tests {
     use super::*;
 
-    /// A log that has said all that it may in the second from `start` on.
+    /// A log that has used up its lines of the second from `start` on.
     fn exhausted(start: Instant) -> QuietLog {
         let mut log = QuietLog::new("test");
         for i in 0..MAX_LINES {

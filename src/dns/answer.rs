@@ -10,11 +10,11 @@ use super::{Kind, Trouble};
 /// The most aliases in a row.
 const MAX_ALIASES: usize = 8;
 
-/// The records in an answer. Those of the name that was asked for, and where it is an alias, those of others too.
-/// None: the name does not exist, or it has no record of that type.
+/// The records in an answer: those of the name in the question and, if that is an alias, of its targets. Without
+/// records, the name does not exist or has no record of that type.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// The name that was asked for.
+    /// The name in the question.
     pub name: String,
     pub records: Vec<Record>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Answer {
 /// A record of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// The name whose record it is, as [`text`] writes it.
+    /// The owner of the record, as [`text`] writes it.
     pub name: String,
     pub data: Data,
 }
@@ -39,7 +39,7 @@ pub(crate) enum Data {
         tag: String,
         value: Vec<u8>,
     },
-    /// A record whose content nobody here asks for.
+    /// A record whose content the service does not need.
     Other(Kind),
 }
 
@@ -57,7 +57,7 @@ impl Answer {
     /// The name at the end of the aliases (RFC 1034, section 3.6.2), as far as this answer has them.
     ///
     /// # Errors
-    /// [`Trouble::Loop`], where there are more than eight, or they lead in a circle.
+    /// [`Trouble::Loop`], if there are more than eight or they form a circle.
     pub fn canonical(&self) -> Result<&str, Trouble> {
         let mut name = self.name.as_str();
         for _ in 0..=MAX_ALIASES {
@@ -76,7 +76,7 @@ impl Answer {
     /// The addresses at the end of the aliases.
     ///
     /// # Errors
-    /// As [`Self::canonical`].
+    /// [`Trouble::Loop`], if the aliases do not end.
     pub fn addresses(&self) -> Result<impl Iterator<Item = IpAddr>, Trouble> {
         Ok(self.of(self.canonical()?).filter_map(|data| match data {
             Data::Address(address) => Some(*address),
@@ -86,7 +86,8 @@ impl Answer {
 }
 
 impl Data {
-    /// The same without the message it came in. `None`: it has no content, as only updates have it (RFC 2136).
+    /// Copies the content out of its message; `None` for a record without content, which only updates have
+    /// (RFC 2136).
     pub(super) fn of(data: &RData) -> Option<Self> {
         Some(match data {
             RData::A(data) => Self::Address(IpAddr::V4(data.address.into())),
@@ -117,7 +118,7 @@ impl Data {
 }
 
 impl std::fmt::Display for Data {
-    /// Type and content as in a zone file, in graphic ASCII; the type alone where the content is not kept.
+    /// Writes type and content as in a zone file, in graphic ASCII; only the type if the content is not kept.
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
             Self::Address(address) => write!(f, "{:?} {address}", self.kind()),
@@ -131,14 +132,14 @@ impl std::fmt::Display for Data {
     }
 }
 
-/// A name as a zone file has it (RFC 1035, section 5.1): in lower case, without the dot at the end, and in graphic
-/// ASCII whatever the server sent.
+/// A name as in a zone file (RFC 1035, section 5.1): lower case, no trailing dot, and graphic ASCII whatever the
+/// server sent.
 pub(super) fn text(name: &Name) -> String {
     let labels = name.as_bytes().map(|label| escaped(label).replace('.', "\\.").replace(' ', "\\032"));
     labels.collect::<Vec<_>>().join(".").to_ascii_lowercase()
 }
 
-/// Bytes as graphic ASCII and spaces. Others are `\DDD`, and quotes and backslashes have a backslash before them.
+/// Bytes as graphic ASCII and spaces. Quotes and backslashes get a backslash; other bytes become `\DDD`.
 fn escaped(bytes: &[u8]) -> String {
     let mut text = String::new();
     for &byte in bytes {

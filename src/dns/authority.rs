@@ -1,4 +1,4 @@
-//! Who knows a name at first hand: the authoritative servers of its zone.
+//! Finds the authoritative servers of the zone that a name is in.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -10,10 +10,10 @@ const MAX_SERVERS: usize = 8;
 const MAX_RESOLVERS: usize = 3;
 
 impl Inquiry<'_> {
-    /// The authoritative servers of the zone that the name is in; the given resolver, if there is one.
+    /// The authoritative servers of the name's zone, or the given resolver if there is one.
     ///
     /// # Errors
-    /// [`Trouble`], where they cannot be found.
+    /// [`Trouble`], if they cannot be found.
     pub fn authorities(self, name: &str) -> Result<Servers, Trouble> {
         let mut resolvers = self.resolvers();
         if self.dns.given.is_some() {
@@ -27,7 +27,7 @@ impl Inquiry<'_> {
                     return self.servers_of(&answer, resolvers);
                 }
                 Ok(_) => {}
-                // The name may be an alias that leads nowhere. Its parents are not.
+                // The name itself may be an alias without a target. Its parents cannot be.
                 Err(trouble) if at == name => before = Some(trouble),
                 Err(trouble) => return Err(before.unwrap_or(trouble)),
             }
@@ -36,7 +36,7 @@ impl Inquiry<'_> {
         Err(before.unwrap_or_else(|| Trouble::NoServers { name: name.to_owned() }))
     }
 
-    /// The addresses of the name servers in an answer, those of IPv4 first.
+    /// The addresses of the name servers in an answer, IPv4 first.
     fn servers_of(self, answer: &Answer, mut resolvers: Servers) -> Result<Servers, Trouble> {
         let names = answer.own().filter_map(|data| match data {
             Data::NameServer(name) => Some(name),
@@ -47,7 +47,7 @@ impl Inquiry<'_> {
         let mut trouble = Trouble::NoServers { name: answer.name.clone() };
         for kind in [Kind::A, Kind::AAAA] {
             for name in &names {
-                // Whoever names many servers that cannot be found does not cost the time for the others.
+                // A zone that names many unknown servers must not use up the time for the known ones.
                 if !addresses.is_empty() && self.since.elapsed() > self.dns.whole / 4 {
                     break;
                 }
@@ -68,7 +68,7 @@ pub(super) fn resolvers_of_the_system() -> Vec<SocketAddr> {
     resolvers(&std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default())
 }
 
-/// The resolvers that a resolv.conf(5) names, or the one of this machine.
+/// The resolvers that a resolv.conf(5) names; without any, the one on this machine.
 fn resolvers(text: &str) -> Vec<SocketAddr> {
     let named = text.lines().filter_map(|line| {
         let address = line.strip_prefix("nameserver")?;

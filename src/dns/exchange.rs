@@ -1,4 +1,4 @@
-//! One question to one server: over UDP, and over TCP where the answer does not fit into a datagram.
+//! Sends one question to one server: over UDP, then over TCP if the answer does not fit into a datagram.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -10,14 +10,14 @@ use super::{Kind, Trouble};
 
 /// The most bytes of a message (RFC 1035, section 4.2.2).
 const MAX_MESSAGE: usize = 65_535;
-/// After so many datagrams that are no response it waits no longer.
+/// The number of foreign datagrams after which it stops waiting.
 const MAX_FOREIGN: usize = 100;
 
-/// Asks, and waits for the response. The id is random, and the port is one that the system has just chosen, so that
-/// nobody who cannot see the question can answer it (RFC 5452).
+/// Asks, and waits for the response. Id and port are random, so that somebody who cannot see the question cannot
+/// forge an answer (RFC 5452).
 ///
 /// # Errors
-/// [`Trouble`], with the server.
+/// The [`Trouble`] and its server.
 pub(super) fn exchange(
     address: SocketAddr,
     (name, kind): (&str, Kind),
@@ -87,7 +87,7 @@ fn tcp(server: Server, question: &Question, message: &[u8], until: Instant) -> R
     }
 }
 
-/// Fills the buffer. A byte now and then gains the server no time.
+/// Fills the buffer. Trickling bytes does not extend the deadline.
 fn read(stream: &mut TcpStream, mut buffer: &mut [u8], until: Instant) -> std::io::Result<()> {
     while !buffer.is_empty() {
         stream.set_read_timeout(Some(left(until).ok_or(ErrorKind::TimedOut)?))?;
@@ -106,7 +106,7 @@ fn left(until: Instant) -> Option<Duration> {
     until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
 }
 
-/// Whether it may be tried again: the clock says when not.
+/// Whether a retry can help. The deadline ends the retries.
 fn is_passing(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

@@ -18,7 +18,7 @@ fn www(address: [u8; 4]) -> Records {
     vec![(WWW, Record::A(address))]
 }
 
-/// Asks for the address. Fails where the answer does not come at all.
+/// Asks for the address. Fails if no answer comes at all.
 fn ask(dns: Dns) -> Result<Vec<IpAddr>, Trouble> {
     let (done, answer) = channel();
     std::thread::spawn(move || {
@@ -45,7 +45,7 @@ fn words(answer: Result<Vec<IpAddr>, Trouble>) -> String {
 fn silence_ends_with_the_deadline() {
     let server = Server::datagrams(|_| Vec::new());
     assert_eq!(words(ask(server.dns().within(60, 20))), "the name server did not answer within seconds");
-    // The whole is shorter than the first try.
+    // The whole deadline is shorter than the first try.
     assert_eq!(words(ask(server.dns().within(20, 60_000))), "the name server did not answer within seconds");
 }
 
@@ -237,7 +237,7 @@ fn drip_over_tcp_ends_with_the_deadline() {
     let server = Server::truncating(|stream, _| {
         stream.write_all(&[0xff, 0xff]).unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
-        // Until the client has gone; this would take minutes.
+        // Until the client has gone; otherwise this would take minutes.
         while stream.write_all(&[0]).is_ok() && !matches!(stream.read(&mut [0]), Ok(0)) {}
     });
     let expected = "the name server asked over TCP, did not answer within seconds";
@@ -293,7 +293,7 @@ fn mutated_responses_never_panic() {
     let mut counts = [0; 3];
     for _ in 0..20_000 {
         let mut message = base.clone();
-        // Mostly behind the question, so that it is read to the end.
+        // Mostly after the question, so that the message is read to its end.
         let from = if random(8) == 0 { 0 } else { 33 };
         for _ in 0..=random(6) {
             let at = from + random(message.len() - from);

@@ -1,4 +1,4 @@
-//! Questions to servers that do as they should, and the search for those that know a name at first hand.
+//! Questions to servers that behave well, and the search for authoritative servers.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
@@ -87,7 +87,7 @@ fn answer_of_who_is_no_authority_does_not_count() {
     let mut both = dns.begin().servers(servers, false);
     let found: Vec<IpAddr> = both.ask(WWW, Kind::A).unwrap().addresses().unwrap().collect();
     assert_eq!(found, [IpAddr::from([192, 0, 2, 7])]);
-    // Who has failed is not asked first again.
+    // A server that failed is no longer asked first.
     both.ask(WWW, Kind::A).unwrap();
     assert_eq!((first.asked().len(), second.asked().len()), (1, 2));
 

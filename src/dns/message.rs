@@ -1,11 +1,11 @@
-//! Messages of DNS (RFC 1035, section 4): a question as bytes, and bytes as its answer.
+//! DNS messages (RFC 1035, section 4): encodes a question and decodes its response.
 
 use simple_dns::{CLASS, Name, OPCODE, Packet, PacketFlag, QCLASS, QTYPE, RCODE};
 
 use super::answer::{Answer, Data, Record, text};
 use super::{Kind, Trouble};
 
-/// The most records in an answer. Nobody has so many of one type, and they would cost memory and time.
+/// The most records in an answer. Real names never have so many of one type, and they cost memory and time.
 const MAX_RECORDS: u16 = 512;
 /// The length of a message's head.
 const HEAD: usize = 12;
@@ -20,20 +20,20 @@ pub(super) struct Question<'a> {
 /// The response to a question.
 #[derive(Debug)]
 pub(super) struct Response {
-    /// It did not fit into a datagram.
+    /// The response did not fit into a datagram.
     pub truncated: bool,
-    /// The server knows it at first hand.
+    /// The server is an authority for the name.
     pub authoritative: bool,
     pub rcode: RCODE,
     pub answer: Answer,
 }
 
-/// What a message is to somebody who waits for a response.
+/// What a received message turns out to be.
 #[derive(Debug)]
 pub(super) enum Reading {
-    /// It belongs to no question, or to another one.
+    /// It does not answer this question.
     Foreign,
-    /// It is the response, and it breaks the format.
+    /// It answers this question but is malformed.
     Malformed,
     Response(Response),
 }
@@ -42,17 +42,18 @@ impl<'a> Question<'a> {
     /// A question for the records of one type.
     ///
     /// # Errors
-    /// [`Trouble::BadName`], where DNS has no such names; [`Trouble::NoRandom`], where no id can be had.
+    /// [`Trouble::BadName`], if DNS allows no such name; [`Trouble::NoRandom`], if the system gives no random
+    /// id.
     pub fn new(name: &'a str, kind: Kind) -> Result<Self, Trouble> {
         let id = getrandom::u32().map_err(|_| Trouble::NoRandom)? as u16;
         let name = Name::new(name).map_err(|_| Trouble::BadName { name: name.to_owned() })?;
         Ok(Self { id, name, kind })
     }
 
-    /// The message. `resolve` asks the server to find out what it does not know (RD).
+    /// The encoded message. `resolve` asks the server to query others (the flag RD).
     ///
     /// # Errors
-    /// As [`Self::new`], where the name is too long.
+    /// [`Trouble::BadName`], if the name is too long.
     pub fn message(&self, resolve: bool) -> Result<Vec<u8>, Trouble> {
         let mut message = Packet::new_query(self.id);
         if resolve {
@@ -63,11 +64,11 @@ impl<'a> Question<'a> {
         message.build_bytes_vec().map_err(|_| Trouble::BadName { name: text(&self.name) })
     }
 
-    /// Reads what came in. Of the response it reads the question and the answers only.
+    /// Decodes a received message: its question and its answers, nothing else.
     pub fn read(&self, message: &[u8]) -> Reading {
         let mut message = message.to_vec();
         let Some(counts) = message.get_mut(4..HEAD) else { return Reading::Foreign };
-        // Others than one question would only cost memory.
+        // More than one question would only cost memory.
         if counts[..2] != [0, 1] {
             return Reading::Foreign;
         }
@@ -99,13 +100,13 @@ impl<'a> Question<'a> {
         Reading::Response(response)
     }
 
-    /// Whether it has the id and the question, and nothing but that question (RFC 5452, section 9.1).
+    /// Whether it has this id and exactly this question (RFC 5452, section 9.1).
     fn is_answered_by(&self, packet: &Packet) -> bool {
         let [question] = &packet.questions[..] else { return false };
         packet.id() == self.id
             && packet.has_flags(PacketFlag::RESPONSE)
             && packet.opcode() == OPCODE::StandardQuery
-            // Without case, as servers may write the name as they have it.
+            // Case-insensitive, because servers may return the name in their own spelling.
             && question.qname == self.name
             && question.qtype == QTYPE::TYPE(self.kind)
             && question.qclass == QCLASS::CLASS(CLASS::IN)

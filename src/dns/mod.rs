@@ -1,8 +1,8 @@
 //! Asks DNS which records a name has. Knows nothing of the domains of this service.
 //!
-//! Every byte of a response is hostile. `message.rs` reads it, `answer.rs` is what is kept of it, `exchange.rs`
-//! gets it over UDP or TCP, `servers.rs` goes on to the next server where one fails, `authority.rs` finds those
-//! that know a name at first hand, and `trouble.rs` says what went wrong.
+//! Every byte of a response may be hostile. `exchange.rs` gets it over UDP or TCP, `message.rs` decodes it, and
+//! `answer.rs` is what is kept of it. `servers.rs` tries the next server if one fails, `authority.rs` finds the
+//! authoritative servers of a name, and `trouble.rs` says what went wrong.
 
 mod answer;
 mod authority;
@@ -27,18 +27,18 @@ pub(crate) use servers::Servers;
 pub(crate) use simple_dns::TYPE as Kind;
 pub(crate) use trouble::Trouble;
 
-/// How long a verification takes at the most.
+/// The longest that one verification may take.
 const WHOLE: Duration = Duration::from_secs(15);
-/// How long a server has for its answer at first. In the next round it has twice as long.
+/// How long to wait for a server in the first round; twice as long in the second.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The port of name servers.
 const PORT: u16 = 53;
 
 /// Whom to ask, and how long to wait.
 pub(crate) struct Dns {
-    /// The server that is asked everything, if one is given. It need not be an authority.
+    /// The server to ask everything, if one is given. It need not be an authority.
     given: Option<SocketAddr>,
-    /// The resolvers of the system; `None`: those of /etc/resolv.conf, read anew each time.
+    /// The resolvers of the system; `None`: those in /etc/resolv.conf, read again each time.
     system: Option<Vec<SocketAddr>>,
     /// The port of the authoritative servers.
     port: u16,
@@ -47,8 +47,8 @@ pub(crate) struct Dns {
 }
 
 impl Dns {
-    /// Asks the given resolver, and believes it. Without one, asks the system's resolver who the authorities of a
-    /// name are, and then asks these.
+    /// Asks the given resolver and believes it. Without one, it asks the system's resolver for the authorities of
+    /// a name, and then asks these.
     pub fn new(resolver: Option<SocketAddr>) -> Self {
         Self { given: resolver, system: None, port: PORT, whole: WHOLE, patience: PATIENCE }
     }
@@ -58,8 +58,8 @@ impl Dns {
         self.begin_within(self.whole)
     }
 
-    /// Starts the clock for some questions beside a verification: a quarter of its time, so that the results of
-    /// both are there within 20 seconds.
+    /// Starts the clock for a few questions alongside a verification: a quarter of its time, so that both have
+    /// finished within 20 seconds.
     pub fn begin_short(&self) -> Inquiry<'_> {
         self.begin_within(self.whole / 4)
     }
@@ -70,7 +70,7 @@ impl Dns {
     }
 }
 
-/// Questions that belong together, and have one deadline.
+/// Questions that belong together and share one deadline.
 #[derive(Clone, Copy)]
 pub(crate) struct Inquiry<'a> {
     dns: &'a Dns,
@@ -79,7 +79,7 @@ pub(crate) struct Inquiry<'a> {
 }
 
 impl Inquiry<'_> {
-    /// The resolvers: they find out what they do not know.
+    /// The resolvers, which query others for what they do not know.
     pub fn resolvers(self) -> Servers {
         let system = || self.dns.system.clone().unwrap_or_else(authority::resolvers_of_the_system);
         let addresses = self.dns.given.map_or_else(system, |given| vec![given]);

@@ -1,4 +1,4 @@
-//! Servers that know the same: where one fails, the next is asked.
+//! A list of equivalent servers: if one fails, the next is asked.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -10,25 +10,25 @@ use super::message::Response;
 use super::trouble::Server;
 use super::{Answer, Kind, Trouble};
 
-/// How often each server is asked before it gives up.
+/// How often each server is asked.
 const ROUNDS: u32 = 2;
 
-/// Servers that know the same, and the deadline of the inquiry.
+/// Equivalent servers, and the deadline of the inquiry.
 pub(crate) struct Servers {
-    /// Whom to ask first comes first.
+    /// In the order in which to ask them.
     pub(super) addresses: Vec<SocketAddr>,
-    /// They are asked to find out what they do not know. Else only what they know at first hand counts.
+    /// Whether they may query others. If not, only authoritative responses count.
     pub(super) resolve: bool,
-    /// How long each has in the first round.
+    /// How long to wait for each in the first round.
     pub(super) patience: Duration,
     pub(super) until: Instant,
 }
 
 impl Servers {
-    /// Asks for the records of one type. A name that does not exist has none.
+    /// Asks for the records of one type. A name that does not exist has no records.
     ///
     /// # Errors
-    /// The trouble of the server that was asked last.
+    /// The [`Trouble`] with the server that was asked last.
     pub fn ask(&mut self, name: &str, kind: Kind) -> Result<Answer, Trouble> {
         let since = Instant::now();
         let mut trouble = Trouble::NoServers { name: name.to_owned() };
@@ -39,7 +39,7 @@ impl Servers {
                     Ok(answer) => return Ok(answer),
                     Err(error) => trouble = error,
                 }
-                // Who has failed is asked last, this question and the next ones.
+                // A server that failed goes to the end, for this question and the next ones.
                 self.addresses.rotate_left(1);
                 if Instant::now() >= self.until {
                     return Err(trouble.waited(since));
@@ -61,7 +61,7 @@ impl Servers {
     fn judge(&self, server: Server, response: Response) -> Result<Answer, Trouble> {
         let failed = |code| Err(Trouble::Failed { server, code });
         match response.rcode {
-            // The aliases before a name that does not exist are there (RFC 6604).
+            // NXDOMAIN concerns the last name of a chain; the aliases before it exist (RFC 6604).
             RCODE::NoError | RCODE::NameError if self.resolve || response.authoritative => {
                 Ok(response.answer)
             }
@@ -76,7 +76,7 @@ impl Servers {
 }
 
 impl Trouble {
-    /// The same, with the whole time since somebody was asked.
+    /// Replaces the time that one server took with the time that all took.
     fn waited(self, since: Instant) -> Self {
         match self {
             Self::Timeout { server, .. } => Self::Timeout { server, waited: since.elapsed() },

@@ -1,4 +1,4 @@
-//! A DNS server of the tests' own, for whoever asks DNS.
+//! A DNS server for tests.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -83,7 +83,7 @@ pub(crate) fn respond(query: &[u8], records: &Records) -> Vec<u8> {
     packet.build_bytes_vec_compressed().unwrap()
 }
 
-/// The same with other flags and another code in the head.
+/// Changes the flags and the code in the head of a response.
 pub(crate) fn with_flags(mut response: Vec<u8>, change: impl Fn(&mut u16)) -> Vec<u8> {
     let mut flags = u16::from_be_bytes([response[2], response[3]]);
     change(&mut flags);
@@ -124,7 +124,7 @@ impl Server {
         )
     }
 
-    /// A server that sends over UDP what this makes of a query.
+    /// A server that answers over UDP with whatever `make` returns.
     pub fn datagrams(mut make: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Self {
         Self::with(
             (Ipv4Addr::LOCALHOST, 0).into(),
@@ -137,7 +137,7 @@ impl Server {
         )
     }
 
-    /// A server that truncates over UDP, and does this over TCP.
+    /// A server that truncates over UDP and runs `over_tcp` over TCP.
     pub fn truncating(over_tcp: impl FnMut(&mut TcpStream, &[u8]) + Send + 'static) -> Self {
         let truncated = |query: &[u8]| with_flags(respond(query, &Vec::new()), |flags| *flags |= 0x0200);
         Self::with(
@@ -186,7 +186,7 @@ impl Server {
         self.asked.lock().unwrap().clone()
     }
 
-    /// Asks this server for everything.
+    /// A client that asks this server for everything.
     pub fn dns(&self) -> Dns {
         Dns::new(Some(self.address))
     }
@@ -202,12 +202,12 @@ impl Drop for Server {
 }
 
 impl Dns {
-    /// Waits no longer than this.
+    /// Sets how long to wait, in all and for each server.
     pub fn within(self, whole_ms: u64, patience_ms: u64) -> Self {
         Self { whole: Duration::from_millis(whole_ms), patience: Duration::from_millis(patience_ms), ..self }
     }
 
-    /// Asks this resolver who the authorities are, and these on this port.
+    /// A client that asks these resolvers for the authorities, and the authorities on this port.
     pub fn of_system(resolvers: Vec<SocketAddr>, port: u16) -> Self {
         Self { system: Some(resolvers), port, ..Self::new(None) }
     }

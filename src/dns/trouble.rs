@@ -1,38 +1,38 @@
-//! Why an answer could not be had, in words for an operator.
+//! Why DNS gave no answer, in words for an operator.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::PORT;
 
-/// Why an answer could not be had. Its text is the end of a sentence, such as `the name server 192.0.2.1 …`.
+/// Why DNS gave no answer. Its text ends a sentence, such as `the name server 192.0.2.1 …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// No answer came, in so long a time.
+    /// No answer came within this time.
     Timeout { server: Server, waited: Duration },
-    /// Nobody listens at this address, or no way leads there.
+    /// Nothing listens at this address, or there is no route to it.
     Unreachable { server: Server },
-    /// What came is no answer to the question.
+    /// The server sent something that does not answer the question.
     Malformed { server: Server },
-    /// It does not want to answer.
+    /// The server refuses to answer.
     Refused { server: Server },
-    /// It said that it has failed, with this code.
+    /// The server reports a failure with this code.
     Failed { server: Server, code: &'static str },
-    /// It is said to be an authority of the name, and it is not.
+    /// The server is listed as an authority for the name but is not one.
     Lame { server: Server, name: String },
-    /// The aliases of the name do not end.
+    /// The aliases of the name form a circle or are too many.
     Loop { name: String },
-    /// Nobody is named as an authority of the name, or none of these has an address.
+    /// The name has no authorities, or none with an address.
     NoServers { name: String },
-    /// DNS has no such names.
+    /// The name is not valid in DNS.
     BadName { name: String },
-    /// The system has no socket left.
+    /// The system has no more sockets.
     NoSocket,
-    /// The system has no random bits.
+    /// The system has no random bits to give.
     NoRandom,
 }
 
-/// A name server, and how it was spoken to.
+/// A name server, and whether it was asked over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
     pub address: SocketAddr,
