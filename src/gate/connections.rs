@@ -19,7 +19,7 @@ use crate::http::{ApiError, Code};
 /// Clients let in before the others are looked after again.
 pub const MAX_ACCEPTS: usize = 128;
 /// Bytes read from a client before the others have their turn.
-const READ_BYTES: usize = 16 * 1024;
+pub const READ_BYTES: usize = 16 * 1024;
 /// Clients who are read on from before the others are looked after again.
 const MAX_READ_ON: usize = 4;
 
@@ -250,7 +250,7 @@ impl Gate {
                 }
                 break;
             }
-            match connection.stream.read(&mut self.scratch[..READ_BYTES]) {
+            match connection.stream.read(&mut self.scratch) {
                 Ok(0) => {
                     connection.readable = false;
                     client.end(shared);

@@ -33,14 +33,14 @@ use crate::lane::LaneKind;
 use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
 use client::Shared;
-use connections::{Connection, MAX_ACCEPTS};
+use connections::{Connection, MAX_ACCEPTS, READ_BYTES};
 use holders::Holders;
 use lanes::{Asker, Estimates, Lane, MAX_SHUT};
 use listener::Listener;
 use memory::Memory;
 use turns::Turns;
 use wire::general::GeneralFields;
-use wire::reader::Intake;
+use wire::intake::Intake;
 use wire::request_id::RequestIds;
 
 pub use health_check::HealthCheck;
@@ -145,7 +145,9 @@ pub struct Gate {
     trouble: Option<String>,
     troubles: QuietLog,
     next_tick: Instant,
+    /// Where bytes of clients and of lanes are read to.
     scratch: Vec<u8>,
+    lane_scratch: Vec<u8>,
 }
 
 impl Gate {
@@ -183,7 +185,6 @@ impl Gate {
                     ids: RequestIds::default(),
                     passed_on: config.passed_on,
                     trusted: config.trusted_proxies,
-                    is_peer_trusted: false,
                     origins: config.origins,
                 },
                 draining: false,
@@ -198,7 +199,8 @@ impl Gate {
             trouble: None,
             troubles: QuietLog::new("petstore::gate"),
             next_tick: now,
-            scratch: vec![0; LANE_READ_BYTES],
+            scratch: vec![0; READ_BYTES],
+            lane_scratch: vec![0; LANE_READ_BYTES],
         };
         gate.greet().map(|()| gate)
     }

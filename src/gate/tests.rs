@@ -258,10 +258,10 @@ fn response_does_not_reach_the_next_one_in_the_slot() {
     let gone = expect(&mut lane, "/");
     bench.close(0);
     let client = bench.let_in(far(1), GET);
-    answer(&mut lane, &gone, "for another");
+    answer(&mut lane, gone, "for another");
     bench.until(|gate| matches!(gate.connections[0].client.state(), State::Inside(_)));
     let ticket = expect(&mut lane, "/");
-    answer(&mut lane, &ticket, "its own");
+    answer(&mut lane, ticket, "its own");
     bench.until(|gate| gate.connections[0].client.state() == State::Lingering);
     let response = all(client);
     assert!(response.ends_with("\r\n\r\nits own"), "{response}");
@@ -275,7 +275,7 @@ fn response_that_comes_too_late_is_thrown_away() {
     let ticket = expect(&mut lane, "/");
     bench.gate.connections[0].client.expire(&mut bench.gate.shared);
     bench.gate.drive(0);
-    answer(&mut lane, &ticket, "too late");
+    answer(&mut lane, ticket, "too late");
     bench.until(|gate| gate.lanes[0].load() == 0);
     let response = all(client);
     assert!(response.starts_with("HTTP/1.1 503 ") && !response.contains("too late"), "{response}");
@@ -293,7 +293,7 @@ fn what_turns_out_dear_while_it_waits_goes_after_what_is_cheap() {
     let _clients = [&large, &large, &small].map(|request| bench.let_in(LOOPBACK, request));
     bench.until(|gate| gate.lanes[0].load() == 1);
     let ticket = expect(&mut lane, "/large");
-    answer(&mut lane, &ticket, &"x".repeat(100_000));
+    answer(&mut lane, ticket, &"x".repeat(100_000));
     bench.until(|gate| matches!(gate.connections[2].client.state(), State::Inside(_)));
     expect(&mut lane, "/small");
 }
@@ -316,7 +316,7 @@ fn crowd_holds_up_neither_lanes_nor_newcomers() {
         bench.gate.poll.registry().register(near, Token(1000), Interest::READABLE).unwrap();
         far.write_all(b"x").unwrap();
     }
-    answer(&mut lane, &ticket, "x");
+    answer(&mut lane, ticket, "x");
     bench.gate.wait(&mut few, Some(Duration::ZERO));
     assert_eq!(few.iter().filter(|event| event.token() == Token(1000)).count(), 2);
     assert_eq!(bench.states(), [State::Lingering], "it has its response");

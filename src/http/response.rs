@@ -7,6 +7,9 @@ use serde::Serialize;
 /// The name and value of a header field.
 pub type Field = (&'static str, Cow<'static, str>);
 
+/// So many characters of a key's name stand in the access log.
+const MAX_KEY_NAME: usize = 256;
+
 /// Under which name `RUST_LOG` chooses the lines of the access log.
 pub const ACCESS_LOG: &str = "petstore::access";
 
@@ -54,7 +57,7 @@ impl Response {
     /// Says whose request it answers, for the access log. What cannot stand in a header field becomes `?`.
     pub fn for_key(mut self, name: &str) -> Self {
         let graphic = |c: char| if c.is_ascii_graphic() { c } else { '?' };
-        self.key_name = Some(name.chars().map(graphic).collect());
+        self.key_name = Some(name.chars().map(graphic).take(MAX_KEY_NAME).collect());
         self
     }
 
@@ -115,6 +118,11 @@ pub fn write_status_line(out: &mut Vec<u8>, status: u16) {
     out.push(b' ');
     out.extend_from_slice(reason(status).as_bytes());
     out.extend_from_slice(b"\r\n");
+}
+
+/// How many digits a number has in decimal.
+pub fn decimal_digits(number: usize) -> usize {
+    number.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
 /// Writes a number in decimal digits.

@@ -2,19 +2,66 @@
 
 use crate::http::response::write_decimal;
 
-/// The header field of a ticket: the number of the lane's connection, a dot, that of the request, and in a
-/// request also a space and its identifier for the log. The name is short because tiny_http reads every byte of
-/// it one by one. No client sees it.
-pub const TICKET: &str = "T";
-
-/// Writes what the ticket says of the connection and of the request's place on it.
-pub fn write_number(out: &mut Vec<u8>, epoch: usize, place: usize) {
-    write_decimal(out, epoch);
-    out.push(b'.');
-    write_decimal(out, place);
+/// A request's place: on which connection of the lane it went down, and as which one.
+///
+/// As text it is two numbers with a dot between them, such as `2.17`. The first connection is number 1, so that
+/// the default is nobody's ticket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ticket {
+    /// Tells the connection from those that the lane had before it broke off.
+    pub epoch: usize,
+    /// How many requests went down the connection before this one.
+    pub place: usize,
 }
 
-/// The identifier for the log that a request's ticket has.
-pub fn id(ticket: &str) -> &str {
-    ticket.split_once(' ').map_or("-", |(_, id)| id)
+impl Ticket {
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        write_decimal(out, self.epoch);
+        out.push(b'.');
+        write_decimal(out, self.place);
+    }
+
+    /// Reads the ticket at the start of `bytes`, and the separator after it.
+    pub(super) fn read(bytes: &mut &[u8]) -> Option<Self> {
+        Some(Self { epoch: read_number(bytes, b'.')?, place: read_number(bytes, b' ')? })
+    }
+}
+
+/// Reads decimal digits at the start of `bytes`, and the separator after them.
+pub(super) fn read_number(bytes: &mut &[u8], separator: u8) -> Option<usize> {
+    let mut number = 0usize;
+    for (at, byte) in bytes.iter().enumerate() {
+        if *byte == separator && at > 0 {
+            *bytes = &bytes[at + 1..];
+            return Some(number);
+        }
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        number = number.checked_mul(10)?.checked_add(usize::from(digit))?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticket_is_read_as_it_is_written() {
+        for ticket in
+            [Ticket::default(), Ticket { epoch: 1, place: 20 }, Ticket { epoch: usize::MAX, place: 7 }]
+        {
+            let mut text = Vec::new();
+            ticket.write(&mut text);
+            text.extend_from_slice(b" rest");
+            let mut bytes = &text[..];
+            assert_eq!((Ticket::read(&mut bytes), bytes), (Some(ticket), &b"rest"[..]));
+        }
+    }
+
+    #[test]
+    fn other_text_is_no_ticket() {
+        for text in ["", "1", "1.2", "1.2\r", ".2 ", "1. ", "-1.2 ", "1.x ", "99999999999999999999999.1 "] {
+            assert_eq!(Ticket::read(&mut text.as_bytes()), None, "{text:?}");
+        }
+    }
 }

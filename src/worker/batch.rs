@@ -5,73 +5,62 @@ use std::collections::VecDeque;
 use std::io::Write;
 
 use crate::http::{ApiError, Code, Request, Response};
-use crate::lane::{self, TICKET};
+use crate::lane::{Content, Ticket, write_response};
 
 /// The most requests answered together.
 const MAX_REQUESTS: usize = 512;
+/// Room for the largest content of a request.
+const MAX_CONTENT: usize = 128 * 1024;
 /// Responses are sent on once this many bytes are ready, so that memory stays bounded.
 const SEND_BYTES: usize = 64 * 1024;
 
-/// A request taken from tiny_http, with its body read: until then the lane's next request is not read.
+/// A request taken from tiny_http, with its content read: until then the lane's next request is not read.
 pub struct Taken {
     request: tiny_http::Request,
-    body: Vec<u8>,
+    content: Vec<u8>,
+    ticket: Ticket,
 }
 
 impl Taken {
     pub fn new(mut request: tiny_http::Request) -> Self {
-        let mut body = Vec::new();
-        if request.body_length().is_some_and(|length| length > 0)
-            && let Err(error) = request.as_reader().read_to_end(&mut body)
-        {
+        let mut content = Vec::with_capacity(request.body_length().unwrap_or(0).min(MAX_CONTENT));
+        if let Err(error) = request.as_reader().read_to_end(&mut content) {
             // The gate sends whole requests, so its end of the lane is gone, and it says so itself.
             log::debug!("a lane broke off within a request: {error}");
         }
-        Self { request, body }
+        // What is not from the gate gets a ticket that is nobody's.
+        let ticket = Content::ticket(&content).unwrap_or_default();
+        Self { request, content, ticket }
     }
 
     fn as_request(&self) -> Request<'_> {
-        let headers = self.request.headers();
+        let content = Content::read(&self.content).unwrap_or_default();
         Request {
-            id: lane::id(self.ticket()),
+            id: content.id,
             method: self.request.method().as_str(),
             target: self.request.url(),
-            headers: headers.iter().map(|h| (h.field.as_str().as_str(), h.value.as_str())).collect(),
-            body: &self.body,
+            headers: content.fields,
+            body: content.body,
         }
-    }
-
-    /// The gate writes the ticket before all other header fields.
-    fn ticket(&self) -> &str {
-        let ticket = self.request.headers().first().filter(|header| header.field.equiv(TICKET));
-        ticket.map_or("", |header| header.value.as_str())
-    }
-
-    /// The number by which the gate knows the request.
-    fn number(&self) -> &str {
-        let ticket = self.ticket();
-        ticket.find(' ').map_or(ticket, |end| &ticket[..end])
     }
 }
 
 /// One or more requests of one connection, in the order in which they came.
 pub struct Batch {
     requests: VecDeque<Taken>,
-    /// How the numbers of this connection's requests begin: with its own, and a dot.
-    connection: String,
+    /// The number of this connection.
+    epoch: usize,
 }
 
 impl Batch {
     pub fn new(first: Taken) -> Self {
-        let number = first.number();
-        let connection = number.find('.').map_or("", |dot| &number[..=dot]).to_owned();
-        Self { requests: VecDeque::from([first]), connection }
+        Self { epoch: first.ticket.epoch, requests: VecDeque::from([first]) }
     }
 
     /// Adds a request; gives it back where it came by another connection.
     #[must_use]
     pub fn push(&mut self, taken: Taken) -> Option<Taken> {
-        if !taken.number().starts_with(&self.connection) {
+        if taken.ticket.epoch != self.epoch {
             return Some(taken);
         }
         self.requests.push_back(taken);
@@ -112,11 +101,10 @@ impl Batch {
 
 /// A response that cannot be printed costs itself and nobody else.
 fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
-    let number = taken.number();
-    if let Err(unprintable) = lane::print(response, number, out) {
+    if let Err(unprintable) = write_response(response, taken.ticket, out) {
         log::error!("request {}: a response was not sent: {}", taken.as_request().id, unprintable.0);
         // What this makes is known to be printable.
-        let _ = lane::print(&ApiError::new(Code::Internal).into_response(), number, out);
+        let _ = write_response(&ApiError::new(Code::Internal).into_response(), taken.ticket, out);
     }
 }
 
@@ -124,51 +112,59 @@ fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// A request whose first header field is this.
-    fn taken(field: &str) -> Taken {
-        let request = tiny_http::TestRequest::new().with_header(field.parse().unwrap());
-        Taken::new(request.into())
+    /// A request with this content.
+    fn taken(content: &'static str) -> Taken {
+        Taken::new(tiny_http::TestRequest::new().with_body(content).into())
     }
 
-    fn numbered(number: &str) -> Taken {
-        taken(&format!("{TICKET}: {number} an-identifier"))
+    fn numbered(epoch: usize, place: usize) -> Taken {
+        Taken { ticket: Ticket { epoch, place }, ..taken("1.1 id\r\n\r\n") }
     }
 
     #[test]
-    fn number_is_what_the_ticket_says_before_the_identifier() {
-        assert_eq!(numbered("12.345").number(), "12.345");
-        assert_eq!(taken(&format!("{TICKET}: 12.345")).number(), "12.345");
-        assert_eq!(taken("Host: 1.1 x").number(), "");
+    fn request_is_what_the_content_says() {
+        let taken = taken("12.345 an-id\r\nX: y\r\n\r\nbody");
+        assert_eq!(taken.ticket, Ticket { epoch: 12, place: 345 });
+        let request = taken.as_request();
+        assert_eq!(
+            (request.id, &request.headers[..], request.body),
+            ("an-id", &[("X", "y")][..], &b"body"[..])
+        );
+    }
+
+    #[test]
+    fn what_is_not_from_the_gate_has_nobodys_ticket() {
+        assert_eq!(taken("nonsense").ticket, Ticket::default());
     }
 
     #[test]
     fn request_of_another_connection_is_given_back() {
-        let mut batch = Batch::new(numbered("1.9"));
-        assert!(batch.push(numbered("1.10")).is_none());
-        for number in ["2.1", "11.1"] {
-            let other = batch.push(numbered(number));
-            assert_eq!(other.as_ref().map(Taken::number), Some(number));
+        let mut batch = Batch::new(numbered(1, 9));
+        assert!(batch.push(numbered(1, 10)).is_none());
+        for epoch in [2, 11] {
+            let other = batch.push(numbered(epoch, 1));
+            assert_eq!(other.map(|other| other.ticket.epoch), Some(epoch));
         }
         assert_eq!((batch.len(), batch.requests().len()), (2, 2));
     }
 
     #[test]
     fn batch_is_full_with_its_most_requests() {
-        let mut batch = Batch::new(numbered("1.0"));
+        let mut batch = Batch::new(numbered(1, 0));
         for i in 1..MAX_REQUESTS {
             assert!(!batch.is_full(), "{i}");
-            assert!(batch.push(numbered(&format!("1.{i}"))).is_none());
+            assert!(batch.push(numbered(1, i)).is_none());
         }
         assert!(batch.is_full());
     }
 
     #[test]
     fn what_has_no_response_yet_stays() {
-        let mut batch = Batch::new(numbered("1.0"));
-        (1..3).for_each(|i| assert!(batch.push(numbered(&format!("1.{i}"))).is_none()));
+        let mut batch = Batch::new(numbered(1, 0));
+        (1..3).for_each(|i| assert!(batch.push(numbered(1, i)).is_none()));
         let mut out = Vec::new();
         batch.send([b"a", b"b"].map(|body| Response::new(200, body)).into_iter(), &mut out);
         assert_eq!((batch.len(), out), (1, Vec::new()));
-        assert_eq!(batch.requests.front().map(Taken::number), Some("1.2"));
+        assert_eq!(batch.requests.front().map(|taken| taken.ticket.place), Some(2));
     }
 }

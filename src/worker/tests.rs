@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use crate::lane::TICKET;
+use crate::lane::{LaneRequest, LaneResponse, Ticket};
 use crate::testing::{Folder, PATIENCE};
 
 /// A service made of a function.
@@ -55,39 +55,37 @@ struct Lane {
 }
 
 impl Lane {
-    /// Sends a request with a ticket, and as many bytes of a body.
-    fn ask(&mut self, ticket: &str, target: &str, length: usize) {
-        let head =
-            format!("POST {target} HTTP/1.1\r\n{TICKET}: {ticket}\r\nContent-Length: {length}\r\n\r\n");
-        self.stream.write_all((head + &"x".repeat(length)).as_bytes()).unwrap();
+    /// Sends a request with this place in its ticket, and as many bytes of a body.
+    fn ask(&mut self, place: usize, target: &str, length: usize) {
+        self.ask_on(1, place, target, length);
     }
 
-    /// Reads one response: its ticket and its body, after the status where that is not 200.
-    fn answer(&mut self) -> (String, String) {
-        let head = loop {
-            if let Some(at) = self.read.windows(4).position(|window| window == b"\r\n\r\n") {
-                break String::from_utf8(self.read.drain(..at + 4).collect()).unwrap();
+    /// Sends it as on this connection.
+    fn ask_on(&mut self, epoch: usize, place: usize, target: &str, length: usize) {
+        let (mut request, mut bytes) = (LaneRequest::default(), Vec::new());
+        request.begin(b"POST", [target.as_bytes(), b""], 0);
+        request.end_head();
+        request.body().extend(std::iter::repeat_n(b'x', length));
+        request.write(Ticket { epoch, place }, "an-id", &mut bytes);
+        self.stream.write_all(&bytes).unwrap();
+    }
+
+    /// Reads one response: its place and its body, after the status where that is not 200.
+    fn answer(&mut self) -> (usize, String) {
+        loop {
+            if let Some(response) = LaneResponse::read(&self.read).unwrap() {
+                let body = String::from_utf8(response.answer.body.to_vec()).unwrap();
+                let status = response.answer.status;
+                let answer = if status == 200 { body } else { format!("{status} {body}") };
+                let (place, length) = (response.ticket.place, response.length);
+                self.read.drain(..length);
+                return (place, answer);
             }
-            self.read_more();
-        };
-        let field = |name: &str| {
-            let line = head.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-            line.strip_prefix(": ").unwrap().to_owned()
-        };
-        let length = field("Content-Length").parse().unwrap();
-        while self.read.len() < length {
-            self.read_more();
+            let mut piece = [0; 4096];
+            let length = self.stream.read(&mut piece).unwrap();
+            assert_ne!(length, 0, "the lane broke off: {}", String::from_utf8_lossy(&self.read));
+            self.read.extend_from_slice(&piece[..length]);
         }
-        let body = String::from_utf8(self.read.drain(..length).collect()).unwrap();
-        let status = head.split(' ').nth(1).unwrap();
-        (field(TICKET), if status == "200" { body } else { format!("{status} {body}") })
-    }
-
-    fn read_more(&mut self) {
-        let mut piece = [0; 4096];
-        let length = self.stream.read(&mut piece).unwrap();
-        assert_ne!(length, 0, "the lane broke off: {}", String::from_utf8_lossy(&self.read));
-        self.read.extend_from_slice(&piece[..length]);
     }
 }
 
@@ -97,10 +95,10 @@ fn pipelined_requests_are_answered_in_order() {
     let mut lane = bench.connect();
     let mut sending = Lane { stream: lane.stream.try_clone().unwrap(), read: Vec::new() };
     let sender = std::thread::spawn(move || {
-        (0..2000).for_each(|i| sending.ask(&format!("1.{i}"), &format!("/{i}"), i % 7 * 400));
+        (0..2000).for_each(|i| sending.ask(i, &format!("/{i}"), i % 7 * 400));
     });
     for i in 0..2000 {
-        assert_eq!(lane.answer(), (format!("1.{i}"), format!("/{i} {}", i % 7 * 400)));
+        assert_eq!(lane.answer(), (i, format!("/{i} {}", i % 7 * 400)));
     }
     sender.join().unwrap();
     drop(lane);
@@ -114,7 +112,7 @@ fn service_may_answer_a_batch_in_parts() {
         Duration::ZERO
     });
     let mut lane = bench.connect();
-    (0..50).for_each(|i| lane.ask(&format!("1.{i}"), &format!("/{i}"), 0));
+    (0..50).for_each(|i| lane.ask(i, &format!("/{i}"), 0));
     (0..50).for_each(|i| assert_eq!(lane.answer().1, format!("/{i} 0")));
     drop(lane);
     drop(bench.worker);
@@ -136,7 +134,7 @@ fn held() -> (Bench, Receiver<usize>, Sender<()>) {
 fn no_response_is_sent_before_its_batch_has_ended() {
     let (bench, ended, let_go) = held();
     let mut lane = bench.connect();
-    lane.ask("1.0", "/", 0);
+    lane.ask(0, "/", 0);
     assert_eq!(ended.recv_timeout(PATIENCE), Ok(1));
     lane.stream.set_nonblocking(true).unwrap();
     let early = lane.stream.read(&mut [0; 1]);
@@ -155,11 +153,11 @@ fn requests_that_wait_are_answered_together() {
     let end = Instant::now() + PATIENCE;
     loop {
         assert!(Instant::now() < end, "each request was answered alone");
-        lane.ask("1.0", "/", 0);
+        lane.ask(0, "/", 0);
         assert_eq!(ended.recv_timeout(PATIENCE), Ok(1));
-        (1..=20).for_each(|i| lane.ask(&format!("1.{i}"), "/", 0));
+        (1..=20).for_each(|i| lane.ask(i, "/", 0));
         (0..=20).for_each(|_| let_go.send(()).unwrap());
-        (0..=20).for_each(|i| assert_eq!(lane.answer().0, format!("1.{i}")));
+        (0..=20).for_each(|i| assert_eq!(lane.answer().0, i));
         // How many the worker finds waiting is up to the threads, so it may take another round.
         if ended.try_iter().any(|requests| requests > 1) {
             break;
@@ -173,23 +171,23 @@ fn requests_that_wait_are_answered_together() {
 fn batch_never_crosses_connections() {
     let (bench, ended, let_go) = held();
     let (mut old, mut new) = (bench.connect(), bench.connect());
-    old.ask("1.0", "/first", 0);
+    old.ask(0, "/first", 0);
     assert_eq!(ended.recv_timeout(PATIENCE), Ok(1));
     // While the worker is busy, both connections fill its queue, in this order.
     let wait = || std::thread::sleep(Duration::from_millis(100));
-    old.ask("1.1", "/old", 0);
+    old.ask(1, "/old", 0);
     wait();
-    new.ask("2.0", "/new", 0);
+    new.ask_on(2, 0, "/new", 0);
     wait();
-    old.ask("1.2", "/old-again", 0);
+    old.ask(2, "/old-again", 0);
     wait();
     for _ in 0..4 {
         let_go.send(()).unwrap();
     }
-    for expected in [("1.0", "/first 0"), ("1.1", "/old 0"), ("1.2", "/old-again 0")] {
-        assert_eq!(old.answer(), (expected.0.to_owned(), expected.1.to_owned()));
+    for expected in [(0, "/first 0"), (1, "/old 0"), (2, "/old-again 0")] {
+        assert_eq!(old.answer(), (expected.0, expected.1.to_owned()));
     }
-    assert_eq!(new.answer(), ("2.0".to_owned(), "/new 0".to_owned()));
+    assert_eq!(new.answer(), (0, "/new 0".to_owned()));
     drop((old, new));
     drop(bench.worker);
 }
@@ -206,12 +204,12 @@ fn failed_batch_is_500_for_all_of_it() {
             Duration::ZERO
         });
         let mut lane = bench.connect();
-        lane.ask("1.0", target, 0);
-        let (ticket, body) = lane.answer();
-        assert_eq!(ticket, "1.0");
+        lane.ask(0, target, 0);
+        let (place, body) = lane.answer();
+        assert_eq!(place, 0);
         assert!(body.starts_with("500 ") && body.contains("\"code\":\"internal_error\""), "{body}");
-        lane.ask("1.1", "/fine", 0);
-        assert_eq!(lane.answer(), ("1.1".to_owned(), "/fine 0".to_owned()));
+        lane.ask(1, "/fine", 0);
+        assert_eq!(lane.answer(), (1, "/fine 0".to_owned()));
         drop(lane);
         drop(bench.worker);
     }
@@ -229,11 +227,11 @@ fn unprintable_response_costs_itself_alone() {
     });
     let mut lane = bench.connect();
     for (i, target) in ["/a", "/fields", "/b", "/split", "/c"].into_iter().enumerate() {
-        lane.ask(&format!("1.{i}"), target, 0);
+        lane.ask(i, target, 0);
     }
     for (i, expected) in ["/a 0", "500 ", "/b 0", "500 ", "/c 0"].into_iter().enumerate() {
-        let (ticket, body) = lane.answer();
-        assert_eq!(ticket, format!("1.{i}"));
+        let (place, body) = lane.answer();
+        assert_eq!(place, i);
         assert!(body.starts_with(expected), "{body}");
     }
     drop(lane);
@@ -247,7 +245,7 @@ fn end_reaches_a_worker_that_polls() {
         let mut lane = bench.connect();
         // One request after the other is what a worker polls for.
         for i in 0..5 {
-            lane.ask(&format!("1.{i}"), "/", 0);
+            lane.ask(i, "/", 0);
             lane.answer();
         }
         let (stopped, has_stopped) = channel();
@@ -264,7 +262,7 @@ fn end_reaches_a_worker_that_polls() {
 fn what_waits_is_answered_before_the_end() {
     let (bench, ended, let_go) = held();
     let mut lane = bench.connect();
-    (0..3).for_each(|i| lane.ask(&format!("1.{i}"), "/", 0));
+    (0..3).for_each(|i| lane.ask(i, "/", 0));
     ended.recv_timeout(PATIENCE).unwrap();
     let worker = bench.worker;
     let stopper = std::thread::spawn(move || drop(worker));
@@ -272,7 +270,7 @@ fn what_waits_is_answered_before_the_end() {
     for _ in 0..3 {
         let _ = let_go.send(());
     }
-    (0..3).for_each(|i| assert_eq!(lane.answer().0, format!("1.{i}")));
+    (0..3).for_each(|i| assert_eq!(lane.answer().0, i));
     drop(lane);
     stopper.join().unwrap();
 }
@@ -323,6 +321,6 @@ fn what_is_due_is_done_without_a_request() {
     }
     let bench = Bench { folder, worker };
     let mut lane = bench.connect();
-    lane.ask("1.1 id", "/a", 0);
-    assert_eq!(lane.answer(), ("1.1".to_owned(), "/a 0".to_owned()));
+    lane.ask(1, "/a", 0);
+    assert_eq!(lane.answer(), (1, "/a 0".to_owned()));
 }

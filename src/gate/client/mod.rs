@@ -22,10 +22,10 @@ use crate::gate::stream::Peer;
 use crate::gate::wire::exchange::Exchange;
 use crate::gate::wire::general::GeneralFields;
 use crate::gate::wire::head::Head;
-use crate::gate::wire::reader::{Intake, Reader, Step};
+use crate::gate::wire::intake::Intake;
+use crate::gate::wire::reader::{Reader, Step};
 use crate::http::{ApiError, Code};
-use crate::lane::Answer;
-use crate::lane::LaneKind;
+use crate::lane::{Answer, LaneKind, LaneRequest};
 use crate::metrics::Metrics;
 
 /// The most bytes read and thrown away after the last response.
@@ -82,7 +82,7 @@ pub struct Client {
     /// Bytes received and not yet consumed.
     stash: Vec<u8>,
     /// The request under way, as the lane gets it.
-    request: Vec<u8>,
+    request: LaneRequest,
     exchange: Option<Exchange>,
     /// When the request under way began.
     begun: Instant,
@@ -111,7 +111,7 @@ impl Client {
             deadline: None,
             reader: Reader::new(),
             stash: Vec::new(),
-            request: Vec::new(),
+            request: LaneRequest::default(),
             exchange: None,
             begun: shared.now,
             out: Vec::new(),
@@ -146,7 +146,7 @@ impl Client {
     }
 
     /// The whole request, for the lane.
-    pub fn request(&self) -> &[u8] {
+    pub fn request(&self) -> &LaneRequest {
         &self.request
     }
 
@@ -263,9 +263,9 @@ impl Client {
         if self.state == State::Idle {
             self.begun = shared.now;
         }
-        shared.intake.is_peer_trusted = self.is_trusted;
         loop {
-            let (consumed, step) = self.reader.advance(&input[done..], &mut shared.intake, &mut self.request);
+            let (consumed, step) =
+                self.reader.advance(&input[done..], self.is_trusted, &mut shared.intake, &mut self.request);
             done += consumed;
             match step {
                 Step::More => break,
@@ -297,7 +297,7 @@ impl Client {
     fn take_note(&mut self, head: &Head) {
         let forwarded = head.forwarded_for.filter(|_| self.is_trusted);
         self.address = forwarded.unwrap_or(self.peer.ip());
-        self.exchange = Some(Exchange::of(head, &self.request, self.begun));
+        self.exchange = Some(Exchange::of(head, self.request.asked(), self.begun));
     }
 
     /// The client ended its side. What it asked for before, it still gets.
@@ -322,7 +322,7 @@ impl Client {
     /// The request went down a lane. One that only reads may have to go down another, and is kept.
     pub fn go_inside(&mut self, kind: LaneKind, shared: &Shared) {
         if kind == LaneKind::Write {
-            self.request = Vec::new();
+            self.request = LaneRequest::default();
         }
         self.enter(State::Inside(kind), shared);
     }
@@ -345,14 +345,14 @@ impl Client {
         if SUCCESSES.contains(&answer.status) {
             self.last = Some((self.asked, answer.body.len()));
         }
-        self.request = Vec::new();
+        self.request = LaneRequest::default();
         self.enter(State::Responding, shared);
     }
 
     /// Answers with a failure; the connection persists where the client wants it to.
     pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
         shared.metrics.refused(error.code().as_str(), 1);
-        self.answer(&Answer::from(&error.into_response()), shared);
+        self.answer(&Answer::of(&error.into_response(), &mut Vec::new()), shared);
     }
 
     /// The lane broke off with the request in it.
@@ -425,7 +425,7 @@ impl Client {
     /// Gives up on the client: nothing more is to be sent or read.
     pub fn close(&mut self, shared: &Shared) {
         self.stash = Vec::new();
-        self.request = Vec::new();
+        self.request = LaneRequest::default();
         self.out = Vec::new();
         self.sent = 0;
         self.enter(State::Closed, shared);

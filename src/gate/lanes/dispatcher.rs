@@ -8,8 +8,8 @@ use crate::gate::client::State;
 use crate::gate::holders::Standing;
 use crate::gate::lanes::{Asker, Lane, Turn};
 use crate::http::{ApiError, Code};
-use crate::lane::LaneKind;
-use crate::lane::{LaneResponse, Malformed};
+
+use crate::lane::{LaneKind, LaneResponse, Malformed};
 
 /// How long a lane may stay shut before the service is ended, so that it can be started anew.
 pub const MAX_SHUT: Duration = Duration::from_secs(5);
@@ -55,7 +55,7 @@ impl Gate {
     /// Has a client's request wait for its lanes.
     pub(in crate::gate) fn join_queue(&mut self, slot: usize, kind: LaneKind) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
-        let asked = self.estimates.asked(connection.client.request());
+        let asked = self.estimates.asked(connection.client.request().asked());
         connection.client.queue(asked, &self.shared);
         self.enqueue(slot, kind);
     }
@@ -81,15 +81,31 @@ impl Gate {
     /// Takes the responses of a lane to their clients. `is_ending` says that the lane's last bytes came
     /// together with its end.
     pub(in crate::gate) fn serve_lane(&mut self, index: usize, is_ending: bool) {
+        // Out of the way of what reads from clients meanwhile.
+        let mut scratch = std::mem::take(&mut self.lane_scratch);
+        let served = self.serve_lane_by(index, is_ending, &mut scratch);
+        self.lane_scratch = scratch;
+        if let Err(error) = served {
+            self.fail_lane(index, &error);
+        }
+    }
+
+    fn serve_lane_by(&mut self, index: usize, is_ending: bool, scratch: &mut [u8]) -> io::Result<()> {
         loop {
-            let received = self.lanes[index].receive(&mut self.scratch, is_ending);
-            let input = self.lanes[index].take_input();
-            let delivered = self.deliver(index, &input);
-            self.lanes[index].give_back(input, *delivered.as_ref().unwrap_or(&0));
-            match received.and_then(|more| delivered.map(|_| more)) {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(error) => return self.fail_lane(index, &error),
+            let (count, has_more) = self.lanes[index].receive(scratch, is_ending)?;
+            let mut input = self.lanes[index].take_input();
+            if input.is_empty() {
+                // The usual case, whole responses at once, is read where it lies.
+                let consumed = self.deliver(index, &scratch[..count])?;
+                input.extend_from_slice(&scratch[consumed..count]);
+            } else {
+                input.extend_from_slice(&scratch[..count]);
+                let consumed = self.deliver(index, &input)?;
+                input.drain(..consumed);
+            }
+            self.lanes[index].keep_input(input);
+            if !has_more {
+                return Ok(());
             }
         }
     }
@@ -103,13 +119,13 @@ impl Gate {
             .map_err(|Malformed| io::Error::from(ErrorKind::InvalidData))?
         {
             consumed += response.length;
-            let passes_on = response.passes_on && kind == LaneKind::Read;
-            if kind == LaneKind::Read && !passes_on {
+            let goes_on = response.goes_on && kind == LaneKind::Read;
+            if kind == LaneKind::Read && !goes_on {
                 self.learn(&turn, &response);
             }
             let Some(slot) = turn.asker.and_then(|asker| self.holder(asker)) else { continue };
             let client = &mut self.connections[slot].client;
-            if passes_on {
+            if goes_on {
                 client.go_on(&self.shared);
             } else {
                 client.answer(&response.answer, &mut self.shared);

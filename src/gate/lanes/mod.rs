@@ -25,10 +25,8 @@ use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 
 use crate::lane::LaneKind;
-use crate::lane::{LaneResponse, Malformed, TICKET, write_number};
+use crate::lane::{LaneRequest, LaneResponse, Malformed, Ticket};
 
-/// A request for the server as a whole, which every service answers.
-const GREETING: &[u8] = b"OPTIONS * HTTP/1.1\r\n\r\n";
 /// A lane's buffers are freed above this size once they are empty.
 const KEEP_BYTES: usize = 256 * 1024;
 
@@ -87,8 +85,6 @@ pub struct Lane {
     epoch: usize,
     /// How many requests went down this connection.
     count: usize,
-    /// The number of the response whose turn it is.
-    expected: Vec<u8>,
     /// Bytes for the server, and how many of them it has taken.
     out: Vec<u8>,
     sent: usize,
@@ -109,7 +105,6 @@ impl Lane {
             bytes: 0,
             epoch: 0,
             count: 0,
-            expected: Vec::new(),
             out: Vec::new(),
             sent: 0,
             is_full: false,
@@ -129,7 +124,11 @@ impl Lane {
         self.epoch += 1;
         self.count = 0;
         self.is_full = false;
-        self.send(Turn { bytes: GREETING.len(), ..Turn::default() }, "greeting", GREETING);
+        // A request for the server as a whole, which every service answers.
+        let mut greeting = LaneRequest::default();
+        greeting.begin(b"OPTIONS", [b"*", b""], 0);
+        greeting.end_head();
+        self.push(Turn { bytes: greeting.len(), ..Turn::default() }, "greeting", &greeting);
         self.flush(registry)
     }
 
@@ -174,22 +173,10 @@ impl Lane {
             && (self.bytes == 0 || self.bytes + bytes <= self.address.window_bytes)
     }
 
-    /// Puts a whole request on its way; [`Lane::flush`] sends it.
-    pub fn push(&mut self, turn: Turn, id: &str, request: &[u8]) {
-        self.send(turn, id, request);
-    }
-
-    /// Writes the request with the number by which its response will be known again.
-    fn send(&mut self, turn: Turn, id: &str, request: &[u8]) {
-        let line = request.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        self.out.extend_from_slice(&request[..line]);
-        self.out.extend_from_slice(TICKET.as_bytes());
-        self.out.extend_from_slice(b": ");
-        write_number(&mut self.out, self.epoch, self.count);
-        self.out.push(b' ');
-        self.out.extend_from_slice(id.as_bytes());
-        self.out.extend_from_slice(b"\r\n");
-        self.out.extend_from_slice(&request[line..]);
+    /// Puts a whole request on its way, with the ticket by which its response will be known again;
+    /// [`Lane::flush`] sends it.
+    pub fn push(&mut self, turn: Turn, id: &str, request: &LaneRequest) {
+        request.write(Ticket { epoch: self.epoch, place: self.count }, id, &mut self.out);
         self.bytes += turn.bytes;
         self.turns.push_back(turn);
         self.count += 1;
@@ -228,36 +215,32 @@ impl Lane {
         Ok(())
     }
 
-    /// Reads some of what the server has sent, and says whether there may be more. The responses are
-    /// found with [`Lane::next_response`].
+    /// Reads some of what the server has sent into `scratch`: how many bytes, and whether there may be more. The
+    /// responses are found with [`Lane::next_response`].
     ///
     /// # Errors
     /// Where the connection has failed or ended.
-    pub fn receive(&mut self, scratch: &mut [u8], is_ending: bool) -> io::Result<bool> {
-        let Some(stream) = self.stream() else { return Ok(false) };
+    pub fn receive(&mut self, scratch: &mut [u8], is_ending: bool) -> io::Result<(usize, bool)> {
+        let Some(stream) = self.stream() else { return Ok((0, false)) };
         match stream.read(scratch) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
-            Ok(count) => {
-                self.input.extend_from_slice(&scratch[..count]);
-                // Less than asked for: nothing is left, and what comes later is a further event; but an
-                // end that came along has had its event already.
-                Ok(is_ending || count == scratch.len())
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
+            // Less than asked for: nothing is left, and what comes later is a further event; but an
+            // end that came along has had its event already.
+            Ok(count) => Ok((count, is_ending || count == scratch.len())),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok((0, false)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok((0, true)),
             Err(error) => Err(error),
         }
     }
 
-    /// Hands out the bytes received; those that [`Lane::next_response`] leaves are given back.
+    /// Hands out the bytes that were kept, as they were no whole response.
     pub fn take_input(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.input)
     }
 
-    /// Takes back the input, of which `consumed` bytes were responses.
-    pub fn give_back(&mut self, mut input: Vec<u8>, consumed: usize) {
+    /// Keeps bytes that are no whole response yet.
+    pub fn keep_input(&mut self, mut input: Vec<u8>) {
         if !matches!(self.state, State::Closed { .. }) {
-            input.drain(..consumed);
             input.shrink_to(KEEP_BYTES);
             self.input = input;
         }
@@ -274,10 +257,8 @@ impl Lane {
         if input.is_empty() {
             return Ok(None);
         }
-        let Some(response) = LaneResponse::parse(input)? else { return Ok(None) };
-        self.expected.clear();
-        write_number(&mut self.expected, self.epoch, self.count - self.turns.len());
-        if response.ticket != self.expected {
+        let Some(response) = LaneResponse::read(input)? else { return Ok(None) };
+        if response.ticket != (Ticket { epoch: self.epoch, place: self.count - self.turns.len() }) {
             return Err(Malformed);
         }
         let turn = self.turns.pop_front().ok_or(Malformed)?;

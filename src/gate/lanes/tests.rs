@@ -12,6 +12,8 @@ use mio::{Events, Poll};
 use super::*;
 use crate::config::Deadlines;
 use crate::gate::{Gate, GateConfig, HealthCheck, Listening, Origins, Stopper, TrustedProxies};
+use crate::http::Response;
+use crate::lane::{Content, write_response};
 use crate::testing::{Folder, PATIENCE};
 
 /// A running gate.
@@ -76,7 +78,7 @@ impl FarEnd {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 let ticket = expect(&mut stream, "*");
-                answer(&mut stream, &ticket, "");
+                answer(&mut stream, ticket, "");
                 if greeted.send(stream).is_err() {
                     return;
                 }
@@ -100,7 +102,7 @@ fn served_by_the_test(kind: LaneKind, window: usize) -> (Folder, Bench, FarEnd) 
 }
 
 /// Reads one request from the lane: its ticket and its path.
-fn request(lane: &mut UnixStream) -> (String, String) {
+fn request(lane: &mut UnixStream) -> (Ticket, String) {
     lane.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -109,19 +111,26 @@ fn request(lane: &mut UnixStream) -> (String, String) {
         head.extend(byte);
     }
     let head = String::from_utf8(head).unwrap();
-    let ticket = head.lines().nth(1).unwrap().strip_prefix("T: ").unwrap().split(' ').next().unwrap();
-    (ticket.to_owned(), head.split(' ').nth(1).unwrap().to_owned())
+    let (_, length) = head.trim_end().rsplit_once("Content-Length: ").unwrap();
+    let mut content = vec![0; length.parse().unwrap()];
+    lane.read_exact(&mut content).unwrap();
+    (Content::read(&content).unwrap().ticket, head.split(' ').nth(1).unwrap().to_owned())
 }
 
-pub fn expect(lane: &mut UnixStream, path: &str) -> String {
+pub fn expect(lane: &mut UnixStream, path: &str) -> Ticket {
     let (ticket, asked) = request(lane);
     assert_eq!(asked, path);
     ticket
 }
 
-pub fn answer(lane: &mut UnixStream, ticket: &str, body: &str) {
-    let length = body.len();
-    write!(lane, "HTTP/1.1 200 OK\r\nT: {ticket}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+pub fn answer(lane: &mut UnixStream, ticket: Ticket, body: &str) {
+    respond_with(lane, ticket, &Response::new(200, body.as_bytes().to_vec()));
+}
+
+fn respond_with(lane: &mut UnixStream, ticket: Ticket, response: &Response) {
+    let mut bytes = Vec::new();
+    write_response(response, ticket, &mut bytes).unwrap();
+    lane.write_all(&bytes).unwrap();
 }
 
 pub fn all(mut client: TcpStream) -> String {
@@ -142,11 +151,11 @@ fn broken_lane_costs_its_requests_a_503_and_is_opened_anew() {
     for garbage in [
         &b""[..],
         b"garbage\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nT: 1.1\r\nContent-Length: 3\r\n\r\na",
+        b"HTTP/1.1 200 OK\r\nT: 1.1 21 3 - -\r\nContent-Length: 3\r\n\r\na",
         b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nT: 1.2\r\nContent-Length: 0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nT: 0.1\r\nContent-Length: 0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nT: x\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nT: 1.2 21 0 - -\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nT: 0.1 21 0 - -\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nT: x 21 0 - -\r\nContent-Length: 0\r\n\r\n",
     ] {
         let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
         let mut lane = far_end.accept();
@@ -159,8 +168,9 @@ fn broken_lane_costs_its_requests_a_503_and_is_opened_anew() {
         expect_503(second, "overloaded");
         let third = bench.ask("/third");
         let mut lane = far_end.accept();
-        assert_eq!(expect(&mut lane, "/third"), "2.1");
-        answer(&mut lane, "2.1", "third");
+        let ticket = expect(&mut lane, "/third");
+        assert_eq!(ticket, Ticket { epoch: 2, place: 1 });
+        answer(&mut lane, ticket, "third");
         assert!(all(third).ends_with("third"));
         bench.stop();
     }
@@ -189,9 +199,9 @@ fn response_that_passes_on_sends_the_request_down_the_other_lane() {
     let [mut read, mut write] = far_ends.map(|far_end| far_end.accept());
     let client = bench.ask("/both");
     let ticket = expect(&mut read, "/both");
-    write!(read, "HTTP/1.1 204 No Content\r\nT: {ticket}\r\nPass-On: write\r\n\r\n").unwrap();
+    respond_with(&mut read, ticket, &Response::pass_on());
     let ticket = expect(&mut write, "/both");
-    answer(&mut write, &ticket, "from the writer");
+    answer(&mut write, ticket, "from the writer");
     let response = all(client);
     assert!(response.starts_with("HTTP/1.1 200 ") && response.ends_with("from the writer"), "{response}");
     bench.stop();
@@ -201,11 +211,11 @@ fn response_that_passes_on_sends_the_request_down_the_other_lane() {
 fn unasked_response_breaks_the_lane_and_reaches_nobody() {
     let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let mut lane = far_end.accept();
-    answer(&mut lane, "1.1", "unasked");
+    answer(&mut lane, Ticket { epoch: 1, place: 1 }, "unasked");
     let mut lane = far_end.accept();
     let client = bench.ask("/");
     let ticket = expect(&mut lane, "/");
-    answer(&mut lane, &ticket, "asked");
+    answer(&mut lane, ticket, "asked");
     assert!(all(client).ends_with("asked"));
     bench.stop();
 }
@@ -227,10 +237,10 @@ fn requests_beyond_the_window_wait_their_turn() {
         let early = lane.read(&mut [0; 1]).map_err(|error| error.kind());
         assert_eq!(early, Err(ErrorKind::WouldBlock));
         lane.set_nonblocking(false).unwrap();
-        answer(&mut lane, &ticket, "one");
+        answer(&mut lane, ticket, "one");
         assert!(all(first).ends_with("one"));
         let ticket = expect(&mut lane, "/2");
-        answer(&mut lane, &ticket, "two");
+        answer(&mut lane, ticket, "two");
         assert!(all(second).ends_with("two"));
         bench.stop();
     }
@@ -247,7 +257,7 @@ fn request_takes_the_lane_with_the_fewest() {
     let clients = [bench.ask("/1"), bench.ask("/2")];
     // Each has one before any is answered.
     for (ticket, lane) in [&mut first, &mut second].map(|lane| (request(lane).0, lane)) {
-        answer(lane, &ticket, "");
+        answer(lane, ticket, "");
     }
     clients.into_iter().for_each(|client| assert!(all(client).starts_with("HTTP/1.1 200 ")));
     bench.stop();
@@ -260,11 +270,11 @@ fn response_larger_than_what_sockets_hold_arrives_whole() {
     let client = bench.ask("/");
     let ticket = expect(&mut lane, "/");
     let body = "x".repeat(16 * 1024 * 1024);
-    answer(&mut lane, &ticket, &body);
+    answer(&mut lane, ticket, &body);
     // Once a later client is answered, the first has been sent as much as its socket takes.
     let later = bench.ask("/later");
     let ticket = expect(&mut lane, "/later");
-    answer(&mut lane, &ticket, "");
+    answer(&mut lane, ticket, "");
     all(later);
     let response = all(client);
     assert!(response.split_once("\r\n\r\n").is_some_and(|(_, received)| received == body));
@@ -289,11 +299,12 @@ fn open_lane(window: usize, window_bytes: usize) -> (Lane, UnixStream, Poll) {
 /// Has the next request answered, and the lane take the response.
 fn respond(lane: &mut Lane, far_end: &mut UnixStream, path: &str) {
     let ticket = expect(far_end, path);
-    answer(far_end, &ticket, "");
-    assert!(!lane.receive(&mut [0; 4096], false).unwrap(), "that was all");
-    let input = lane.take_input();
-    let (_, response) = lane.next_response(&input).unwrap().unwrap();
-    assert_eq!(response.length, input.len());
+    answer(far_end, ticket, "");
+    let mut input = [0; 4096];
+    let (length, has_more) = lane.receive(&mut input, false).unwrap();
+    assert!(!has_more);
+    let (_, response) = lane.next_response(&input[..length]).unwrap().unwrap();
+    assert_eq!(response.length, length);
 }
 
 /// A request that takes so many bytes.
@@ -301,18 +312,25 @@ fn turn(bytes: usize) -> Turn {
     Turn { asker: Some(Asker { slot: 1, serial: 1 }), asked: Asked::default(), flow: 1, bytes }
 }
 
-const REQUEST: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
+/// A request with a body of so many bytes.
+fn request_of(bytes: usize) -> LaneRequest {
+    let mut request = LaneRequest::default();
+    request.begin(b"GET", [b"/", b""], 0);
+    request.end_head();
+    request.body().extend(std::iter::repeat_n(b'x', bytes));
+    request
+}
 
 #[test]
 fn lane_has_room_for_so_many_requests_and_bytes() {
     let (mut lane, mut far_end, poll) = open_lane(3, 100);
     for _ in 0..2 {
         assert!(lane.has_room(1000), "a single one may have more");
-        lane.push(turn(60), "-", REQUEST);
+        lane.push(turn(60), "-", &request_of(0));
         assert!(lane.has_room(40) && !lane.has_room(41));
-        lane.push(turn(40), "-", REQUEST);
+        lane.push(turn(40), "-", &request_of(0));
         assert!(lane.has_room(0) && !lane.has_room(1));
-        lane.push(turn(0), "-", REQUEST);
+        lane.push(turn(0), "-", &request_of(0));
         assert!(!lane.has_room(0), "three requests");
         lane.flush(poll.registry()).unwrap();
         (0..3).for_each(|_| respond(&mut lane, &mut far_end, "/"));
@@ -323,9 +341,7 @@ fn lane_has_room_for_so_many_requests_and_bytes() {
 fn lane_that_takes_no_more_has_no_room_until_it_does() {
     let (mut lane, mut far_end, mut poll) = open_lane(64, usize::MAX);
     let mut events = Events::with_capacity(8);
-    let mut request = REQUEST.to_vec();
-    request.resize(8 * 1024 * 1024, b'x');
-    lane.push(turn(0), "-", &request);
+    lane.push(turn(0), "-", &request_of(8 * 1024 * 1024));
     lane.flush(poll.registry()).unwrap();
     assert!(!lane.has_room(0));
     let reader = std::thread::spawn(move || {
@@ -345,26 +361,26 @@ fn lane_that_takes_no_more_has_no_room_until_it_does() {
     poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
     assert!(events.is_empty(), "{events:?}");
     drop(far_end);
-    lane.push(turn(0), "-", REQUEST);
+    lane.push(turn(0), "-", &request_of(0));
     assert!(lane.flush(poll.registry()).is_err(), "it takes no more for ever");
 }
 
 #[test]
 fn lane_tells_whether_there_may_be_more_to_read() {
     let (mut lane, mut far_end, poll) = open_lane(64, usize::MAX);
-    assert!(!lane.receive(&mut [0; 2], false).unwrap(), "nothing has come");
+    let mut scratch = [0; 2];
+    assert_eq!(lane.receive(&mut scratch, false).unwrap(), (0, false), "nothing has come");
     far_end.write_all(b"12345").unwrap();
-    assert!(lane.receive(&mut [0; 2], false).unwrap());
-    assert!(lane.receive(&mut [0; 2], false).unwrap());
-    assert!(!lane.receive(&mut [0; 2], false).unwrap());
+    assert_eq!(lane.receive(&mut scratch, false).unwrap(), (2, true));
+    assert_eq!(lane.receive(&mut scratch, false).unwrap(), (2, true));
+    assert_eq!(lane.receive(&mut scratch, false).unwrap(), (1, false));
     far_end.write_all(b"6").unwrap();
-    assert!(lane.receive(&mut [0; 2], true).unwrap(), "its end has come too");
-    assert_eq!(lane.take_input(), b"123456");
-    lane.push(turn(0), "-", REQUEST);
+    assert_eq!(lane.receive(&mut scratch, true).unwrap(), (1, true), "its end has come too");
+    lane.push(turn(0), "-", &request_of(0));
     lane.flush(poll.registry()).unwrap();
     // Closed with the request unread, which resets the connection.
     drop(far_end);
-    assert!(lane.receive(&mut [0; 2], false).is_err());
+    assert!(lane.receive(&mut scratch, false).is_err());
 }
 
 #[test]
@@ -376,13 +392,12 @@ fn client_who_resets_the_connection_before_the_response_holds_up_nobody() {
     client.peek(&mut [0; 1]).unwrap();
     client.write_all(b"x").unwrap();
     let ticket = expect(&mut lane, "/reset");
-    lane.read_exact(&mut [0; 1]).unwrap();
     // Closed with the 100 Continue unread, which resets the connection.
     drop(client);
-    answer(&mut lane, &ticket, "reset");
+    answer(&mut lane, ticket, "reset");
     let client = bench.ask("/here");
     let ticket = expect(&mut lane, "/here");
-    answer(&mut lane, &ticket, "here");
+    answer(&mut lane, ticket, "here");
     assert!(all(client).ends_with("here"));
     bench.stop();
 }
@@ -395,8 +410,8 @@ fn response_for_a_client_who_has_gone_is_thrown_away() {
     let gone = expect(&mut lane, "/gone");
     let client = bench.ask("/here");
     let here = expect(&mut lane, "/here");
-    answer(&mut lane, &gone, "gone");
-    answer(&mut lane, &here, "here");
+    answer(&mut lane, gone, "gone");
+    answer(&mut lane, here, "here");
     assert!(all(client).ends_with("here"));
     bench.stop();
 }
@@ -432,10 +447,10 @@ fn health_check_is_answered_by_the_lane_and_by_nobody_else() {
     let health = HealthCheck::new(bench.stopper.clone());
     assert!(!health.is_answered(Duration::from_millis(20)), "the lane has not answered yet");
     let ticket = expect(&mut lane, "/healthz");
-    answer(&mut lane, &ticket, "too late");
+    answer(&mut lane, ticket, "too late");
     let answered = std::thread::spawn(move || health.is_answered(PATIENCE));
     let ticket = expect(&mut lane, "/healthz");
-    answer(&mut lane, &ticket, "ok");
+    answer(&mut lane, ticket, "ok");
     assert!(answered.join().unwrap());
     let health = HealthCheck::new(bench.stopper.clone());
     let refused = std::thread::spawn(move || health.is_answered(PATIENCE));

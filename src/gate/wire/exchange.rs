@@ -10,11 +10,11 @@ use crate::gate::wire::head::Head;
 use crate::gate::wire::origins::Allowed;
 use crate::gate::wire::request_id::RequestId;
 use crate::http::ACCESS_LOG;
-use crate::http::response::{write_end_of_head, write_field, write_status_line};
+use crate::http::response::{write_field, write_status_line};
 use crate::lane::Answer;
 
-/// Room for the head of a response.
-const HEAD_ROOM: usize = 640;
+/// Room for what the gate adds to a response.
+const HEAD_ROOM: usize = 512;
 
 /// The request under way, as far as its response and its log line need it.
 #[derive(Clone, Debug)]
@@ -47,13 +47,11 @@ impl Exchange {
         }
     }
 
-    /// A request whose head is understood; `request` begins with the lane's request line.
-    pub fn of(head: &Head, request: &[u8], begun: Instant) -> Self {
+    /// A request whose head is understood; `asked` is its method and target with a space between.
+    pub fn of(head: &Head, asked: &[u8], begun: Instant) -> Self {
         let mut summary = String::new();
         if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
-            let line = request.split(|b| *b == b'\r').next().unwrap_or_default();
-            let line = line.strip_suffix(b" HTTP/1.1").unwrap_or(line);
-            let path = line.split(|b| *b == b'?').next().unwrap_or_default();
+            let path = asked.split(|b| *b == b'?').next().unwrap_or_default();
             summary = String::from_utf8_lossy(path).into_owned();
         }
         Self {
@@ -70,7 +68,7 @@ impl Exchange {
 
     /// Prints the response as the client gets it. The answer's own Cache-Control counts where it has one.
     pub fn print(&self, answer: &Answer, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
-        out.reserve(HEAD_ROOM + answer.body.len());
+        out.reserve(HEAD_ROOM + answer.fields.len() + answer.body.len());
         write_status_line(out, answer.status);
         out.extend_from_slice(general.block());
         write_field(out, "X-Request-Id", self.id.as_str().as_bytes());
@@ -81,19 +79,14 @@ impl Exchange {
         }
         if let Some(allowed) = &self.allowed {
             allowed.write_response(out);
-        }
-        let mut may_be_kept = false;
-        answer.each_field(|name, value| {
-            if self.is_preflight && self.allowed.is_some() && name == "Allow" {
-                Allowed::write_preflight(value, out);
+            if let Some(methods) = answer.field("Allow").filter(|_| self.is_preflight) {
+                Allowed::write_preflight(methods, out);
             }
-            may_be_kept |= name.eq_ignore_ascii_case("Cache-Control");
-            write_field(out, name, value);
-        });
-        if !may_be_kept {
+        }
+        if !answer.has_cache_control {
             write_field(out, "Cache-Control", b"no-store");
         }
-        write_end_of_head(out, answer.status, answer.body.len());
+        out.extend_from_slice(answer.fields);
         // HEAD gets the Content-Length of GET (RFC 9110, section 9.3.2).
         if !self.is_head {
             out.extend_from_slice(answer.body);
@@ -112,7 +105,7 @@ impl Exchange {
         if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
             let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
             let duration = self.duration(now);
-            let key = answer.key_name.map_or("-".into(), String::from_utf8_lossy);
+            let key = String::from_utf8_lossy(answer.key_name);
             let (method, path) = self.summary.split_once(' ').unwrap_or(("-", "-"));
             log::info!(
                 target: ACCESS_LOG,
@@ -147,7 +140,7 @@ mod tests {
         let mut general = GeneralFields::new(false);
         general.refresh(UNIX_EPOCH + Duration::from_secs(784_111_777));
         let mut out = Vec::new();
-        exchange.print(&Answer::from(response), close, &general, &mut out);
+        exchange.print(&Answer::of(response, &mut Vec::new()), close, &general, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -158,7 +151,7 @@ mod tests {
         let general = "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: petstore\r\n\
             X-Content-Type-Options: nosniff\r\nX-Request-Id: id\r\n";
         let response = Response::new(200, b"abc").header("Link", "x");
-        let fields = "Link: x\r\nCache-Control: no-store\r\nContent-Length: 3\r\n\r\n";
+        let fields = "Cache-Control: no-store\r\nLink: x\r\nContent-Length: 3\r\n\r\n";
         assert_eq!(printed(&exchange, &response, false), format!("{general}{fields}abc"));
         let mut head = exchange.clone();
         head.is_head = true;
@@ -172,7 +165,12 @@ mod tests {
     fn log_line_has_the_duration_in_milliseconds() {
         let exchange = Exchange::new(RequestId::from_client(b"id").unwrap(), Instant::now());
         let response = Response::new(200, b"abc");
-        let line = exchange.line("1.2.3.4:5", &Answer::from(&response), "ci", Duration::from_micros(2500));
+        let line = exchange.line(
+            "1.2.3.4:5",
+            &Answer::of(&response, &mut Vec::new()),
+            "ci",
+            Duration::from_micros(2500),
+        );
         assert_eq!(line, "1.2.3.4:5 id - 200 3 bytes 2.500 ms key=ci");
     }
 

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 
 use crate::gate::wire::body::{Body, Chunked};
+use crate::gate::wire::intake::Intake;
 use crate::gate::wire::origins::Allowed;
-use crate::gate::wire::reader::Intake;
 use crate::gate::wire::request_id::RequestId;
 use crate::gate::wire::request_line::{RequestLine, bad_request, is_authority};
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
 use crate::http::{ApiError, Code};
-use crate::lane::LaneKind;
+use crate::lane::{LaneKind, LaneRequest};
 
 /// What the gate must remember of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,9 +33,6 @@ pub struct Head {
     /// Whom the request is for, where a proxy says so; believed only from a trusted one.
     pub forwarded_for: Option<IpAddr>,
     pub body: Body,
-    /// Where the digits of the lane's Content-Length are to be put, where only the end of the body
-    /// tells them.
-    length_at: Option<usize>,
 }
 
 impl Head {
@@ -44,8 +41,9 @@ impl Head {
     pub fn parse(
         line: &RequestLine,
         head: &[u8],
+        is_trusted: bool,
         intake: &mut Intake,
-        out: &mut Vec<u8>,
+        out: &mut LaneRequest,
     ) -> (Self, Result<(), ApiError>) {
         let method = &head[line.method.clone()];
         let mut parsed = Self {
@@ -64,16 +62,15 @@ impl Head {
             is_preflight: false,
             forwarded_for: None,
             body: Body::Length(0),
-            length_at: None,
         };
-        Self::pass_on_line(&head[line.target.clone()], method, out);
+        pass_on_line(&head[line.target.clone()], method, head.len(), out);
         // After the version, such as " HTTP/1.1", and the line end.
         let start = line.target.end + 11;
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADER_FIELDS];
         let checked = match httparse::parse_headers(&head[start..], &mut headers) {
             Ok(httparse::Status::Complete((_, headers))) => {
                 let authority = line.authority.clone().map(|at| &head[at]);
-                parsed.obey(headers, intake).map(|()| parsed.pass_on(headers, authority, intake, out))
+                parsed.obey(headers, intake).map(|()| pass_on(headers, authority, is_trusted, intake, out))
             }
             Ok(httparse::Status::Partial) => Err(bad_request("The header fields have no end.")),
             Err(httparse::Error::TooManyHeaders) => Err(ApiError::new(Code::HeadersTooLarge)),
@@ -179,90 +176,48 @@ impl Head {
         }
         Ok(())
     }
+}
 
-    /// Writes the request line for the lane, with its target in origin form.
-    fn pass_on_line(target: &[u8], method: &[u8], out: &mut Vec<u8>) {
-        out.extend_from_slice(method);
-        out.push(b' ');
-        if target.is_empty() && method == b"OPTIONS" {
-            // RFC 9112, section 3.2.4: an absolute form without a path is the server as a whole.
-            out.push(b'*');
-        } else if !target.starts_with(b"/") && target != b"*" {
-            out.push(b'/');
-        }
-        out.extend_from_slice(target);
-        out.extend_from_slice(b" HTTP/1.1\r\n");
-    }
+/// Writes the request line for the lane, with its target in origin form.
+fn pass_on_line(target: &[u8], method: &[u8], room: usize, out: &mut LaneRequest) {
+    let start: &[u8] = if target.is_empty() && method == b"OPTIONS" {
+        // RFC 9112, section 3.2.4: an absolute form without a path is the server as a whole.
+        b"*"
+    } else if !target.starts_with(b"/") && target != b"*" {
+        b"/"
+    } else {
+        b""
+    };
+    out.begin(method, [start, target], room);
+}
 
-    /// Writes the header fields for the lane: in ASCII, and only those that the service reads. An authority in
-    /// the request line takes the place of the Host.
-    fn pass_on(
-        &mut self,
-        headers: &[httparse::Header],
-        authority: Option<&[u8]>,
-        intake: &Intake,
-        out: &mut Vec<u8>,
-    ) {
-        for header in headers {
-            if let Some(name) = intake.passed_on.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {
-                let is_replaced = *name == HOST && authority.is_some();
-                let is_doubted = *name == FORWARDED_PROTO && !intake.is_peer_trusted;
-                if !is_replaced && !is_doubted {
-                    write_header(out, name, header.value);
-                }
+/// Writes the header fields for the lane: only those that the service reads. An authority in the request line
+/// takes the place of the Host.
+fn pass_on(
+    headers: &[httparse::Header],
+    authority: Option<&[u8]>,
+    is_trusted: bool,
+    intake: &Intake,
+    out: &mut LaneRequest,
+) {
+    for header in headers {
+        if let Some(name) = intake.passed_on.iter().find(|name| name.eq_ignore_ascii_case(header.name)) {
+            let is_replaced = *name == HOST && authority.is_some();
+            let is_doubted = *name == FORWARDED_PROTO && !is_trusted;
+            if !is_replaced && !is_doubted {
+                out.field(name, header.value);
             }
         }
-        if let Some(authority) = authority.filter(|_| intake.passed_on.contains(&HOST)) {
-            write_header(out, HOST, authority);
-        }
-        match self.body {
-            Body::Length(0) => {}
-            Body::Length(length) => write_header(out, "Content-Length", &length_digits(length)),
-            Body::Chunked(_) => {
-                write_header(out, "Content-Length", &length_digits(0));
-                self.length_at = Some(out.len() - LENGTH_DIGITS - 2);
-            }
-        }
-        out.extend_from_slice(b"\r\n");
     }
-
-    /// Says how long the body is that was not announced by its length. `out` ends with it.
-    pub fn complete(&self, head_length: usize, out: &mut [u8]) {
-        if let Some(at) = self.length_at {
-            let digits = length_digits(out.len() - head_length);
-            out[at..at + LENGTH_DIGITS].copy_from_slice(&digits);
-        }
+    if let Some(authority) = authority.filter(|_| intake.passed_on.contains(&HOST)) {
+        out.field(HOST, authority);
     }
+    out.end_head();
 }
 
 const HOST: &str = "Host";
 /// How a proxy was asked; believed only from a trusted one.
 const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
-
-/// As many as [`MAX_BODY_BYTES`] needs.
-const LENGTH_DIGITS: usize = 5;
-const _: () = assert!(MAX_BODY_BYTES < 10usize.pow(LENGTH_DIGITS as u32));
-
-fn length_digits(mut length: usize) -> [u8; LENGTH_DIGITS] {
-    let mut digits = [b'0'; LENGTH_DIGITS];
-    for digit in digits.iter_mut().rev() {
-        *digit += (length % 10) as u8;
-        length /= 10;
-    }
-    digits
-}
-
-/// tiny_http wants ASCII, and no field passed on has a use for anything else.
-fn write_header(out: &mut Vec<u8>, name: &str, value: &[u8]) {
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b": ");
-    if value.is_ascii() {
-        out.extend_from_slice(value);
-    } else {
-        out.extend(value.iter().map(|b| if b.is_ascii() { *b } else { b'?' }));
-    }
-    out.extend_from_slice(b"\r\n");
-}
 
 #[cfg(test)]
 mod tests {
@@ -270,13 +225,17 @@ mod tests {
 
     const PASSED_ON: [&str; 2] = ["Authorization", "Content-Type"];
 
+    fn text(mut out: LaneRequest) -> String {
+        String::from_utf8(std::mem::take(out.body())).unwrap()
+    }
+
     fn parse(head: &str) -> (Head, Result<String, Code>) {
         let end = head.find("\r\n").unwrap();
         let line = RequestLine::parse(head.as_bytes(), 0..end).unwrap();
-        let mut out = Vec::new();
+        let mut out = LaneRequest::default();
         let mut intake = Intake { passed_on: PASSED_ON.to_vec(), ..Intake::default() };
-        let (parsed, checked) = Head::parse(&line, head.as_bytes(), &mut intake, &mut out);
-        (parsed, checked.map(|()| String::from_utf8(out).unwrap()).map_err(|error| error.code()))
+        let (parsed, checked) = Head::parse(&line, head.as_bytes(), false, &mut intake, &mut out);
+        (parsed, checked.map(|()| text(out)).map_err(|error| error.code()))
     }
 
     fn checked(headers: &str) -> Result<(), Code> {
@@ -295,21 +254,20 @@ mod tests {
                  te: gzip\r\ncontent-type:text/x\r\nContent-Type: a\r\nContent-Length: 0012\r\n\r\n"
             ),
             "POST /v1/pets HTTP/1.1\r\nAuthorization: Bearer ??\r\nContent-Type: text/x\r\n\
-             Content-Type: a\r\nContent-Length: 00012\r\n\r\n"
+             Content-Type: a\r\n\r\n"
         );
         assert_eq!(passed_on("GET http://h?x HTTP/1.1\r\nHost:\r\n\r\n"), "GET /?x HTTP/1.1\r\n\r\n");
     }
 
     #[test]
     fn host_of_the_request_line_counts_and_the_scheme_only_from_a_trusted_peer() {
-        let passed_on = |target: &str, is_peer_trusted| {
+        let passed_on = |target: &str, is_trusted| {
             let head = format!("GET {target} HTTP/1.1\r\nHost: a\r\nx-forwarded-proto: https\r\n\r\n");
             let line = RequestLine::parse(head.as_bytes(), 0..head.find('\r').unwrap()).unwrap();
-            let mut out = Vec::new();
-            let passed_on = vec![HOST, FORWARDED_PROTO];
-            let mut intake = Intake { passed_on, is_peer_trusted, ..Intake::default() };
-            Head::parse(&line, head.as_bytes(), &mut intake, &mut out).1.unwrap();
-            String::from_utf8(out).unwrap()
+            let mut out = LaneRequest::default();
+            let mut intake = Intake { passed_on: vec![HOST, FORWARDED_PROTO], ..Intake::default() };
+            Head::parse(&line, head.as_bytes(), is_trusted, &mut intake, &mut out).1.unwrap();
+            text(out)
         };
         assert_eq!(passed_on("/x", true), "GET /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: https\r\n\r\n");
         assert_eq!(passed_on("/x", false), "GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -437,16 +395,6 @@ mod tests {
         ] {
             assert_eq!(checked(headers), expected, "{headers:?}");
         }
-    }
-
-    #[test]
-    fn length_of_a_chunked_body_is_filled_in() {
-        let (head, out) = parse("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
-        let mut out = out.unwrap().into_bytes();
-        let head_length = out.len();
-        out.extend([b'x'; 1234]);
-        head.complete(head_length, &mut out);
-        assert!(String::from_utf8(out).unwrap().contains("\r\nContent-Length: 01234\r\n\r\nxxx"));
     }
 
     #[test]
