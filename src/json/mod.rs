@@ -1,6 +1,5 @@
-//! Strict JSON: objects whose members are read by name, each at most once, and whose wrong types are
-//! named; and the schemas of values, which read them and say what is expected.
-//! Knows nothing of pets or HTTP.
+//! Strict JSON. An object's members are read by name, and each may appear only once. A schema reads a value,
+//! words what is expected of it, and describes it. Knows nothing of pets or HTTP.
 
 mod number;
 mod object;

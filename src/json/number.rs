@@ -1,14 +1,14 @@
-//! Integers, however a text writes them, and to the last digit.
+//! Integers, in whatever notation, exact to the last digit.
 
-/// Why a number of JSON is no int64.
+/// Why a JSON number is not an int64.
 #[derive(Debug, PartialEq)]
 pub enum NoInt64 {
     Fraction,
     Beyond,
 }
 
-/// Reads a number of JSON that is an integer by its value, such as `1.0` or `1e2` (JSON Schema 2020-12,
-/// section 6.1.1). Nothing is rounded on the way. `text` is a number by the grammar of RFC 8259, section 6.
+/// Reads a JSON number whose value is an integer, such as `1.0` or `1e2` (JSON Schema 2020-12, section
+/// 6.1.1). Nothing is rounded. `text` must be a number as in RFC 8259, section 6.
 pub fn int64_of_json(text: &str) -> Result<i64, NoInt64> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -29,7 +29,7 @@ pub fn int64_of_json(text: &str) -> Result<i64, NoInt64> {
     if shift < 0 {
         return Err(NoInt64::Fraction);
     }
-    // No int64 has more than 19 digits, so that 128 bits do not overflow.
+    // No int64 has more than 19 digits, so 128 bits cannot overflow.
     let length = shift.saturating_add(significant.len() as i64);
     let shift = match u32::try_from(shift) {
         Ok(shift) if length <= 19 => shift,
@@ -40,21 +40,21 @@ pub fn int64_of_json(text: &str) -> Result<i64, NoInt64> {
     i64::try_from(number).map_err(|_| NoInt64::Beyond)
 }
 
-/// An exponent; one that no number here could need is cut off.
+/// Reads an exponent, capped at more than any int64 needs.
 fn power(exponent: &str) -> i64 {
     let (negative, digits) = match exponent.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, exponent.strip_prefix('+').unwrap_or(exponent)),
     };
-    // Only digits are left, so that what is unreadable is too long.
+    // Only digits are left, so if parsing fails, there are too many.
     let power = digits.parse().unwrap_or(i64::MAX);
     if negative { -power } else { power }
 }
 
-/// Reads decimal digits, with a minus sign before them or not, as an int64.
+/// Reads decimal digits, with an optional minus sign, as an int64.
 pub fn int64_of_text(text: &str) -> Option<i64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    // The standard library also takes a plus sign.
+    // The standard library would also accept a plus sign.
     (digits.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
 

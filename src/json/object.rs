@@ -1,4 +1,4 @@
-//! One JSON object (RFC 8259), strictly: nothing but it, and each member at most once.
+//! One JSON object (RFC 8259), read strictly: nothing else in the text, and each member at most once.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::Schema;
 
-/// A member that must be there.
+/// A required member.
 #[derive(Clone, Copy, Debug)]
 pub struct Required<S> {
     pub name: &'static str,
@@ -17,7 +17,7 @@ pub struct Required<S> {
     pub schema: S,
 }
 
-/// A member that may be absent, and is not null where it is there.
+/// An optional member. If it is present, it must not be null.
 #[derive(Clone, Copy, Debug)]
 pub struct Optional<S> {
     pub name: &'static str,
@@ -26,11 +26,11 @@ pub struct Optional<S> {
     pub schema: S,
 }
 
-/// A member as the interface description has it.
+/// What the interface description says of a member.
 pub trait Member {
     fn name(&self) -> &'static str;
     fn is_required(&self) -> bool;
-    /// Its JSON Schema, with what it means.
+    /// Its JSON Schema, with a description.
     fn describe(&self) -> serde_json::Value;
 }
 
@@ -58,7 +58,7 @@ impl<S: Schema> Member for Optional<S> {
     }
 }
 
-/// Adds what a value means; beside a reference this is allowed since OpenAPI 3.1.
+/// Adds a description to a schema. OpenAPI 3.1 allows one alongside a reference.
 fn with_description(mut schema: serde_json::Value, about: &str) -> serde_json::Value {
     schema["description"] = about.into();
     schema
@@ -78,7 +78,7 @@ pub fn describe(about: &str, members: &[&dyn Member], example: serde_json::Value
     })
 }
 
-/// Why a body is not what is expected; each message names the member and says what is.
+/// Why a body is not accepted. Each message names the member and what is expected.
 #[derive(Debug, PartialEq)]
 pub enum Invalid {
     /// Not one JSON object.
@@ -103,26 +103,27 @@ impl Invalid {
 /// The longest name of a member that a message repeats, in characters.
 const MAX_NAME: usize = 64;
 
-/// As many members are compared with each other; more are sorted first, which takes memory.
+/// Up to this many members are compared in pairs; more are sorted first, which takes memory.
 const FEW: usize = 8;
 
 /// The members of an object, in the order given.
 pub struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Object<'a> {
-    /// Reads a body. `expected` says what the object is to have, such as "with 'name'".
+    /// Reads a body. `expected` names what the object must have, such as "with 'name'".
     ///
     /// # Errors
-    /// Where the text is not one JSON object, or a member is given twice.
+    /// [`Invalid`], if the text is not one JSON object or has a member twice.
     pub fn parse(body: &'a [u8], expected: &str) -> Result<Self, Invalid> {
         if body.is_empty() {
             return Err(Invalid::Json(format!("The body is empty; a JSON object {expected} is expected.")));
         }
-        // The whole text, as RFC 8259 (section 8.1) asks: serde_json looks only at the strings it hands out.
+        // The whole text must be UTF-8 (RFC 8259, section 8.1); serde_json checks only the strings that it
+        // returns.
         let text =
             std::str::from_utf8(body).map_err(|_| Invalid::Json("The body is not UTF-8 text.".into()))?;
         let object: Self = serde_json::from_str(text).map_err(|error| {
-            // Where the text is JSON and no object, serde_json would repeat all of it.
+            // If the text is JSON but not an object, serde_json would repeat all of it.
             let place = if error.is_data() { String::new() } else { format!(": {error}") };
             Invalid::Json(format!("The body must be one JSON object {expected}{place}."))
         })?;
@@ -144,10 +145,10 @@ impl<'a> Object<'a> {
         names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
     }
 
-    /// The value of a member that must be there.
+    /// The value of a required member.
     ///
     /// # Errors
-    /// Where it is absent or something else.
+    /// [`Invalid`], if it is absent or of another type.
     pub fn required<S: Schema>(&self, member: &Required<S>) -> Result<S::Value<'a>, Invalid> {
         self.read(member.name, &member.schema)?.ok_or_else(|| {
             let expected = member.schema.expected();
@@ -155,10 +156,10 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// The value of a member that may be absent.
+    /// The value of an optional member.
     ///
     /// # Errors
-    /// Where it is something else.
+    /// [`Invalid`], if it is of another type.
     pub fn optional<S: Schema>(&self, member: &Optional<S>) -> Result<Option<S::Value<'a>>, Invalid> {
         self.read(member.name, &member.schema)
     }
@@ -173,10 +174,10 @@ impl<'a> Object<'a> {
     }
 }
 
-/// A value, told apart as far as a schema needs.
+/// A JSON value, classified as far as schemas need.
 pub enum Value<'a> {
     Text(Cow<'a, str>),
-    /// A number as it is written.
+    /// The text of a number.
     Number(&'a str),
     Boolean,
     Null,
@@ -202,7 +203,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// What it is, in words for a message.
+    /// The type in words, for a message.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "a string",
@@ -237,7 +238,7 @@ impl<'de> Deserialize<'de> for Object<'de> {
     }
 }
 
-/// A string that borrows from the body wherever it has no escapes; serde's own for `Cow` never does.
+/// A string that borrows from the body if it has no escapes; serde's own `Cow` always copies.
 struct BorrowedText<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for BorrowedText<'de> {

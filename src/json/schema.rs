@@ -1,5 +1,5 @@
-//! What a value may be: one place that reads it from a body or from a query, says in a message what is
-//! expected, and describes it as JSON Schema (2020-12) does.
+//! What a value may be. A schema reads it from a body or a query, words what is expected, and describes it as
+//! JSON Schema (2020-12).
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -11,26 +11,26 @@ use super::number::{NoInt64, int64_of_json, int64_of_text};
 
 /// What a member of a body or a parameter of a request may be.
 pub trait Schema {
-    /// What it becomes.
+    /// The type of the value in Rust.
     type Value<'a>;
 
-    /// What it must be, to follow on "must be" in a message.
+    /// What is expected, as the end of a message after "must be".
     fn expected(&self) -> Cow<'static, str>;
 
-    /// Reads a value of JSON.
+    /// Reads a JSON value.
     ///
     /// # Errors
-    /// What stands there instead, to follow on "not" in a message. The value itself is not repeated.
+    /// What was found instead, as the end of a message after "not". It never repeats the value.
     fn of_json<'a>(&self, value: Value<'a>) -> Result<Self::Value<'a>, &'static str>;
 
-    /// Reads the text of a query or of a path; `None` where it is something else.
+    /// Reads the text of a query or path parameter; `None` if it is not allowed.
     fn of_text(&self, text: &str) -> Option<Self::Value<'static>>;
 
-    /// The JSON Schema. One that has a name is referred to as a component of the interface description.
+    /// The JSON Schema. A schema with a name is a reference to a component of the interface description.
     fn describe(&self) -> serde_json::Value;
 }
 
-/// A whole number between two bounds, both allowed.
+/// An integer between two bounds, both included.
 #[derive(Clone, Copy, Debug)]
 pub struct Integer {
     pub minimum: i64,
@@ -68,7 +68,7 @@ impl Schema for Integer {
     }
 
     fn of_text(&self, text: &str) -> Option<i64> {
-        // Where nothing below zero is allowed, a sign is none of the digits, not even before a zero.
+        // If no negative value is allowed, neither is a sign, not even in "-0".
         let is_plain = self.minimum < 0 || !text.starts_with('-');
         int64_of_text(text).filter(|number| is_plain && self.allows(*number))
     }
@@ -104,16 +104,16 @@ impl Schema for Text {
 
 /// A value that is one of a few words.
 pub trait Word: Copy + 'static {
-    /// What the values are together, as a component of the interface description.
+    /// The name of the component in the interface description.
     const NAME: &'static str;
 
-    /// All of them.
+    /// All values.
     const ALL: &'static [Self];
 
     /// The word.
     fn as_str(self) -> &'static str;
 
-    /// The value of exactly this word.
+    /// Reads exactly one of the words.
     fn of_str(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|value| value.as_str() == word)
     }
@@ -137,7 +137,7 @@ impl<W: Word> Enumeration<W> {
     }
 }
 
-/// Refers to a component of the interface description.
+/// A reference to a component of the interface description.
 pub fn reference(name: &str) -> serde_json::Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }

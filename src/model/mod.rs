@@ -1,4 +1,4 @@
-//! What the inventory is about. Knows JSON, and nothing of HTTP or SQL.
+//! The things that the service is about: pets and the project. Knows JSON, and nothing of HTTP or SQL.
 
 mod pet;
 mod project;

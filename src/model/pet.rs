@@ -1,4 +1,4 @@
-//! The animals: [`PetStatus`], [`NewPet`], [`Pet`].
+//! Pets: [`PetStatus`], [`NewPet`], [`Pet`].
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -10,14 +10,14 @@ use crate::json::{
     Enumeration, Integer, Invalid, Object, Optional, Required, Schema, Text, Word, describe, reference,
 };
 
-/// Whether an animal can be had: `available`, `pending` or `sold`.
+/// Whether a pet is for sale: `available`, `pending` or `sold`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PetStatus {
-    /// The animal is available.
+    /// The pet is for sale.
     Available,
-    /// A sale is under way.
+    /// The pet is being sold.
     Pending,
-    /// The animal is sold.
+    /// The pet is sold.
     Sold,
 }
 
@@ -45,7 +45,7 @@ impl FromStr for PetStatus {
     /// Reads exactly one of the three words.
     ///
     /// # Errors
-    /// What is expected, to follow on "must be".
+    /// What is expected, as the end of a message after "must be".
     fn from_str(word: &str) -> Result<Self, String> {
         Self::of_str(word).ok_or_else(|| Self::SCHEMA.expected().into_owned())
     }
@@ -57,27 +57,27 @@ impl Serialize for PetStatus {
     }
 }
 
-/// An animal as clients see it. It borrows its name, so that a row can be written to a response
-/// straight from the memory of the database.
+/// A pet as clients see it. It borrows its name, so that a row goes straight from the database's memory into
+/// a response.
 ///
 /// ```json
 /// {"id":7,"name":"Rex","categoryId":3,"status":"available"}
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Pet<'a> {
-    /// Given by the service, ascending, never used again.
+    /// Assigned by the service, ascending, never used again.
     pub id: i64,
     /// Any text, empty included.
     pub name: &'a str,
-    /// The category the animal belongs to.
+    /// The category that the pet belongs to.
     #[serde(rename = "categoryId")]
     pub category_id: i64,
-    /// Absent where the animal was created without one.
+    /// Absent if the pet was created without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<PetStatus>,
 }
 
-/// The body of a creation. Members it does not know, `id` among them, are ignored.
+/// The body of a create. Unknown members are ignored, and so is `id`.
 ///
 /// ```json
 /// {"name":"Rex","categoryId":3,"status":"available"}
@@ -110,8 +110,8 @@ const ID: Required<Integer> = Required {
     schema: Integer::INT64,
 };
 
-/// An id that an operator brings along. The greatest int64 is not allowed: after it no id would be left for
-/// a creation (`sqlite.org/autoinc.html`).
+/// The id in an import that keeps ids. The greatest int64 is not allowed, because no id would be left for the
+/// next create (`sqlite.org/autoinc.html`).
 const BROUGHT_ID: Required<Integer> =
     Required { schema: Integer { minimum: 1, maximum: i64::MAX - 1 }, ..ID };
 
@@ -131,18 +131,18 @@ pub fn components() -> [(&'static str, serde_json::Value); 4] {
 }
 
 impl<'a> NewPet<'a> {
-    /// Reads the body of a creation.
+    /// Reads the body of a create.
     ///
     /// # Errors
-    /// Where the text is no JSON object, a member is missing, given twice, or of another type.
+    /// [`Invalid`], if the text is not a JSON object, or a member is missing, duplicate or of another type.
     pub fn from_json(body: &'a [u8]) -> Result<Self, Invalid> {
         Self::of_object(&Object::parse(body, "with 'name' and 'categoryId'")?)
     }
 
-    /// Reads an animal that keeps the id that it has.
+    /// Reads a pet that keeps its id.
     ///
     /// # Errors
-    /// As [`NewPet::from_json`], and where the id is missing or none that can be kept.
+    /// [`Invalid`], for the reasons of [`NewPet::from_json`], or if the id is missing or cannot be kept.
     pub fn with_id_from_json(body: &'a [u8]) -> Result<(i64, Self), Invalid> {
         let object = Object::parse(body, "with 'id', 'name' and 'categoryId'")?;
         Ok((object.required(&BROUGHT_ID)?, Self::of_object(&object)?))
@@ -156,7 +156,7 @@ impl<'a> NewPet<'a> {
         })
     }
 
-    /// Reads the columns of a table. An empty status is none.
+    /// Reads the columns of a CSV row. An empty status means none.
     ///
     /// # Errors
     /// One sentence that names the column and says what is expected.
@@ -169,7 +169,7 @@ impl<'a> NewPet<'a> {
         })
     }
 
-    /// Reads the column with the id that an animal keeps.
+    /// Reads the column with the id that a pet keeps.
     ///
     /// # Errors
     /// One sentence that says what is expected.
