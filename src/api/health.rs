@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use super::{Handler, Operation, Probe, ReadContext};
 use crate::endpoint::Failure;
 use crate::http::Response;
-use crate::store::PetQuery;
+use crate::model::{Page, PetQuery};
 
 pub static OPERATIONS: &[Operation] = &[
     Operation::new(
@@ -29,7 +29,7 @@ fn is_alive(_: Probe) -> Result<Response, Failure> {
 }
 
 fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
-    let any = PetQuery { limit: 1, status: None, after: None };
+    let any = PetQuery { page: Page { limit: 1, after: None }, status: None };
     Ok(context.store.visit_pets(&any, |_| ControlFlow::Break(()))?)
 }
 

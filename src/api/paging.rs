@@ -10,6 +10,7 @@ use crate::endpoint::{Failure, HeaderField};
 use crate::http::limits::FULL_PAGE_BYTES;
 use crate::http::{ApiError, Response};
 use crate::json::Integer;
+use crate::model::Page;
 use crate::store::Reader;
 
 /// Items on a page (specification, section 8).
@@ -34,29 +35,18 @@ pub const LINK: HeaderField = HeaderField {
     example: "</v1/pets?limit=20&after=20>; rel=\"next\"",
 };
 
-/// Which page of a list is asked for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Paging {
-    /// At most as many items.
-    pub limit: u32,
-    /// Only items whose cursor is greater; `None`: all.
-    pub after: Option<i64>,
-}
-
-impl Paging {
-    /// Reads `limit` and `after`.
-    ///
-    /// # Errors
-    /// Where one of them is given twice, or is something else.
-    pub fn of(call: &Call) -> Result<Self, ApiError> {
-        let limit = u32::try_from(call.query_or_default(&LIMIT)?).unwrap_or(u32::MAX);
-        Ok(Self { limit, after: call.query(&AFTER)? })
-    }
+/// Reads `limit` and `after`.
+///
+/// # Errors
+/// If one of them is given twice, or is something else.
+pub fn page(call: &Call) -> Result<Page, ApiError> {
+    let limit = u32::try_from(call.query_or_default(&LIMIT)?).unwrap_or(u32::MAX);
+    Ok(Page { limit, after: call.query(&AFTER)? })
 }
 
 impl ReadContext {
     /// Answers a list, from the cache if nothing was committed since it was last asked for. `fill` reads the
-    /// filters, and pushes the items after [`PageWriter::paging`] in ascending order until it is told to stop.
+    /// filters, and pushes the items after [`PageWriter::page`] in ascending order until it is told to stop.
     ///
     /// # Errors
     /// If a parameter is wrong, or the store cannot be read.
@@ -69,9 +59,9 @@ impl ReadContext {
         if let Some(response) = self.lists.get(call.raw_target(), version) {
             return Ok(response);
         }
-        let mut page = PageWriter::new(Paging::of(call)?);
-        fill(&self.store, &mut page)?;
-        let response = page.finish(call.operation().path);
+        let mut writer = PageWriter::new(page(call)?);
+        fill(&self.store, &mut writer)?;
+        let response = writer.finish(call.operation().path);
         self.lists.keep(call.raw_target(), &response);
         Ok(response)
     }
@@ -80,7 +70,7 @@ impl ReadContext {
 /// Writes a page as a JSON array.
 pub struct PageWriter {
     /// The page that is asked for.
-    pub paging: Paging,
+    pub page: Page,
     /// The query of the link to the next page, as far as the filters make it.
     filters: String,
     body: Vec<u8>,
@@ -90,10 +80,10 @@ pub struct PageWriter {
 }
 
 impl PageWriter {
-    pub fn new(paging: Paging) -> Self {
-        let mut body = Vec::with_capacity(64 * paging.limit as usize);
+    pub fn new(page: Page) -> Self {
+        let mut body = Vec::with_capacity(64 * page.limit as usize);
         body.push(b'[');
-        Self { paging, filters: String::new(), body, shown: 0, last: None, is_followed: false }
+        Self { page, filters: String::new(), body, shown: 0, last: None, is_followed: false }
     }
 
     /// Has the link to the next page repeat a filter. `value` needs no percent-encoding.
@@ -106,7 +96,7 @@ impl PageWriter {
     /// Adds an item. Tells to stop when the page is full, so that one item too many shows that another page
     /// follows.
     pub fn push(&mut self, cursor: i64, item: &impl Serialize) -> ControlFlow<()> {
-        if self.shown == self.paging.limit || self.body.len() >= FULL_PAGE_BYTES {
+        if self.shown == self.page.limit || self.body.len() >= FULL_PAGE_BYTES {
             self.is_followed = true;
             return ControlFlow::Break(());
         }
@@ -126,7 +116,7 @@ impl PageWriter {
         let response = Response::json_bytes(200, self.body);
         match self.last {
             Some(last) if self.is_followed => {
-                let (limit, filters) = (self.paging.limit, self.filters);
+                let (limit, filters) = (self.page.limit, self.filters);
                 response.header("Link", format!("<{path}?limit={limit}{filters}&after={last}>; rel=\"next\""))
             }
             _ => response,
@@ -139,7 +129,7 @@ mod tests {
     use super::*;
 
     fn page(limit: u32, items: &[&str]) -> Response {
-        let mut page = PageWriter::new(Paging { limit, after: None });
+        let mut page = PageWriter::new(Page { limit, after: None });
         page.filter("status", Some("sold"));
         page.filter("other", None);
         for (cursor, item) in (5..).zip(items) {

@@ -6,8 +6,7 @@ use crate::endpoint::parameter::{PathParameter, QueryParameter};
 use crate::endpoint::{Deprecation, Failure, HeaderField, Success, Tag};
 use crate::http::{ApiError, Code, Response};
 use crate::json::{Enumeration, Integer, Word};
-use crate::model::{NewPet, Pet, PetStatus};
-use crate::store::PetQuery;
+use crate::model::{NewPet, Pet, PetQuery, PetStatus};
 
 const PETS: &str = "/v1/pets";
 
@@ -72,12 +71,11 @@ const LOCATION: HeaderField =
 /// [{"id":1,"name":"Rex","categoryId":3,"status":"available"},{"id":2,"name":"Tom","categoryId":3}]
 /// ```
 fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    context.list(call, |store, page| {
+    context.list(call, |store, list| {
         let status = call.query(&STATUS)?;
-        page.filter(STATUS.name, status.map(PetStatus::as_str));
-        let query = PetQuery { limit: page.paging.limit, status, after: page.paging.after };
+        list.filter(STATUS.name, status.map(PetStatus::as_str));
         // The rows are written from the database's own memory into the body.
-        Ok(store.visit_pets(&query, |pet| page.push(pet.id, &pet))?)
+        Ok(store.visit_pets(&PetQuery { page: list.page, status }, |pet| list.push(pet.id, &pet))?)
     })
 }
 
@@ -114,24 +112,25 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
 mod tests {
     use super::*;
     use crate::api::ROUTER;
-    use crate::api::paging::Paging;
+    use crate::api::paging::page;
     use crate::http::{Request, Target};
+    use crate::model::Page;
 
     /// What a list asks the store for.
-    fn asked(query: &str) -> Result<(Paging, Option<PetStatus>), ApiError> {
+    fn asked(query: &str) -> Result<(Page, Option<PetStatus>), ApiError> {
         let target = format!("{PETS}?{query}");
         let request = Request { id: "-", method: "GET", target: &target, headers: Vec::new(), body: b"" };
         let target = Target::parse(&target);
         let call = Call::new(ROUTER.route("GET", &target)?, &request, target);
-        Ok((Paging::of(&call)?, call.query(&STATUS)?))
+        Ok((page(&call)?, call.query(&STATUS)?))
     }
 
     #[test]
     fn list_has_defaults() {
-        assert_eq!(asked(""), Ok((Paging { limit: 20, after: None }, None)));
+        assert_eq!(asked(""), Ok((Page { limit: 20, after: None }, None)));
         assert_eq!(
             asked("after=-5&x=1&status=sold&limit=100"),
-            Ok((Paging { limit: 100, after: Some(-5) }, Some(PetStatus::Sold)))
+            Ok((Page { limit: 100, after: Some(-5) }, Some(PetStatus::Sold)))
         );
         assert_eq!(
             asked("after=-9223372036854775808").unwrap().0.after,

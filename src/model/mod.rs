@@ -1,9 +1,16 @@
 //! The things that the service is about: pets and the project. Knows JSON, and nothing of HTTP or SQL.
 
+mod page;
 mod pet;
 mod project;
 
-pub use pet::{NewPet, Pet, PetStatus, components};
+pub use page::Page;
+pub use pet::{NewPet, Pet, PetQuery, PetStatus};
 pub use project::{
     Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect, SiteFile,
 };
+
+/// The schemas of the interface description: their names and their JSON Schemas.
+pub fn components() -> Vec<(&'static str, serde_json::Value)> {
+    [pet::components()].concat()
+}

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
+use super::Page;
 use crate::json::{
-    Enumeration, Integer, Invalid, Object, Optional, Required, Schema, Text, Word, describe, reference,
+    Enumeration, Integer, Invalid, Object, Optional, Required, Schema, Text, Word, describe, list_of,
 };
 
 /// Whether a pet is for sale: `available`, `pending` or `sold`.
@@ -92,6 +93,14 @@ pub struct NewPet<'a> {
     pub status: Option<PetStatus>,
 }
 
+/// Which pets a list shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PetQuery {
+    pub page: Page,
+    /// Only those of this status.
+    pub status: Option<PetStatus>,
+}
+
 const NAME: Required<Text> =
     Required { name: "name", about: "The animal's name; may be empty.", schema: Text };
 const CATEGORY_ID: Required<Integer> = Required {
@@ -116,17 +125,14 @@ const BROUGHT_ID: Required<Integer> =
     Required { schema: Integer { minimum: 1, maximum: i64::MAX - 1 }, ..ID };
 
 /// The schemas of the interface description: their names and their JSON Schemas.
-pub fn components() -> [(&'static str, serde_json::Value); 4] {
+pub(super) fn components() -> Vec<(&'static str, serde_json::Value)> {
     let new = json!({ "name": "Rex", "categoryId": 3, "status": "available" });
     let pet = json!({ "id": 7, "name": "Rex", "categoryId": 3, "status": "available" });
-    [
+    vec![
         PetStatus::SCHEMA.component("Availability of an animal."),
         ("NewPet", describe("An animal to be added.", &[&NAME, &CATEGORY_ID, &STATUS], new)),
         ("Pet", describe("An animal of the inventory.", &[&ID, &NAME, &CATEGORY_ID, &STATUS], pet)),
-        (
-            "Pets",
-            json!({ "type": "array", "description": "Animals in ascending order of their ids.", "items": reference("Pet") }),
-        ),
+        ("Pets", list_of("Pet", "Animals in ascending order of their ids.")),
     ]
 }
 

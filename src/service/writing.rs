@@ -220,10 +220,10 @@ mod tests {
     use crate::api::ROUTER;
     use crate::endpoint::Router;
     use crate::http::{ApiError, Code};
-    use crate::model::NewPet;
+    use crate::model::{NewPet, Page, PetQuery};
     use crate::service::Authenticator;
     use crate::store::tests::{Folder, refuse_writes};
-    use crate::store::{ApiKey, PetQuery, Reader, StoreError, Trouble};
+    use crate::store::{ApiKey, Reader, StoreError, Trouble};
 
     const ROWS: &[Operation] = &[
         Operation::new("/good", "good", "", Handler::Post(|context, call| insert(context, call.body()))),
@@ -305,7 +305,7 @@ mod tests {
 
         fn kept(&mut self) -> Vec<String> {
             let mut names = Vec::new();
-            let all = PetQuery { limit: 1000, status: None, after: None };
+            let all = PetQuery { page: Page { limit: 1000, after: None }, status: None };
             self.reader
                 .visit_pets(&all, |pet| {
                     names.push(pet.name.to_owned());

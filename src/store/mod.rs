@@ -22,20 +22,19 @@ mod soundness;
 mod transfer;
 mod watch;
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{ControlFlow, Deref, DerefMut};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Params, Row};
 
 pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
 pub use error::{StoreError, Trouble};
 pub use file::{Claim, lock_log, log_of};
 pub use keys::{ApiKey, Digest, KeyScope};
-pub use pets::PetQuery;
 pub use project::ProjectReads;
 pub use retire::retire;
 pub use snapshot::Snapshot;
@@ -119,6 +118,23 @@ impl Database {
     fn connection(&self) -> Result<&Connection, StoreError> {
         self.watch.found()?;
         Ok(&self.connection)
+    }
+
+    /// Hands the rows of a query to `visit`, one after the other, until it breaks off.
+    fn visit(
+        &self,
+        sql: &str,
+        values: impl Params,
+        mut visit: impl FnMut(&Row) -> rusqlite::Result<ControlFlow<()>>,
+    ) -> Result<(), StoreError> {
+        let mut statement = self.connection()?.prepare_cached(sql)?;
+        let mut rows = statement.query(values)?;
+        while let Some(row) = rows.next()? {
+            if visit(row)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// A number that differs from that of an earlier batch where anybody else has committed since

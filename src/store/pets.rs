@@ -7,28 +7,7 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Committed, Database, StoreError, Trouble, Writer};
 use crate::json::Word;
-use crate::model::{NewPet, Pet, PetStatus};
-
-/// Which animals a list shows, in ascending order of their ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PetQuery {
-    /// At most as many.
-    pub limit: u32,
-    /// Only those of this status.
-    pub status: Option<PetStatus>,
-    /// Only ids greater than this one; `None`: all.
-    pub after: Option<i64>,
-}
-
-impl PetQuery {
-    /// The least id that it shows; `None` where no id is greater than `after`.
-    fn first(&self) -> Option<i64> {
-        match self.after {
-            None => Some(i64::MIN),
-            Some(after) => after.checked_add(1),
-        }
-    }
-}
+use crate::model::{NewPet, Pet, PetQuery, PetStatus};
 
 /// An animal that waits for the commit.
 #[derive(Debug, PartialEq)]
@@ -104,32 +83,23 @@ impl Database {
         Ok(statement.query_row([id], |row| Ok(read(pet(row)?))).optional()?)
     }
 
-    /// Hands the animals of a list to `visit`, one after the other, and one more where more follow,
-    /// until it breaks off.
+    /// Hands the pets of a list to `visit`, one after the other, and one more if more follow, until it breaks
+    /// off.
     ///
     /// # Errors
-    /// Where the database cannot be read.
+    /// If the database cannot be read.
     pub fn visit_pets(
         &self,
         query: &PetQuery,
         mut visit: impl FnMut(Pet) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let Some(first) = query.first() else { return Ok(()) };
-        let limit = query.limit + 1;
-        let mut statement;
-        let mut rows = if let Some(status) = query.status {
-            statement = self.connection()?.prepare_cached(PAGE_OF_STATUS)?;
-            statement.query(params![status, first, limit])?
-        } else {
-            statement = self.connection()?.prepare_cached(PAGE)?;
-            statement.query(params![first, limit])?
-        };
-        while let Some(row) = rows.next()? {
-            if visit(pet(row)?).is_break() {
-                break;
-            }
+        let Some(first) = query.page.first() else { return Ok(()) };
+        let rows = query.page.rows();
+        let visit = |row: &Row| Ok(visit(pet(row)?));
+        match query.status {
+            Some(status) => self.visit(PAGE_OF_STATUS, params![status, first, rows], visit),
+            None => self.visit(PAGE, params![first, rows], visit),
         }
-        Ok(())
     }
 }
 
@@ -138,8 +108,9 @@ pub(super) mod tests {
     use super::super::tests::pair;
     use super::super::{Reader, Units};
     use super::*;
+    use crate::model::Page;
 
-    const ALL: PetQuery = PetQuery { limit: 100, status: None, after: None };
+    const ALL: PetQuery = PetQuery { page: Page { limit: 100, after: None }, status: None };
 
     pub fn new_pet(name: &str) -> NewPet<'_> {
         NewPet { name: name.into(), category_id: 1, status: Some(PetStatus::Available) }
@@ -192,7 +163,10 @@ pub(super) mod tests {
             insert_with_id(&writer, id);
         }
         let ids = |after| -> Vec<i64> {
-            shown(&writer, &PetQuery { after, ..ALL }).into_iter().map(|(id, _)| id).collect()
+            shown(&writer, &PetQuery { page: Page { after, ..ALL.page }, ..ALL })
+                .into_iter()
+                .map(|(id, _)| id)
+                .collect()
         };
         assert_eq!(ids(None), [i64::MIN, -1, 5, i64::MAX]);
         assert_eq!(ids(Some(i64::MIN)), [-1, 5, i64::MAX]);
@@ -209,8 +183,9 @@ pub(super) mod tests {
         }
         writer.commit().unwrap();
         for (limit, expected) in [(1, 2), (2, 3), (3, 3)] {
-            assert_eq!(shown(&writer, &PetQuery { limit, ..ALL }).len(), expected);
-            let filtered = PetQuery { limit, status: Some(PetStatus::Available), ..ALL };
+            let page = Page { limit, ..ALL.page };
+            assert_eq!(shown(&writer, &PetQuery { page, ..ALL }).len(), expected);
+            let filtered = PetQuery { page, status: Some(PetStatus::Available) };
             assert_eq!(shown(&writer, &filtered).len(), expected);
         }
         assert_eq!(shown(&writer, &PetQuery { status: Some(PetStatus::Sold), ..ALL }), []);

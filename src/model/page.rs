@@ -1,0 +1,38 @@
+//! A page of any list.
+
+/// Which items of a list are asked for, in ascending order of their ids.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Page {
+    /// At most so many.
+    pub limit: u32,
+    /// Only ids greater than this one; `None`: all.
+    pub after: Option<i64>,
+}
+
+impl Page {
+    /// The least id that it can have; `None` if no id is greater than `after`.
+    pub fn first(&self) -> Option<i64> {
+        match self.after {
+            None => Some(i64::MIN),
+            Some(after) => after.checked_add(1),
+        }
+    }
+
+    /// The most rows to read: one more than the page has, which shows whether another page follows.
+    pub fn rows(&self) -> u32 {
+        self.limit.saturating_add(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_but_the_greatest_has_a_successor() {
+        let first = |after| Page { limit: 1, after }.first();
+        assert_eq!(first(None), Some(i64::MIN));
+        assert_eq!(first(Some(i64::MIN)), Some(i64::MIN + 1));
+        assert_eq!(first(Some(i64::MAX)), None);
+    }
+}
