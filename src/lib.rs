@@ -50,10 +50,10 @@ mod model;
 
 #[cfg(feature = "site")]
 mod dns;
-#[cfg(feature = "site")]
-mod domains;
 mod keys;
 mod maintenance;
+#[cfg(feature = "site")]
+mod project;
 mod transfer;
 
 mod store;
@@ -63,17 +63,17 @@ mod testing;
 
 pub use clock::rfc3339;
 pub use config::{Address, Config, Deadline, Deadlines, Hosting, Listen, LogFormat, SETTINGS, Setting};
-#[cfg(feature = "site")]
-pub use domains::{
-    Deploy, DeployView, Deployed, DomainState, DomainView, Look, Overview, Plan, Project, Record, Redirect,
-    Refusal, RefusalCode,
-};
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState, keys as api_keys};
 pub use maintenance::{OnProgress, Progress, Restored, Soundness, backup, check, restore};
 pub use metrics::note_dropped_log_lines;
 pub use model::PetStatus;
+#[cfg(feature = "site")]
+pub use project::{
+    Deploy, DeployView, Deployed, DomainState, DomainView, Look, Overview, Plan, Project, Record, Redirect,
+    Refusal, RefusalCode,
+};
 pub use server::{HealthCheck, Server, Stopper};
 pub use store::KeyScope;
 pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};

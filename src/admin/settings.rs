@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{AdminContext, Call, Handler, Operation};
 use crate::clock::unix_time;
-use crate::domains::{Checks, Look, Refusal, RefusalCode};
+use crate::project::{Checks, Look, Refusal, RefusalCode};
 use crate::endpoint::Failure;
 use crate::endpoint::parameter::{PathParameter, QueryParameter};
 use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
@@ -286,7 +286,7 @@ fn answer(done: Result<Response, Refusal>) -> Result<Response, Failure> {
 mod tests {
     use super::*;
     use crate::admin::ROUTER;
-    use crate::domains::Project;
+    use crate::project::Project;
 
     impl Settings {
         /// The settings of a database, without the page.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::admin::Settings;
-use crate::domains::{Checks, DomainCare, Project};
+use crate::project::{Checks, DomainCare, Project};
 use crate::service::{Authenticator, Hosts, OnServed};
 use crate::{Config, Error, site};
 

@@ -254,7 +254,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("tiny_http::", &["src/worker/"]),
     ("mio::", &["src/gate"]),
     ("simple_dns", &["src/dns"]),
-    ("publicsuffix::", &["src/domains"]),
+    ("publicsuffix::", &["src/project"]),
 ];
 
 #[test]
@@ -276,7 +276,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "server",
         &[
-            "admin", "config", "domains", "gate", "lane", "metrics", "worker", "service", "site", "keys",
+            "admin", "config", "project", "gate", "lane", "metrics", "worker", "service", "site", "keys",
             "store",
         ],
     ),
@@ -312,7 +312,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "admin",
         &[
             "clock",
-            "domains",
+            "project",
             "endpoint",
             "http",
             "json",
@@ -331,7 +331,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("model", &["json"]),
     ("keys", &["clock", "store"]),
     ("transfer", &["json", "model", "store"]),
-    ("domains", &["api", "clock", "config", "dns", "http", "model", "store"]),
+    ("project", &["api", "clock", "config", "dns", "http", "model", "store"]),
     ("maintenance", &["clock", "store"]),
     ("store", &["json", "model"]),
 ];
