@@ -71,8 +71,8 @@ pub use metrics::note_dropped_log_lines;
 pub use model::PetStatus;
 #[cfg(feature = "site")]
 pub use project::{
-    Deploy, DeployView, Deployed, DomainState, DomainView, Look, Overview, Plan, Project, Record, Redirect,
-    Refusal, RefusalCode,
+    Deploy, DeployView, Deployed, DnsCheck, DnsRecord, DomainState, DomainView, Overview, Plan, Project,
+    Redirect, Refusal, RefusalCode,
 };
 pub use server::{HealthCheck, Server, Stopper};
 pub use store::KeyScope;

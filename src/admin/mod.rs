@@ -2,10 +2,7 @@
 //! Knows no SQL and no sockets.
 
 mod metrics;
-#[cfg(feature = "site")]
-mod settings;
-#[cfg(not(feature = "site"))]
-#[path = "no_settings.rs"]
+#[cfg_attr(not(feature = "site"), path = "no_settings.rs")]
 mod settings;
 
 use std::path::PathBuf;

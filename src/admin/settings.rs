@@ -9,11 +9,11 @@ use serde_json::json;
 
 use super::{AdminContext, Call, Handler, Operation};
 use crate::clock::unix_time;
-use crate::project::{Checks, Look, Refusal, RefusalCode};
 use crate::endpoint::Failure;
 use crate::endpoint::parameter::{PathParameter, QueryParameter};
 use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
 use crate::json::{Integer, Object, Optional, Required, Text};
+use crate::project::{DnsCheck, Refusal, RefusalCode, Upkeep};
 use crate::service::Authenticator;
 use crate::store::KeyScope;
 
@@ -73,8 +73,8 @@ pub static OPERATIONS: &[Operation] = &[
         ..Operation::new(
             "/settings/api/domains/{name}/verify",
             "verifyDomain",
-            "Look at the DNS record of a domain",
-            Handler::Post(|context, call| begin(context, call, Look::Record)),
+            "Check the DNS record of a domain",
+            Handler::Post(|context, call| begin(context, call, DnsCheck::Record)),
         )
     },
     Operation {
@@ -82,8 +82,8 @@ pub static OPERATIONS: &[Operation] = &[
         ..Operation::new(
             "/settings/api/domains/{name}/reverify",
             "reverifyDomain",
-            "Look at the DNS record of a domain, and at who may make certificates for it",
-            Handler::Post(|context, call| begin(context, call, Look::RecordAndCaa)),
+            "Check the DNS record of a domain, and its CAA records",
+            Handler::Post(|context, call| begin(context, call, DnsCheck::RecordAndCaa)),
         )
     },
     Operation {
@@ -122,7 +122,7 @@ const STATUS: Optional<Integer> = Optional {
 /// What the handlers of the settings work with.
 #[derive(Clone)]
 pub struct Settings {
-    pub checks: Checks,
+    pub upkeep: Arc<Upkeep>,
     pub assets: Arc<Assets>,
     pub authenticator: Authenticator,
 }
@@ -207,11 +207,11 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
 /// Reads without the project's own connection, which may be waiting for a lock.
 fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
     context.in_snapshot(|AdminContext { settings, store, .. }| {
-        let shown = settings.checks.overview(store).map(|overview| {
+        let shown = settings.upkeep.overview(store).map(|overview| {
             let mut shown = json!(overview);
             for domain in shown["domains"].as_array_mut().into_iter().flatten() {
                 let is_checking =
-                    domain["name"].as_str().is_some_and(|name| settings.checks.is_checking(name));
+                    domain["name"].as_str().is_some_and(|name| settings.upkeep.is_checking(name));
                 domain["isChecking"] = is_checking.into();
             }
             Response::json(200, &shown)
@@ -222,26 +222,26 @@ fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure
 
 fn add_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let name = body(call, "with 'name'")?.required(&NAME)?;
-    let added = context.settings.checks.project().add(&name);
+    let added = context.settings.upkeep.project().add(&name);
     answer(added.map(|domain| Response::json(201, &domain)))
 }
 
 fn remove_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
-    let removed = context.settings.checks.project().remove(&name(call));
+    let removed = context.settings.upkeep.project().remove(&name(call));
     answer(removed.map(|_| Response::new(204, b"")))
 }
 
 fn set_primary(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
-    let set = context.settings.checks.project().set_primary(&name(call));
+    let set = context.settings.upkeep.project().set_primary(&name(call));
     answer(set.map(|()| Response::new(204, b"")))
 }
 
-/// Begins a look at a domain, if the project has it. The overview shows when it is done.
-fn begin(context: &mut AdminContext, call: &Call, look: Look) -> Result<Response, Failure> {
-    let checks = &context.settings.checks;
-    let found = checks.project().find(&name(call));
+/// Begins a check of a domain, if the project has it. The overview shows when it is done.
+fn begin(context: &mut AdminContext, call: &Call, check: DnsCheck) -> Result<Response, Failure> {
+    let upkeep = &context.settings.upkeep;
+    let found = upkeep.project().find(&name(call));
     answer(found.and_then(|name| {
-        checks.begin(&name, look)?;
+        upkeep.begin(&name, check)?;
         Ok(Response::json(202, &json!({ "name": name, "isChecking": true })))
     }))
 }
@@ -250,12 +250,12 @@ fn add_redirect(context: &mut AdminContext, call: &Call) -> Result<Response, Fai
     let object = body(call, "with 'from', 'to' and 'status'")?;
     let status = object.optional(&STATUS)?.and_then(|status| u16::try_from(status).ok());
     let (from, to) = (object.required(&FROM)?, object.required(&TO)?);
-    let added = context.settings.checks.project().add_redirect(&from, &to, status.unwrap_or(301));
+    let added = context.settings.upkeep.project().add_redirect(&from, &to, status.unwrap_or(301));
     answer(added.map(|redirect| Response::json(201, &redirect)))
 }
 
 fn remove_redirect(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
-    let removed = context.settings.checks.project().remove_redirect(&name(call));
+    let removed = context.settings.upkeep.project().remove_redirect(&name(call));
     answer(removed.map(|()| Response::new(204, b"")))
 }
 
@@ -295,8 +295,8 @@ mod tests {
             config.hosting.platform_host = Some("sites.test".to_owned());
             // Nobody is there.
             config.hosting.resolver = Some(([127, 0, 0, 1], 1).into());
-            let checks = Checks::new(Project::open(&config).unwrap());
-            Self { checks, assets: Arc::default(), authenticator: Authenticator::default() }
+            let upkeep = Arc::new(Upkeep::start(Project::open(&config).unwrap()).unwrap());
+            Self { upkeep, assets: Arc::default(), authenticator: Authenticator::default() }
         }
     }
 

@@ -3,10 +3,7 @@
 
 mod asset;
 mod error;
-#[cfg(feature = "site")]
-mod gzip;
-#[cfg(not(feature = "site"))]
-#[path = "no_gzip.rs"]
+#[cfg_attr(not(feature = "site"), path = "no_gzip.rs")]
 mod gzip;
 pub mod limits;
 pub mod percent;

@@ -1,95 +1,91 @@
-//! A folder of static files that is to be published beside the built-in site. Nothing outside it is: no link is
-//! followed, neither when the folder is looked through nor when a file is read, whatever changes meanwhile.
+//! A folder of static files to publish alongside the built-in site. No link is followed, so nothing outside the folder
+//! is published.
 
-use std::fs::File;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
-use std::os::fd::AsFd;
-use std::path::Path;
-use std::sync::Arc;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dir, Mode, OFlags, openat};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 
+use super::media_type;
+use super::refusal::{Refusal, RefusalCode, Refused};
 use crate::api;
 
-/// The most static files of a deploy, and the most folders that they lie in.
+/// The most static files of a deploy, and the most folders.
 const MAX_FILES: usize = 2000;
-/// The largest of them, in bytes: responses of this size have been tried under attack.
+/// The largest file, in bytes: the tests attack the service with responses of this size.
 const MAX_FILE_BYTES: u64 = 2 * 1024 * 1024;
-/// All of them together, in bytes.
+/// The most bytes of all files together.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// The one hidden folder that is published (RFC 8615).
+/// The only hidden folder that is published (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
 
-/// What is to be published, checked but not read.
+/// The files to publish, checked but not read.
 #[derive(Debug, Default)]
 pub struct Folder {
-    /// By their paths.
-    pub files: Vec<Found>,
+    /// Ordered by their paths.
+    pub files: Vec<StaticFile>,
     /// How many hidden files and folders are left out.
     pub hidden: usize,
 }
 
-/// One file of it.
+/// One file of the folder.
 #[derive(Debug)]
-pub struct Found {
-    /// As in a request, without percent-encoding, such as `/guide/first.html`.
+pub struct StaticFile {
+    /// The path in requests, without percent-encoding, such as `/guide/first.html`.
     pub path: String,
-    root: Arc<File>,
+    /// The path on disk, without links.
+    place: PathBuf,
 }
 
 impl Folder {
-    /// Looks through a folder.
+    /// Lists a folder.
     ///
     /// # Errors
-    /// One plain sentence that names the file that cannot be published, and says why.
-    pub fn look_through(root: &Path) -> Result<Self, String> {
+    /// [`RefusalCode::InvalidFolder`], with a message that names the file that cannot be published.
+    pub fn list(root: &Path) -> Refused<Self> {
         let name = root.display();
-        let root = File::open(root)
-            .map_err(|_| format!("there is no folder {name}, or this user may not read it"))?;
-        if !root.metadata().is_ok_and(|root| root.is_dir()) {
-            return Err(format!("{name} is no folder"));
-        }
-        let root = Arc::new(root);
+        let root =
+            root.canonicalize().or_else(|error| invalid(format!("{name} cannot be opened: {error}")))?;
         let (mut folder, mut bytes, mut folders) = (Self::default(), 0, 0);
-        let mut left = vec![String::new()];
-        while let Some(path) = left.pop() {
+        let mut left = vec![(root, String::new())];
+        while let Some((place, parent)) = left.pop() {
             folders += 1;
             if folders > MAX_FILES {
-                return Err(format!("{name} has more than {MAX_FILES} folders"));
+                return invalid(format!("{name} has more than {MAX_FILES} folders"));
             }
-            for entry in entries(&root, &path)? {
-                if entry.starts_with('.') && entry != WELL_KNOWN {
+            let failed =
+                |error: io::Error| unreadable(if parent.is_empty() { "the folder" } else { &parent }, &error);
+            for entry in fs::read_dir(&place).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                let entry_name = entry.file_name();
+                let path = format!("{parent}/{}", entry_name.to_string_lossy());
+                if entry_name.as_encoded_bytes().starts_with(b".") && entry_name != WELL_KNOWN {
                     folder.hidden += 1;
                     continue;
                 }
-                let path = format!("{path}/{entry}");
-                if entry.contains(|c: char| c.is_control() || c == '\\') {
-                    return Err(format!(
-                        "the name '{}' has a control character or a backslash",
-                        path.escape_debug()
-                    ));
-                }
-                if api::is_built_in(&path) {
-                    return Err(format!("{path} belongs to the built-in site; give it another name"));
-                }
-                let found = open_below(&root, &path)?;
-                let found = found.metadata().map_err(|error| refused(&path, &error))?;
-                if found.is_dir() {
-                    left.push(path);
+                check_name(&path, entry_name.to_str())?;
+                let kind = entry.file_type().map_err(|error| unreadable(&path, &error))?;
+                if kind.is_dir() {
+                    left.push((entry.path(), path));
                     continue;
                 }
-                if !found.is_file() {
-                    return Err(format!("{path} is no file"));
+                if kind.is_symlink() {
+                    return Err(link(&path));
                 }
-                check_size(&path, found.len())?;
-                bytes += found.len();
+                if !kind.is_file() {
+                    return invalid(format!("{path} is not a file"));
+                }
+                let size = entry.metadata().map_err(|error| unreadable(&path, &error))?.len();
+                check_size(&path, size)?;
+                bytes += size;
                 if bytes > MAX_BYTES {
-                    return Err(format!("{name} has more than {MAX_BYTES} bytes"));
+                    return invalid(format!("{name} has more than {MAX_BYTES} bytes"));
                 }
-                folder.files.push(Found { path, root: Arc::clone(&root) });
+                folder.files.push(StaticFile { path, place: entry.path() });
                 if folder.files.len() > MAX_FILES {
-                    return Err(format!("{name} has more than {MAX_FILES} files"));
+                    return invalid(format!("{name} has more than {MAX_FILES} files"));
                 }
             }
         }
@@ -98,85 +94,74 @@ impl Folder {
     }
 }
 
-/// The names in a folder below the root.
-fn entries(root: &File, path: &str) -> Result<Vec<String>, String> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(open_below(root, path)?).map_err(|error| refused(path, &error.into()))? {
-        let entry = entry.map_err(|error| refused(path, &error.into()))?;
-        match entry.file_name().to_str() {
-            Ok("." | "..") => {}
-            Ok(name) => names.push(name.to_owned()),
-            Err(_) => {
-                let name = entry.file_name().to_string_lossy();
-                return Err(format!("the name '{path}/{}' is not UTF-8 text", name.escape_debug()));
-            }
-        }
-    }
-    Ok(names)
-}
-
-/// Opens what lies at a path below the root, without following a link in any part of it.
-fn open_below(root: &File, path: &str) -> Result<File, String> {
-    // NONBLOCK: a pipe that nobody writes to is opened all the same.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let open = |folder: &File, name: &str| openat(folder.as_fd(), name, flags, Mode::empty());
-    let mut place = open(root, ".").map(File::from).map_err(|error| refused(path, &error.into()))?;
-    for name in path.split('/').skip(1) {
-        place = open(&place, name).map(File::from).map_err(|error| refused(path, &error.into()))?;
-    }
-    Ok(place)
-}
-
-/// Why something cannot be published.
-fn refused(path: &str, error: &io::Error) -> String {
-    let path = if path.is_empty() { "the folder" } else { path };
-    match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::LOOP | Errno::MLINK | Errno::NOTDIR) => {
-            format!("{path} is a link, which is not followed; put the file itself there")
-        }
-        Some(Errno::NOENT) => format!("{path} was removed meanwhile"),
-        _ => format!("{path} cannot be read by this user"),
-    }
-}
-
-impl Found {
-    /// What is in the file.
+impl StaticFile {
+    /// Reads the file.
     ///
     /// # Errors
-    /// One plain sentence, where it cannot be read, has grown too large, or is no file any more.
-    pub fn read(&self) -> Result<Vec<u8>, String> {
-        let file = open_below(&self.root, &self.path)?;
+    /// [`RefusalCode::InvalidFolder`] if it cannot be read, has grown too large, or is a file no more.
+    pub fn read(&self) -> Refused<Vec<u8>> {
+        let failed = |error: io::Error| unreadable(&self.path, &error);
+        // Since it was listed, a folder above it may have become a link.
+        if self.place.canonicalize().map_err(failed)? != self.place {
+            return Err(link(&self.path));
+        }
+        // NONBLOCK: a pipe without a writer opens too, instead of waiting for one.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(&self.place).map_err(failed)?;
         if !file.metadata().is_ok_and(|file| file.is_file()) {
-            return Err(format!("{} is no file", self.path));
+            return invalid(format!("{} is not a file", self.path));
         }
         let mut content = Vec::new();
-        file.take(MAX_FILE_BYTES + 1)
-            .read_to_end(&mut content)
-            .map_err(|error| refused(&self.path, &error))?;
+        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content).map_err(failed)?;
         check_size(&self.path, content.len() as u64)?;
         Ok(content)
     }
 
-    /// Its media type by the end of its name.
+    /// The media type by the extension of its name.
     pub fn content_type(&self) -> String {
-        let of_name = mime_guess::from_path(&self.path).first_or_octet_stream().essence_str().to_owned();
-        let is_text = of_name.starts_with("text/") || of_name.ends_with("javascript");
-        if is_text { of_name + "; charset=utf-8" } else { of_name }
+        media_type::of(&self.path).to_owned()
     }
 }
 
-fn check_size(path: &str, bytes: u64) -> Result<(), String> {
+/// Refuses names that a request cannot have, and names of the built-in site. `name` is `None` if it is not UTF-8.
+fn check_name(path: &str, name: Option<&str>) -> Refused<()> {
+    let shown = path.escape_debug();
+    match name {
+        None => invalid(format!("the name '{shown}' is not UTF-8")),
+        Some(name) if name.contains(|c: char| c.is_control() || c == '\\') => {
+            invalid(format!("the name '{shown}' has a control character or a backslash"))
+        }
+        Some(_) if api::is_built_in(path) => {
+            invalid(format!("{path} belongs to the built-in site; give it another name"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn check_size(path: &str, bytes: u64) -> Refused<()> {
     if bytes > MAX_FILE_BYTES {
-        return Err(format!("{path} has more than {MAX_FILE_BYTES} bytes"));
+        return invalid(format!("{path} has more than {MAX_FILE_BYTES} bytes"));
     }
     Ok(())
+}
+
+fn unreadable(path: &str, error: &io::Error) -> Refusal {
+    Refusal::new(RefusalCode::InvalidFolder, format!("{path} cannot be read: {error}"))
+}
+
+fn link(path: &str) -> Refusal {
+    let message = format!("{path} is a link, and links are not followed; put the file itself there");
+    Refusal::new(RefusalCode::InvalidFolder, message)
+}
+
+fn invalid<T>(message: String) -> Refused<T> {
+    Err(Refusal::new(RefusalCode::InvalidFolder, message))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::Folder as TestFolder;
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     fn write(root: &TestFolder, path: &str, content: &[u8]) {
@@ -186,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_found_with_their_types() {
+    fn files_are_listed_with_their_types() {
         let root = TestFolder::new();
         for path in ["guide/index.html", "a b.css", "logo.svg", "x.unknown", ".well-known/security.txt"] {
             write(&root, path, b"x");
@@ -194,7 +179,7 @@ mod tests {
         for path in [".git/config", "guide/.DS_Store"] {
             write(&root, path, b"x");
         }
-        let folder = Folder::look_through(&root.0).unwrap();
+        let folder = Folder::list(&root.0).unwrap();
         let found: Vec<_> = folder.files.iter().map(|file| (&file.path[..], file.content_type())).collect();
         let found: Vec<_> = found.iter().map(|(path, of)| (*path, &of[..])).collect();
         assert_eq!(
@@ -213,55 +198,57 @@ mod tests {
 
     #[test]
     fn what_cannot_be_published_is_named() {
-        let said = |prepare: fn(&TestFolder)| {
+        let refused = |prepare: fn(&TestFolder)| {
             let root = TestFolder::new();
             prepare(&root);
-            Folder::look_through(&root.0).unwrap_err()
+            Folder::list(&root.0).unwrap_err().message
         };
-        assert!(said(|root| write(root, "docs/x.html", b"")).contains("/docs belongs to the built-in site"));
-        assert!(said(|root| write(root, "healthz", b"")).contains("/healthz belongs"));
-        assert!(said(|root| write(root, "v1/pets", b"")).contains("/v1 belongs"));
-        let link = "is a link, which is not followed";
-        assert!(said(|root| symlink("/etc/hostname", root.0.join("x")).unwrap()).contains(link));
-        assert!(said(|root| symlink("..", root.0.join("up")).unwrap()).contains("/up is a link"));
-        assert!(said(|root| symlink("nowhere", root.0.join("x")).unwrap()).contains(link));
         assert!(
-            said(|root| write(root, "a\u{1b}[31m.txt", b"")).contains("'/a\\u{1b}[31m.txt' has a control")
+            refused(|root| write(root, "docs/x.html", b"")).contains("/docs belongs to the built-in site")
         );
-        assert!(said(|root| write(root, "\\evil.example", b"")).contains("backslash"));
+        assert!(refused(|root| write(root, "healthz", b"")).contains("/healthz belongs"));
+        assert!(refused(|root| write(root, "v1/pets", b"")).contains("/v1 belongs"));
+        assert!(refused(|root| symlink("/etc/hostname", root.0.join("x")).unwrap()).contains("/x is a link"));
+        assert!(refused(|root| symlink("..", root.0.join("up")).unwrap()).contains("/up is a link"));
+        assert!(refused(|root| symlink("nowhere", root.0.join("x")).unwrap()).contains("/x is a link"));
         assert!(
-            said(|root| write(root, "big.bin", &vec![0; MAX_FILE_BYTES as usize + 1]))
+            refused(|root| write(root, "a\u{1b}[31m.txt", b"")).contains("'/a\\u{1b}[31m.txt' has a control")
+        );
+        assert!(refused(|root| write(root, "\\evil.example", b"")).contains("backslash"));
+        assert!(
+            refused(|root| write(root, "big.bin", &vec![0; MAX_FILE_BYTES as usize + 1]))
                 .contains("/big.bin has more")
         );
-        assert!(Folder::look_through(Path::new("/nowhere")).unwrap_err().contains("no folder /nowhere"));
-        assert!(Folder::look_through(Path::new("/dev/null")).unwrap_err().contains("is no folder"));
+        let no_folder = |path| Folder::list(Path::new(path)).unwrap_err().message;
+        assert!(no_folder("/nowhere").contains("/nowhere cannot be opened"));
+        assert!(no_folder("/dev/null").contains("Not a directory"));
     }
 
     #[test]
     fn what_becomes_a_link_or_a_pipe_meanwhile_is_not_read() {
         let root = TestFolder::new();
         write(&root, "a/b.txt", b"x");
-        let folder = Folder::look_through(&root.0).unwrap();
-        let said = || folder.files[0].read().unwrap_err();
+        let folder = Folder::list(&root.0).unwrap();
+        let refused = || folder.files[0].read().unwrap_err().message;
         fs::remove_file(root.0.join("a/b.txt")).unwrap();
-        assert!(said().contains("/a/b.txt was removed meanwhile"));
+        assert!(refused().contains("/a/b.txt cannot be read"));
         symlink("/etc/hostname", root.0.join("a/b.txt")).unwrap();
-        assert!(said().contains("/a/b.txt is a link"));
+        assert!(refused().contains("/a/b.txt is a link"));
         fs::remove_file(root.0.join("a/b.txt")).unwrap();
-        let pipe = rustix::fs::FileType::Fifo;
-        rustix::fs::mknodat(rustix::fs::CWD, root.0.join("a/b.txt"), pipe, Mode::RUSR, 0).unwrap();
-        assert!(said().contains("/a/b.txt is no file"));
-        fs::remove_dir_all(root.0.join("a")).unwrap();
-        symlink("/etc", root.0.join("a")).unwrap();
-        assert!(said().contains("is a link"));
+        let (pipe, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, root.0.join("a/b.txt"), pipe, mode, 0).unwrap();
+        assert!(refused().contains("/a/b.txt is not a file"));
+        fs::rename(root.0.join("a"), root.0.join("c")).unwrap();
+        symlink("c", root.0.join("a")).unwrap();
+        assert!(refused().contains("is a link"));
     }
 
     #[test]
     fn file_that_grows_meanwhile_is_refused() {
         let root = TestFolder::new();
         write(&root, "a.txt", b"x");
-        let folder = Folder::look_through(&root.0).unwrap();
+        let folder = Folder::list(&root.0).unwrap();
         write(&root, "a.txt", &vec![0; MAX_FILE_BYTES as usize + 1]);
-        assert!(folder.files[0].read().unwrap_err().contains("/a.txt has more"));
+        assert!(folder.files[0].read().unwrap_err().message.contains("/a.txt has more"));
     }
 }

@@ -1,28 +1,110 @@
-//! The domains that the published site is served at, and the rules of the project around them.
+//! The operator's work on the published project: its plan, its deploys, its domains and their redirects. A running
+//! service notices every change at once, since it reads the database with each request. Knows no SQL and no HTTP.
 //!
-//! `project.rs` has the rules and `refusal.rs` the words for what breaks them; `name.rs` reads names, `record.rs`
-//! says which DNS record a name needs, `verify.rs` whether it is there, and `caa.rs` whether a certificate
-//! authority may issue for it; `look.rs` puts these together, and `checks.rs` does it beside a running service.
-//! Knows no sockets and no SQL.
+//! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `refusal.rs` has a code for each way to break
+//! them. `name.rs` parses names, `record.rs` tells which DNS record a name needs, `verify.rs` whether that record
+//! exists, and `caa.rs` whether a certificate authority may issue; `dns_check.rs` combines these. `upkeep.rs` is what
+//! a running service does for its project besides answering requests.
 
 mod caa;
-mod checks;
+mod deploys;
+mod dns_check;
+mod domains;
 mod folder;
-mod look;
+mod media_type;
 mod name;
 mod overview;
-mod project;
 mod record;
+mod redirects;
 mod refusal;
+mod upkeep;
 mod verify;
 
 #[cfg(test)]
 mod verify_tests;
 
+use crate::clock::unix_time;
+use crate::config::{Config, Hosting};
+use crate::store::Writer;
+use crate::{Error, ErrorKind};
+use refusal::Refused;
+
 pub use crate::model::{Deploy, DomainState, Plan, Redirect};
-pub(crate) use checks::{Checks, DomainCare};
-pub use look::Look;
+pub use deploys::Deployed;
+pub use dns_check::DnsCheck;
 pub use overview::{DeployView, DomainView, Overview};
-pub use project::{Deployed, Project};
-pub use record::Record;
+pub use record::DnsRecord;
 pub use refusal::{Refusal, RefusalCode};
+pub(crate) use upkeep::Upkeep;
+
+/// The project of one database.
+pub struct Project {
+    store: Writer,
+    hosting: Hosting,
+}
+
+impl Project {
+    /// Opens the project of a configuration's database.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DatabaseMissing`] if the file does not exist, and every kind of a database that cannot be opened.
+    pub fn open(config: &Config) -> Result<Self, Error> {
+        if !config.database.exists() {
+            let message = format!("there is no database {}", config.database.display());
+            return Err(Error::new(ErrorKind::DatabaseMissing, message));
+        }
+        Ok(Self { store: Writer::open(&config.database)?, hosting: config.hosting.clone() })
+    }
+
+    /// Returns the state of the project, its domains and redirects.
+    ///
+    /// # Errors
+    /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
+    pub fn overview(&self) -> Refused<Overview> {
+        Ok(Overview::of(&self.store.project()?, &self.hosting, unix_time())?)
+    }
+
+    /// Returns the plan of the project.
+    ///
+    /// # Errors
+    /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
+    pub fn plan(&self) -> Refused<Plan> {
+        Ok(self.store.project()?.plan()?)
+    }
+
+    /// Sets the plan of the project. Existing domains stay, whatever the plan.
+    ///
+    /// # Errors
+    /// [`RefusalCode::StorageUnavailable`] if the database cannot be written.
+    pub fn set_plan(&mut self, plan: Plan) -> Refused<()> {
+        self.store.change_project(|project| Ok(project.set_plan(plan)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{DomainEvent, Reason};
+    use crate::project::dns_check::Finding;
+    use crate::testing::Folder;
+
+    /// A deployed project with a paid plan and a platform.
+    pub fn project() -> (Folder, Project) {
+        let folder = Folder::new();
+        let store = Writer::open(&folder.database()).unwrap();
+        let hosting = Hosting { platform_host: Some("sites.test".to_owned()), ..Hosting::default() };
+        let mut project = Project { store, hosting };
+        project.set_plan(Plan::Pro).unwrap();
+        project.deploy(None).unwrap();
+        (folder, project)
+    }
+
+    pub fn finding(event: DomainEvent, code: &str) -> Finding {
+        let reason = (!code.is_empty()).then(|| Reason { code: code.to_owned(), message: String::new() });
+        Finding { event, reason }
+    }
+
+    pub fn code<T: std::fmt::Debug>(refused: Refused<T>) -> &'static str {
+        refused.unwrap_err().code.as_str()
+    }
+}

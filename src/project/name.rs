@@ -1,31 +1,32 @@
-//! The name of a domain as an operator gives it, and as DNS has it.
+//! Names of domains: as an operator writes them, as DNS has them, and as people read them.
 
 use idna::AsciiDenyList;
 use idna::uts46::{DnsLength, Hyphens, Uts46};
 
 use super::record::registered;
+use super::refusal::{Refusal, RefusalCode, Refused};
 
 /// The longest name in octets, without the root's dot (RFC 1035, section 3.1).
 const MAX_OCTETS: usize = 253;
 
-/// Reads the name of a domain that is to be added. `platform` is the host of the hosting platform, whose own
-/// names are not for others. Returns the name in A-labels and lower case.
+/// Parses the name of a domain to be added. `platform` is the host of the hosting platform, whose own names cannot be
+/// added. Returns the name in A-labels and lower case.
 ///
 /// # Errors
-/// One or two plain sentences that repeat the name and say what is wrong with it.
-pub fn parse(text: &str, platform: &str) -> Result<String, String> {
+/// [`RefusalCode::InvalidDomain`].
+pub fn parse(text: &str, platform: &str) -> Refused<String> {
     let given = text.trim();
-    // Whatever it is, it is not repeated without end.
     let shown: String = given.chars().take(80).filter(|c| !c.is_control()).collect();
-    let refuse = |why: &str| Err(format!("'{shown}' {why}"));
+    let invalid = |message: String| Err(Refusal::new(RefusalCode::InvalidDomain, message));
+    let refuse = |why: &str| invalid(format!("'{shown}' {why}"));
     if given.is_empty() {
-        return Err("The name of the domain is empty. Give one such as pets.example.com.".to_owned());
+        return invalid("The name of the domain is empty. Give one such as pets.example.com.".to_owned());
     }
     if given.contains("://") || given.contains(['/', '?', '#', '@', ' ']) {
         return refuse("is not the name of a domain. Give the name alone, such as pets.example.com.");
     }
     if given.contains('*') {
-        return refuse("is a wildcard. Add each name by itself.");
+        return refuse("is a wildcard. Add each name separately.");
     }
     let bare = given.trim_matches(['[', ']']);
     let port = bare.rsplit_once(':').map(|(_, port)| port);
@@ -35,33 +36,33 @@ pub fn parse(text: &str, platform: &str) -> Result<String, String> {
     if port.is_some() {
         return refuse("has a port. Give the name alone, such as pets.example.com.");
     }
-    // One in Unicode may become longer; IDNA refuses it then.
+    // A name in Unicode may become longer as A-labels, and is refused below then.
     let given = given.strip_suffix('.').unwrap_or(given);
     if given.len() > MAX_OCTETS {
         return refuse("is longer than the 253 octets that DNS allows.");
     }
     let Ok(name) = to_ascii(given) else {
         return refuse(
-            "cannot be the name of a domain: labels have letters, digits and hyphens, at most 63 octets each.",
+            "cannot be a domain name: its labels may have letters, digits and hyphens, at most 63 octets each.",
         );
     };
     if !name.contains('.') {
-        return refuse("has one label only. Give the whole name, such as pets.example.com.");
+        return refuse("has only one label. Give the whole name, such as pets.example.com.");
     }
-    // A resolver would take it for an address (WHATWG URL standard, 'ends in a number').
+    // Clients would take it for an address (WHATWG URL standard, 'ends in a number').
     if is_number(name.rsplit('.').next().unwrap_or_default()) {
-        return refuse("is an IP address in part: its last label is a number.");
+        return refuse("looks like an IP address, since its last label is a number.");
     }
     if name == platform || is_below(&name, platform) {
         return refuse(&format!("belongs to the hosting platform {platform}. Give a name of your own."));
     }
     if registered(&name).is_none() {
-        return refuse("is a suffix below which anybody may register names. Give a whole name below it.");
+        return refuse("is a public suffix, below which anybody may register names. Give a name below it.");
     }
     Ok(name)
 }
 
-/// A name as it is kept, where it can be one; else as it was given, which nothing is kept as.
+/// A name as it is stored. Text that cannot be a name is returned as it is, and equals no stored name.
 pub fn normal(text: &str) -> String {
     let text = text.trim();
     to_ascii(text.strip_suffix('.').unwrap_or(text)).unwrap_or_else(|()| text.to_owned())
@@ -88,7 +89,7 @@ pub fn is_below(name: &str, above: &str) -> bool {
     name.strip_suffix(above).is_some_and(|rest| rest.ends_with('.'))
 }
 
-/// The name as people read it, in U-labels (RFC 5890, section 2.3.2.1); as it is where it has none.
+/// A name in U-labels (RFC 5890, section 2.3.2.1), or as it is if it has none.
 pub fn to_unicode(name: &str) -> String {
     let (unicode, valid) = idna::domain_to_unicode(name);
     if valid.is_ok() { unicode } else { name.to_owned() }
@@ -105,7 +106,7 @@ mod tests {
     }
 
     fn refusal(text: &str) -> String {
-        parse(text, PLATFORM).unwrap_err()
+        parse(text, PLATFORM).unwrap_err().message
     }
 
     #[test]

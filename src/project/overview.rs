@@ -1,11 +1,11 @@
-//! What people and programs see of the project, as JSON has it.
+//! The state of the project as JSON shows it to people and programs.
 
 use serde::Serialize;
 
 use super::name;
-use super::project::Settings;
-use super::record::Record;
+use super::record::DnsRecord;
 use crate::clock::rfc3339;
+use crate::config::Hosting;
 use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
 use crate::store::{ProjectReads, StoreError};
 
@@ -14,19 +14,19 @@ use crate::store::{ProjectReads, StoreError};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Overview {
-    /// What is paid for.
+    /// The plan that is paid for.
     pub plan: Plan,
-    /// The host of the hosting platform, to which the records of domains lead; null: none is set.
+    /// The host of the hosting platform, to which the DNS records point; null if none is set.
     pub platform_host: Option<String>,
-    /// The project's own name on the platform.
+    /// The project's own name on the platform; null if no platform is set.
     pub address: Option<String>,
-    /// The deploy that is served; null: there was none yet.
+    /// The live deploy; null if the site was never deployed.
     pub deploy: Option<DeployView>,
-    /// The domain that the others stand for.
+    /// The primary domain, which pages name as their canonical address; null if there is none.
     pub primary: Option<String>,
     /// Every domain, by name.
     pub domains: Vec<DomainView>,
-    /// Every redirect, by the name that it is from.
+    /// Every redirect, by its source.
     pub redirects: Vec<Redirect>,
 }
 
@@ -37,51 +37,51 @@ pub struct Overview {
 pub struct DeployView {
     /// Its number.
     pub id: i64,
-    /// RFC 3339.
+    /// When it went live: UTC, as RFC 3339 writes it.
     pub deployed_at: String,
-    /// How many static files it has beside the built-in site.
+    /// How many static files it has alongside the built-in site.
     pub files: i64,
 }
 
-/// A domain. Times are as in RFC 3339.
+/// A domain. Times are in UTC, as RFC 3339 writes them.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DomainView {
-    /// In A-labels.
+    /// The name in A-labels, such as `xn--bcher-kva.example`.
     pub name: String,
-    /// As people read it, in U-labels.
+    /// The name in U-labels, such as `bücher.example`.
     pub display_name: String,
-    /// Where it stands.
+    /// The state on the way to HTTPS.
     pub state: DomainState,
-    /// The same in words.
+    /// The state in words.
     pub state_text: String,
-    /// Since when.
+    /// Since when it has this state.
     pub since: String,
-    /// Why, for programs; null: there is nothing to say.
+    /// The code of the reason for the state, such as `wrong_target`; null if there is none.
     pub reason: Option<String>,
-    /// Why, for people.
+    /// The reason in one or two sentences.
     pub message: Option<String>,
     /// When it was added.
     pub added_at: String,
-    /// When DNS was last asked; null: never.
+    /// When its DNS was last checked; null if it never was.
     pub checked_at: Option<String>,
-    /// Whether it is the one that the others stand for.
+    /// Whether it is the primary domain.
     pub is_primary: bool,
     /// The DNS record that it needs.
-    pub record: Record,
+    pub record: DnsRecord,
 }
 
 impl Overview {
-    /// What there is at this Unix time, in seconds.
-    pub(super) fn of(project: &ProjectReads, settings: &Settings, now: i64) -> Result<Self, StoreError> {
-        let platform = settings.hosting.platform_host.as_deref().unwrap_or_default();
+    /// The state at this Unix time, in seconds.
+    pub(super) fn of(project: &ProjectReads, hosting: &Hosting, now: i64) -> Result<Self, StoreError> {
+        let platform = hosting.platform_host.as_deref().unwrap_or_default();
         let domains = project.domains()?.into_iter().map(|domain| DomainView::of(domain.at(now), platform));
         let live = project.deploys()?.into_iter().find(|deploy| deploy.is_live);
         Ok(Self {
             plan: project.plan()?,
-            platform_host: settings.hosting.platform_host.clone(),
-            address: settings.hosting.address(),
+            platform_host: hosting.platform_host.clone(),
+            address: hosting.address(),
             deploy: live.map(DeployView::from),
             primary: project.primary()?,
             domains: domains.collect(),
@@ -102,7 +102,7 @@ impl DomainView {
         let (reason, message) = domain.reason.map(|reason| (reason.code, reason.message)).unzip();
         Self {
             display_name: name::to_unicode(&domain.name),
-            record: Record::of(&domain.name, platform),
+            record: DnsRecord::of(&domain.name, platform),
             state: domain.state,
             state_text: text(domain.state).to_owned(),
             since: rfc3339(domain.since),
@@ -119,14 +119,13 @@ impl DomainView {
 /// A state in words.
 fn text(state: DomainState) -> &'static str {
     match state {
-        DomainState::PendingDns => "waits for its DNS record; not served yet",
+        DomainState::PendingDns => "waiting for its DNS record; not served yet",
         DomainState::Verified => {
             "verified; the certificate comes with the first HTTPS request, usually within a couple of minutes"
         }
         DomainState::Active => "served over HTTPS",
         DomainState::CertificateDelayed => {
-            "verified, but nothing shows that it has a certificate yet; re-verify looks at its DNS record and at \
-             CAA records"
+            "verified, but no HTTPS request has come yet; verify it again to check its DNS record and CAA records"
         }
         DomainState::DnsChanged => "its DNS record is no longer right; no certificate is renewed",
     }

@@ -7,16 +7,16 @@ use serde::Serialize;
 
 use crate::http::gunzip;
 
-/// How long a record is kept by others, in seconds.
+/// How many seconds resolvers may cache the record.
 const TTL: u32 = 3600;
-/// The remark on the record of an apex.
-const APEX: &str = "Not every DNS provider has ALIAS or ANAME records. Where yours has none, add a subdomain such \
-    as www instead.";
+/// The remark on the record of an apex domain.
+const APEX: &str = "Not every DNS provider has ALIAS or ANAME records. If yours does not, add a subdomain \
+    such as www instead.";
 
-/// The Public Suffix List (`publicsuffix.org`), read when it is first needed.
+/// The Public Suffix List (`publicsuffix.org`), decompressed at first use.
 static SUFFIXES: LazyLock<List> = LazyLock::new(|| {
     let list = gunzip(include_bytes!("vendor/public_suffix_list.dat.gz"));
-    // A test reads it, so that it is never without its rules.
+    // The tests would fail without its rules.
     List::from_bytes(&list).unwrap_or_default()
 });
 
@@ -24,7 +24,7 @@ static SUFFIXES: LazyLock<List> = LazyLock::new(|| {
 /// `example.com`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Record {
+pub struct DnsRecord {
     /// The domain in whose DNS settings it is created, such as `example.com`.
     pub zone: String,
     /// `CNAME`, or `ALIAS or ANAME` for an apex; `type` in JSON.
@@ -34,14 +34,14 @@ pub struct Record {
     pub name: String,
     /// The platform host.
     pub value: String,
-    /// Seconds.
+    /// How many seconds resolvers may cache the record; 3600.
     pub ttl: u32,
-    /// What to know before creating it.
+    /// What to know before creating it; null if nothing.
     pub remark: Option<&'static str>,
 }
 
-impl Record {
-    /// The record that leads from a name to the platform host. The name has A-labels in lower case.
+impl DnsRecord {
+    /// The record that points a name to the platform host. The name has A-labels in lower case.
     pub(super) fn of(name: &str, platform_host: &str) -> Self {
         let zone = zone_of(name);
         let label = name.strip_suffix(zone).and_then(|label| label.strip_suffix('.'));
@@ -56,19 +56,19 @@ impl Record {
     }
 }
 
-/// Whether the name is an apex: what a registrar registers (by the Public Suffix List), such as `example.co.uk`.
-/// Names have A-labels in lower case.
+/// Whether the name is an apex domain, which a registrar registers (by the Public Suffix List), such as
+/// `example.co.uk`. The name has A-labels in lower case.
 pub(super) fn is_apex(name: &str) -> bool {
     zone_of(name) == name
 }
 
-/// What is registered. A public suffix itself counts as that too.
+/// The registered name above or at a name. A public suffix counts as registered itself.
 fn zone_of(name: &str) -> &str {
     registered(name).unwrap_or(name)
 }
 
-/// What is registered: a public suffix and one label more. `None` where there is no such label. A suffix that
-/// nobody has heard of has one label.
+/// The registered name above or at a name: a public suffix and one more label. `None` if there is no such label. A
+/// suffix that is not in the list has one label.
 pub(super) fn registered(name: &str) -> Option<&str> {
     let domain = SUFFIXES.domain(name.as_bytes())?;
     std::str::from_utf8(domain.as_bytes()).ok()
@@ -87,8 +87,8 @@ mod tests {
             ("www.city.kawasaki.jp", "city.kawasaki.jp", "www"),
             ("www.pets.unknown-suffix", "pets.unknown-suffix", "www"),
         ] {
-            let record = Record::of(name, "petstore.sites.example.net");
-            let expected = Record {
+            let record = DnsRecord::of(name, "petstore.sites.example.net");
+            let expected = DnsRecord {
                 zone: zone.to_owned(),
                 kind: "CNAME",
                 name: label.to_owned(),
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn apex_gets_an_alias_and_a_remark() {
         for name in ["example.com", "example.co.uk", "city.kawasaki.jp", "pets.unknown-suffix", "co.uk"] {
-            let record = Record::of(name, "petstore.sites.example.net");
+            let record = DnsRecord::of(name, "petstore.sites.example.net");
             assert_eq!((record.kind, &*record.name, &*record.zone), ("ALIAS or ANAME", "@", name));
             assert!(record.remark.is_some_and(|remark| remark.starts_with("Not every DNS provider")));
             assert!(is_apex(name));

@@ -16,7 +16,7 @@ const MAX_NAMED: usize = 4;
 
 /// What DNS says of a domain.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum RecordStatus {
     /// The record is there and right.
     Right,
     /// It is not. Where the problem is not `NotFoundYet`, waiting alone does not mend it.
@@ -56,7 +56,7 @@ impl ProblemCode {
 }
 
 /// Looks the record of a domain up. The name has A-labels in lower case. It takes 15 seconds at the most.
-pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Verdict {
+pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> RecordStatus {
     let host = platform_host.trim_end_matches('.').to_ascii_lowercase();
     let inquiry = dns.begin();
     let problem = inquiry.authorities(name).and_then(|mut authorities| {
@@ -67,9 +67,11 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Verdict {
         }
     });
     match problem {
-        Ok(None) => Verdict::Right,
-        Ok(Some((code, message))) => Verdict::Wrong(Problem { code, message }),
-        Err(trouble) => Verdict::Unknown(format!("The record of {name} could not be looked up: {trouble}.")),
+        Ok(None) => RecordStatus::Right,
+        Ok(Some((code, message))) => RecordStatus::Wrong(Problem { code, message }),
+        Err(trouble) => {
+            RecordStatus::Unknown(format!("The record of {name} could not be looked up: {trouble}."))
+        }
     }
 }
 

@@ -8,13 +8,13 @@ const HOST: &str = "petstore.sites.example.net";
 const WWW: &str = "www.example.com";
 const APEX: &str = "example.com";
 
-fn verdict(name: &str, records: Records) -> Verdict {
+fn verdict(name: &str, records: Records) -> RecordStatus {
     verify(name, HOST, &Server::of(records).dns())
 }
 
 fn wrong(name: &str, records: Records) -> (&'static str, String) {
     match verdict(name, records) {
-        Verdict::Wrong(problem) => (problem.code.as_str(), problem.message),
+        RecordStatus::Wrong(problem) => (problem.code.as_str(), problem.message),
         other => panic!("{other:?}"),
     }
 }
@@ -32,13 +32,13 @@ fn apex(mut records: Records) -> Records {
 
 #[test]
 fn cname_to_the_platform_host_is_right_in_any_case() {
-    assert_eq!(verdict(WWW, vec![(WWW, Record::Cname(HOST))]), Verdict::Right);
+    assert_eq!(verdict(WWW, vec![(WWW, Record::Cname(HOST))]), RecordStatus::Right);
     let records = vec![("WWW.Example.com", Record::Cname("PetStore.Sites.example.NET"))];
     let server = Server::of(records);
-    assert_eq!(verify(WWW, "Petstore.sites.example.net.", &server.dns()), Verdict::Right);
+    assert_eq!(verify(WWW, "Petstore.sites.example.net.", &server.dns()), RecordStatus::Right);
     // What the platform host has itself is no conflict.
     let records = vec![(WWW, Record::Cname(HOST)), (HOST, Record::A([192, 0, 2, 1]))];
-    assert_eq!(verdict(WWW, records), Verdict::Right);
+    assert_eq!(verdict(WWW, records), RecordStatus::Right);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn apex_with_addresses_of_the_platform_host_is_right() {
         vec![Record::A([192, 0, 2, 2]), Record::A([192, 0, 2, 1]), Record::Aaaa("2001:db8::1")],
     ] {
         let records = own.into_iter().map(|record| (APEX, record)).collect();
-        assert_eq!(verdict(APEX, apex(records)), Verdict::Right);
+        assert_eq!(verdict(APEX, apex(records)), RecordStatus::Right);
     }
 }
 
@@ -149,7 +149,7 @@ fn cname_at_an_apex_is_told_plainly() {
 #[test]
 fn silent_server_leaves_it_unknown() {
     let server = Server::datagrams(|_| Vec::new());
-    let Verdict::Unknown(reason) = verify(WWW, HOST, &server.dns().within(60, 20)) else { panic!() };
+    let RecordStatus::Unknown(reason) = verify(WWW, HOST, &server.dns().within(60, 20)) else { panic!() };
     let start = format!(
         "The record of www.example.com could not be looked up: the name server {} did not answer within ",
         server.address
@@ -167,10 +167,13 @@ fn server_that_fails_for_a_rare_type_does_not_stop_the_verdict() {
             vec![if fails { with_flags(response, |flags| *flags = *flags & !15 | 4) } else { response }]
         })
     };
-    assert_eq!(verify(WWW, HOST, &failing_for(Kind::HTTPS.into()).dns()), Verdict::Right);
+    assert_eq!(verify(WWW, HOST, &failing_for(Kind::HTTPS.into()).dns()), RecordStatus::Right);
     for kind in [Kind::CNAME, Kind::A, Kind::AAAA] {
         let verdict = verify(WWW, HOST, &failing_for(kind.into()).dns());
-        assert!(matches!(&verdict, Verdict::Unknown(reason) if reason.contains("NOTIMP")), "{verdict:?}");
+        assert!(
+            matches!(&verdict, RecordStatus::Unknown(reason) if reason.contains("NOTIMP")),
+            "{verdict:?}"
+        );
     }
 }
 
@@ -183,6 +186,6 @@ fn wrong_target_is_told_where_a_resolver_cannot_follow_it() {
         vec![if is_cname { response } else { with_flags(response, |flags| *flags = *flags & !15 | 2) }]
     });
     let verdict = verify(WWW, HOST, &server.dns());
-    let Verdict::Wrong(problem) = verdict else { panic!("{verdict:?}") };
+    let RecordStatus::Wrong(problem) = verdict else { panic!("{verdict:?}") };
     assert_eq!(problem.code, ProblemCode::WrongTarget);
 }

@@ -2,10 +2,7 @@
 
 mod admin;
 mod descriptors;
-#[cfg(feature = "site")]
-mod project;
-#[cfg(not(feature = "site"))]
-#[path = "no_project.rs"]
+#[cfg_attr(not(feature = "site"), path = "no_project.rs")]
 mod project;
 mod socket_folder;
 
@@ -25,7 +22,6 @@ use crate::worker::Worker;
 use crate::{Config, Error};
 use admin::Admin;
 use descriptors::connections_allowed;
-use project::Domains;
 use socket_folder::SocketFolder;
 
 pub use crate::gate::{HealthCheck, Stopper};
@@ -100,12 +96,12 @@ impl Server {
             None => Metrics::default(),
         };
         service::announce(&mut metrics);
-        let domains = Domains::start(&config)?;
+        let upkeep = project::start(&config)?;
         let parts = Parts {
             authenticator: Authenticator::new(config.api_key.as_deref()),
             lost,
             metrics: metrics.clone(),
-            hosts: domains.hosts(&config),
+            hosts: project::hosts(&config, upkeep.as_ref()),
         };
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
         for i in 0..config.workers.max(1) {
@@ -140,7 +136,7 @@ impl Server {
         let admin = admin.map(|listening| {
             let stopper = stopper.clone();
             let died = move |reason| stopper.stop_because(format!("the admin address has died: {reason}"));
-            Admin::start(&config, listening, &metrics, &folder, &domains.settings()?, died)
+            Admin::start(&config, listening, &metrics, &folder, &project::settings(upkeep.as_ref())?, died)
         });
         let admin = admin.transpose()?;
         let admin_address = admin.as_ref().and_then(Admin::address);
@@ -159,7 +155,7 @@ impl Server {
             let ended = gate.run();
             drop(workers);
             drop(admin);
-            drop(domains);
+            drop(upkeep);
             drop(folder);
             // After the last connection to the database.
             drop(claim);

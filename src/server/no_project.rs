@@ -1,35 +1,28 @@
-//! In place of what a service does for its domains, in a build without the feature `site`: nothing.
+//! In place of what a service does for its project, in a build without the feature `site`: nothing.
+
+use std::sync::Arc;
 
 use crate::admin::Settings;
 use crate::service::Hosts;
 use crate::{Config, Error};
 
-/// Does nothing.
-pub struct Domains;
-
-impl Drop for Domains {
-    fn drop(&mut self) {}
+/// Starts nothing.
+///
+/// # Errors
+/// None.
+pub fn start(_: &Config) -> Result<Option<Arc<()>>, Error> {
+    Ok(None)
 }
 
-impl Domains {
-    /// Starts nothing.
-    ///
-    /// # Errors
-    /// None.
-    pub fn start(_: &Config) -> Result<Self, Error> {
-        Ok(Self)
-    }
+/// Tells the names of the project from others.
+pub fn hosts(config: &Config, _: Option<&Arc<()>>) -> Hosts {
+    Hosts::new(config, None)
+}
 
-    /// What tells the names of the project from others.
-    pub fn hosts(&self, config: &Config) -> Hosts {
-        Hosts::new(config, None)
-    }
-
-    /// What the admin address serves besides metrics.
-    ///
-    /// # Errors
-    /// None.
-    pub fn settings(&self) -> Result<Settings, Error> {
-        Ok(Settings)
-    }
+/// What the admin address serves besides metrics: nothing.
+///
+/// # Errors
+/// None.
+pub fn settings(_: Option<&Arc<()>>) -> Result<Settings, Error> {
+    Ok(Settings)
 }

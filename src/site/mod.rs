@@ -3,11 +3,8 @@
 //! Knows the tables of operations, settings and limits, and nothing of SQL or sockets.
 
 pub mod document;
-#[cfg(feature = "site")]
+#[cfg_attr(not(feature = "site"), path = "no_html.rs")]
 pub mod html;
-#[cfg(not(feature = "site"))]
-#[path = "no_html.rs"]
-mod html;
 
 use crate::config::{Address, Config};
 use crate::http::Assets;

@@ -1,6 +1,6 @@
 //! `petstore domain …`: the domains of the project site and their redirects.
 
-use petstore::{DomainState, DomainView, Error, ErrorKind, Look, Overview, Project, Redirect};
+use petstore::{DnsCheck, DomainState, DomainView, Error, ErrorKind, Overview, Project, Redirect};
 
 use crate::cli::command::{Call, Command, Count, Done, Failure, Flag, Operand, Takes};
 use crate::cli::output::print;
@@ -76,15 +76,15 @@ fn record(domain: &DomainView) -> String {
 }
 
 fn verify(call: &Call) -> Done {
-    look(call, Look::Record)
+    check(call, DnsCheck::Record)
 }
 
 fn reverify(call: &Call) -> Done {
-    look(call, Look::RecordAndCaa)
+    check(call, DnsCheck::RecordAndCaa)
 }
 
-fn look(call: &Call, look: Look) -> Done {
-    let domain = open(call)?.check(call.operand(0), look)?;
+fn check(call: &Call, check: DnsCheck) -> Done {
+    let domain = open(call)?.check(call.operand(0), check)?;
     if let (Some(code), Some(message)) = (&domain.reason, &domain.message) {
         let line = format!("{} ({code})", message.trim_end_matches('.'));
         return Err(Error::new(ErrorKind::Refused, line).into());

@@ -1,0 +1,111 @@
+//! Deploys: publishing a folder of static files, and going back to an earlier one.
+
+use std::path::Path;
+
+use super::Project;
+use super::folder::{Folder, StaticFile};
+use super::refusal::{Refusal, RefusalCode, Refused};
+use crate::clock::unix_time;
+use crate::http::{gzip, tag_of};
+use crate::model::{Deploy, SiteFile};
+
+/// The most deploys that are kept, not counting the live one.
+const MAX_DEPLOYS: i64 = 5;
+/// A transaction of a deploy ends once it has this many bytes, so that creates do not wait long for it.
+const BATCH_BYTES: usize = 1024 * 1024;
+
+/// The result of a deploy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Deployed {
+    /// The number of the deploy.
+    pub id: i64,
+    /// How many static files it has alongside the built-in site.
+    pub files: usize,
+    /// How many hidden files and folders were left out.
+    pub hidden: usize,
+}
+
+impl Project {
+    /// Publishes the built-in site, alongside the static files of a folder: all of them, or nothing changes.
+    ///
+    /// # Errors
+    /// [`RefusalCode::InvalidFolder`] if the folder cannot be published as it is; [`RefusalCode::UnknownDeploy`] if
+    /// another deploy began before this one ended.
+    pub fn deploy(&mut self, folder: Option<&Path>) -> Refused<Deployed> {
+        let folder = folder.map(Folder::list).transpose()?.unwrap_or_default();
+        let deploy = self.store.change_project(|project| Ok::<_, Refusal>(project.add_deploy()?))?;
+        let mut left = folder.files.iter().peekable();
+        while left.peek().is_some() {
+            let (mut batch, mut bytes) = (Vec::new(), 0);
+            while bytes < BATCH_BYTES
+                && let Some(found) = left.next()
+            {
+                let file = read(found)?;
+                bytes += file.content.len();
+                batch.push(file);
+            }
+            self.store.change_project(|project| {
+                for file in &batch {
+                    check_present(project.add_file(deploy, file)?)?;
+                }
+                Ok::<_, Refusal>(())
+            })?;
+        }
+        self.store.change_project(|project| {
+            check_present(project.go_live(deploy, unix_time())?)?;
+            Ok::<_, Refusal>(project.keep_deploys(MAX_DEPLOYS)?)
+        })?;
+        Ok(Deployed { id: deploy, files: folder.files.len(), hidden: folder.hidden })
+    }
+
+    /// Returns the deploys that are kept, the newest first.
+    ///
+    /// # Errors
+    /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
+    pub fn deploys(&self) -> Refused<Vec<Deploy>> {
+        Ok(self.store.project()?.deploys()?)
+    }
+
+    /// Makes an earlier deploy live again: the one with this number, or the one before the live one. Returns its
+    /// number.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UnknownDeploy`] if there is no such deploy.
+    pub fn roll_back(&mut self, id: Option<i64>) -> Refused<i64> {
+        self.store.change_project(|project| {
+            let deploys = project.deploys()?;
+            let live = deploys.iter().find(|deploy| deploy.is_live).map(|deploy| deploy.id);
+            let is_wanted = |deploy: &&Deploy| match id {
+                Some(id) => deploy.id == id,
+                None => live.is_some_and(|live| deploy.id < live),
+            };
+            let Some(found) = deploys.iter().find(is_wanted) else {
+                let which = id.map_or("earlier deploy".to_owned(), |id| format!("deploy {id}"));
+                let message =
+                    format!("There is no {which} to go back to; 'petstore site list' shows the deploys.");
+                return Err(Refusal::new(RefusalCode::UnknownDeploy, message));
+            };
+            project.go_live(found.id, unix_time())?;
+            Ok(found.id)
+        })
+    }
+}
+
+/// Reads a static file and compresses it.
+fn read(found: &StaticFile) -> Refused<SiteFile> {
+    let content = found.read()?;
+    // Saving less than a tenth is not worth the client's time to decompress.
+    let gzip = gzip(&content).filter(|packed| packed.len() < content.len() / 10 * 9);
+    let (path, content_type) = (found.path.clone(), found.content_type());
+    Ok(SiteFile { path, content_type, tag: tag_of(&content), content, gzip })
+}
+
+/// Refuses to go on with a deploy that another one has replaced.
+fn check_present(is_present: bool) -> Refused<()> {
+    if is_present {
+        return Ok(());
+    }
+    let message = "Another deploy began before this one ended, and replaced it.";
+    Err(Refusal::new(RefusalCode::UnknownDeploy, message))
+}

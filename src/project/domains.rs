@@ -1,0 +1,233 @@
+//! The domains of the project: adding, checking and removing them, and which one is primary.
+
+use super::Project;
+use super::dns_check::{DNS_UNAVAILABLE, DnsCheck, DnsChecker, Finding};
+use super::name;
+use super::overview::DomainView;
+use super::refusal::{Refusal, RefusalCode, Refused};
+use crate::clock::unix_time;
+use crate::config::Hosting;
+use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
+use crate::store::ProjectReads;
+
+/// The most domains of a project.
+const MAX_DOMAINS: usize = 100;
+/// How many seconds pass until the DNS of a domain is checked again: after an answer, and after a failure to ask.
+const RECHECK_AFTER: i64 = 24 * 3600;
+const RETRY_AFTER: i64 = 3600;
+
+impl Project {
+    /// Adds a domain. Its DNS record is yet to be created.
+    ///
+    /// # Errors
+    /// [`RefusalCode::PlanRequired`], [`RefusalCode::DeployRequired`] or [`RefusalCode::PlatformHostRequired`] if the
+    /// project lacks one of these; [`RefusalCode::InvalidDomain`], [`RefusalCode::DomainExists`] or
+    /// [`RefusalCode::TooManyDomains`] if the name cannot be added.
+    pub fn add(&mut self, text: &str) -> Refused<DomainView> {
+        let hosting = &self.hosting;
+        self.store.change_project(|project| {
+            if project.plan()? == Plan::Free {
+                let message = "Domains need the plan pro or enterprise, and this project has the plan free. \
+                               'petstore site plan pro' changes it.";
+                return Err(Refusal::new(RefusalCode::PlanRequired, message));
+            }
+            if !project.is_deployed()? {
+                let message = "A domain needs a site to serve, and this project was never deployed. \
+                               'petstore site deploy' deploys it.";
+                return Err(Refusal::new(RefusalCode::DeployRequired, message));
+            }
+            let platform = platform_host(hosting)?;
+            let name = name::parse(text, platform)?;
+            let domains = project.domains()?;
+            if domains.iter().any(|domain| domain.name == name) {
+                let message = format!("The project has the domain {name} already.");
+                return Err(Refusal::new(RefusalCode::DomainExists, message));
+            }
+            if domains.len() >= MAX_DOMAINS {
+                let message = format!("The project has {MAX_DOMAINS} domains, which is the limit.");
+                return Err(Refusal::new(RefusalCode::TooManyDomains, message));
+            }
+            let domain = Domain::new(name, unix_time());
+            project.put_domain(&domain)?;
+            Ok(DomainView::of(domain, platform))
+        })
+    }
+
+    /// Checks the DNS of a domain, and keeps the finding. Takes at most 20 s.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UnknownDomain`] if the domain does not exist; [`RefusalCode::PlatformHostRequired`] if no
+    /// platform is set.
+    pub fn check(&mut self, text: &str, check: DnsCheck) -> Refused<DomainView> {
+        let name = self.find(text)?;
+        let finding = DnsChecker::new(&self.hosting).check(&name, platform_host(&self.hosting)?, check);
+        self.keep(&name, &finding)
+    }
+
+    /// Keeps what a check found about a domain.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UnknownDomain`] if the domain was removed meanwhile.
+    pub(super) fn keep(&mut self, name: &str, finding: &Finding) -> Refused<DomainView> {
+        let platform = platform_host(&self.hosting)?;
+        self.store.change_project(|project| {
+            let now = unix_time();
+            let domain = known(project, name)?.at(now).after(finding.event, finding.reason.clone(), now);
+            project.put_domain(&domain)?;
+            // The first domain that may be served becomes primary.
+            if domain.state == DomainState::Verified
+                && project.primary()?.is_none()
+                && project.redirect(name)?.is_none()
+            {
+                project.set_primary(name)?;
+            }
+            Ok(DomainView::of(known(project, name)?, platform))
+        })
+    }
+
+    /// Keeps that a trusted proxy has passed on HTTPS requests for these names.
+    ///
+    /// # Errors
+    /// [`RefusalCode::StorageUnavailable`] if the database cannot be written.
+    pub(super) fn note_served(&mut self, names: impl IntoIterator<Item = String>) -> Refused<()> {
+        self.store.change_project(|project| {
+            let now = unix_time();
+            for name in names {
+                // It may have been removed meanwhile.
+                if let Some(domain) = project.domain(&name)? {
+                    project.put_domain(&domain.at(now).after(DomainEvent::Served, None, now))?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the served domains whose DNS is to be checked again at this Unix time, in seconds: a day after the
+    /// last check, or an hour after one that could not ask DNS. The longest unchecked comes first.
+    ///
+    /// # Errors
+    /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
+    pub(super) fn due(&self, now: i64) -> Refused<Vec<String>> {
+        let mut domains = self.store.project()?.domains()?;
+        domains.retain(|domain| {
+            let is_unknown = domain.reason.as_ref().is_some_and(|reason| reason.code == DNS_UNAVAILABLE);
+            let wait = if is_unknown { RETRY_AFTER } else { RECHECK_AFTER };
+            domain.state.is_served() && domain.checked_at.is_none_or(|at| at < now.saturating_sub(wait))
+        });
+        domains.sort_by_key(|domain| domain.checked_at);
+        Ok(domains.into_iter().map(|domain| domain.name).collect())
+    }
+
+    /// Makes a domain the primary one, which pages name as their canonical address.
+    ///
+    /// # Errors
+    /// [`RefusalCode::NotVerified`] if it is not served yet; [`RefusalCode::InvalidRedirect`] if it redirects to
+    /// another domain.
+    pub fn set_primary(&mut self, text: &str) -> Refused<()> {
+        let name = self.find(text)?;
+        self.store.change_project(|project| {
+            let domain = known(project, &name)?;
+            if !domain.state.is_served() {
+                let message =
+                    format!("{name} is not verified yet. 'petstore domain verify {name}' checks its record.");
+                return Err(Refusal::new(RefusalCode::NotVerified, message));
+            }
+            if let Some(redirect) = project.redirect(&name)? {
+                let message = format!("{name} redirects to {}. Remove that redirect first.", redirect.to);
+                return Err(Refusal::new(RefusalCode::InvalidRedirect, message));
+            }
+            Ok(project.set_primary(&name)?)
+        })
+    }
+
+    /// Removes a domain, and the redirects from it and to it, which are returned. It is not served from the next
+    /// request on.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
+    pub fn remove(&mut self, text: &str) -> Refused<Vec<Redirect>> {
+        let name = self.find(text)?;
+        self.store.change_project(|project| {
+            let mut redirects = project.redirects()?;
+            redirects.retain(|redirect| redirect.from == name || redirect.to == name);
+            if !project.remove_domain(&name)? {
+                return Err(unknown(&name));
+            }
+            Ok(redirects)
+        })
+    }
+
+    /// Returns the name of an existing domain as it is stored.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
+    pub fn find(&self, text: &str) -> Refused<String> {
+        // Without the rules for new names, which may have been others when the domain was added.
+        let name = name::normal(text);
+        known(&self.store.project()?, &name).map(|domain| domain.name)
+    }
+}
+
+/// The domain of this name.
+pub(super) fn known(project: &ProjectReads, name: &str) -> Refused<Domain> {
+    project.domain(name)?.ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> Refusal {
+    let shown: String = name.chars().take(80).filter(|c| !c.is_control()).collect();
+    let message = format!("The project has no domain '{shown}'; 'petstore domain list' shows its domains.");
+    Refusal::new(RefusalCode::UnknownDomain, message)
+}
+
+/// The host of the hosting platform.
+fn platform_host(hosting: &Hosting) -> Refused<&str> {
+    hosting.platform_host.as_deref().ok_or_else(|| {
+        let message = "Domains need the host of the hosting platform. Give --platform-host HOST, or set \
+                       PETSTORE_PLATFORM_HOST, to the value that the service has.";
+        Refusal::new(RefusalCode::PlatformHostRequired, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::tests::{code, finding, project};
+
+    #[test]
+    fn domain_is_due_after_a_day_and_sooner_if_nothing_is_known() {
+        let (_folder, mut project) = project();
+        for name in ["new.test", "a.test", "b.test"] {
+            project.add(name).unwrap();
+        }
+        project.keep("a.test", &finding(DomainEvent::Right, "")).unwrap();
+        project.keep("b.test", &finding(DomainEvent::Right, DNS_UNAVAILABLE)).unwrap();
+        let now = unix_time();
+        assert_eq!(project.due(now).unwrap(), [""; 0]);
+        assert_eq!(project.due(now + RETRY_AFTER + 9).unwrap(), ["b.test"]);
+        let mut due = project.due(now + RECHECK_AFTER + 9).unwrap();
+        due.sort();
+        assert_eq!(due, ["a.test", "b.test"]);
+    }
+
+    #[test]
+    fn first_verified_domain_is_primary_until_it_is_removed() {
+        let (_folder, mut project) = project();
+        project.add("a.test").unwrap();
+        project.add("b.test").unwrap();
+        assert!(!project.keep("a.test", &finding(DomainEvent::Wrong, "wrong_target")).unwrap().is_primary);
+        assert!(project.keep("b.test", &finding(DomainEvent::Right, "")).unwrap().is_primary);
+        assert!(!project.keep("a.test", &finding(DomainEvent::Right, "")).unwrap().is_primary);
+        project.remove("b.test").unwrap();
+        assert_eq!(project.overview().unwrap().primary, None);
+        assert_eq!(code(project.keep("b.test", &finding(DomainEvent::Right, ""))), "unknown_domain");
+    }
+
+    #[test]
+    fn project_has_a_bound_of_domains() {
+        let (_folder, mut project) = project();
+        for number in 0..MAX_DOMAINS {
+            project.add(&format!("a{number}.test")).unwrap();
+        }
+        assert_eq!(code(project.add("one-more.test")), "too_many_domains");
+    }
+}

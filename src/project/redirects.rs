@@ -1,0 +1,93 @@
+//! Redirects from one domain of the project to another.
+
+use super::Project;
+use super::domains::known;
+use super::refusal::{Refusal, RefusalCode, Refused};
+use crate::model::{REDIRECT_STATUSES, Redirect};
+
+impl Project {
+    /// Redirects a domain to another one, or to the project's name on the platform.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UnknownDomain`] if a domain does not exist, and [`RefusalCode::InvalidRedirect`] if the
+    /// redirect would lead to a name that is not served, to itself, or through another redirect.
+    pub fn add_redirect(&mut self, from: &str, to: &str, status: u16) -> Refused<Redirect> {
+        let invalid = |message: String| Err(Refusal::new(RefusalCode::InvalidRedirect, message));
+        if !REDIRECT_STATUSES.contains(&status) {
+            return invalid(format!("The status of a redirect must be 301, 302, 307 or 308, not {status}."));
+        }
+        let from = self.find(from)?;
+        let address = self.hosting.address();
+        let is_address =
+            address.as_deref().is_some_and(|address| to.trim_end_matches('.').eq_ignore_ascii_case(address));
+        let to = if is_address { address.unwrap_or_default() } else { self.find(to)? };
+        self.store.change_project(|project| {
+            let domain = known(project, &from)?;
+            if from == to {
+                return invalid(format!("{from} cannot redirect to itself."));
+            }
+            // It may have been removed since it was found.
+            if !is_address && !known(project, &to)?.state.is_served() {
+                return invalid(format!("{to} is not verified yet, so a request for it would get 421."));
+            }
+            if domain.is_primary {
+                return invalid(format!("{from} is the primary domain. Make another domain primary first."));
+            }
+            let others = project.redirects()?;
+            if let Some(next) = others.iter().find(|other| other.from == to) {
+                return invalid(format!("{to} redirects to {} itself. Redirect {from} to that.", next.to));
+            }
+            if let Some(other) = others.iter().find(|other| other.to == from) {
+                return invalid(format!("{} redirects to {from}. Redirect it to {to} first.", other.from));
+            }
+            let redirect = Redirect { from, to, status };
+            project.put_redirect(&redirect)?;
+            Ok(redirect)
+        })
+    }
+
+    /// Removes the redirect from a domain.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UnknownRedirect`] if there is none.
+    pub fn remove_redirect(&mut self, from: &str) -> Refused<()> {
+        let from = self.find(from)?;
+        self.store.change_project(|project| {
+            if !project.remove_redirect(&from)? {
+                let message = format!("There is no redirect from {from}.");
+                return Err(Refusal::new(RefusalCode::UnknownRedirect, message));
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::DomainEvent;
+    use crate::project::tests::{code, finding, project};
+
+    #[test]
+    fn redirects_make_no_chains() {
+        let (_folder, mut project) = project();
+        for name in ["a.test", "b.test", "c.test"] {
+            project.add(name).unwrap();
+        }
+        assert_eq!(code(project.add_redirect("a.test", "b.test", 301)), "invalid_redirect", "not verified");
+        for name in ["a.test", "b.test", "c.test"] {
+            project.keep(name, &finding(DomainEvent::Right, "")).unwrap();
+        }
+        assert_eq!(code(project.add_redirect("a.test", "b.test", 301)), "invalid_redirect", "primary");
+        project.set_primary("b.test").unwrap();
+        project.add_redirect("a.test", "b.test", 301).unwrap();
+        for (from, to) in
+            [("b.test", "a.test"), ("b.test", "c.test"), ("c.test", "a.test"), ("c.test", "c.test")]
+        {
+            assert_eq!(code(project.add_redirect(from, to, 301)), "invalid_redirect", "{from} {to}");
+        }
+        project.add_redirect("c.test", "PETSTORE.sites.test.", 307).unwrap();
+        project.add_redirect("a.test", "petstore.sites.test", 308).unwrap();
+        assert_eq!(code(project.add_redirect("b.test", "a.test", 303)), "invalid_redirect");
+        assert_eq!(code(project.add_redirect("b.test", "sites.test", 301)), "unknown_domain");
+    }
+}

@@ -1,0 +1,200 @@
+//! What a running service does for its project besides answering requests: it checks the DNS of domains on demand and
+//! once a day, and keeps which domains are requested over HTTPS. Each check runs in a thread of its own, so a name
+//! server that never answers delays nobody.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::dns_check::{DnsCheck, DnsChecker};
+use super::overview::Overview;
+use super::refusal::{Refusal, RefusalCode, Refused};
+use super::{Error, Project};
+use crate::clock::unix_time;
+use crate::config::Hosting;
+use crate::store::Database;
+
+/// The most checks at once. The daily ones leave half of them to people.
+const MAX_CHECKS: usize = 8;
+/// How long the thread waits after a failed write before it writes again.
+const PAUSE: Duration = Duration::from_secs(10);
+/// How often the thread looks for domains whose daily check is due.
+const TICK: Duration = Duration::from_secs(60);
+/// How long a change waits for the lock of another process. The admin address has other requests to answer, and the
+/// service cannot end before the change does.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The most names that wait to be kept. The next request repeats a name that is dropped.
+const MAX_SERVED: usize = 64;
+
+/// The upkeep of a running service's project. Dropping it ends its thread; checks under way end by themselves.
+pub struct Upkeep {
+    shared: Arc<Shared>,
+    /// `None` if no hosting platform is set, so that no domain is served.
+    served: Option<SyncSender<String>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    hosting: Hosting,
+    project: Mutex<Project>,
+    /// The domains whose check is under way.
+    under_way: Mutex<BTreeSet<String>>,
+}
+
+impl Upkeep {
+    /// Takes over the project of a service, and starts the thread if a hosting platform is set.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if the thread cannot be started.
+    pub fn start(mut project: Project) -> Result<Self, Error> {
+        project.store.be_patient(PATIENCE);
+        let hosting = project.hosting.clone();
+        let has_platform = hosting.platform_host.is_some();
+        let shared = Arc::new(Shared { hosting, project: Mutex::new(project), under_way: Mutex::default() });
+        if !has_platform {
+            return Ok(Self { shared, served: None, thread: None });
+        }
+        let (served, names) = sync_channel(MAX_SERVED);
+        let of_thread = Arc::clone(&shared);
+        let run = move || of_thread.run(&names);
+        let thread = std::thread::Builder::new().name("project".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| Error::no_thread(&error))?;
+        Ok(Self { shared, served: Some(served), thread: Some(thread) })
+    }
+
+    /// Notes that a trusted proxy has passed on an HTTPS request for a domain. Does not wait.
+    pub fn note_served(&self, name: &str) {
+        if let Some(served) = &self.served {
+            // The next request repeats a name that finds no room.
+            let _ = served.try_send(name.to_owned());
+        }
+    }
+
+    /// Returns the state of the project as a connection for reading sees it, even while a change is under way.
+    ///
+    /// # Errors
+    /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
+    pub fn overview(&self, database: &Database) -> Refused<Overview> {
+        Ok(Overview::of(&database.project()?, &self.shared.hosting, unix_time())?)
+    }
+
+    /// Locks the project for a change.
+    pub fn project(&self) -> MutexGuard<'_, Project> {
+        lock(&self.shared.project)
+    }
+
+    /// Returns whether a check of this domain is under way.
+    pub fn is_checking(&self, name: &str) -> bool {
+        lock(&self.shared.under_way).contains(name)
+    }
+
+    /// Begins a check of a domain unless one is under way. Does not wait.
+    ///
+    /// # Errors
+    /// [`RefusalCode::TooManyChecks`].
+    pub fn begin(&self, name: &str, check: DnsCheck) -> Refused<()> {
+        self.shared.begin(name, check, MAX_CHECKS)
+    }
+}
+
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        // The thread ends when nobody can send to it any more.
+        self.served = None;
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            log::error!("the thread for the project has died");
+        }
+    }
+}
+
+impl Shared {
+    fn begin(self: &Arc<Self>, name: &str, check: DnsCheck, most: usize) -> Refused<()> {
+        let busy = || {
+            let message = "Too many domains are being checked. Try again in some seconds.";
+            Refusal::new(RefusalCode::TooManyChecks, message)
+        };
+        let mut under_way = lock(&self.under_way);
+        if under_way.contains(name) {
+            return Ok(());
+        }
+        if under_way.len() >= most {
+            return Err(busy());
+        }
+        // The service ends without waiting for DNS.
+        let (shared, hosting, of) = (Arc::downgrade(self), self.hosting.clone(), name.to_owned());
+        let run = move || {
+            run_check(&shared, &hosting, &of, check);
+            if let Some(shared) = shared.upgrade() {
+                lock(&shared.under_way).remove(&of);
+            }
+        };
+        let thread = std::thread::Builder::new().name("dns".to_owned()).spawn(run);
+        thread.map_err(|_| busy())?;
+        under_way.insert(name.to_owned());
+        Ok(())
+    }
+
+    /// The thread's work, until nobody can send names any more.
+    fn run(self: &Arc<Self>, served: &Receiver<String>) {
+        let mut checks_at = Instant::now() + TICK;
+        let mut paused_until = Instant::now();
+        loop {
+            match served.recv_timeout(checks_at.saturating_duration_since(Instant::now())) {
+                Ok(name) => {
+                    let names: BTreeSet<String> = std::iter::once(name).chain(served.try_iter()).collect();
+                    // After a failure, later requests repeat the names.
+                    if Instant::now() >= paused_until && !self.keep_served(names) {
+                        paused_until = Instant::now() + PAUSE;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.begin_due();
+                    checks_at = Instant::now() + TICK;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Returns whether the names were written.
+    fn keep_served(&self, names: BTreeSet<String>) -> bool {
+        let shown = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let kept = lock(&self.project).note_served(names);
+        if let Err(refusal) = &kept {
+            log::warn!("HTTPS requests for {shown} are not noted yet: {refusal}");
+        }
+        kept.is_ok()
+    }
+
+    /// Begins some of the daily checks that are due.
+    fn begin_due(self: &Arc<Self>) {
+        let due = lock(&self.project).due(unix_time());
+        match due {
+            Ok(names) => {
+                let begin = |name: &String| self.begin(name, DnsCheck::Record, MAX_CHECKS / 2);
+                let _ = names.iter().try_for_each(begin);
+            }
+            Err(refusal) => log::warn!("cannot read which domains are due for a check: {refusal}"),
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Checks a domain, and keeps the finding if the service still runs.
+fn run_check(shared: &Weak<Shared>, hosting: &Hosting, name: &str, check: DnsCheck) {
+    let Some(platform) = &hosting.platform_host else { return };
+    let finding = DnsChecker::new(hosting).check(name, platform, check);
+    let Some(shared) = shared.upgrade() else { return };
+    match lock(&shared.project).keep(name, &finding) {
+        Ok(domain) => {
+            let message = domain.message.unwrap_or_default();
+            log::info!("the domain {name} is {}. {message}", domain.state.as_str());
+        }
+        Err(refusal) => log::warn!("the DNS check of {name} is not kept: {refusal}"),
+    }
+}
