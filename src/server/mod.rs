@@ -17,7 +17,7 @@ use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Lost, Parts, ReadService, WriteService};
 use crate::site;
-use crate::store::{Claim, Loss, Reader, Writer};
+use crate::store::{self, OpenStore};
 use crate::worker::Worker;
 use crate::{Config, Error};
 use admin::Admin;
@@ -57,22 +57,13 @@ impl Server {
         let folder = SocketFolder::new()?;
         let listening = Listening::bind(&config.listen)?;
         let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
-        let mut claim = Claim::take(&config.database)?;
-        claim.check_log(&config.database)?;
-        let is_new = claim.is_new();
-        let mut writer = Writer::open(&config.database)?;
-        claim.take_log(&config.database)?;
-        let loss = Arc::new(Loss::default());
-        writer.share(&loss);
-        // After a crash, what the log holds is not known to be in the file.
-        if let Err(error) = writer.checkpoint() {
-            log::debug!("the write-ahead log stays for now: {error}");
-        }
+        let OpenStore { writer, readers, loss, claim } =
+            store::open_for_service(&config.database, config.workers.max(1))?;
         let address = listening.address().clone();
         let summary = format!(
             "petstore {} listens on {address}: {} database {}, schema version {}, at most {max_connections} connections, workers that read: {}",
             env!("CARGO_PKG_VERSION"),
-            if is_new { "new" } else { "existing" },
+            if claim.is_new() { "new" } else { "existing" },
             std::path::absolute(&config.database).unwrap_or_else(|_| config.database.clone()).display(),
             writer.schema_version(),
             config.workers.max(1),
@@ -104,10 +95,8 @@ impl Server {
             hosts: project::hosts(&config, upkeep.as_ref()),
         };
         let (mut workers, mut lanes) = (Vec::new(), Vec::new());
-        for i in 0..config.workers.max(1) {
+        for (i, store) in readers.into_iter().enumerate() {
             let (name, path) = (format!("reader-{i}"), folder.socket(&format!("read-{i}")));
-            let mut store = Reader::open(&config.database)?;
-            store.share(&loss);
             let service = ReadService::new(store, Arc::clone(&assets), parts.clone());
             let died = died(&name);
             workers.push(Worker::start(&path, name, service, died)?);

@@ -22,7 +22,9 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::Snapshot;
-use super::snapshot::{MODE_AT, unreadable};
+use super::open_file::MODE_AT;
+use super::snapshot::unreadable;
+use crate::{Error, ErrorKind as Kind};
 
 /// Pages between two flushes of the copy: 1 MiB.
 const STEP: c_int = 256;
@@ -42,14 +44,14 @@ impl Snapshot {
     /// bytes in all, and may break off.
     ///
     /// # Errors
-    /// One plain line.
+    /// If the database cannot be read, or the copy cannot be written.
     pub fn copy(
         &self,
         target: &Target,
         mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, String> {
-        let say = |error: rusqlite::Error| self.cannot_copy(target.name, &error);
-        let flush = |error: io::Error| cannot_write(target.name, &error);
+    ) -> Result<ControlFlow<()>, Error> {
+        let say = |error: rusqlite::Error| self.cannot_copy(target.name, error);
+        let flush = |error: io::Error| cannot_write(target.name, error);
         let page = self.connection.pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0));
         let page = u64::from(page.map_err(say)?);
         let mut copy = open(target.path).map_err(say)?;
@@ -65,7 +67,10 @@ impl Snapshot {
             match step {
                 StepResult::Done => break,
                 StepResult::More => {}
-                _ => return Err(format!("{} is locked by another process", self.path.display())),
+                _ => {
+                    let message = format!("{} is locked by another process", self.path.display());
+                    return Err(Error::new(Kind::DatabaseLocked, message));
+                }
             }
             // In small pieces, with a rest as long as each took: creates are flushed to the same disk, and would
             // wait behind all that is not flushed yet.
@@ -79,16 +84,17 @@ impl Snapshot {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn cannot_copy(&self, name: &Path, error: &rusqlite::Error) -> String {
+    fn cannot_copy(&self, name: &Path, error: rusqlite::Error) -> Error {
         match error.sqlite_error() {
             Some(failure) if failure.code == ErrorCode::DiskFull => {
-                cannot_write(name, &io::ErrorKind::StorageFull.into())
+                cannot_write(name, io::ErrorKind::StorageFull.into())
             }
             Some(failure) if WRITING.contains(&failure.extended_code) => {
-                format!(
+                let message = format!(
                     "cannot write {}: the disk fails, or the file may not grow further (ulimit -f)",
                     name.display()
-                )
+                );
+                Error::new(Kind::Io, message).caused_by(error)
             }
             _ => unreadable(&self.path, error),
         }
@@ -103,11 +109,12 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Ok(copy)
 }
 
-fn cannot_write(name: &Path, error: &io::Error) -> String {
+fn cannot_write(name: &Path, error: io::Error) -> Error {
     let why = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full",
         io::ErrorKind::FileTooLarge => "the file may not grow further (ulimit -f)",
-        _ => return format!("cannot write {}: the disk fails ({error})", name.display()),
+        _ => &format!("the disk fails ({error})"),
     };
-    format!("cannot write {}: {why}", name.display())
+    let message = format!("cannot write {}: {why}", name.display());
+    Error::new(Kind::of_io(&error), message).caused_by(error)
 }

@@ -18,8 +18,8 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::file::log_of;
-use super::snapshot::{LOG_MODE, MODE_AT};
+use super::open_file::{OpenFile, log_of};
+use crate::{Error, ErrorKind as Kind};
 
 /// The row of the mark: the number of the transaction before in the upper half, its own in the lower one. Both are
 /// from 2^30 on and below 2^31, so that the row always has the same size.
@@ -43,7 +43,7 @@ pub fn leave(connection: &Connection) -> rusqlite::Result<()> {
 ///
 /// # Errors
 /// One plain line that says what to do.
-pub fn check_log(path: &Path, database: &File) -> Result<(), String> {
+pub fn check_log(path: &Path, database: &OpenFile) -> Result<(), Error> {
     let log = log_of(path);
     let line = match belongs(database, &log) {
         Ok(Verdict::Own | Verdict::Empty) => return Ok(()),
@@ -63,7 +63,7 @@ pub fn check_log(path: &Path, database: &File) -> Result<(), String> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => format!("cannot read {}: the system says: {error}", log.display()),
     };
-    Err(line)
+    Err(Error::new(Kind::LogForeign, line))
 }
 
 /// Whose a log is.
@@ -83,11 +83,10 @@ enum Verdict {
 const FIRST_PAGES: u32 = 8;
 
 /// What the marks of the log say.
-fn belongs(database: &File, log: &Path) -> io::Result<Verdict> {
+fn belongs(database: &OpenFile, log: &Path) -> io::Result<Verdict> {
     let Some(Marks { marks, mut places, page_size }) = Marks::in_log(log)? else { return Ok(Verdict::Empty) };
     // A backup is written without a log, and a database that has one says so before the log is begun.
-    let mut mode = LOG_MODE;
-    if database.read_exact_at(&mut mode, MODE_AT).is_ok() && mode != LOG_MODE {
+    if !database.has_log_mode()? {
         return Ok(Verdict::Foreign);
     }
     if marks.is_empty() {
@@ -268,8 +267,8 @@ mod tests {
     fn log_without_marks_is_told_by_the_times() {
         let (folder, other) = unmarked();
         let path = folder.database();
-        let check = || check_log(&path, &File::open(&path).unwrap());
-        assert_eq!(check(), Ok(()), "the log is younger");
+        let check = || check_log(&path, &OpenFile::at(&path).unwrap());
+        assert!(check().is_ok(), "the log is younger");
         let copy = folder.0.join("copy");
         fs::copy(&path, &copy).unwrap();
         // Times of change move on in steps of some milliseconds; each of these calls sets it.
@@ -278,7 +277,7 @@ mod tests {
             File::open(&copy).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
         }
         fs::rename(&copy, &path).unwrap();
-        let said = check().unwrap_err();
+        let said = check().unwrap_err().to_string();
         assert!(said.contains("may be the log of another") && said.contains("wal_checkpoint"), "{said}");
         drop(other);
     }
@@ -296,7 +295,7 @@ mod tests {
         // In one use of the log, then in the next, with the same page size.
         create(&mut writer);
         let whole = fs::read(&log).unwrap();
-        let database = File::open(&path).unwrap();
+        let database = OpenFile::at(&path).unwrap();
         assert_eq!(belongs(&database, &log).unwrap(), Verdict::Own);
         let frame = 24 + u32_at(&whole, 8) as usize;
         // A header with the right salts and another page number, over the body of a page that has a mark.
@@ -317,7 +316,7 @@ mod tests {
     #[test]
     fn log_of_another_program_has_no_marks() {
         let (folder, other) = unmarked();
-        let found = belongs(&File::open(folder.database()).unwrap(), &log_of(&folder.database())).unwrap();
+        let found = belongs(&OpenFile::at(&folder.database()).unwrap(), &log_of(&folder.database())).unwrap();
         assert_eq!(found, Verdict::Unmarked);
         drop(other);
     }

@@ -9,10 +9,12 @@
 
 mod backup;
 mod batch;
+mod claim;
 mod error;
-mod file;
 mod keys;
 mod mark;
+mod open_file;
+mod opening;
 mod pets;
 mod project;
 mod retire;
@@ -32,16 +34,19 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Params, Row};
 
 pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
+pub use claim::{Claim, lock_log};
 pub use error::{StoreError, Trouble};
-pub use file::{Claim, lock_log, log_of};
 pub use keys::{ApiKey, Digest, KeyScope};
+pub use open_file::log_of;
+pub use opening::{OpenStore, open_for_service};
 pub use project::ProjectReads;
 pub use retire::retire;
 pub use snapshot::Snapshot;
 pub use watch::Loss;
 
+use crate::{Error, ErrorKind};
 use batch::State;
-use file::Opened;
+use open_file::{OpenFile, index_of, journal_of};
 use watch::Watch;
 
 /// How long another process is waited for to release its lock.
@@ -52,7 +57,7 @@ const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 /// One connection, and what can be read with it.
 pub struct Database {
     connection: Connection,
-    _files: (Opened, Option<Opened>),
+    _files: (OpenFile, Option<OpenFile>),
     watch: Watch,
     /// `PRAGMA data_version` at the start of the batch under way.
     version: i64,
@@ -100,9 +105,12 @@ impl Deref for Writer {
 
 impl Database {
     /// A connection that has read the database, so that all its files are open.
-    fn new(connection: Connection, path: &Path, file: Opened) -> Result<Self, String> {
-        let watch = Watch::new(path).map_err(|_| format!("{} was moved or deleted", path.display()))?;
-        let index = Opened::at(&file::index_of(path)).ok();
+    fn new(connection: Connection, path: &Path, file: OpenFile) -> Result<Self, Error> {
+        let watch = Watch::new(path).map_err(|error| {
+            let message = format!("{} was moved or deleted", path.display());
+            Error::new(ErrorKind::DatabaseMoved, message).caused_by(error)
+        })?;
+        let index = OpenFile::at(&index_of(path)).ok();
         Ok(Self { connection, _files: (file, index), watch, version: 0, unread_versions: 0 })
     }
 
@@ -169,10 +177,10 @@ impl Reader {
     /// Opens a connection that cannot write, to a database that [`Writer::open`] has seen.
     ///
     /// # Errors
-    /// One plain line that names the file and says what is wrong with it.
-    pub fn open(path: &Path) -> Result<Self, String> {
-        let say = |error: rusqlite::Error| cannot_open(path, &error);
-        let file = file::open(path)?;
+    /// If it cannot be opened, or is not a database of ours.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let say = |error: rusqlite::Error| cannot_open(path, error);
+        let file = open_file::open(path)?;
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(say)?;
         schema::check(&connection, path, schema::STEPS)?;
         Ok(Self(Database::new(connection, path, file)?))
@@ -196,16 +204,17 @@ impl Writer {
     /// that is not ours, and brings an older one up to date.
     ///
     /// # Errors
-    /// One plain line that names the file and says what is wrong with it.
-    pub fn open(path: &Path) -> Result<Self, String> {
-        file::prepare(path)?;
-        let file = file::open(path)?;
-        file::check_neighbour(path)?;
-        let say = |error: rusqlite::Error| cannot_open(path, &error);
+    /// If it cannot be opened, or is not a database of ours.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        claim::prepare(path)?;
+        let file = open_file::open(path)?;
+        claim::check_before_writing(path)?;
+        let say = |error: rusqlite::Error| cannot_open(path, error);
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
         // SQLite opens what it may not write all the same.
         if connection.is_readonly(MAIN_DB).map_err(say)? {
-            return Err(format!("the database {} can only be read by this user", path.display()));
+            let message = format!("the database {} can only be read by this user", path.display());
+            return Err(Error::new(ErrorKind::PermissionDenied, message));
         }
         schema::check(&connection, path, schema::STEPS)?;
         // Before the migration, so that what is refused stays as it is.
@@ -215,11 +224,12 @@ impl Writer {
         let mode: String =
             connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(say)?;
         if mode != "wal" {
-            return Err(format!(
+            let message = format!(
                 "{}: SQLite cannot use write-ahead logging here (it stays at '{mode}'); \
                  a local file system is needed",
                 path.display()
-            ));
+            );
+            return Err(Error::new(ErrorKind::Io, message));
         }
         // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
         connection.pragma_update(None, "synchronous", "FULL").map_err(say)?;
@@ -277,7 +287,7 @@ impl Writer {
 /// removes it again. Where it has one, that stays for whom it belongs to: the last one to close a database moves the log
 /// into it. A journal that a killed restore has left is undone first, which takes writing.
 fn reading(path: &Path) -> OpenFlags {
-    if log_of(path).exists() && !file::journal_of(path).exists() {
+    if log_of(path).exists() && !journal_of(path).exists() {
         OpenFlags::SQLITE_OPEN_READ_ONLY
     } else {
         OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -296,33 +306,48 @@ fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// One plain line for an operator.
-fn cannot_open(path: &Path, error: &rusqlite::Error) -> String {
+/// Why SQLite cannot open a database, in words for an operator.
+fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
     let name = path.display();
-    match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => format!("{name} is not an SQLite database"),
+    let (kind, message) = match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => {
+            (ErrorKind::DatabaseForeign, format!("{name} is not an SQLite database"))
+        }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            format!("{name} is locked by another process")
+            (ErrorKind::DatabaseLocked, format!("{name} is locked by another process"))
         }
-        Some(ErrorCode::CannotOpen) => format!(
-            "cannot open the database {name}: this user may not read it, or may not make files in its folder"
+        Some(ErrorCode::CannotOpen) => (
+            ErrorKind::PermissionDenied,
+            format!(
+                "cannot open the database {name}: this user may not read it, or may not make files in its folder"
+            ),
         ),
-        Some(ErrorCode::ReadOnly) => {
-            format!("the database {name} or its folder can only be read by this user")
+        Some(ErrorCode::ReadOnly) => (
+            ErrorKind::PermissionDenied,
+            format!("the database {name} or its folder can only be read by this user"),
+        ),
+        Some(ErrorCode::DiskFull) => {
+            (ErrorKind::DiskFull, format!("the disk of the database {name} is full"))
         }
-        Some(ErrorCode::DiskFull) => format!("the disk of the database {name} is full"),
-        Some(ErrorCode::DatabaseCorrupt) => format!("the database {name} is damaged: restore a backup"),
-        Some(ErrorCode::SystemIoFailure) => format!(
-            "cannot read or write the database {name}: its disk is full or failing (SQLite says: {error})"
+        Some(ErrorCode::DatabaseCorrupt) => {
+            (ErrorKind::DatabaseDamaged, format!("the database {name} is damaged"))
+        }
+        Some(ErrorCode::SystemIoFailure) => (
+            ErrorKind::Io,
+            format!(
+                "cannot read or write the database {name}: its disk is full or failing (SQLite says: {error})"
+            ),
         ),
-        _ => match error {
+        _ => match &error {
             // The statement itself would be repeated.
-            rusqlite::Error::SqlInputError { msg, .. } => {
-                format!("the database {name} has a table of another kind: SQLite says: {msg}")
-            }
-            _ => format!("cannot open the database {name}: SQLite says: {error}"),
+            rusqlite::Error::SqlInputError { msg, .. } => (
+                ErrorKind::DatabaseDamaged,
+                format!("the database {name} has a table of another kind: SQLite says: {msg}"),
+            ),
+            _ => (ErrorKind::Io, format!("cannot open the database {name}: SQLite says: {error}")),
         },
-    }
+    };
+    Error::new(kind, message).caused_by(error)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::{Writer, cannot_open, mark};
+use crate::{Error, ErrorKind};
 
 /// Says in the file's header that it is ours: the letters "PETS"
 /// (`sqlite.org/pragma.html#pragma_application_id`).
@@ -25,7 +26,7 @@ pub fn version(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 /// Refuses a file that is no database, another application's, or of a later version. Changes nothing.
-pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), String> {
+pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let read = || -> rusqlite::Result<(i64, i64, i64)> {
         Ok((
@@ -34,17 +35,26 @@ pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(),
             number("SELECT count(*) FROM sqlite_schema")?,
         ))
     };
-    let (application_id, version, objects) = read().map_err(|error| cannot_open(path, &error))?;
+    let (application_id, version, objects) = read().map_err(|error| cannot_open(path, error))?;
     let newest = newest_version(steps);
     match application_id {
-        APPLICATION_ID if version > newest => Err(format!(
-            "{} is of version {version}, and this program knows versions up to {newest}; use a later program",
-            path.display()
+        APPLICATION_ID if version > newest => Err(Error::new(
+            ErrorKind::DatabaseNewer,
+            format!(
+                "{} is of version {version}, and this program knows versions up to {newest}",
+                path.display()
+            ),
         )),
         APPLICATION_ID => Ok(()),
         0 if objects == 0 && version == 0 => Ok(()),
-        _ => Err(format!("{} is the database of another application", path.display())),
+        _ => Err(foreign(path)),
     }
+}
+
+/// The refusal of another application's database.
+pub fn foreign(path: &Path) -> Error {
+    let message = format!("{} is the database of another application", path.display());
+    Error::new(ErrorKind::DatabaseForeign, message)
 }
 
 /// Whether the database is another application's, of whatever version.
@@ -55,7 +65,7 @@ pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
 }
 
 /// Brings the file to the newest version, in one transaction.
-pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), String> {
+pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
     let mut migrate = || -> rusqlite::Result<()> {
         // Where nothing is to be done, no lock is needed.
         if version(connection)? == newest_version(steps) {
@@ -74,7 +84,7 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
         }
         transaction.commit()
     };
-    migrate().map_err(|error| cannot_open(path, &error))
+    migrate().map_err(|error| cannot_open(path, error))
 }
 
 impl Writer {
@@ -125,7 +135,7 @@ mod tests {
                 connection.query_row("SELECT name || tag FROM pets", [], |row| row.get(0)).unwrap();
             assert_eq!(kept, "Rexx");
         }
-        assert!(check(&connection, &path, STEPS).unwrap_err().contains("use a later program"));
+        assert_eq!(check(&connection, &path, STEPS).unwrap_err().kind(), ErrorKind::DatabaseNewer);
     }
 
     #[test]
@@ -148,20 +158,23 @@ mod tests {
 
         std::fs::write(&path, "no database at all, just some text that goes on for a while").unwrap();
         let before = std::fs::read(&path).unwrap();
-        assert!(refusal().contains("is not an SQLite database"), "{}", refusal());
+        assert_eq!(refusal().kind(), ErrorKind::DatabaseForeign);
+        assert!(refusal().to_string().contains("is not an SQLite database"), "{}", refusal());
         assert_eq!(std::fs::read(&path).unwrap(), before);
 
         std::fs::remove_file(&path).unwrap();
         Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
         let before = std::fs::read(&path).unwrap();
-        assert!(refusal().contains("another application"), "{}", refusal());
+        assert_eq!(refusal().kind(), ErrorKind::DatabaseForeign);
+        assert!(refusal().to_string().contains("another application"), "{}", refusal());
         assert_eq!(std::fs::read(&path).unwrap(), before);
 
         std::fs::remove_file(&path).unwrap();
         drop(Writer::open(&path).unwrap());
         let later = newest_version(STEPS) + 1;
         Connection::open(&path).unwrap().pragma_update(None, "user_version", later).unwrap();
-        assert!(refusal().contains(&format!("version {later}")), "{}", refusal());
+        assert_eq!(refusal().kind(), ErrorKind::DatabaseNewer);
+        assert!(refusal().to_string().contains(&format!("version {later}")), "{}", refusal());
     }
 
     #[test]
@@ -169,7 +182,9 @@ mod tests {
         let folder = Folder::new();
         let path = folder.0.join("nowhere").join("pets.db");
         let error = Writer::open(&path).err().unwrap();
-        assert!(error.starts_with("cannot create") && error.contains("nowhere"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::DatabaseMissing);
+        let line = error.to_string();
+        assert!(line.starts_with("cannot create") && line.contains("nowhere"), "{line}");
     }
 
     #[test]
@@ -181,6 +196,7 @@ mod tests {
         let mut connection = Connection::open(&path).unwrap();
         connection.busy_timeout(std::time::Duration::ZERO).unwrap();
         let error = migrate(&mut connection, &path, STEPS).unwrap_err();
-        assert_eq!(error, format!("{} is locked by another process", path.display()));
+        assert_eq!(error.kind(), ErrorKind::DatabaseLocked);
+        assert_eq!(error.to_string(), format!("{} is locked by another process", path.display()));
     }
 }

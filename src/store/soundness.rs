@@ -7,6 +7,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use super::schema::{STEPS, is_foreign, newest_version, version};
 use super::snapshot::DAMAGED;
 use super::{Snapshot, cannot_open};
+use crate::{Error, ErrorKind};
 
 /// What a look at a whole database found.
 pub struct Findings {
@@ -98,15 +99,15 @@ fn integrity(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 /// Refuses a database that lacks a table, a column or an index of its version. What else there is does no harm.
 ///
 /// # Errors
-/// One plain line that names what is missing.
-pub fn refuse_gaps(connection: &Connection, path: &Path) -> Result<(), String> {
+/// If something is missing, with its name.
+pub fn refuse_gaps(connection: &Connection, path: &Path) -> Result<(), Error> {
     let look = || {
         let done = usize::try_from(version(connection)?).unwrap_or(0).min(STEPS.len());
         differences(connection, &STEPS[..done], false)
     };
-    let gaps = look().map_err(|error| cannot_open(path, &error))?;
+    let gaps = look().map_err(|error| cannot_open(path, error))?;
     match gaps.first() {
-        Some(gap) => Err(format!("{}: {gap}; restore a backup", path.display())),
+        Some(gap) => Err(Error::new(ErrorKind::DatabaseDamaged, format!("{}: {gap}", path.display()))),
         None => Ok(()),
     }
 }

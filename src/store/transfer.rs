@@ -5,9 +5,11 @@ use std::path::Path;
 
 use rusqlite::{OptionalExtension, ToSql, params};
 
+use super::claim::check_before_reading;
 use super::pets::pet;
-use super::{Database, Reader, StoreError, Writer, cannot_open, connect, file, reading, schema};
+use super::{Database, Reader, StoreError, Writer, cannot_open, connect, open_file, reading, schema};
 use crate::model::{NewPet, Pet, PetStatus};
+use crate::{Error, ErrorKind};
 
 const EVERY_PET: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
 const INSERT_AS: &str = "INSERT INTO pets (id, name, category_id, status) VALUES (?1, ?2, ?3, ?4)";
@@ -25,18 +27,22 @@ impl Reader {
     /// Opens a database that is there, without changing it.
     ///
     /// # Errors
-    /// One plain line that names the file and says what is wrong with it.
-    pub fn open_existing(path: &Path) -> Result<Self, String> {
+    /// If it is not there, is no database of ours, is damaged, or this user may not read it.
+    pub fn open_existing(path: &Path) -> Result<Self, Error> {
         if !path.exists() {
-            return Err(format!("there is no database {}", path.display()));
+            let message = format!("there is no database {}", path.display());
+            return Err(Error::new(ErrorKind::DatabaseMissing, message));
         }
-        let say = |error: rusqlite::Error| cannot_open(path, &error);
-        let file = file::open(path)?;
-        file::check_before_reading(path)?;
+        let say = |error: rusqlite::Error| cannot_open(path, error);
+        let file = open_file::open(path)?;
+        check_before_reading(path)?;
         let connection = connect(path, reading(path)).map_err(say)?;
         schema::check(&connection, path, schema::STEPS)?;
         match schema::version(&connection).map_err(say)? {
-            0 => Err(format!("{} is empty; no service has used it yet", path.display())),
+            0 => {
+                let message = format!("{} is empty: no service has used it yet", path.display());
+                Err(Error::new(ErrorKind::DatabaseMissing, message))
+            }
             _ => Ok(Self(Database::new(connection, path, file)?)),
         }
     }
@@ -166,11 +172,12 @@ mod tests {
         let folder = Folder::new();
         let path = folder.database();
         let said = || Reader::open_existing(&path).err().unwrap();
-        assert!(said().starts_with("there is no database"), "{}", said());
+        assert_eq!(said().kind(), ErrorKind::DatabaseMissing);
         assert!(!path.exists());
         std::fs::write(&path, "").unwrap();
-        assert!(said().contains("is empty"), "{}", said());
+        assert_eq!(said().kind(), ErrorKind::DatabaseMissing);
+        assert!(said().to_string().contains("is empty"), "{}", said());
         std::fs::write(&path, "some text that goes on for a while").unwrap();
-        assert!(said().contains("is not an SQLite database"), "{}", said());
+        assert_eq!(said().kind(), ErrorKind::DatabaseForeign);
     }
 }

@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::file::{FileId, PAUSE, index_of, log_of};
+use super::open_file::{FileId, index_of, log_of};
 use super::{StoreError, Trouble};
 
+/// How long a file that is not there may take to come back.
+const PAUSE: Duration = Duration::from_millis(20);
 /// How long a look counts for requests that only read.
 const LOOK_HOLDS: Duration = Duration::from_millis(100);
 

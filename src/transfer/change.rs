@@ -56,7 +56,7 @@ fn open(database: &Path) -> Result<Writer, Error> {
         let line = format!("there is no database {}", database.display());
         return Err(Error::new(ErrorKind::DatabaseMissing, line));
     }
-    Ok(Writer::open(database)?)
+    Writer::open(database)
 }
 
 fn unknown(id: i64) -> Error {

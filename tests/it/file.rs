@@ -88,7 +88,7 @@ fn database_that_comes_into_the_place_of_another_has_no_service_while_that_one_r
         let refused = run(words, &path);
         let said = String::from_utf8(refused.stderr).unwrap();
         assert_eq!(refused.status.code(), Some(1), "{words:?}: {said}");
-        assert!(said.contains("the log beside") && said.lines().count() == 1, "{words:?}: {said}");
+        assert!(said.contains("holds the log of") && said.lines().count() == 1, "{words:?}: {said}");
     }
     server.signal("CONT");
     let (status, _, log) = server.ended();

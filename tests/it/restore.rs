@@ -199,7 +199,7 @@ fn left_log_of_a_running_service_keeps_a_restore_away() {
     server.signal("STOP");
     let folder = server.folder.path();
     std::fs::rename(server.folder.database(), folder.join("away")).unwrap();
-    refuse(&["restore", &name], &server.folder.database(), "another process holds the log beside");
+    refuse(&["restore", &name], &server.folder.database(), "another process holds the log of");
     std::fs::rename(folder.join("away"), server.folder.database()).unwrap();
     server.signal("CONT");
     server.get("/v1/pets/1").expect(200);

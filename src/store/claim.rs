@@ -1,0 +1,282 @@
+//! A database has one service at a time, whatever names its file has. A new file is made for its owner only.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind as Os};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::mark;
+use super::open_file::{FileId, OpenFile, cannot_open, failed, held, log_of};
+use crate::{Error, ErrorKind};
+
+/// How long a lock is waited for that a petstore command holds for a moment.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Makes sure that there is a file that can be a database. A new one is empty, and only its owner may read it: it
+/// will hold the digests of keys. SQLite gives the files next to it the same mode. Returns whether it is new.
+///
+/// # Errors
+/// If the path leads to no file, or none can be made there.
+pub fn prepare(path: &Path) -> Result<bool, Error> {
+    let name = path.display();
+    let text = path.to_string_lossy();
+    if text.is_empty() || text == ":memory:" || text.starts_with("file:") {
+        let message = format!("the database must be a file, and '{name}' is not one");
+        return Err(Error::new(ErrorKind::InvalidInput, message));
+    }
+    let log = log_of(path);
+    if fs::symlink_metadata(path).is_err() && fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+        let message = format!("there is no database {name}, but its log {} is there", log.display());
+        return Err(Error::new(ErrorKind::LogOrphaned, message));
+    }
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => return Ok(true),
+        Err(error) if error.kind() == Os::AlreadyExists => {}
+        Err(error) => return Err(failed(&format!("cannot create the database {name}"), path, error)),
+    }
+    let file = match fs::metadata(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == Os::NotFound => {
+            let message = format!("the database {name} is a link that leads nowhere");
+            return Err(Error::new(ErrorKind::DatabaseMissing, message).caused_by(error));
+        }
+        Err(error) => return Err(cannot_open(path, error)),
+    };
+    if !file.is_file() {
+        let what = if file.is_dir() { "a folder" } else { "not a regular file" };
+        return Err(Error::new(ErrorKind::InvalidInput, format!("the database {name} is {what}")));
+    }
+    // It is not opened here: closing it would cancel SQLite's locks if this process has it open already.
+    Ok(false)
+}
+
+/// The files that services of this process have claimed.
+static CLAIMED: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
+
+/// Locks a file for one service; `false`: another one has it.
+fn lock(file: &File) -> io::Result<bool> {
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// Locks the write-ahead log of a database. SQLite itself does not.
+///
+/// # Errors
+/// If a service has it, or it cannot be opened.
+pub fn lock_log(path: &Path) -> Result<File, Error> {
+    let log = log_of(path);
+    let cannot = |error: io::Error| failed(&format!("cannot open {}", log.display()), &log, error);
+    let file = File::open(&log).map_err(cannot)?;
+    match lock(&file).map_err(cannot)? {
+        true => Ok(file),
+        false => {
+            let message = format!(
+                "another process holds the log of {}, and serves a database that was there before",
+                path.display()
+            );
+            Err(Error::new(ErrorKind::DatabaseInUse, message))
+        }
+    }
+}
+
+/// Whether a service has the file.
+fn is_locked(file: &File) -> bool {
+    match file.try_lock_shared() {
+        Err(error) => matches!(error, TryLockError::WouldBlock),
+        Ok(()) => file.unlock().is_err(),
+    }
+}
+
+/// Refuses to write if a service has this database under another name, or another database under this name: SQLite
+/// finds the write-ahead log by the name, and what is written to the wrong log is lost.
+///
+/// # Errors
+/// If such a service runs, or the log is that of another database.
+pub fn check_before_writing(path: &Path) -> Result<(), Error> {
+    let name = path.display();
+    let begun = Instant::now();
+    loop {
+        let id = FileId::of(path).map_err(|error| cannot_open(path, error))?;
+        // A service of this process has it, and the lock that it would meet.
+        let claimed = held(&CLAIMED);
+        if claimed.contains(&id) {
+            return Ok(());
+        }
+        let locked = locks(path);
+        drop(claimed);
+        let message = match locked {
+            (true, true) => return Ok(()),
+            (false, false) => return check_log(path),
+            (true, false) => format!("another process holds the database {name} under another name"),
+            (false, true) => format!("another process holds the log of {name}, and not {name} itself"),
+        };
+        // A service that starts takes one after the other.
+        if begun.elapsed() >= PATIENCE {
+            return Err(Error::new(ErrorKind::DatabaseInUse, message));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Whether another process has claimed the file, and its log.
+fn locks(path: &Path) -> (bool, bool) {
+    (
+        OpenFile::at(path).is_ok_and(|file| is_locked(&file)),
+        File::open(log_of(path)).is_ok_and(|log| is_locked(&log)),
+    )
+}
+
+/// Refuses to read a database with the log of another one. A service that has claimed it has checked that itself.
+///
+/// # Errors
+/// If the log is that of another database.
+pub fn check_before_reading(path: &Path) -> Result<(), Error> {
+    let is_ours = FileId::of(path).is_ok_and(|id| held(&CLAIMED).contains(&id));
+    if is_ours || locks(path) != (false, false) { Ok(()) } else { check_log(path) }
+}
+
+/// Refuses the log of another database, if no service has checked it.
+fn check_log(path: &Path) -> Result<(), Error> {
+    let Ok(file) = OpenFile::at(path) else { return Ok(()) };
+    // What moves on between the look at the log and that at the file may look foreign for a moment.
+    mark::check_log(path, &file).or_else(|_| {
+        std::thread::sleep(PAUSE);
+        mark::check_log(path, &file)
+    })
+}
+
+/// A database that one service has, and no other, whatever links lead to it. It must be dropped after every
+/// connection of the service to the database is closed.
+#[derive(Debug)]
+pub struct Claim {
+    is_new: bool,
+    locked: OpenFile,
+    /// Its write-ahead log, once there is one. A database that comes into the place of this one meanwhile would
+    /// have the same log.
+    log: Option<File>,
+}
+
+impl Claim {
+    /// Claims a file, which is made if there is none.
+    ///
+    /// # Errors
+    /// If it can be no database, or another service has it.
+    pub fn take(path: &Path) -> Result<Self, Error> {
+        let is_new = prepare(path)?;
+        let locked = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
+        // A service of this process has the same lock.
+        let mut claimed = held(&CLAIMED);
+        if claimed.contains(&locked.id()) || !lock(&locked).map_err(|error| cannot_open(path, error))? {
+            let message = format!("another process holds the database {}, such as a service", path.display());
+            return Err(Error::new(ErrorKind::DatabaseInUse, message));
+        }
+        claimed.push(locked.id());
+        drop(claimed);
+        let mut claim = Self { is_new, locked, log: None };
+        if !claim.locked.is_at(path) {
+            let message = format!("the database {} was replaced just now", path.display());
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        if log_of(path).exists() {
+            claim.log = Some(lock_log(path)?);
+        }
+        Ok(claim)
+    }
+
+    /// Refuses a write-ahead log that is not that of the database. To be asked before the database is opened.
+    ///
+    /// # Errors
+    /// If the log is that of another database.
+    pub fn check_log(&self, path: &Path) -> Result<(), Error> {
+        mark::check_log(path, &self.locked)
+    }
+
+    /// Claims the write-ahead log as well, which is there once the database is open.
+    ///
+    /// # Errors
+    /// If the service of another database has it.
+    pub fn take_log(&mut self, path: &Path) -> Result<(), Error> {
+        let id = |log: &File| log.metadata().ok().map(|file| FileId::from(&file));
+        let found = FileId::of(&log_of(path)).ok();
+        if self.log.as_ref().and_then(id).is_none_or(|id| Some(id) != found) {
+            self.log = Some(lock_log(path)?);
+        }
+        Ok(())
+    }
+
+    /// Whether this has made the file.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut claimed = held(&CLAIMED);
+        // Others may have the file open for longer.
+        let _ = self.locked.unlock();
+        claimed.retain(|id| *id != self.locked.id());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Folder;
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        let folder = Folder::new();
+        let dangling = folder.0.join("dangling");
+        symlink(folder.0.join("nowhere"), &dangling).unwrap();
+        for (path, kind, said) in [
+            (PathBuf::from(":memory:"), ErrorKind::InvalidInput, "must be a file"),
+            (PathBuf::from("file:pets.db"), ErrorKind::InvalidInput, "must be a file"),
+            (folder.0.clone(), ErrorKind::InvalidInput, "is a folder"),
+            (folder.0.join("missing/pets.db"), ErrorKind::DatabaseMissing, "missing does not exist"),
+            (PathBuf::from("/dev/null"), ErrorKind::InvalidInput, "not a regular file"),
+            (dangling, ErrorKind::DatabaseMissing, "leads nowhere"),
+        ] {
+            let error = prepare(&path).unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn log_without_its_database_is_not_written_over() {
+        let folder = Folder::new();
+        fs::write(log_of(&folder.database()), "log").unwrap();
+        assert_eq!(prepare(&folder.database()).unwrap_err().kind(), ErrorKind::LogOrphaned);
+        assert!(!folder.database().exists());
+    }
+
+    #[test]
+    fn database_has_one_service_whatever_its_name() {
+        let folder = Folder::new();
+        let path = folder.database();
+        assert!(prepare(&path).unwrap());
+        assert!(!prepare(&path).unwrap());
+        let (hard, soft) = (folder.0.join("hard"), folder.0.join("soft"));
+        fs::hard_link(&path, &hard).unwrap();
+        symlink(&path, &soft).unwrap();
+        let claim = Claim::take(&path).unwrap();
+        for name in [&path, &hard, &soft] {
+            assert_eq!(Claim::take(name).unwrap_err().kind(), ErrorKind::DatabaseInUse);
+        }
+        drop(claim);
+        Claim::take(&soft).unwrap();
+    }
+}

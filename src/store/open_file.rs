@@ -1,0 +1,179 @@
+//! The files of a database: their names, their identity, and those that are open alongside SQLite.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind};
+use std::ops::Deref;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+use rustix::io::Errno;
+
+use crate::{Error, ErrorKind as Kind};
+
+/// Where the header says how the file is written: 1 with a rollback journal, 2 with a write-ahead log, once for
+/// writers and once for readers (`sqlite.org/fileformat2.html`, section 1.3.3).
+pub const MODE_AT: u64 = 18;
+/// What stands there with a write-ahead log.
+const LOG_MODE: [u8; 2] = [2, 2];
+
+/// The write-ahead log of a database. SQLite puts it next to the file itself, not next to a link to it.
+pub fn log_of(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+/// The rollback journal of a database that is changed without a log (`sqlite.org/lockingv3.html#rollback`).
+pub fn journal_of(path: &Path) -> PathBuf {
+    beside(path, "-journal")
+}
+
+/// The index of the write-ahead log, which the processes share.
+pub fn index_of(path: &Path) -> PathBuf {
+    beside(path, "-shm")
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
+    name.push(suffix);
+    name.into()
+}
+
+/// Identifies a file, whatever its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// Asks for the inode alone, which `fs::metadata` does not: since Linux 6.13 a file whose times were asked for
+    /// gets a fine-grained time at its next write, and its flush becomes dearer by two fifths
+    /// (`docs.kernel.org/filesystems/multigrain-ts.html`).
+    pub fn of(path: &Path) -> io::Result<Self> {
+        match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
+            Ok(file) => {
+                Ok(Self { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino })
+            }
+            // Before Linux 4.11, or in a sandbox that does not know it.
+            Err(Errno::NOSYS) => fs::metadata(path).map(|file| Self::from(&file)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl From<&Metadata> for FileId {
+    fn from(file: &Metadata) -> Self {
+        Self { device: file.dev(), inode: file.ino() }
+    }
+}
+
+/// Opens the file of a database, for a connection to it.
+///
+/// # Errors
+/// If this user may not read it, or it is not there.
+pub fn open(path: &Path) -> Result<OpenFile, Error> {
+    OpenFile::at(path).map_err(|error| cannot_open(path, error))
+}
+
+/// A failure to open a database's file.
+pub fn cannot_open(path: &Path, error: io::Error) -> Error {
+    failed(&format!("cannot open the database {}", path.display()), path, error)
+}
+
+/// A failed system call on a file or its folder, in words for an operator.
+pub fn failed(what: &str, path: &Path, error: io::Error) -> Error {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (kind, why) = match error.kind() {
+        ErrorKind::NotFound => {
+            (Kind::DatabaseMissing, format!("the folder {} does not exist", folder.display()))
+        }
+        ErrorKind::PermissionDenied => (
+            Kind::PermissionDenied,
+            format!("this user may not read and write it; check its mode and that of {}", folder.display()),
+        ),
+        ErrorKind::ReadOnlyFilesystem => {
+            (Kind::PermissionDenied, "its file system can only be read".to_owned())
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Kind::DiskFull, "the disk is full".to_owned()),
+        ErrorKind::NotADirectory => (Kind::DatabaseMissing, format!("{} is not a folder", folder.display())),
+        _ => (Kind::of_io(&error), format!("the system says: {error}")),
+    };
+    Error::new(kind, format!("{what}: {why}")).caused_by(error)
+}
+
+/// Files that SQLite locks, and that this process opens itself as well. Closing such a file cancels the locks that
+/// SQLite holds on it in this process (`sqlite.org/howtocorrupt.html`, section 2.2). So each is opened once, and
+/// closed after the last connection.
+static OPEN: Mutex<Vec<(FileId, Arc<File>)>> = Mutex::new(Vec::new());
+
+pub fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A file that stays open as long as anybody in this process has one of these.
+#[derive(Debug)]
+pub struct OpenFile {
+    id: FileId,
+    /// Empty only at the end.
+    file: Option<Arc<File>>,
+}
+
+impl OpenFile {
+    /// Opens a file for reading. Each connection has one of these from before it is opened until it is closed.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        let mut open = held(&OPEN);
+        let id = FileId::of(path)?;
+        if let Some((_, file)) = open.iter().find(|(known, _)| *known == id) {
+            return Ok(Self { id, file: Some(Arc::clone(file)) });
+        }
+        let file = Arc::new(File::open(path)?);
+        // The file that just came to this path may be known, and must not be closed before the other handle.
+        let id = FileId::from(&file.metadata()?);
+        open.push((id, Arc::clone(&file)));
+        Ok(Self { id, file: Some(file) })
+    }
+
+    /// What identifies it.
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// Whether its header says that it is written with a write-ahead log. An empty file says nothing.
+    pub fn has_log_mode(&self) -> io::Result<bool> {
+        let mut mode = [0; LOG_MODE.len()];
+        match self.read_exact_at(&mut mode, MODE_AT) {
+            Ok(()) => Ok(mode == LOG_MODE),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the path still leads to it.
+    pub fn is_at(&self, path: &Path) -> bool {
+        FileId::of(path).ok() == Some(self.id)
+    }
+}
+
+impl Deref for OpenFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        match &self.file {
+            Some(file) => file,
+            None => unreachable!("it is empty only at the end"),
+        }
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        let mut open = held(&OPEN);
+        self.file = None;
+        // The last one closes it, before anybody opens it again.
+        let is_used = |id| open.iter().any(|(other, file)| *other == id && Arc::strong_count(file) > 1);
+        if !is_used(self.id) {
+            open.retain(|(id, _)| *id != self.id);
+        }
+    }
+}
