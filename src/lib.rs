@@ -62,7 +62,9 @@ mod store;
 mod testing;
 
 pub use clock::rfc3339;
-pub use config::{Address, Config, Deadline, Deadlines, Hosting, Listen, LogFormat, SETTINGS, Setting};
+pub use config::{
+    Address, Config, Deadline, Deadlines, Hosting, Listen, Network, SETTINGS, SetField, Setting,
+};
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState, keys as api_keys};
@@ -86,5 +88,5 @@ pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// The interface description (OpenAPI 3.1, JSON), with the addresses of this configuration.
 pub fn openapi(config: &Config) -> String {
-    site::document::print(&config.servers())
+    site::document::print(&config.server_urls())
 }

@@ -75,6 +75,7 @@ fn of(kind: ErrorKind, call: &Call) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::all;
+    use super::super::own::Own;
     use super::*;
     use petstore::{Config, SETTINGS};
 
@@ -103,6 +104,7 @@ mod tests {
         Call {
             command,
             config: Config::default(),
+            own: Own::default(),
             operands: operands.iter().map(|word| (*word).to_owned()).collect(),
             flags: flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
         }

@@ -7,6 +7,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use petstore::{Config, SETTINGS, Setting};
 
 use super::command::{Call, Command, Count, Flag, Takes};
+use super::own::Own;
 use super::{all, help};
 
 /// What the words ask for.
@@ -53,8 +54,8 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
     }
     let (command, operands) = find(&words)?;
     check_count(command, &operands)?;
-    let (config, flags) = (config(command, &given, variable)?, flags(command, &given)?);
-    let call = Call { command: command.name, config, flags, operands };
+    let (config, own) = settings(command, &given, variable)?;
+    let call = Call { command: command.name, config, own, flags: flags(command, &given)?, operands };
     Ok(Wish::Run(command, Box::new(call)))
 }
 
@@ -152,16 +153,16 @@ fn setting(name: &str) -> Option<&'static Setting> {
 }
 
 /// The settings that the command takes: flags first, then the environment.
-fn config(
+fn settings(
     command: &Command,
     given: &[Given],
     variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<Config, String> {
+) -> Result<(Config, Own), String> {
     let is_setting = |given: &&Given| !given.is_own && setting(&given.name).is_some();
     if let Some(other) = given.iter().filter(is_setting).find(|given| !command.takes.includes(&given.name)) {
         return Err(format!("'{}' does not take --{}", command.name, other.name));
     }
-    let mut config = Config::default();
+    let (mut config, mut own) = (Config::default(), Own::default());
     for setting in SETTINGS.iter().filter(|setting| command.takes.includes(setting.flag)) {
         let values: Vec<OsString> = given
             .iter()
@@ -178,8 +179,11 @@ fn config(
         };
         let Some(value) = value else { continue };
         let text = value.to_str().ok_or_else(|| format!("{name} is not UTF-8 text"))?;
-        (setting.set)(&mut config, text)
-            .map_err(|expected| format!("{name} must be {expected}, not '{text}'"))?;
+        let done = match setting.set {
+            Some(set) => set(&mut config, text),
+            None => own.set(setting.flag, text),
+        };
+        done.map_err(|expected| format!("{name} must be {expected}, not '{text}'"))?;
     }
     if command.takes == Takes::All
         && let Some(key) = variable("PETSTORE_API_KEY")
@@ -187,7 +191,7 @@ fn config(
         // The message does not repeat the value: even a wrong one is a secret.
         config.api_key = Some(key.into_string().map_err(|_| "PETSTORE_API_KEY is not UTF-8 text")?);
     }
-    Ok(config)
+    Ok((config, own))
 }
 
 #[cfg(test)]

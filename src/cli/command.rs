@@ -3,6 +3,8 @@
 
 use petstore::{Config, Error};
 
+use super::own::Own;
+
 /// One command of the program.
 pub struct Command {
     /// Its words, such as `key add`.
@@ -92,6 +94,7 @@ pub struct Call {
     /// The words of the command.
     pub command: &'static str,
     pub config: Config,
+    pub own: Own,
     pub operands: Vec<String>,
     pub flags: Vec<(&'static str, String)>,
 }

@@ -17,8 +17,7 @@ const NAME: &str = "first";
 ///
 /// # Errors
 /// Fails if a file is named and the key cannot be created or written. There is no key and no file then.
-pub fn prepare(config: &Config) -> Result<Option<KeyRing>, Error> {
-    let file = config.first_key_file.as_deref();
+pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, Error> {
     if config.api_key.is_some() {
         not_needed(file, "PETSTORE_API_KEY is set");
         return Ok(None);

@@ -8,11 +8,12 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use log::LevelFilter;
-use petstore::{Error, ErrorKind, LogFormat};
+use petstore::{Error, ErrorKind};
 
 use super::command::Failure;
 use super::json_line;
 use super::output::start_thread;
+use super::own::LogFormat;
 use super::pending::{Pending, pending};
 
 /// The most lines that can wait to be written.
@@ -54,7 +55,7 @@ pub fn start(format: LogFormat) -> Result<(), Failure> {
     }
     match format {
         LogFormat::Json => builder.format(|out, record| out.write_all(json_line::of(record).as_bytes())),
-        _ => builder.format(|out, record| {
+        LogFormat::Text => builder.format(|out, record| {
             let (level, target) = (record.level(), record.target());
             writeln!(out, "[{} {level:<5} {target}] {}", now(), record.args())
         }),
@@ -149,7 +150,7 @@ fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &Ato
                 format!("{lost} log lines were dropped because standard error was not read in time");
             let line = match format {
                 LogFormat::Json => json_line::warning(&message),
-                _ => format!("petstore: {message}\n"),
+                LogFormat::Text => format!("petstore: {message}\n"),
             };
             let _ = out.write_all(line.as_bytes());
         }

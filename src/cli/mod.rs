@@ -15,6 +15,7 @@ mod logging;
 mod maintenance;
 mod manual;
 mod output;
+mod own;
 mod pending;
 mod pets;
 mod progress;

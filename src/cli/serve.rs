@@ -11,6 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::command::{Command, Done, Takes};
 use super::output::{print, start_thread};
+use super::own::Own;
 use super::pending::pending;
 use super::{first_key, logging, signals, supervisor};
 
@@ -23,14 +24,14 @@ pub const COMMANDS: &[Command] = &[Command {
     flags: &[],
     takes: Takes::All,
     about: "run the service until SIGTERM or SIGINT; this is the default command",
-    run: |call| run(call.config.clone()),
+    run: |call| run(call.config.clone(), &call.own),
 }];
 
 /// Serves until a signal asks for the end.
-fn run(mut config: Config) -> Done {
+fn run(mut config: Config, own: &Own) -> Done {
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
-    logging::start(config.log_format)?;
+    logging::start(own.log_format)?;
     std::panic::set_hook(Box::new(log_panic));
     // Before anything is started, so that a signal never ends the start half way.
     let signals = signals::ServiceSignals::start()?;
@@ -43,7 +44,7 @@ fn run(mut config: Config) -> Done {
     signals.started(server.stopper());
     supervisor::start_watchdog(server.health_check())?;
     // The last step that can fail, so that a failed start leaves no key behind.
-    let ring = first_key::prepare(&config)?;
+    let ring = first_key::prepare(&config, own.first_key_file.as_deref())?;
     log::warn!("{}", server.summary());
     let (address, admin) = (server.address().clone(), server.admin_address());
     supervisor::say_ready(&address);

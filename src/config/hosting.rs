@@ -47,12 +47,12 @@ pub const PROJECT: Setting = Setting {
     value: "NAME",
     help: "name of the project on the hosting platform",
     default: "petstore",
-    set: |config: &mut Config, text| {
+    set: Some(|config: &mut Config, text| {
         config.hosting.project = Some(text.to_owned())
             .filter(|text| is_label(text))
             .ok_or("lower-case letters, digits and hyphens")?;
         Ok(())
-    },
+    }),
     is_list: false,
 };
 
@@ -61,10 +61,10 @@ pub const PLATFORM_HOST: Setting = Setting {
     value: "HOST",
     help: "host of the hosting platform, to which the records of domains lead",
     default: "",
-    set: |config, text| {
+    set: Some(|config, text| {
         config.hosting.platform_host = Some(host(text).ok_or("a name such as sites.example.net")?);
         Ok(())
-    },
+    }),
     is_list: false,
 };
 
@@ -73,12 +73,12 @@ pub const RESOLVER: Setting = Setting {
     value: "ADDRESS[:PORT]",
     help: "DNS server to ask about domains, in place of their own",
     default: "",
-    set: |config, text| {
+    set: Some(|config, text| {
         let address =
             text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 53)));
         config.hosting.resolver = Some(address.ok_or("an address such as 192.0.2.53 or 192.0.2.53:5353")?);
         Ok(())
-    },
+    }),
     is_list: false,
 };
 
@@ -87,11 +87,11 @@ pub const CERTIFICATE_AUTHORITY: Setting = Setting {
     value: "NAME",
     help: "authority that CAA records must allow, as they call it",
     default: "those of Let's Encrypt and ZeroSSL",
-    set: |config, text| {
+    set: Some(|config, text| {
         let names: Option<Vec<String>> = text.split(',').map(|word| host(word.trim())).collect();
         config.hosting.certificate_authorities = names.ok_or("a name such as letsencrypt.org")?;
         Ok(())
-    },
+    }),
     is_list: true,
 };
 
@@ -118,7 +118,7 @@ mod tests {
 
     fn set(setting: &Setting, text: &str) -> Result<Hosting, &'static str> {
         let mut config = Config::default();
-        (setting.set)(&mut config, text).map(|()| config.hosting)
+        setting.set.unwrap()(&mut config, text).map(|()| config.hosting)
     }
 
     #[test]

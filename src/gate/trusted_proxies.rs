@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use ipnet::IpNet;
+use crate::config::Network;
 
 /// The proxies that are trusted. Loopback is where they are by default.
 #[derive(Clone, Debug)]
-pub struct TrustedProxies(Vec<IpNet>);
+pub struct TrustedProxies(Vec<Network>);
 
 impl Default for TrustedProxies {
     fn default() -> Self {
@@ -16,14 +16,14 @@ impl Default for TrustedProxies {
 
 impl TrustedProxies {
     /// These alone.
-    pub fn new(networks: Vec<IpNet>) -> Self {
+    pub fn new(networks: Vec<Network>) -> Self {
         Self(networks)
     }
 
     /// Whether what comes from this address may be for somebody else.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        self.0.iter().any(|network| network.contains(&address))
+        self.0.iter().any(|network| network.contains(address))
     }
 
     /// The client's address in the value of an X-Forwarded-For: the rightmost that is not trusted. Whoever

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::{Operation, TABLES};
 use crate::clock::day;
-use crate::config::Servers;
+use crate::config::ServerUrls;
 use crate::endpoint::{HeaderField, Success, Tag};
 use crate::http::response::reason;
 use crate::http::{Asset, Code, error_schema};
@@ -42,19 +42,19 @@ const ACCEPT_ENCODING: HeaderField =
     HeaderField { name: "Accept-Encoding", about: "The content coding that is taken.", example: "identity" };
 
 /// The document as it is served.
-pub fn asset(servers: &Servers) -> Asset {
+pub fn asset(servers: &ServerUrls) -> Asset {
     Asset::new("application/json", print(servers).into_bytes())
 }
 
 /// The document as text, for people too.
-pub fn print(servers: &Servers) -> String {
+pub fn print(servers: &ServerUrls) -> String {
     // Printing what is made of strings and numbers cannot fail.
     let text = serde_json::to_string_pretty(&document(servers)).unwrap_or_default();
     text + "\n"
 }
 
 /// The whole document.
-fn document(servers: &Servers) -> Value {
+fn document(servers: &ServerUrls) -> Value {
     let operations = TABLES.iter().copied().flatten();
     let mut paths = Map::new();
     for operation in operations {
@@ -103,7 +103,7 @@ fn describe_tags() -> Value {
     tags.iter().map(|tag| json!({ "name": tag.name, "description": tag.about })).collect()
 }
 
-fn describe_servers(servers: &Servers) -> Value {
+fn describe_servers(servers: &ServerUrls) -> Value {
     let named = [("Production", &servers.production), ("Staging", &servers.staging)];
     let listed: Vec<Value> = named
         .into_iter()
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     fn of(operation: &str) -> Value {
-        let document = document(&Servers::default());
+        let document = document(&ServerUrls::default());
         let path = operation.split_once(' ').unwrap();
         document["paths"][path.1][path.0].clone()
     }
@@ -283,7 +283,7 @@ mod tests {
             assert_eq!(described["tags"], json!(["animals"]));
             assert_eq!(described["security"], json!([{ "apiKey": [] }]));
         }
-        let document = document(&Servers::default());
+        let document = document(&ServerUrls::default());
         assert_eq!(document["info"]["version"], "1.0.0");
         assert_eq!(document["paths"].as_object().unwrap().len(), 3);
         let schemas: Vec<_> =
@@ -323,7 +323,7 @@ mod tests {
     fn servers_are_those_of_the_settings_or_this_one() {
         let urls = |production: Option<&str>, staging: Option<&str>| -> Vec<String> {
             let owned = |url: Option<&str>| url.map(str::to_owned);
-            let servers = Servers { production: owned(production), staging: owned(staging) };
+            let servers = ServerUrls { production: owned(production), staging: owned(staging) };
             let listed = describe_servers(&servers);
             listed.as_array().unwrap().iter().map(|s| format!("{} {}", s["description"], s["url"])).collect()
         };
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn references_lead_somewhere() {
-        let document = document(&Servers::default());
+        let document = document(&ServerUrls::default());
         let text = document.to_string();
         for reference in text.split("\"$ref\":\"#").skip(1) {
             let pointer = reference.split('"').next().unwrap();

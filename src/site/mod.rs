@@ -12,7 +12,7 @@ use crate::http::Assets;
 /// Every document that the service serves as it is. `address` is where the service listens.
 pub fn assets(config: &Config, address: &Address) -> Assets {
     let mut assets = Assets::default();
-    assets.insert("/openapi.json", document::asset(&config.servers()));
+    assets.insert("/openapi.json", document::asset(&config.server_urls()));
     html::add(&mut assets, config, address);
     assets
 }

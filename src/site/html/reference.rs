@@ -28,7 +28,7 @@ pub fn add(assets: &mut Assets, config: &Config, frame: &Frame) {
          <script src=\"{SCRIPT}\" defer></script>\n\
          <script src=\"/assets/reference.js\" defer></script>\n"
     );
-    let servers = config.servers();
+    let servers = config.server_urls();
     let asks: Vec<String> =
         [servers.production, servers.staging].iter().flatten().map(|url| origin(url)).collect();
     let page = Page {

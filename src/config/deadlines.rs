@@ -1,0 +1,82 @@
+//! How long a client may take, and what happens when it takes longer.
+
+use std::time::Duration;
+
+/// How long each part of a connection may take in total, no matter how its bytes trickle in.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Deadlines {
+    /// From the first byte of a request to the end of its head. Default: 10 s.
+    pub head: Duration,
+    /// From the end of the head to the end of the body. Default: 30 s.
+    pub body: Duration,
+    /// How long a complete request may wait for a thread before it gets a 503 response. Default: 10 s.
+    pub lane: Duration,
+    /// How long a thread may work on a request before it gets a 503 response. Default: 60 s.
+    pub answer: Duration,
+    /// How long the client may take to receive the response. Default: 30 s.
+    pub response: Duration,
+    /// From a response to the first byte of the next request. Default: 60 s.
+    pub idle: Duration,
+    /// How long the client may take to close its side after the last response. Default: 2 s.
+    pub linger: Duration,
+    /// How long the service may take to finish its requests when it is stopped. Default: 10 s.
+    pub drain: Duration,
+}
+
+/// A deadline, described for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline {
+    /// The field of [`Deadlines`].
+    pub name: &'static str,
+    /// The longest time allowed.
+    pub most: Duration,
+    /// The phase that it bounds.
+    pub span: &'static str,
+    /// What happens when it passes.
+    pub then: &'static str,
+}
+
+impl Deadlines {
+    /// Lists every deadline, for documentation.
+    pub fn table(&self) -> [Deadline; 8] {
+        let row = |name, most, span, then| Deadline { name, most, span, then };
+        [
+            row("head", self.head, "reading the head of a request, from its first byte", "408"),
+            row("body", self.body, "reading the body, from the end of the head", "408"),
+            row(
+                "lane",
+                self.lane,
+                "waiting for a thread, once the request is complete",
+                "503; it was not carried out",
+            ),
+            row("answer", self.answer, "handling the request", "503; for a create, `outcome_unknown`"),
+            row("response", self.response, "sending the response", CLOSED),
+            row("idle", self.idle, "idle between requests", CLOSED),
+            row("linger", self.linger, "after the last response, until the client closes its side", CLOSED),
+            row(
+                "drain",
+                self.drain,
+                "after SIGTERM, finishing the requests that have begun",
+                "the service ends without them",
+            ),
+        ]
+    }
+}
+
+const CLOSED: &str = "the connection is closed";
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+            lane: Duration::from_secs(10),
+            answer: Duration::from_secs(60),
+            response: Duration::from_secs(30),
+            idle: Duration::from_secs(60),
+            linger: Duration::from_secs(2),
+            drain: Duration::from_secs(10),
+        }
+    }
+}

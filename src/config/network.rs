@@ -1,0 +1,116 @@
+//! A range of IP addresses, such as that of trusted proxies.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// A range of IP addresses that begin with the same bits (CIDR, RFC 4632), such as `10.0.0.0/8`.
+///
+/// ```
+/// use petstore::Network;
+///
+/// let network: Network = "10.0.0.0/8".parse()?;
+/// assert!(network.contains([10, 1, 2, 3].into()));
+/// assert!(!network.contains([11, 0, 0, 1].into()));
+/// # Ok::<(), &str>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Network {
+    /// The addresses that share their first `bits` bits with `address`. `None` if an address has fewer bits: 32
+    /// for IPv4, 128 for IPv6.
+    pub const fn new(address: IpAddr, bits: u8) -> Option<Self> {
+        let length = if address.is_ipv4() { 32 } else { 128 };
+        if bits <= length { Some(Self { address, bits }) } else { None }
+    }
+
+    /// Whether the network has this address. An IPv4 network has no IPv6 addresses, and the other way round.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        // A shift by the whole length leaves nothing, so that a network of 0 bits has every address.
+        let is_same = |different: u128, length: u8| {
+            different.checked_shr(u32::from(length - self.bits)).unwrap_or(0) == 0
+        };
+        match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => is_same(u128::from(own.to_bits() ^ other.to_bits()), 32),
+            (IpAddr::V6(own), IpAddr::V6(other)) => is_same(own.to_bits() ^ other.to_bits(), 128),
+            _ => false,
+        }
+    }
+}
+
+impl From<IpAddr> for Network {
+    /// The network of this address alone.
+    fn from(address: IpAddr) -> Self {
+        Self { address, bits: if address.is_ipv4() { 32 } else { 128 } }
+    }
+}
+
+impl FromStr for Network {
+    type Err = &'static str;
+
+    /// Reads an address such as `10.0.0.1` or a network such as `10.0.0.0/8`.
+    ///
+    /// # Errors
+    /// What is expected, as the end of a sentence such as "--trusted-proxy must be …".
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let expected = "an address such as 10.0.0.1 or 10.0.0.0/8";
+        let Some((address, bits)) = text.split_once('/') else {
+            return text.parse::<IpAddr>().map(Self::from).map_err(|_| expected);
+        };
+        let is_number = bits.bytes().all(|byte| byte.is_ascii_digit());
+        let bits = bits.parse().ok().filter(|_| is_number);
+        address.parse().ok().zip(bits).and_then(|(address, bits)| Self::new(address, bits)).ok_or(expected)
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(text: &str) -> Network {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn network_has_the_addresses_that_begin_like_it() {
+        for (text, inside, outside) in [
+            ("10.0.0.0/8", ["10.0.0.0", "10.255.255.255"], ["9.255.255.255", "11.0.0.0"]),
+            ("10.1.2.3/31", ["10.1.2.2", "10.1.2.3"], ["10.1.2.1", "10.1.2.4"]),
+            ("192.0.2.1", ["192.0.2.1"; 2], ["192.0.2.0", "::ffff:192.0.2.1"]),
+            ("0.0.0.0/0", ["0.0.0.0", "255.255.255.255"], ["::", "::1"]),
+            ("2001:db8::/32", ["2001:db8::", "2001:db8:ffff::1"], ["2001:db9::", "10.0.0.1"]),
+            ("::1", ["::1"; 2], ["::", "::2"]),
+            ("::/0", ["::", "ffff::"], ["0.0.0.0", "10.0.0.1"]),
+        ] {
+            let network = network(text);
+            assert!(inside.iter().all(|address| network.contains(address.parse().unwrap())), "{text}");
+            assert!(!outside.iter().any(|address| network.contains(address.parse().unwrap())), "{text}");
+        }
+    }
+
+    #[test]
+    fn network_prints_as_it_is_read() {
+        for text in ["10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32", "::1/128"] {
+            assert_eq!(network(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn malformed_network_is_refused() {
+        for text in
+            ["", "/", "10.0.0.1/", "10.0.0.0/33", "::/129", "10.0.0.0/+8", "10.0.0.0/-1", "10.0.0/8", "host"]
+        {
+            assert!(text.parse::<Network>().is_err(), "{text}");
+        }
+    }
+}

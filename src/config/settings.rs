@@ -1,0 +1,257 @@
+//! The table of settings: flag, environment variable, help, default and check of each. The command line, the site's
+//! table and the tests of the documentation read it.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use super::urls::{origin, url};
+use super::{Config, Listen, Network, hosting};
+
+/// Sets a field of a [`Config`] from text, or returns what is expected, such as "a number from 1 to 64". Commas
+/// separate the values of a list.
+pub type SetField = fn(&mut Config, &str) -> Result<(), &'static str>;
+
+/// A setting of the executable: a flag of the command line and an environment variable.
+pub struct Setting {
+    /// The flag without its dashes, such as `max-connections`.
+    pub flag: &'static str,
+    /// The placeholder for the value in the help text, such as `NUMBER`.
+    pub value: &'static str,
+    /// The purpose of the setting, in one line.
+    pub help: &'static str,
+    /// The default value, or its description; empty if there is none.
+    pub default: &'static str,
+    /// Sets the field of the [`Config`]; `None` if only the executable has this setting, and the library does not.
+    pub set: Option<SetField>,
+    /// Whether the setting is a list, whose flag can be repeated.
+    pub is_list: bool,
+}
+
+/// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
+/// environment alone, because other users can read the command line.
+pub const SETTINGS: &[Setting] =
+    if cfg!(feature = "site") { ALL } else { ALL.split_at(ALL.len() - hosting::SETTINGS).0 };
+
+/// The settings of the project come last.
+const ALL: &[Setting] = &[
+    Setting {
+        flag: "listen",
+        value: "ADDRESS",
+        help: "where to listen, HOST:PORT or unix:PATH; port 0 takes a free one",
+        default: "127.0.0.1:8080",
+        set: Some(|config, text| {
+            let expected = "an address such as 127.0.0.1:8080, or unix: and a path";
+            config.listen = Listen::parse(text).ok_or(expected)?;
+            Ok(())
+        }),
+        is_list: false,
+    },
+    Setting {
+        flag: "database",
+        value: "FILE",
+        help: "the SQLite file, created if there is none",
+        default: "petstore.db",
+        set: Some(|config, text| {
+            config.database = PathBuf::from(text);
+            if text.is_empty() { Err("a file name") } else { Ok(()) }
+        }),
+        is_list: false,
+    },
+    Setting {
+        flag: "max-connections",
+        value: "NUMBER",
+        help: "clients connected at once; one more gets a 503",
+        default: "10000",
+        set: Some(|config, text| {
+            config.max_connections = number(text, 1_000_000).ok_or("a number from 1 to 1000000")?;
+            Ok(())
+        }),
+        is_list: false,
+    },
+    Setting {
+        flag: "workers",
+        value: "NUMBER",
+        help: "threads that read from the database",
+        default: "half the processors, 1 to 4",
+        set: Some(|config, text| {
+            config.workers = number(text, 64).ok_or("a number from 1 to 64")?;
+            Ok(())
+        }),
+        is_list: false,
+    },
+    Setting {
+        flag: "trusted-proxy",
+        value: "ADDRESS[/BITS]",
+        help: "proxy whose X-Forwarded-For is believed, instead of the default",
+        default: "the loopback addresses",
+        set: Some(|config, text| {
+            let networks: Result<_, _> = text.split(',').map(|word| word.trim().parse::<Network>()).collect();
+            config.trusted_proxies = networks?;
+            Ok(())
+        }),
+        is_list: true,
+    },
+    Setting {
+        flag: "allow-origin",
+        value: "ORIGIN",
+        help: "origin whose scripts may read responses in a browser, or *",
+        default: "",
+        set: Some(|config, text| {
+            let origins: Option<Vec<String>> = text.split(',').map(|word| origin(word.trim())).collect();
+            config.allow_origins =
+                origins.ok_or("* or an origin such as https://app.example, without a path")?;
+            Ok(())
+        }),
+        is_list: true,
+    },
+    Setting {
+        flag: "admin",
+        value: "ADDRESS",
+        help: "where to serve metrics and settings, PORT on the loopback address or HOST:PORT, to everybody who can reach it",
+        default: "",
+        set: Some(|config, text| {
+            let text = text.strip_prefix(':').unwrap_or(text);
+            let port = text.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)));
+            let named = || text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+            config.admin =
+                Some(port.or_else(named).ok_or("a port such as 9090, or an address with its port")?);
+            Ok(())
+        }),
+        is_list: false,
+    },
+    Setting {
+        flag: "first-key-file",
+        value: "FILE",
+        help: "new file for the API key that is created for a new database",
+        default: "",
+        set: None,
+        is_list: false,
+    },
+    Setting {
+        flag: "log-format",
+        value: "FORMAT",
+        help: "format of log lines: text, or json for one object per line",
+        default: "text",
+        set: None,
+        is_list: false,
+    },
+    Setting {
+        flag: "base-url",
+        value: "URL",
+        help: "production address in the interface description, ending in /v1",
+        default: "",
+        set: Some(|config, text| {
+            config.base_url = Some(url(text)?);
+            Ok(())
+        }),
+        is_list: false,
+    },
+    Setting {
+        flag: "staging-url",
+        value: "URL",
+        help: "staging address in the interface description, ending in /v1",
+        default: "",
+        set: Some(|config, text| {
+            config.staging_url = Some(url(text)?);
+            Ok(())
+        }),
+        is_list: false,
+    },
+    hosting::PROJECT,
+    hosting::PLATFORM_HOST,
+    hosting::RESOLVER,
+    hosting::CERTIFICATE_AUTHORITY,
+];
+
+impl Setting {
+    /// The environment variable of the setting, such as `PETSTORE_MAX_CONNECTIONS`.
+    pub fn variable(&self) -> String {
+        format!("PETSTORE_{}", self.flag.to_uppercase().replace('-', "_"))
+    }
+}
+
+fn number(text: &str, most: usize) -> Option<usize> {
+    text.parse().ok().filter(|number| (1..=most).contains(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(flag: &str, text: &str) -> Result<Config, &'static str> {
+        let mut config = Config::default();
+        let setting = SETTINGS.iter().find(|setting| setting.flag == flag).unwrap();
+        setting.set.unwrap()(&mut config, text).map(|()| config)
+    }
+
+    #[test]
+    fn values_are_accepted() {
+        assert!(matches!(set("listen", "unix:/a").unwrap().listen, Listen::Unix(path) if path == *"/a"));
+        assert_eq!(set("database", "/a b").unwrap().database, PathBuf::from("/a b"));
+        assert_eq!(set("max-connections", "1").unwrap().max_connections, 1);
+        assert_eq!(set("workers", "64").unwrap().workers, 64);
+        let trusted = set("trusted-proxy", "10.0.0.0/8, ::1").unwrap().trusted_proxies;
+        assert_eq!(trusted, ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()]);
+        let origins =
+            set("allow-origin", "https://a.example:8443, http://[::1]:3000,*").unwrap().allow_origins;
+        assert_eq!(origins, ["https://a.example:8443", "http://[::1]:3000", "*"]);
+        for text in ["9090", ":9090", "127.0.0.1:9090"] {
+            assert_eq!(set("admin", text).unwrap().admin, Some(([127, 0, 0, 1], 9090).into()));
+        }
+        for url in ["https://h:1/x/v1", "http://[::1]:8080/v1", "https://[::1]/v1", "https://Pets.example/v1"]
+        {
+            assert_eq!(set("base-url", url).unwrap().base_url.unwrap(), url);
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for (flag, text) in [
+            ("listen", "8080"),
+            ("listen", "127.0.0.1"),
+            ("listen", "127.0.0.1:99999"),
+            ("listen", ""),
+            ("database", ""),
+            ("max-connections", "0"),
+            ("max-connections", "-1"),
+            ("workers", "65"),
+            ("admin", ""),
+            ("admin", "99999"),
+            ("workers", "two"),
+            ("base-url", "https://h"),
+            ("base-url", "ftp://h/v1"),
+            ("base-url", "https:///v1"),
+            ("base-url", "https://a;sandbox/v1"),
+            ("base-url", "https://*.example/v1"),
+            ("base-url", "https://a,b/v1"),
+            ("base-url", "https://user:secret@h/v1"),
+            ("base-url", "https://h:99999/v1"),
+            ("base-url", "https://h:/v1"),
+            ("base-url", "https://[zz]/v1"),
+            ("base-url", "https://h/$(id)/v1"),
+            ("base-url", "https://h/xv1"),
+            ("allow-origin", "https://.:80"),
+            ("allow-origin", "https://[::1"),
+            ("staging-url", "https://h/\"/v1"),
+            ("staging-url", ""),
+            ("trusted-proxy", ""),
+            ("trusted-proxy", "proxy.example"),
+            ("trusted-proxy", "10.0.0.0/33"),
+            ("trusted-proxy", "10.0.0.1,"),
+            ("allow-origin", ""),
+            ("allow-origin", "app.example"),
+            ("allow-origin", "https://app.example/"),
+            ("allow-origin", "https://App.example"),
+            ("allow-origin", "https://"),
+            ("allow-origin", "null"),
+        ] {
+            assert!(set(flag, text).is_err(), "{flag} {text}");
+        }
+    }
+
+    #[test]
+    fn variables_are_named_like_their_flags() {
+        let names: Vec<_> = SETTINGS.iter().map(Setting::variable).collect();
+        assert_eq!(names[2], "PETSTORE_MAX_CONNECTIONS");
+    }
+}

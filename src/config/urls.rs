@@ -1,0 +1,38 @@
+//! Addresses in settings: what may appear in header fields and on public pages.
+
+use std::net::Ipv6Addr;
+
+/// Reads `*`, or an origin as browsers write it: a scheme, a host and an optional port (RFC 6454, section 6.1).
+pub fn origin(text: &str) -> Option<String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_origin = host.is_some_and(is_authority) && !text.bytes().any(|b| b.is_ascii_uppercase());
+    (text == "*" || is_origin).then(|| text.to_owned())
+}
+
+/// Whether a text is a host with an optional port (RFC 3986, section 3.2). A user is refused, because the text
+/// appears in header fields and on public pages.
+fn is_authority(text: &str) -> bool {
+    let port = text.rsplit_once(':').filter(|(host, _)| !host.starts_with('[') || host.ends_with(']'));
+    let (host, port) = port.map_or((text, None), |(host, port)| (host, Some(port)));
+    let is_port = |port: &str| port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    let is_name = |host: &str| {
+        let is_host_byte = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+        host.bytes().all(is_host_byte) && host.bytes().any(|b| b.is_ascii_alphanumeric())
+    };
+    let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_host = address.map_or_else(|| is_name(host), |address| address.parse::<Ipv6Addr>().is_ok());
+    is_host && port.is_none_or(is_port)
+}
+
+/// Reads an address of the interface.
+///
+/// # Errors
+/// What is expected.
+pub fn url(text: &str) -> Result<String, &'static str> {
+    let expected = "an http or https address whose path ends in /v1";
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or(expected)?;
+    let (authority, path) = rest.split_once('/').ok_or(expected)?;
+    let is_plain = path.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~/".contains(&b));
+    let is_ours = path == "v1" || path.ends_with("/v1");
+    if is_authority(authority) && is_plain && is_ours { Ok(text.to_owned()) } else { Err(expected) }
+}
