@@ -61,7 +61,7 @@ impl ReadContext {
         }
         let mut writer = PageWriter::new(page(call)?);
         fill(&self.store, &mut writer)?;
-        let response = writer.finish(call.operation().path);
+        let response = writer.finish(call.operation().path).shared();
         self.lists.keep(call.raw_target(), &response);
         Ok(response)
     }

@@ -45,7 +45,7 @@ impl<'r, H> Call<'r, H> {
         let segment = self.route.segment(parameter.name, &self.target.path);
         debug_assert!(segment.is_some(), "{} has no {{{}}}", self.operation().path, parameter.name);
         let segment = segment?;
-        if segment.contains('%') {
+        if segment.as_bytes().contains(&b'%') {
             return parameter.schema.of_text(&String::from_utf8_lossy(&percent::decode(segment)));
         }
         parameter.schema.of_text(segment)

@@ -17,6 +17,8 @@ pub trait Handler {
 pub struct Operation<H> {
     /// The path; a segment in braces is a parameter.
     pub path: &'static str,
+    /// How many bytes of the path come before its first parameter, so that most rows are told apart by them.
+    pub literal: usize,
     /// The operation's name, here and in the interface description (`operationId`).
     pub id: &'static str,
     /// What answers it.
@@ -105,6 +107,7 @@ impl<H> Operation<H> {
     pub const fn new(path: &'static str, id: &'static str, summary: &'static str, handler: H) -> Self {
         Self {
             path,
+            literal: literal(path),
             id,
             handler,
             summary,
@@ -127,6 +130,15 @@ impl<H> Operation<H> {
             None => response,
         }
     }
+}
+
+/// The length of a path up to its first parameter.
+const fn literal(path: &str) -> usize {
+    let mut length = 0;
+    while length < path.len() && path.as_bytes()[length] != b'{' {
+        length += 1;
+    }
+    length
 }
 
 impl<H: Handler> Operation<H> {

@@ -1,6 +1,7 @@
 //! What a handler answers, and how the parts of a response are written.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -19,9 +20,32 @@ pub const ACCESS_LOG: &str = "petstore::access";
 pub struct Response {
     status: u16,
     headers: Vec<Field>,
-    body: Cow<'static, [u8]>,
+    body: Body,
     key_name: Option<String>,
     goes_on: bool,
+}
+
+/// The bytes of a body, and who owns them.
+#[derive(Clone, Debug)]
+enum Body {
+    Alone(Cow<'static, [u8]>),
+    /// Owned together with clones of the response.
+    Shared(Arc<Vec<u8>>),
+}
+
+impl Body {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Alone(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl PartialEq for Body {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
 }
 
 impl Response {
@@ -40,12 +64,21 @@ impl Response {
 
     /// A response with a body of any kind, or none.
     pub fn new(status: u16, body: impl Into<Cow<'static, [u8]>>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into(), key_name: None, goes_on: false }
+        Self { status, headers: Vec::new(), body: Body::Alone(body.into()), key_name: None, goes_on: false }
     }
 
     /// No response yet: the request is to go on, down the lane for writing.
     pub fn pass_on() -> Self {
         Self { goes_on: true, ..Self::new(204, b"") }
+    }
+
+    /// The response with a body that its clones share, for one that is sent again and again.
+    pub fn shared(self) -> Self {
+        let body = match self.body {
+            Body::Alone(bytes) => Body::Shared(Arc::new(bytes.into_owned())),
+            shared @ Body::Shared(_) => shared,
+        };
+        Self { body, ..self }
     }
 
     /// Adds a header field, other than Content-Length.
@@ -83,7 +116,7 @@ impl Response {
 
     /// The body; empty for 204.
     pub fn body(&self) -> &[u8] {
-        &self.body
+        self.body.bytes()
     }
 }
 

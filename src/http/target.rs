@@ -17,20 +17,22 @@ pub struct Target<'a> {
 impl<'a> Target<'a> {
     /// Takes a target in origin form apart, at its first question mark.
     pub fn parse(target: &'a str) -> Self {
-        let (path, query) = match target.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
+        let mut is_encoded = false;
+        let end = target.bytes().position(|byte| {
+            is_encoded |= byte == b'%';
+            byte == b'?'
+        });
+        let (path, query) = match end {
+            Some(end) => (&target[..end], Some(&target[end + 1..])),
             None => (target, None),
         };
-        Self { path: normalize(path), query }
+        Self { path: if is_encoded { normalize(path) } else { path.into() }, query }
     }
 }
 
 /// Puts the characters in place of percent-encoded unreserved ones, which mean the same
 /// (RFC 3986, section 6.2.2.2). Whatever else is encoded stays so: `%2F` is no slash.
 fn normalize(path: &str) -> Cow<'_, str> {
-    if !path.contains('%') {
-        return Cow::Borrowed(path);
-    }
     let mut normal = String::with_capacity(path.len());
     let mut rest = path;
     while let Some(at) = rest.find('%') {
