@@ -1,4 +1,4 @@
-//! `GET /metrics`: what was counted, and how large the database and its disk are now.
+//! `GET /metrics`: the counters, and the current sizes of the database and its disk.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ fn now(context: &AdminContext) -> Now {
     let bytes = |path: PathBuf| fs::metadata(path).map_or(0, |file| file.len());
     let disk = rustix::fs::statvfs(&context.database);
     let seconds = unix_time();
-    // If the keys cannot be read, /readyz says why.
+    // If the keys cannot be read, /readyz reports why.
     let keys = context.store.keys().unwrap_or_default();
     let valid = keys.iter().filter_map(|key| key.expires_at).filter(|at| *at > seconds);
     Now {

@@ -1,5 +1,4 @@
-//! What the admin address serves: metrics, for whoever watches the service, and the settings of the project.
-//! Knows no SQL and no sockets.
+//! The admin address: metrics for monitoring, and the settings of the project. Knows no SQL and no sockets.
 
 mod metrics;
 #[cfg_attr(not(feature = "site"), path = "no_settings.rs")]
@@ -23,7 +22,7 @@ static ROUTER: Router<Handler> = Router(&[metrics::OPERATIONS, settings::OPERATI
 type Operation = endpoint::Operation<Handler>;
 type Call<'r> = endpoint::Call<'r, Handler>;
 
-/// What answers an operation of the admin address. Its kind is the method.
+/// The handler of an operation on the admin address, by method.
 #[derive(Clone, Copy, Debug)]
 enum Handler {
     /// GET and HEAD.
@@ -44,17 +43,17 @@ impl endpoint::Handler for Handler {
     }
 }
 
-/// What the handlers of the admin address work with.
+/// The context of the handlers on the admin address.
 pub struct AdminContext {
     pub metrics: Metrics,
     pub store: Reader,
-    /// Where the database lies.
+    /// The path of the database.
     pub database: PathBuf,
     pub settings: Settings,
 }
 
 impl AdminContext {
-    /// Runs a part within a snapshot of the store as it is now.
+    /// Runs a part within a fresh snapshot of the store.
     fn in_snapshot<T>(&mut self, part: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Result<T, Failure> {
         self.store.begin()?;
         let done = part(self);
@@ -63,7 +62,7 @@ impl AdminContext {
     }
 }
 
-/// Answers the requests to the admin address.
+/// Answers requests to the admin address.
 pub struct AdminService {
     context: AdminContext,
     failures: QuietLog,

@@ -1,10 +1,10 @@
-//! In place of the settings of the project, in a build without the feature `site`: there are none.
+//! Replaces the project's settings in a build without the feature `site`: there are none.
 
 use super::{AdminContext, Operation};
 use crate::endpoint::Failure;
 use crate::http::{Request, Target};
 
-/// Nothing to work with.
+/// An empty context.
 #[derive(Clone)]
 pub struct Settings;
 
@@ -13,10 +13,10 @@ pub static OPERATIONS: &[Operation] = &[];
 /// The header fields that [`guard`] reads.
 pub const GUARD_FIELDS: &[&str] = &[];
 
-/// Lets every request pass.
+/// Accepts every request.
 ///
 /// # Errors
-/// None.
+/// Never fails.
 pub fn guard(_: &mut AdminContext, _: &Request, _: &Target) -> Result<(), Failure> {
     Ok(())
 }

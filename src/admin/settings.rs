@@ -1,5 +1,5 @@
-//! The settings of the project: the page, and the JSON interface that it works by. A change needs a key of the
-//! admin scope, and no request of another site's page is served.
+//! The settings of the project: the page, and the JSON interface that it uses. Every request to the interface needs an admin
+//! key, and requests from other sites' pages are refused.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use crate::project::{DnsCheck, Refusal, RefusalCode, Upkeep};
 use crate::service::Authenticator;
 use crate::store::KeyScope;
 
-/// Below this path lies the interface.
+/// The prefix of the interface's paths.
 const API: &str = "/settings/api/";
 
 const BODY_FIELDS: &[&str] = &["Content-Type", "Content-Encoding"];
@@ -119,7 +119,7 @@ const STATUS: Optional<Integer> = Optional {
     schema: Integer { minimum: 301, maximum: 308 },
 };
 
-/// What the handlers of the settings work with.
+/// The context of the settings' handlers.
 #[derive(Clone)]
 pub struct Settings {
     pub upkeep: Arc<Upkeep>,
@@ -130,11 +130,10 @@ pub struct Settings {
 /// The header fields that [`guard`] reads.
 pub const GUARD_FIELDS: &[&str] = &["Authorization", "Host", "Origin"];
 
-/// Refuses requests to the page that other sites cause, and requests to the interface without a key of the admin
-/// scope.
+/// Refuses requests that other sites cause, and requests to the interface without an admin key.
 ///
 /// # Errors
-/// 401, 403 and 421; what the store returns if it cannot be read.
+/// 401, 403 or 421; the store's failure, if it cannot be read.
 pub fn guard(context: &mut AdminContext, request: &Request, target: &Target) -> Result<(), Failure> {
     let is_interface = target.path.starts_with(API);
     if is_interface || context.settings.assets.find(&target.path).is_some() {
@@ -143,7 +142,7 @@ pub fn guard(context: &mut AdminContext, request: &Request, target: &Target) -> 
     if !is_interface {
         return Ok(());
     }
-    // A snapshot of now, so that a key that was revoked is not remembered.
+    // A fresh snapshot, so that a revoked key is not remembered.
     let scope = context.in_snapshot(|AdminContext { settings, store, .. }| {
         settings.authenticator.authenticate(request, store, unix_time()).map(|key| key.scope)
     })?;
@@ -154,8 +153,8 @@ pub fn guard(context: &mut AdminContext, request: &Request, target: &Target) -> 
     Err(forbidden(message).into())
 }
 
-/// Refuses what a page of another site has a browser send: by a name that leads here (DNS rebinding), or from
-/// an origin of its own.
+/// Refuses what the page of another site makes a browser send: under a foreign name that resolves to this
+/// address (DNS rebinding), or from a foreign origin.
 fn is_at_home(request: &Request) -> Result<(), Failure> {
     let host = request.header_values("Host").next().unwrap_or_default();
     let name = match host.rsplit_once(':') {
@@ -189,7 +188,7 @@ fn asset(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     Ok(asset.respond(encoding, tags))
 }
 
-/// 200 for exactly the names that a certificate may be made for.
+/// 200 exactly for the names that may have a certificate.
 fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let Some(name) = call.query(&DOMAIN)? else {
         let message = "The query parameter 'domain' is missing; it must be the name of a domain.";
@@ -204,7 +203,7 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
     }
 }
 
-/// Reads without the project's own connection, which may be waiting for a lock.
+/// Reads on a connection other than the project's, which may be waiting for a lock.
 fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
     context.in_snapshot(|AdminContext { settings, store, .. }| {
         let shown = settings.upkeep.overview(store).map(|overview| {
@@ -268,7 +267,7 @@ fn body<'r>(call: &Call<'r>, expected: &str) -> Result<Object<'r>, Failure> {
     Ok(Object::parse(call.body(), expected)?)
 }
 
-/// A refusal of the project is a response with a code of its own.
+/// Turns a refusal of the project into a response with its own code.
 fn answer(done: Result<Response, Refusal>) -> Result<Response, Failure> {
     Ok(done.unwrap_or_else(|refusal| {
         let status = refusal.code.status();
@@ -293,7 +292,7 @@ mod tests {
         pub fn for_tests(database: &std::path::Path) -> Self {
             let mut config = crate::config::Config { database: database.to_owned(), ..Default::default() };
             config.hosting.platform_host = Some("sites.test".to_owned());
-            // Nobody is there.
+            // Nothing listens there.
             config.hosting.resolver = Some(([127, 0, 0, 1], 1).into());
             let upkeep = Arc::new(Upkeep::start(Project::open(&config).unwrap()).unwrap());
             Self { upkeep, assets: Arc::default(), authenticator: Authenticator::default() }

@@ -1,4 +1,4 @@
-//! What is served as it is, to everybody: the interface description and the project site.
+//! Documents for everybody: the interface description and the project site.
 
 use super::{Call, Handler, Operation, ReadContext};
 use crate::endpoint::Failure;
@@ -13,19 +13,20 @@ pub static PAGES: &[Operation] = &[
     row("/assets/{file}", "getAsset", "A file that the pages need"),
 ];
 
-/// A static file of the deploy: what a path is that no row has.
+/// A static file of the deploy, for paths that match no row.
 pub const FILE: Operation = Operation {
     headers: ASSET_HEADERS,
     ..Operation::new("/{file}", "getFile", "A static file of the deploy", Handler::Get(get_file))
 };
 
-/// A file, or that of a folder. A folder without its slash is sent to where its links are right.
+/// Returns a file, or the index of a folder. A folder without its trailing slash is redirected, so that its
+/// relative links work.
 fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     let not_found = || ApiError::new(Code::NotFound);
     let encoded = call.whole_path();
     let path = percent::decode(encoded);
     let path = str::from_utf8(&path).map_err(|_| not_found())?;
-    // A slash within a name, which no file has, would be one between names.
+    // An encoded slash would become a separator; no file has one in its name.
     if path.matches('/').count() != encoded.matches('/').count() {
         return Err(not_found().into());
     }
@@ -33,7 +34,7 @@ fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure>
     let index = if path.ends_with('/') { format!("{path}index.html") } else { format!("{path}/index.html") };
     let file = project.file(path, &index)?.ok_or_else(not_found)?;
     if file.path != path && !path.ends_with('/') {
-        // Relative, so that it leads to no other host, whatever the name is.
+        // Relative, so that it never points to another host, whatever the name is.
         let name = encoded.rsplit('/').next().unwrap_or_default();
         let query = call.raw_query().map(|query| format!("?{query}")).unwrap_or_default();
         return Ok(Response::new(308, b"").header("Location", format!("./{name}/{query}")));

@@ -7,54 +7,54 @@ use super::list_cache::ListCache;
 use crate::http::Assets;
 use crate::store::{Reader, StoreError, Writer};
 
-/// What a handler that reads works with.
+/// The context of a handler that reads.
 pub struct ReadContext {
     pub store: Reader,
-    /// Lists that need not be made again.
+    /// Finished lists, for requests that ask for them again.
     pub(super) lists: ListCache,
     pub(super) assets: Arc<Assets>,
 }
 
 impl ReadContext {
-    /// What a worker that reads needs.
+    /// Creates the context of a reading worker.
     pub fn new(store: Reader, assets: Arc<Assets>) -> Self {
         Self { store, lists: ListCache::default(), assets }
     }
 }
 
-/// What a handler that writes works with.
+/// The context of a handler that writes.
 pub struct WriteContext {
     pub store: Writer,
-    /// When it was last seen whether the store takes writes, and what was seen.
+    /// Whether the store accepted writes when it was last probed, and when that was.
     verdict: Option<(Instant, Result<(), StoreError>)>,
 }
 
-/// How long a verdict holds, so that a flood of questions costs the writer nothing.
+/// How long a verdict holds, so that a flood of health checks costs the writer nothing.
 const VERDICT_HOLDS: Duration = Duration::from_millis(100);
 
 impl WriteContext {
-    /// What the worker that writes needs.
+    /// Creates the context of the writing worker.
     pub fn new(store: Writer) -> Self {
         Self { store, verdict: None }
     }
 
-    /// A batch failed, so that an earlier yes holds no longer.
+    /// Notes that a batch failed, which overrules an earlier success.
     pub fn failed(&mut self, error: StoreError) {
         self.verdict = Some((Instant::now(), Err(error)));
     }
 
-    /// A batch was written, so that an earlier no holds no longer.
+    /// Notes that a batch was written, which overrules an earlier failure.
     pub fn succeeded(&mut self) {
         self.verdict.take_if(|(_, verdict)| verdict.is_err());
     }
 
-    /// Has a verdict hold for the rest of a test.
+    /// Keeps a verdict for the rest of a test.
     #[cfg(test)]
     pub fn hold(&mut self, verdict: Result<(), StoreError>) {
         self.verdict = Some((Instant::now() + Duration::from_secs(3600), verdict));
     }
 
-    /// Whether the store takes writes, as just seen or seen a moment ago. Only between batches.
+    /// Whether the store accepts writes, probed now or a moment ago. Call it between batches only.
     fn takes_writes(&mut self) -> Result<(), StoreError> {
         match &self.verdict {
             Some((at, verdict)) if at.elapsed() < VERDICT_HOLDS => verdict.clone(),
@@ -67,19 +67,19 @@ impl WriteContext {
     }
 }
 
-/// What a check may ask of the writer: it cannot write anything itself.
+/// What a health check may ask of the writer. It cannot write anything itself.
 pub struct Probe<'w>(&'w mut WriteContext);
 
 impl<'w> Probe<'w> {
-    /// Of a writer that is between two batches.
+    /// Wraps a writer that is between two batches.
     pub fn new(writing: &'w mut WriteContext) -> Self {
         Self(writing)
     }
 
-    /// Whether the store takes writes.
+    /// Whether the store accepts writes.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The [`StoreError`] with which it refuses them.
     pub fn takes_writes(self) -> Result<(), StoreError> {
         self.0.takes_writes()
     }

@@ -23,7 +23,7 @@ pub static OPERATIONS: &[Operation] = &[
     ),
 ];
 
-/// Liveness: that this is called at all is the answer.
+/// Liveness. Getting here is the proof.
 fn is_alive(_: Probe) -> Result<Response, Failure> {
     Ok(Response::json_bytes(200, br#"{"status":"ok"}"#))
 }
@@ -33,7 +33,7 @@ fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
     Ok(context.store.visit_pets(&any, |_| ControlFlow::Break(()))?)
 }
 
-/// Readiness: 503 as soon as a batch has failed, and 200 only after a write has worked.
+/// Readiness: 503 as soon as a batch has failed, 200 again only after a write has worked.
 fn can_write(probe: Probe) -> Result<Response, Failure> {
     probe.takes_writes()?;
     Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))

@@ -1,4 +1,4 @@
-//! Finished lists, kept for as long as nothing changes: a list asked for again costs no query.
+//! Finished lists, kept until the database changes, so that a repeated request costs no query.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use crate::http::Response;
 const MAX_BYTES: usize = 1024 * 1024;
 /// A larger list is not kept, so that a few do not evict all others.
 const MAX_LIST_BYTES: usize = MAX_BYTES / 16;
-/// What a list costs beyond its body and its target: its place in the map and its header fields, roughly.
+/// The rough cost of a list beyond its body and its target: its entry in the map and its header fields.
 const ENTRY_BYTES: usize = 512;
 
-/// One worker's lists, all of the same version of the database, by the targets that asked for them. A tree,
-/// because its cost has a bound whatever clients ask for.
+/// One worker's lists, all of the same version of the database, by request target. A tree, because its cost
+/// is bounded whatever targets clients send.
 #[derive(Default)]
 pub struct ListCache {
     version: i64,
@@ -21,7 +21,7 @@ pub struct ListCache {
 }
 
 impl ListCache {
-    /// The list that was kept for a target, if it was made of this version.
+    /// Returns the list kept for a target, if it is of this version.
     pub fn get(&mut self, target: &str, version: i64) -> Option<Response> {
         if self.version != version {
             *self = Self { version, ..Self::default() };
@@ -29,7 +29,7 @@ impl ListCache {
         self.responses.get(target).cloned()
     }
 
-    /// Keeps a list of the version that [`ListCache::get`] was last asked for.
+    /// Keeps a list of the version last passed to [`ListCache::get`].
     pub fn keep(&mut self, target: &str, response: &Response) {
         let length = target.len() + response.body().len();
         if length > MAX_LIST_BYTES {

@@ -1,4 +1,4 @@
-//! What each operation takes, checks and returns: one file a resource, which owns its rows of the table of
+//! What each operation takes, checks and returns: one file per resource, which owns its rows of the table of
 //! operations. Knows the store's reads and writes, and nothing of sockets or SQL.
 //!
 //! To add a resource, write its file, and name its rows in [`TABLES`].
@@ -33,21 +33,21 @@ pub static ROUTER: Router<Handler> = Router(TABLES);
 /// A row of the table.
 pub type Operation = endpoint::Operation<Handler>;
 
-/// A request to one of the operations. It is authenticated if its path is below `/v1`.
+/// A request to one of the operations, authenticated if its path is below `/v1`.
 pub type Call<'r> = endpoint::Call<'r, Handler>;
 
-/// A response that waits for the commit: what makes it is called once the batch is on the disk.
+/// A response that waits for the commit: a closure that makes it once the batch is on disk.
 pub type Staged<'r> = Box<dyn FnOnce(&Committed) -> Response + 'r>;
 
-/// What answers an operation. Its kind decides the method, the lane and the scope of key that it needs, so
-/// that they cannot disagree.
+/// The handler of an operation. Its variant decides the method, the lane and the key scope, so that they
+/// cannot disagree.
 #[derive(Clone, Copy, Debug)]
 pub enum Handler {
-    /// GET and HEAD: reads, in a lane for reading.
+    /// GET and HEAD: reads, in a read lane.
     Get(for<'r> fn(&mut ReadContext, &Call<'r>) -> Result<Response, Failure>),
-    /// POST: writes, in the lane for writing. A read-only key may not call it.
+    /// POST: writes, in the write lane. A read-only key may not call it.
     Post(for<'r> fn(&mut WriteContext, &Call<'r>) -> Result<Staged<'r>, Failure>),
-    /// GET and HEAD: asks a reader and, if that finds nothing wrong, the writer between two of its batches.
+    /// GET and HEAD: asks a reader and, if all is well, the writer between two batches.
     Check { read: fn(&mut ReadContext) -> Result<(), Failure>, write: fn(Probe) -> Result<Response, Failure> },
 }
 
@@ -60,7 +60,7 @@ impl endpoint::Handler for Handler {
     }
 }
 
-/// Whether a path, or all below it, is that of an operation: nothing else may lie there.
+/// Whether the first segment of a path belongs to an operation. A deploy may not have files there.
 pub fn is_built_in(path: &str) -> bool {
     let first = |path: &'static str| path.split('/').nth(1);
     let mut rows = TABLES.iter().copied().flatten();

@@ -1,4 +1,4 @@
-//! `GET /v1/store/orders`: referred to by the specification, and not described by it.
+//! `GET /v1/store/orders`: the specification names it but does not describe it.
 
 use super::pets::ANIMALS;
 use super::{Call, Handler, Operation, ReadContext};
@@ -6,14 +6,14 @@ use crate::endpoint::{Failure, Stability};
 use crate::http::{ApiError, Code, Response};
 
 pub static OPERATIONS: &[Operation] = &[Operation {
-    about: "Announced, but not specified yet: it answers 501.",
+    about: "Announced, but not specified yet: returns 501.",
     tag: Some(&ANIMALS),
     codes: &[Code::NotImplemented],
     stability: Some(Stability::Experimental),
     ..Operation::new("/v1/store/orders", "listOrders", "List the orders of the store", Handler::Get(list))
 }];
 
-/// Answers 501 until the fields of an order are specified.
+/// Returns 501 until the fields of an order are specified.
 fn list(_: &mut ReadContext, _: &Call) -> Result<Response, Failure> {
     let message = "The orders of the store are announced, but not yet specified; there is nothing to list.";
     Err(ApiError::with_message(Code::NotImplemented, message).into())

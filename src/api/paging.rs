@@ -1,4 +1,4 @@
-//! Pages, once for every list: the parameters `limit` and `after`, the array, and the link to the next page.
+//! Paging for every list: the parameters `limit` and `after`, the array, and the link to the next page.
 
 use std::ops::ControlFlow;
 
@@ -17,21 +17,21 @@ use crate::store::Reader;
 pub static LIMIT: DefaultedParameter<Integer> = DefaultedParameter {
     parameter: QueryParameter {
         name: "limit",
-        about: "The most items on the page.",
+        about: "Maximum number of items on the page.",
         schema: Integer { minimum: 1, maximum: 100 },
     },
     default: 20,
 };
-/// The cursor: the last item of the page before.
+/// The cursor: the id of the last item of the previous page.
 pub static AFTER: QueryParameter<Integer> = QueryParameter {
     name: "after",
-    about: "Only items after this one: the last id of the page before. The Link header of that page has it.",
+    about: "Returns only items after this id, the last one of the previous page. The Link header of that page has it.",
     schema: Integer::INT64,
 };
-/// The header field that leads to the next page.
+/// The header field with the address of the next page.
 pub const LINK: HeaderField = HeaderField {
     name: "Link",
-    about: "Where another page follows, its address with rel=\"next\" (RFC 8288).",
+    about: "If another page follows, its address with rel=\"next\" (RFC 8288).",
     example: "</v1/pets?limit=20&after=20>; rel=\"next\"",
 };
 
@@ -49,7 +49,7 @@ impl ReadContext {
     /// filters, and pushes the items after [`PageWriter::page`] in ascending order until it is told to stop.
     ///
     /// # Errors
-    /// If a parameter is wrong, or the store cannot be read.
+    /// 400, if a parameter is wrong; the store's failure, if it cannot be read.
     pub fn list(
         &mut self,
         call: &Call,
@@ -86,14 +86,14 @@ impl PageWriter {
         Self { page, filters: String::new(), body, shown: 0, last: None, is_followed: false }
     }
 
-    /// Has the link to the next page repeat a filter. `value` needs no percent-encoding.
+    /// Repeats a filter in the link to the next page. `value` must need no percent-encoding.
     pub fn filter(&mut self, name: &str, value: Option<&str>) {
         if let Some(value) = value {
             self.filters.extend(["&", name, "=", value]);
         }
     }
 
-    /// Adds an item. Tells to stop when the page is full, so that one item too many shows that another page
+    /// Adds an item. Returns `Break` once the page is full; one item more than fits shows that another page
     /// follows.
     pub fn push(&mut self, cursor: i64, item: &impl Serialize) -> ControlFlow<()> {
         if self.shown == self.page.limit || self.body.len() >= FULL_PAGE_BYTES {
@@ -110,7 +110,7 @@ impl PageWriter {
         ControlFlow::Continue(())
     }
 
-    /// The response, with a link to the next page if another one follows (RFC 8288).
+    /// The response, with a link if another page follows (RFC 8288).
     fn finish(mut self, path: &str) -> Response {
         self.body.push(b']');
         let response = Response::json_bytes(200, self.body);

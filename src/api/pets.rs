@@ -15,22 +15,22 @@ pub static ANIMALS: Tag = Tag { name: "animals", about: "The animals of the inve
 
 pub static OPERATIONS: &[Operation] = &[
     Operation {
-        about: "Animals in ascending order of their ids, a page at a time. Where another page follows, the Link \
-            header leads to it.",
+        about: "Returns pets in ascending order of their ids, one page at a time. If another page follows, the Link \
+            header has its address.",
         tag: Some(&ANIMALS),
         parameters: &[&LIMIT, &STATUS, &AFTER],
-        success: Some(Success { status: 200, about: "A page of animals.", schema: "Pets", headers: &[LINK] }),
+        success: Some(Success { status: 200, about: "A page of pets.", schema: "Pets", headers: &[LINK] }),
         codes: &[Code::InvalidParameter, Code::DuplicateParameter],
         ..Operation::new(PETS, "listPets", "List all animals", Handler::Get(list))
     },
     Operation {
-        about: "Adds a new animal. When the 201 comes, the animal is flushed to the disk.",
+        about: "Adds a new pet. When you receive the 201, the pet is saved to disk.",
         tag: Some(&ANIMALS),
         headers: &["Content-Type", "Content-Encoding"],
         body: Some("NewPet"),
         success: Some(Success {
             status: 201,
-            about: "The animal was added.",
+            about: "The pet was added.",
             schema: "Pet",
             headers: &[LOCATION],
         }),
@@ -45,10 +45,10 @@ pub static OPERATIONS: &[Operation] = &[
         ..Operation::new(PETS, "createPet", "Add an animal", Handler::Post(create))
     },
     Operation {
-        about: "One animal by its identifier.",
+        about: "Returns one pet by its identifier.",
         tag: Some(&ANIMALS),
         parameters: &[&PET_ID],
-        success: Some(Success { status: 200, about: "The animal.", schema: "Pet", headers: &[] }),
+        success: Some(Success { status: 200, about: "The pet.", schema: "Pet", headers: &[] }),
         codes: &[Code::NotFound],
         deprecation: Some(&GET_PET_ENDS),
         ..Operation::new("/v1/pets/{petId}", "getPet", "Get an animal", Handler::Get(get))
@@ -58,12 +58,15 @@ pub static OPERATIONS: &[Operation] = &[
 /// Deprecated since 21 November 2026, to be removed on 5 December 2030, both at midnight UTC.
 static GET_PET_ENDS: Deprecation =
     Deprecation::new(1_795_219_200, 1_922_659_200, PETS, "with the `status` filter");
-static STATUS: QueryParameter<Enumeration<PetStatus>> =
-    QueryParameter { name: "status", about: "Only animals of this availability.", schema: PetStatus::SCHEMA };
+static STATUS: QueryParameter<Enumeration<PetStatus>> = QueryParameter {
+    name: "status",
+    about: "Returns only pets with this availability.",
+    schema: PetStatus::SCHEMA,
+};
 static PET_ID: PathParameter<Integer> =
-    PathParameter { name: "petId", about: "Identifier of the animal.", schema: Integer::INT64 };
+    PathParameter { name: "petId", about: "Identifier of the pet.", schema: Integer::INT64 };
 const LOCATION: HeaderField =
-    HeaderField { name: "Location", about: "The address of the animal.", example: "/v1/pets/7" };
+    HeaderField { name: "Location", about: "The address of the pet.", example: "/v1/pets/7" };
 
 /// `GET /v1/pets`: a page of pets in ascending order of their ids.
 ///
@@ -95,7 +98,7 @@ fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>,
     }))
 }
 
-/// `GET /v1/pets/{petId}`: one pet. An id that is no int64 is 404, as no pet has it.
+/// `GET /v1/pets/{petId}`: one pet. An id that is not an int64 is 404, because no pet has it.
 ///
 /// ```json
 /// {"id":1,"name":"Rex","categoryId":3,"status":"available"}
@@ -105,7 +108,7 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
         Some(id) => context.store.pet(id, |pet| Response::json(200, &pet))?,
         None => None,
     };
-    Ok(found.ok_or_else(|| ApiError::with_message(Code::NotFound, "There is no animal with this id."))?)
+    Ok(found.ok_or_else(|| ApiError::with_message(Code::NotFound, "There is no pet with this id."))?)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Documents that are made once and served often: with a strong validator, and compressed for who takes it.
+//! Documents that are made once and served often, with a strong entity tag, and compressed for clients that
+//! accept gzip.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,27 +9,27 @@ use crate::http::Response;
 use crate::http::gzip::{gunzip, gzip};
 use crate::http::response::Field;
 
-/// The header fields that decide what of an asset is sent.
+/// The request header fields that decide in which form an asset is sent.
 pub const ASSET_HEADERS: &[&str] = &["Accept-Encoding", "If-None-Match"];
 
-/// Every document that is served as it is, by its path.
+/// The documents by their paths.
 #[derive(Debug, Default)]
 pub struct Assets(BTreeMap<String, Asset>);
 
 impl Assets {
-    /// Adds one.
+    /// Adds a document.
     pub fn insert(&mut self, path: impl Into<String>, asset: Asset) {
         let known = self.0.insert(path.into(), asset);
         debug_assert!(known.is_none(), "two assets have the same path");
     }
 
-    /// Every path that has one.
+    /// Every path with a document.
     #[cfg(test)]
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// What lies at a path.
+    /// The document at a path.
     pub fn find(&self, path: &str) -> Option<&Asset> {
         self.0.get(path)
     }
@@ -38,18 +39,17 @@ impl Assets {
 #[derive(Debug)]
 pub struct Asset {
     content_type: Cow<'static, str>,
-    /// Its validator without the quotes.
+    /// Its entity tag without the quotes.
     tag: String,
-    /// `None`: nobody gets it compressed.
+    /// `None`: it is never sent compressed.
     gzip: Option<Cow<'static, [u8]>>,
-    /// Made when somebody asks for it who does not take gzip: hardly anybody does.
+    /// Decompressed for the first client that does not accept gzip; few do not.
     plain: OnceLock<Vec<u8>>,
     headers: Vec<Field>,
 }
 
 impl Asset {
-    /// A document that another one may replace at the next start: clients ask each time whether it has
-    /// changed, and that costs a 304.
+    /// A document that may change at the next start: clients revalidate it each time, which costs a 304.
     pub fn new(content_type: &'static str, bytes: Vec<u8>) -> Self {
         Self {
             content_type: content_type.into(),
@@ -60,8 +60,8 @@ impl Asset {
         }
     }
 
-    /// A document that is compressed already, and never changes at its path: clients keep it for a year.
-    /// `tag` names this content and no other.
+    /// A compressed document that never changes at its path: clients keep it for a year. `tag` must be unique
+    /// to this content.
     pub fn immutable(content_type: &'static str, gzip: &'static [u8], tag: &str) -> Self {
         Self {
             content_type: content_type.into(),
@@ -78,7 +78,7 @@ impl Asset {
         self
     }
 
-    /// The response to a client that sent these header fields; 304 where it has the document already.
+    /// The response to a client that sent these header fields; 304 if it has the document already.
     pub fn respond<'a>(
         &self,
         accept_encoding: impl Iterator<Item = &'a str>,
@@ -100,12 +100,12 @@ impl Asset {
     }
 }
 
-/// In which form a document is sent to a client, and whether it has it already.
+/// The form in which to send a document, and whether the client has it already.
 #[derive(Debug)]
 pub struct Form {
-    /// Whether it is sent in gzip.
+    /// Whether to send it compressed.
     pub gzip: bool,
-    /// Whether the client has it, so that nothing of it is sent.
+    /// Whether the client has it, so that no body is sent.
     pub is_known: bool,
     tag: String,
 }
@@ -124,7 +124,7 @@ impl Form {
         Self { gzip, is_known: if_none_match.any(|tags| names(tags, &tag)), tag }
     }
 
-    /// The response; `content` is in the form, and there unless the client has it.
+    /// The response. `content` must be in this form; it is not needed if the client has the document.
     pub fn respond(
         self,
         content_type: impl Into<Cow<'static, str>>,
@@ -145,7 +145,7 @@ pub fn tag_of(bytes: &[u8]) -> String {
     hmac_sha256::Hash::hash(bytes)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether an Accept-Encoding takes gzip (RFC 9110, section 12.5.3).
+/// Whether an Accept-Encoding accepts gzip (RFC 9110, section 12.5.3).
 fn takes_gzip(value: &str) -> bool {
     value.split(',').any(|word| {
         let (coding, weight) = word.split_once(';').unwrap_or((word, "q=1"));

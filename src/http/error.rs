@@ -4,7 +4,7 @@
 //! [`ApiError`], so that it has the documented shape:
 //!
 //! ```json
-//! {"code":"not_found","message":"There is no animal with this id.","status":404}
+//! {"code":"not_found","message":"There is no pet with this id.","status":404}
 //! ```
 
 use std::borrow::Cow;
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::http::Response;
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
 
-/// Declares the codes with their statuses, usual messages and what a client does about them, one row each.
+/// Declares the codes, one row each: status, usual message, and advice for clients.
 macro_rules! codes {
     ($($name:ident = $status:literal $code:literal $message:expr => $advice:literal;)*) => {
         /// The stable, machine-readable cause of a failure.
@@ -39,12 +39,12 @@ macro_rules! codes {
                 match self { $(Code::$name => $code,)* }
             }
 
-            /// The `message` member where the case has no better one.
+            /// The `message` member if the case has no better one.
             pub fn usual_message(self) -> Cow<'static, str> {
                 match self { $(Code::$name => $message.into(),)* }
             }
 
-            /// What a client does about it, for the pages of the site; code stands between backticks.
+            /// Advice for clients, for the pages of the site, with code between backticks.
             pub const fn advice(self) -> &'static str {
                 match self { $(Code::$name => $advice,)* }
             }
@@ -54,29 +54,29 @@ macro_rules! codes {
 
 codes! {
     BadRequest = 400 "bad_request" "The request is not well-formed HTTP/1.1."
-        => "Have the client send well-formed HTTP; the message names the part.";
+        => "Send well-formed HTTP; the message names the part that is wrong.";
     InvalidParameter = 400 "invalid_parameter" "A query parameter has a value that is not allowed."
-        => "Send a value that the message describes, or leave the parameter out.";
+        => "Send a value as the message describes, or omit the parameter.";
     DuplicateParameter = 400 "duplicate_parameter" "A query parameter is given more than once."
         => "Send it once.";
     InvalidJson = 400 "invalid_json" "The body must be one JSON object."
-        => "Send one JSON object; the message says what is wrong.";
+        => "Send one JSON object; the message tells what is wrong.";
     MissingMember = 400 "missing_member" "The body lacks a required member."
         => "Add the member that the message names.";
     InvalidMember = 400 "invalid_member" "A member of the body has a value that is not allowed."
-        => "Send a value that the message describes.";
+        => "Send a value as the message describes.";
     DuplicateMember = 400 "duplicate_member" "A member of the body is given more than once."
         => "Send it once.";
     Unauthorized = 401 "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'."
-        => "Send a key that is valid. The answer does not tell an unknown key from an expired or revoked one.";
-    InsufficientScope = 403 "insufficient_scope" "This API key may read only; this operation needs a key that may write."
+        => "Send a valid key. The response is the same for an unknown, an expired and a revoked key.";
+    InsufficientScope = 403 "insufficient_scope" "This API key is read-only; this operation needs a key that may write."
         => "Ask the operator for a key that may write.";
     NotFound = 404 "not_found" "There is nothing at this path."
         => "Check the path and the id.";
-    MethodNotAllowed = 405 "method_not_allowed" "This path does not take this method; the Allow header lists those it takes."
+    MethodNotAllowed = 405 "method_not_allowed" "This path does not support this method; the Allow header lists the methods that it supports."
         => "Use a method that `Allow` lists.";
-    RequestTimeout = 408 "request_timeout" "The request did not arrive whole in time."
-        => "Send the whole request in time.";
+    RequestTimeout = 408 "request_timeout" "The complete request did not arrive in time."
+        => "Send the complete request in time.";
     ContentTooLarge = 413 "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.")
         => "Send a smaller body.";
     UriTooLong = 414 "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.")
@@ -84,31 +84,31 @@ codes! {
     UnsupportedMediaType = 415 "unsupported_media_type" "The body must be application/json."
         => "Send `Content-Type: application/json`.";
     UnsupportedContentEncoding = 415 "unsupported_content_encoding" "The body must come without a Content-Encoding."
-        => "Send the body as it is.";
-    ExpectationFailed = 417 "expectation_failed" "The only expectation this service meets is '100-continue'."
-        => "Leave the `Expect` header out.";
+        => "Send the body without compression.";
+    ExpectationFailed = 417 "expectation_failed" "The only expectation that this service supports is '100-continue'."
+        => "Omit the `Expect` header.";
     MisdirectedRequest = 421 "misdirected_request" "This service does not answer for the host of the request."
-        => "Check the name in the URL. A domain must be one of the project, and verified.";
+        => "Check the name in the URL. A custom domain must belong to the project and be verified.";
     HeadersTooLarge = 431 "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.")
         => "Send fewer or shorter header fields.";
-    Internal = 500 "internal_error" "The service failed to answer this request; the log has the cause under its X-Request-Id."
+    Internal = 500 "internal_error" "The service failed to answer this request; the log has the cause, with its X-Request-Id."
         => "Give the operator the `X-Request-Id` of the response.";
-    NotImplemented = 501 "not_implemented" "This service does not implement the request method, or not yet the operation."
-        => "Use another method. For an operation that is only announced: wait for it.";
-    TransferCoding = 501 "unsupported_transfer_coding" "The only transfer coding this service takes is 'chunked'."
-        => "Send the body with `Content-Length`, or with the transfer coding `chunked`.";
-    Overloaded = 503 "overloaded" "The service has more requests than it can take; try again in a moment."
-        => "Send it again after the seconds in `Retry-After`.";
-    OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could answer; whether the request was carried out is unknown. Look before you try again."
-        => "Look whether the animal is there. Send it again only where it is not.";
+    NotImplemented = 501 "not_implemented" "This service does not implement the request method, or does not implement the operation yet."
+        => "Use another method. An operation that is only announced will come later.";
+    TransferCoding = 501 "unsupported_transfer_coding" "The only transfer coding that this service supports is 'chunked'."
+        => "Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.";
+    Overloaded = 503 "overloaded" "The service has more requests than it can handle; try again in a moment."
+        => "Retry after the number of seconds in `Retry-After`.";
+    OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could answer; whether the request was carried out is unknown. Check before you retry."
+        => "Check whether the pet exists, and retry only if it does not.";
     StorageUnavailable = 503 "storage_unavailable" "The database cannot be used; nothing was changed."
-        => "Send it again after the seconds in `Retry-After`. If it goes on, tell the operator.";
+        => "Retry after the number of seconds in `Retry-After`. If it keeps failing, tell the operator.";
     HttpVersion = 505 "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0."
         => "Send HTTP/1.1.";
 }
 
 impl Code {
-    /// Why the service may refuse or fail any request to an operation, whatever it does.
+    /// The codes that any operation may return, whatever it does.
     pub fn general(writes: bool) -> impl Iterator<Item = Self> {
         let any = [
             Code::BadRequest,
@@ -160,7 +160,7 @@ pub fn error_schema() -> serde_json::Value {
     })
 }
 
-/// A failure on its way to the client.
+/// A failure that becomes a response.
 #[derive(Debug, PartialEq)]
 pub struct ApiError {
     code: Code,
@@ -182,7 +182,7 @@ impl ApiError {
         Self::with_message(code, code.usual_message())
     }
 
-    /// A failure that names the member or parameter, and what is expected of it.
+    /// A failure with its own message, which names the member or parameter and what is expected.
     pub fn with_message(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into(), headers: Vec::new() }
     }

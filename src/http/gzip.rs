@@ -5,14 +5,14 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::{GzDecoder, GzEncoder};
 
-/// Compresses as well as it can. `None` where it failed, which writing to memory does not.
+/// Compresses at the highest level. `None` if it fails, which cannot happen when writing to memory.
 pub fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).ok()?;
     encoder.finish().ok()
 }
 
-/// Decompresses. Empty where it is not gzip.
+/// Decompresses. Empty if the input is not gzip.
 pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
     let mut decoder = GzDecoder::new(Vec::new());
     let _ = decoder.write_all(bytes);

@@ -1,5 +1,5 @@
-//! Every bound on what a client may send or keep, in one place: messages, the README and the code that
-//! holds to it take it from here.
+//! Every bound on what a client may send, in one place: messages, the pages of the site and the code that
+//! enforces it read it here.
 
 /// The largest head of a request, in bytes.
 pub const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -11,8 +11,8 @@ pub const MAX_TARGET_BYTES: usize = 8 * 1024;
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
 /// The most bytes of one request's chunk extensions and trailer fields, which are dropped.
 pub const MAX_DROPPED_BYTES: usize = 8 * 1024;
-/// A list ends early once its body is as large, in bytes, so that a response is never huge: names may be
-/// long. The `Link` header leads to the rest.
+/// The size in bytes at which a page of a list ends early, because names may be long. The `Link` header has
+/// the address of the rest.
 pub const FULL_PAGE_BYTES: usize = 1024 * 1024;
 /// The most header fields of a handler's response.
 pub const MAX_RESPONSE_FIELDS: usize = 16;
@@ -22,11 +22,11 @@ pub const MAX_RESPONSE_FIELDS: usize = 16;
 pub struct Limit {
     /// What is bounded.
     pub what: &'static str,
-    /// The most that is taken.
+    /// The maximum.
     pub most: usize,
-    /// What is counted.
+    /// The unit of the maximum.
     pub unit: &'static str,
-    /// The status for more.
+    /// The status if it is exceeded.
     pub status: u16,
 }
 

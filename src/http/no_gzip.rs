@@ -1,12 +1,12 @@
-//! In place of compression, in a build without the feature `site`: the interface description alone is smaller than
-//! the code to compress it.
+//! Replaces compression in a build without the feature `site`: the interface description alone is smaller than the
+//! code to compress it.
 
 /// `None`: nothing is compressed.
 pub fn gzip(_: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// Nothing.
+/// Returns nothing.
 pub fn gunzip(_: &[u8]) -> Vec<u8> {
     Vec::new()
 }

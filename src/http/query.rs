@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use crate::http::{ApiError, Code, percent};
 
-/// The decoded value of a query parameter; `None` where it is absent.
+/// The decoded value of a query parameter; `None` if it is absent.
 ///
 /// # Errors
-/// Where it is given more than once.
+/// [`ApiError`] 400, if it is given more than once.
 pub fn parameter<'a>(query: Option<&'a str>, name: &str) -> Result<Option<Cow<'a, str>>, ApiError> {
     let Some(query) = query else { return Ok(None) };
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
@@ -21,7 +21,7 @@ pub fn parameter<'a>(query: Option<&'a str>, name: &str) -> Result<Option<Cow<'a
     Ok(value)
 }
 
-/// A name or a value without its encoding. What is not UTF-8 becomes U+FFFD.
+/// Decodes a name or a value. Invalid UTF-8 becomes U+FFFD.
 fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains(['+', '%']) {
         return Cow::Borrowed(text);

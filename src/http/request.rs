@@ -1,11 +1,11 @@
-//! A whole request, as handlers see it.
+//! A complete request, as handlers see it.
 
 use crate::http::{ApiError, Code};
 
-/// A whole request, as a worker got it.
+/// A complete request, as a worker received it.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The identifier that stands in the response and in the log; `-` where there is none.
+    /// The identifier in the response and the log; `-` if there is none.
     pub id: &'a str,
     /// Case-sensitive, such as `GET` (RFC 9110, section 9.1).
     pub method: &'a str,
@@ -23,7 +23,8 @@ impl<'a> Request<'a> {
         self.headers.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
     }
 
-    /// Refuses a body that says of itself that it is no plain JSON (RFC 9110, sections 8.3 and 8.4).
+    /// Refuses a body whose header fields declare something other than plain JSON (RFC 9110, sections 8.3 and
+    /// 8.4).
     ///
     /// # Errors
     /// 415.

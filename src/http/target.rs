@@ -4,18 +4,17 @@ use std::borrow::Cow;
 
 use crate::http::percent;
 
-/// A request target taken apart.
+/// A parsed request target.
 #[derive(Debug)]
 pub struct Target<'a> {
-    /// The path, with the characters in place of percent-encoded unreserved ones; `*` for the server as a
-    /// whole.
+    /// The path, with percent-encoded unreserved characters decoded; `*` for the server as a whole.
     pub path: Cow<'a, str>,
-    /// All after the question mark, as sent.
+    /// Everything after the question mark, as sent.
     pub query: Option<&'a str>,
 }
 
 impl<'a> Target<'a> {
-    /// Takes a target in origin form apart, at its first question mark.
+    /// Splits a target in origin form at its first question mark.
     pub fn parse(target: &'a str) -> Self {
         let mut is_encoded = false;
         let end = target.bytes().position(|byte| {
@@ -30,8 +29,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Puts the characters in place of percent-encoded unreserved ones, which mean the same
-/// (RFC 3986, section 6.2.2.2). Whatever else is encoded stays so: `%2F` is no slash.
+/// Decodes percent-encoded unreserved characters, which is equivalent (RFC 3986, section 6.2.2.2). Everything
+/// else stays encoded: `%2F` is not a slash.
 fn normalize(path: &str) -> Cow<'_, str> {
     let mut normal = String::with_capacity(path.len());
     let mut rest = path;
@@ -53,7 +52,7 @@ fn normalize(path: &str) -> Cow<'_, str> {
     Cow::Owned(normal)
 }
 
-/// The unreserved character (RFC 3986, section 2.3) that two hexadecimal digits stand for.
+/// The unreserved character (RFC 3986, section 2.3) with this code, in two hexadecimal digits.
 fn unreserved(digits: &[u8]) -> Option<char> {
     let character = char::from(percent::octet(digits)?);
     let is_unreserved = character.is_ascii_alphanumeric() || "-._~".contains(character);

@@ -105,12 +105,12 @@ const NAME: Required<Text> =
     Required { name: "name", about: "The animal's name; may be empty.", schema: Text };
 const CATEGORY_ID: Required<Integer> = Required {
     name: "categoryId",
-    about: "Identifier of the category the animal belongs to.",
+    about: "Identifier of the category that the pet belongs to.",
     schema: Integer::INT64,
 };
 const STATUS: Optional<Enumeration<PetStatus>> = Optional {
     name: "status",
-    about: "Availability of the animal; absent where none was given.",
+    about: "Availability of the pet; absent if none was given.",
     schema: PetStatus::SCHEMA,
 };
 const ID: Required<Integer> = Required {

@@ -1,4 +1,4 @@
-//! The bearer scheme (RFC 6750): whose key a request brings, and what it may do.
+//! Bearer authentication (RFC 6750): whose key a request has, and what it may do.
 
 use crate::endpoint::Failure;
 use crate::http::{ApiError, Code, Request};
@@ -6,51 +6,51 @@ use crate::keys::KeyUses;
 use crate::keys::secret::digest;
 use crate::store::{ApiKey, Database, Digest, KeyScope};
 
-/// The header field that brings the key.
+/// The header field with the key.
 pub const AUTHORIZATION: &str = "Authorization";
 
-/// What the key of the environment is called in the log.
+/// The name in the log of the key from the environment.
 const EXTRA_KEY: &str = "PETSTORE_API_KEY";
 
-/// Checks credentials against the store and the one further key of the environment.
+/// Checks credentials against the store and the key from the environment.
 #[derive(Clone, Default)]
 pub struct Authenticator {
     extra_key: Option<Digest>,
-    /// Keys that were found, for as long as the version of the database stays the same.
+    /// Keys that were found, valid while the version of the database stays the same.
     known: Vec<Known>,
     version: i64,
-    /// Where all workers note the uses of keys.
+    /// The uses of keys, shared by all workers.
     uses: KeyUses,
 }
 
-/// What is remembered of a key.
+/// A remembered key.
 #[derive(Clone)]
 struct Known {
     token: Box<str>,
     key: ApiKey,
-    /// When its use was last noted, Unix time in seconds.
+    /// When its use was last noted, in seconds of Unix time.
     noted_at: i64,
 }
 
-/// The most keys that are remembered: few enough to compare a token with all of them.
+/// The most keys to remember: few enough to compare a token with all of them.
 const MAX_KNOWN: usize = 64;
 
 impl Authenticator {
-    /// Also takes `key` (`PETSTORE_API_KEY`), with full scope and without expiry.
+    /// Also accepts `extra_key` (`PETSTORE_API_KEY`), with full scope and without expiry.
     pub fn new(extra_key: Option<&str>) -> Self {
         Self { extra_key: extra_key.map(digest), ..Self::default() }
     }
 
-    /// Where the uses of keys are noted, by this one and its clones.
+    /// The uses of keys that this authenticator and its clones have noted.
     pub fn uses(&self) -> KeyUses {
         self.uses.clone()
     }
 
-    /// The request's key. `now`, Unix time in seconds, is noted as the time of its last use.
+    /// Returns the key of a request, and notes `now`, in seconds of Unix time, as its last use.
     ///
     /// # Errors
-    /// 401 with `WWW-Authenticate`, in the same words if a key is unknown, expired or revoked; what the store
-    /// returns if it cannot be read.
+    /// 401 with `WWW-Authenticate`, in the same words for an unknown, an expired and a revoked key; the
+    /// store's failure, if it cannot be read.
     pub fn authenticate(
         &mut self,
         request: &Request,
@@ -69,7 +69,7 @@ impl Authenticator {
         }
         match self.find(token, database)? {
             Some((Known { key, noted_at, .. }, uses)) if !key.is_expired(now) => {
-                // At most once a second for each worker and key, as long as the key is remembered.
+                // At most once a second per worker and key while the key is remembered.
                 if *noted_at < now {
                     *noted_at = now;
                     uses.note(key.digest, now);
@@ -80,16 +80,17 @@ impl Authenticator {
         }
     }
 
-    /// Looks a key up. Only keys that exist are remembered, so that nobody evicts them by guessing.
+    /// Looks up a key. Only existing keys are remembered, so that guessing cannot evict them.
     fn find(&mut self, token: &str, database: &Database) -> Result<Option<(&mut Known, &KeyUses)>, Failure> {
         let known = self.known.iter().position(|known| is_same(&known.token, token));
         let place = match known {
             Some(place) => place,
             None => {
-                // Digests are compared, not keys: how far two digests agree tells nothing of a key.
+                // Digests are compared, not keys: how long a prefix of two digests agrees tells nothing about
+                // a key.
                 let digest = digest(token);
                 let (key, noted_at) = if self.extra_key == Some(digest) {
-                    // There is nowhere to keep its uses.
+                    // Its uses are not stored anywhere.
                     (extra(digest), i64::MAX)
                 } else if let Some(key) = database.key(&digest)? {
                     (key, i64::MIN)
@@ -107,19 +108,19 @@ impl Authenticator {
     }
 }
 
-/// Compares two tokens in a time that tells nothing but whether their lengths agree.
+/// Compares two tokens in a time that reveals only whether their lengths are equal.
 fn is_same(one: &str, other: &str) -> bool {
     let differences = one.bytes().zip(other.bytes()).fold(0, |differences, (a, b)| differences | (a ^ b));
     one.len() == other.len() && differences == 0
 }
 
-/// The key of the environment as one of the database: it may do everything, and never expires.
+/// The key from the environment in the form of a stored key, with full scope and without expiry.
 fn extra(digest: Digest) -> ApiKey {
     let name = EXTRA_KEY.to_owned();
     ApiKey { digest, name, scope: KeyScope::Full, created_at: 0, expires_at: None, last_used_at: None }
 }
 
-/// The token of a credential; `None` if it is of another scheme or has none.
+/// The token of a credential; `None` if the scheme is another one or the token is missing.
 fn bearer_token(credential: &str) -> Option<&str> {
     let (scheme, token) = credential.split_at_checked("Bearer ".len())?;
     let token = token.trim();

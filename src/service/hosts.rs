@@ -1,5 +1,5 @@
-//! Whether a request is for a name of this project (RFC 9110, section 7.4), and where it is sent if the name
-//! only leads to another one.
+//! Whether a request is for a name of this project (RFC 9110, section 7.4), and its redirect if the name only
+//! redirects to another.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,44 +16,45 @@ use crate::store::Database;
 /// The header fields that it reads.
 pub const HOST_FIELDS: [&str; 2] = [HOST, FORWARDED_PROTO];
 const HOST: &str = "Host";
-/// How the proxy was asked. The gate passes it on only from a trusted one.
+/// The scheme of the request to the proxy. The gate passes it on only from a trusted proxy.
 const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 
-/// The most domains that are remembered.
+/// The most domains to remember.
 const MAX_KNOWN: usize = 1024;
 
-/// Told the name of a domain that a trusted proxy has passed on an HTTPS request for. Does not wait.
+/// A callback that gets the name of a domain when a trusted proxy has passed on an HTTPS request for it. Must
+/// not block.
 pub type OnServed = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Tells the names of the project from others. Where there is no hosting platform, every name will do.
+/// Tells the project's names from others. Without a hosting platform, every name is accepted.
 #[derive(Clone, Default)]
 pub struct Hosts {
-    /// Its names that are no domains: that on the platform, and those of the addresses in the interface
-    /// description. Empty: every name will do.
+    /// The names that are not custom domains: the one on the platform, and the hosts of the addresses in the
+    /// interface description. Empty: every name is accepted.
     own: Arc<[String]>,
-    /// Domains found in the database, as long as its version stays the same.
+    /// Domains found in the database, valid while its version stays the same.
     known: HashMap<Box<str>, Known>,
-    /// The domain that the others stand for, as long as that version stays.
+    /// The primary domain, valid while that version stays the same.
     primary: Option<Arc<str>>,
     version: i64,
     served: Option<OnServed>,
 }
 
-/// What a request's host leads to.
+/// The result for a request's host.
 #[derive(Debug, PartialEq)]
 pub enum Admission {
-    /// This service, whose pages belong to the primary domain if there is one and the request names another.
+    /// Serve the request. If another domain is primary, pages link to it.
     Here(Option<Canonical>),
-    /// Another name.
+    /// Redirect to another name.
     Redirect(Response),
 }
 
-/// The primary domain, as the address of pages that other names serve too (RFC 6596).
+/// The primary domain, for canonical links on pages that other names serve too (RFC 6596).
 #[derive(Debug, PartialEq)]
 pub struct Canonical(Arc<str>);
 
 impl Canonical {
-    /// Adds the page's address at the primary domain to a response with a page.
+    /// Adds a canonical link to a response, if it is a page.
     pub fn link(&self, request: &Request, response: Response) -> Response {
         let is_page = |field: &Field| field.0 == "Content-Type" && field.1.starts_with("text/html");
         if response.status() != 200 || !response.headers().iter().any(is_page) {
@@ -64,7 +65,7 @@ impl Canonical {
     }
 }
 
-/// What is remembered of a domain.
+/// A remembered domain.
 #[derive(Clone)]
 struct Known {
     domain: Domain,
@@ -72,7 +73,8 @@ struct Known {
 }
 
 impl Hosts {
-    /// Those of a configuration. Where a trusted proxy passes on an HTTPS request for a domain, `served` is told.
+    /// The hosts of a configuration. `served` is called when a trusted proxy passes on an HTTPS request for a
+    /// domain.
     pub fn new(config: &Config, served: Option<OnServed>) -> Self {
         let Some(address) = config.hosting.address() else { return Self::default() };
         let urls = [&config.base_url, &config.staging_url].into_iter().flatten();
@@ -82,16 +84,16 @@ impl Hosts {
         Self { own: std::iter::once(address).chain(hosts).collect(), served, ..Self::default() }
     }
 
-    /// Looks at where a request's host leads.
+    /// Decides what to do with a request's host.
     ///
     /// # Errors
-    /// 421 for a name that is not the project's; what the store returns if it cannot be read.
+    /// 421, if the name is not the project's; the store's failure, if it cannot be read.
     pub fn admit(&mut self, request: &Request, database: &Database) -> Result<Admission, Failure> {
         let Self { own, known, primary, version, served } = self;
         if own.is_empty() {
             return Ok(Admission::Here(None));
         }
-        // The gate lets at most one of them pass.
+        // The gate refuses requests with more than one.
         let host = request.header_values(HOST).next().map(bare).unwrap_or_default();
         if host.is_empty() || is_address(host) {
             return Ok(Admission::Here(None));
@@ -120,7 +122,7 @@ impl Hosts {
             served.iter().for_each(|served| served(&domain.name));
         }
         Ok(match redirect {
-            // The server as a whole has no other address.
+            // `OPTIONS *` concerns the server, so it is not redirected.
             Some(redirect) if request.target != "*" => {
                 let location = format!("https://{}{}", redirect.to, request.target);
                 Admission::Redirect(Response::new(redirect.status, b"").header("Location", location))
@@ -130,7 +132,7 @@ impl Hosts {
     }
 }
 
-/// Looks a domain up. Only those that exist are remembered, so that nobody fills the memory by guessing.
+/// Looks up a domain. Only existing domains are remembered, so that guessing cannot fill the memory.
 fn find<'k>(
     known: &'k mut HashMap<Box<str>, Known>,
     host: &str,
@@ -145,7 +147,7 @@ fn find<'k>(
     Ok(known.get(host))
 }
 
-/// A host without its port and the root's dot.
+/// A host without its port and trailing dot.
 fn bare(authority: &str) -> &str {
     let host = match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
@@ -154,7 +156,7 @@ fn bare(authority: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// Whether a host is an IP address, or the machine itself (RFC 6761, section 6.3).
+/// Whether a host is an IP address or `localhost` (RFC 6761, section 6.3).
 fn is_address(host: &str) -> bool {
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     bare.parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost")

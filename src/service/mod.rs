@@ -1,5 +1,5 @@
-//! The pipeline of one worker: from a request to its response, by way of the host, the key, the router and a
-//! handler. The place where a failure becomes a response and a line in the log. Knows no SQL and no sockets.
+//! The pipeline of one worker, from a request to its response: host, key, router, handler. Here a failure
+//! becomes a response and a line in the log. Knows no SQL and no sockets.
 
 mod authentication;
 mod hosts;
@@ -25,10 +25,10 @@ pub use hosts::{Hosts, OnServed};
 pub use reading::ReadService;
 pub use writing::WriteService;
 
-/// What is counted where a request gets to no operation.
+/// The label in the metrics for a request that reaches no operation.
 const NO_OPERATION: &str = "none";
 
-/// Has the counters of all that is known to happen be there from the start.
+/// Creates the counters of all known operations, so that they are in the metrics from the start.
 pub fn announce(metrics: &mut Metrics) {
     let operations = ROUTER.operations();
     let operations = operations.chain([&crate::api::FILE]);
@@ -42,10 +42,10 @@ pub fn announce(metrics: &mut Metrics) {
     statuses.chain([200, 201, 204, 304]).for_each(|status| metrics.announce_response(status));
 }
 
-/// Told when the database is lost, so that the service ends.
+/// A callback for when the database is lost, which ends the service.
 pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
 
-/// What each worker gets of what all of them need.
+/// What every worker needs; each gets a clone.
 #[derive(Clone)]
 pub struct Parts {
     pub authenticator: Authenticator,
@@ -54,23 +54,23 @@ pub struct Parts {
     pub hosts: Hosts,
 }
 
-/// What all workers do alike.
+/// The steps that are the same in every worker.
 struct Pipeline {
     router: Router<Handler>,
     parts: Parts,
     failures: QuietLog,
 }
 
-/// What the pipeline learns of a request before its handler runs, and its response has to show.
+/// What the pipeline learns about a request before the handler runs, for the response.
 #[derive(Default)]
 struct Origin {
-    /// The name of its key, if the access log wants it.
+    /// The name of its key, for the access log.
     key_name: Option<String>,
     canonical: Option<Canonical>,
 }
 
 impl Origin {
-    /// Adds to a response what it has to show.
+    /// Adds these to a response.
     fn mark(self, request: &Request, response: Response) -> Response {
         let response = match &self.canonical {
             Some(canonical) => canonical.link(request, response),
@@ -89,8 +89,8 @@ impl Pipeline {
         Self { router: ROUTER, parts, failures }
     }
 
-    /// Counts a response on its way. What is passed on is counted by the writer, and an answer to OPTIONS is that
-    /// of no operation: lanes ask so too.
+    /// Counts a response. The writer counts requests that are passed on. OPTIONS counts for no operation, because
+    /// the gate probes lanes with it.
     fn count(&self, operation: Option<&Operation>, response: Response) -> Response {
         let is_none = operation.is_none_or(|operation| matches!(operation.handler, Handler::Check { .. }));
         if response.status() != 204 || !is_none {
@@ -100,7 +100,7 @@ impl Pipeline {
         response
     }
 
-    /// A batch met trouble with the store. `of` names the requests that it concerns, as far as they are known.
+    /// Logs the store's failure in a batch. `of` names the requests concerned, as far as they are known.
     fn trouble(&mut self, of: &str, what: &str, error: &StoreError) {
         if error.is_lost() {
             (self.parts.lost)(error);
@@ -109,10 +109,10 @@ impl Pipeline {
         }
     }
 
-    /// Checks the host first, then the key, the route and the scope. `now` is Unix time in seconds.
+    /// Checks the host, then the key, the route and the scope. `now` is Unix time in seconds.
     ///
     /// # Errors
-    /// The response, if the request gets no further.
+    /// The response, if the request ends here.
     fn enter<'r>(
         &mut self,
         request: &'r Request<'r>,
@@ -142,7 +142,7 @@ impl Pipeline {
             }
         }
         let routed = self.router.route(request.method, &target);
-        // What no row has may be a file of the deploy.
+        // A path that matches no row may be a file of the deploy.
         let routed = routed.or_else(|error| match (error.code(), request.method) {
             (Code::NotFound, "GET" | "HEAD") => Ok(Route::to(&crate::api::FILE)),
             _ => Err(error),
@@ -157,7 +157,7 @@ impl Pipeline {
         }
     }
 
-    /// Runs a part of an operation. A failure or a panic in it becomes a response.
+    /// Runs a part of an operation. A failure or a panic becomes a response.
     ///
     /// # Errors
     /// That response.
@@ -183,13 +183,13 @@ impl Pipeline {
         done.map_or_else(|refused| refused, |response| operation.announce(response))
     }
 
-    /// Says what failures were held back. Returns in how long more is to say.
+    /// Logs the failures that were held back. Returns in how long to call it again.
     fn rest(&mut self, now: Instant) -> Option<Duration> {
         self.failures.settle(now);
         self.failures.due(now)
     }
 
-    /// Turns the failure of one request into its response, and logs what the client must not see.
+    /// Turns the failure of a request into its response, and logs what the client must not see.
     fn refuse(&mut self, failure: Failure, part: &str, request: &Request) -> Response {
         match &failure {
             Failure::Store(error) if error.is_lost() => (self.parts.lost)(error),
@@ -203,8 +203,8 @@ impl Pipeline {
     }
 }
 
-/// The header fields that the service reads: that of the key, those that the operations declare, and those that
-/// tell the names of the project from others.
+/// The header fields that the service reads: the key, what the operations declare, and what tells the names of
+/// the project from others.
 pub fn header_fields(config: &Config) -> Vec<&'static str> {
     let mut fields: Vec<_> = ROUTER.operations().flat_map(|operation| operation.headers).copied().collect();
     fields.push(AUTHORIZATION);
@@ -216,17 +216,17 @@ pub fn header_fields(config: &Config) -> Vec<&'static str> {
     fields
 }
 
-/// Whether a key is asked for before anything else is looked at.
+/// Whether a request needs a key before anything else is checked.
 pub fn is_protected(target: &Target) -> bool {
     target.path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The gate chooses the lane by the method, and a handler's kind is its method.
+/// Cannot happen: the gate chooses the lane by the method, and so does a handler's variant.
 fn wrong_lane() -> Failure {
     Failure::Fault("the request came down the wrong lane".to_owned())
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
@@ -234,7 +234,7 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
 
 #[cfg(test)]
 impl Parts {
-    /// With an authenticator, and nothing else that is seen.
+    /// With an authenticator, and defaults for the rest.
     fn for_tests(authenticator: Authenticator) -> Self {
         Self { authenticator, lost: Arc::new(|_| ()), metrics: Metrics::default(), hosts: Hosts::default() }
     }

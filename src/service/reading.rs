@@ -1,4 +1,4 @@
-//! The service of a worker that reads: a batch shares a snapshot.
+//! The service of a reading worker: a batch shares a snapshot.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use crate::service::{Parts, Pipeline, wrong_lane};
 use crate::store::Reader;
 use crate::worker::Service;
 
-/// A batch of responses is sent once it has as many bytes, so that huge pages do not pile up.
+/// The bytes of responses at which a batch is sent, so that huge pages do not pile up.
 const ENOUGH_BYTES: usize = 1024 * 1024;
 
-/// Answers the requests of a lane for reading.
+/// Answers the requests of a read lane.
 pub struct ReadService {
     context: ReadContext,
     pipeline: Pipeline,
@@ -43,7 +43,7 @@ impl ReadService {
 impl Service for ReadService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         if let Err(error) = self.context.store.begin() {
-            // The queries that follow meet the same trouble and answer for it one by one.
+            // The queries that follow fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to read", &error);
         }
         let now = unix_time();
@@ -100,7 +100,7 @@ mod tests {
         ),
     ];
 
-    /// Asks for all in one batch; returns the statuses of those that are answered.
+    /// Sends all in one batch; returns the statuses of the ones that are answered.
     fn ask(asked: &[(&str, &str)]) -> Vec<u16> {
         let folder = Folder::new();
         drop(Writer::open(&folder.database()).unwrap());

@@ -1,5 +1,5 @@
-//! The service of the worker that writes: a batch shares a transaction and a flush of the disk, and each
-//! request in it is a unit of its own.
+//! The service of the writing worker: a batch shares a transaction and a flush of the disk, and each request
+//! in it is a unit that can be undone by itself.
 
 use std::time::{Duration, Instant};
 
@@ -12,34 +12,33 @@ use crate::service::{Origin, Parts, Pipeline, wrong_lane};
 use crate::store::{PATIENCE, Units, Writer};
 use crate::worker::Service;
 
-/// Answers the requests of the lane for writing.
+/// Answers the requests of the write lane.
 pub struct WriteService {
     context: WriteContext,
     pipeline: Pipeline,
     key_care: KeyCare,
-    /// When the writes so far have rested for so long that a copy of the database is to be whole without its
-    /// write-ahead log.
+    /// When the writer has been idle long enough to move the write-ahead log into the database.
     rests_at: Option<Instant>,
     /// Whether the service is ending.
     is_stopping: Box<dyn Fn() -> bool + Send>,
-    /// Until when a lock is waited for, where the service is ending.
+    /// How long to wait for locks while the service is ending.
     waits_until: Option<Instant>,
 }
 
-/// Where nothing is written for so long, the database rests.
+/// How long nothing is written before the writer counts as idle.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// How long locks of other processes are waited for in all once the service is ending, after a wait that was
-/// begun before.
+/// How long to wait for locks of other processes in all once the service is ending, after a wait that began
+/// earlier.
 const LAST_PATIENCE: Duration = Duration::from_secs(4);
 
-/// What has come of a request before its batch is committed.
+/// The result of a request before its batch is committed.
 enum Outcome<'r> {
     /// The response, which does not depend on the commit.
     Response(Option<&'static Operation>, Response),
-    /// What makes the response after the commit.
+    /// The closure that makes the response after the commit.
     Staged(&'static Operation, Staged<'r>),
-    /// What is asked of the writer after the commit.
+    /// The health check to ask of the writer after the commit.
     Check(&'static Operation, fn(Probe) -> Result<Response, Failure>),
 }
 
@@ -50,11 +49,11 @@ struct Staging<'r> {
     origin: Origin,
 }
 
-/// A request that is refused has written, and only undoing the whole batch undoes that.
+/// A refused request has written something that only undoing the whole batch removes.
 struct MustUndo;
 
 impl WriteService {
-    /// Of the only writer of a service. `is_stopping` says whether that is ending.
+    /// The service of the only writer. `is_stopping` tells whether the service is ending.
     pub fn new(store: Writer, parts: Parts, is_stopping: impl Fn() -> bool + Send + 'static) -> Self {
         let key_care = KeyCare::new(parts.authenticator.uses(), Instant::now());
         Self {
@@ -76,11 +75,11 @@ impl WriteService {
         self.waits_until.get_or_insert(now + LAST_PATIENCE).saturating_duration_since(now)
     }
 
-    /// Carries the requests out up to the commit. With joined units this fails where a request is refused
-    /// after it has written, with separate ones never.
+    /// Handles the requests up to the commit. With joined units it fails if a request is refused after it has
+    /// written; with separate units it never fails.
     fn stage<'r>(&mut self, requests: &'r [Request<'r>], units: Units) -> Result<Vec<Staging<'r>>, MustUndo> {
         if let Err(error) = self.context.store.begin(units) {
-            // The statements that follow meet the same trouble and answer for it one by one.
+            // The statements that follow fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to write", &error);
         }
         let now = unix_time();
@@ -109,7 +108,7 @@ impl WriteService {
         });
         let outcome = match staged {
             Ok(outcome) => outcome,
-            // What is refused must not be written.
+            // A refused request must leave nothing behind.
             Err(response) if context.store.undo_unit() => Outcome::Response(Some(operation), response),
             Err(_) => return Err(MustUndo),
         };
@@ -125,7 +124,7 @@ impl Service for WriteService {
             self.context.store.undo();
             self.stage(requests, Units::Separate)
         });
-        // Separate units are undone one by one, so there is something here.
+        // With separate units staging never fails.
         let stagings = staged.unwrap_or_default();
         let began = Instant::now();
         let committed = self.context.store.commit();
@@ -143,7 +142,7 @@ impl Service for WriteService {
                     _ => false,
                 };
                 self.pipeline.parts.metrics.undone(writes + stagings.iter().filter(is_refused).count());
-                // A request that could not write at all has said so itself.
+                // A request that could not write at all has logged that itself.
                 if writes > 0 || error.is_lost() {
                     let ids: Vec<&str> = writing.map(|staging| staging.request.id).collect();
                     let what = format!("{writes} writes failed and were undone");
@@ -181,7 +180,7 @@ impl Service for WriteService {
 
     fn rest(&mut self) -> Option<Duration> {
         let now = Instant::now();
-        // Nobody is waited for: requests would wait behind it.
+        // Do not wait for a lock, because requests would wait behind it.
         self.context.store.be_patient(Duration::ZERO);
         if self.rests_at.take_if(|at| *at <= now).is_some()
             && let Err(error) = self.context.store.checkpoint()
@@ -189,7 +188,7 @@ impl Service for WriteService {
             log::debug!("the write-ahead log stays for now: {error}");
             self.rests_at = Some(now + QUIET);
         }
-        // Without a request too, so that a file that has gone is not missed for long.
+        // Also when there are no requests, so that a moved file is noticed soon.
         if let Err(error) = self.context.store.look() {
             self.pipeline.trouble("", "cannot find the database", &error);
         }
@@ -286,7 +285,7 @@ mod tests {
     }
 
     impl Bench {
-        /// Asks for all in one batch; returns the statuses.
+        /// Sends all in one batch; returns the statuses.
         fn ask(&mut self, targets: &[&str]) -> Vec<u16> {
             let bodies: Vec<String> =
                 targets.iter().map(|target| format!(r#"{{"name":"{target}","categoryId":1}}"#)).collect();

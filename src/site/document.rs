@@ -69,9 +69,9 @@ fn document(servers: &ServerUrls) -> Value {
         "info": {
             "title": "Pet store inventory",
             "version": VERSION,
-            "summary": "List animals, add an animal, and fetch a single one.",
-            "description": "Every operation asks for an API key as a bearer token. Every failure has the Error \
-                body, with a stable `code`. Clients ignore members and header fields that they do not know.",
+            "summary": "List pets, add a pet, and fetch a single one.",
+            "description": "Every operation needs an API key as a bearer token. Every failure has the Error body, with \
+                a stable `code`. Ignore members and headers that you do not know.",
             "license": { "name": "MIT", "identifier": "MIT" },
         },
         "servers": describe_servers(servers),
