@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use simple_dns::Name;
 use simple_dns::rdata::RData;
 
-use super::{Kind, Trouble};
+use super::{DnsError, RecordType};
 
 /// The most aliases in a row.
 const MAX_ALIASES: usize = 8;
@@ -40,7 +40,7 @@ pub(crate) enum Data {
         value: Vec<u8>,
     },
     /// A record whose content the service does not need.
-    Other(Kind),
+    Other(RecordType),
 }
 
 impl Answer {
@@ -57,8 +57,8 @@ impl Answer {
     /// The name at the end of the aliases (RFC 1034, section 3.6.2), as far as this answer has them.
     ///
     /// # Errors
-    /// [`Trouble::Loop`], if there are more than eight or they form a circle.
-    pub fn canonical(&self) -> Result<&str, Trouble> {
+    /// [`DnsError::Loop`], if there are more than eight or they form a circle.
+    pub fn canonical(&self) -> Result<&str, DnsError> {
         let mut name = self.name.as_str();
         for _ in 0..=MAX_ALIASES {
             let alias = self.of(name).find_map(|data| match data {
@@ -70,14 +70,14 @@ impl Answer {
                 None => return Ok(name),
             }
         }
-        Err(Trouble::Loop { name: self.name.clone() })
+        Err(DnsError::Loop { name: self.name.clone() })
     }
 
     /// The addresses at the end of the aliases.
     ///
     /// # Errors
-    /// [`Trouble::Loop`], if the aliases do not end.
-    pub fn addresses(&self) -> Result<impl Iterator<Item = IpAddr>, Trouble> {
+    /// [`DnsError::Loop`], if the aliases do not end.
+    pub fn addresses(&self) -> Result<impl Iterator<Item = IpAddr>, DnsError> {
         Ok(self.of(self.canonical()?).filter_map(|data| match data {
             Data::Address(address) => Some(*address),
             _ => None,
@@ -105,13 +105,13 @@ impl Data {
     }
 
     /// The type of the record.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> RecordType {
         match self {
-            Self::Address(IpAddr::V4(_)) => Kind::A,
-            Self::Address(IpAddr::V6(_)) => Kind::AAAA,
-            Self::Alias(_) => Kind::CNAME,
-            Self::NameServer(_) => Kind::NS,
-            Self::Caa { .. } => Kind::CAA,
+            Self::Address(IpAddr::V4(_)) => RecordType::A,
+            Self::Address(IpAddr::V6(_)) => RecordType::AAAA,
+            Self::Alias(_) => RecordType::CNAME,
+            Self::NameServer(_) => RecordType::NS,
+            Self::Caa { .. } => RecordType::CAA,
             Self::Other(kind) => *kind,
         }
     }
@@ -126,7 +126,7 @@ impl std::fmt::Display for Data {
             Self::Caa { flags, tag, value } => {
                 write!(f, "CAA {flags} {} \"{}\"", escaped(tag.as_bytes()), escaped(value))
             }
-            Self::Other(Kind::Unknown(number)) => write!(f, "TYPE{number}"),
+            Self::Other(RecordType::Unknown(number)) => write!(f, "TYPE{number}"),
             Self::Other(kind) => write!(f, "{kind:?}"),
         }
     }
@@ -168,13 +168,13 @@ mod tests {
         let chain: Vec<(&str, &str)> = names.windows(2).map(|pair| (&*pair[0], &*pair[1])).collect();
         assert_eq!(answer(&[]).canonical().unwrap(), "0");
         assert_eq!(answer(&chain[..8]).canonical().unwrap(), "8");
-        assert!(matches!(answer(&chain[..9]).canonical(), Err(Trouble::Loop { .. })));
+        assert!(matches!(answer(&chain[..9]).canonical(), Err(DnsError::Loop { .. })));
     }
 
     #[test]
     fn aliases_in_a_circle_are_a_loop() {
         for circle in [&[("0", "0")][..], &[("0", "1"), ("1", "0")], &[("0", "1"), ("1", "2"), ("2", "1")]] {
-            assert!(matches!(answer(circle).canonical(), Err(Trouble::Loop { .. })), "{circle:?}");
+            assert!(matches!(answer(circle).canonical(), Err(DnsError::Loop { .. })), "{circle:?}");
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(Data::Alias("a.example".to_owned()).to_string(), "CNAME a.example");
         assert_eq!(Data::NameServer("ns.example".to_owned()).to_string(), "NS ns.example");
         assert_eq!(caa(b"a\"b\x1b; c").to_string(), r#"CAA 128 issue "a\"b\027; c""#);
-        assert_eq!(Data::Other(Kind::MX).to_string(), "MX");
-        assert_eq!(Data::Other(Kind::Unknown(39)).to_string(), "TYPE39");
+        assert_eq!(Data::Other(RecordType::MX).to_string(), "MX");
+        assert_eq!(Data::Other(RecordType::Unknown(39)).to_string(), "TYPE39");
     }
 }

@@ -4,9 +4,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use super::message::{Question, Reading, Response};
-use super::trouble::Server;
-use super::{Kind, Trouble};
+use super::error::NameServer;
+use super::message::{Question, Received, Response};
+use super::{DnsError, RecordType};
 
 /// The most bytes of a message (RFC 1035, section 4.2.2).
 const MAX_MESSAGE: usize = 65_535;
@@ -17,31 +17,36 @@ const MAX_FOREIGN: usize = 100;
 /// forge an answer (RFC 5452).
 ///
 /// # Errors
-/// The [`Trouble`] and its server.
+/// The [`DnsError`] and its server.
 pub(super) fn exchange(
     address: SocketAddr,
-    (name, kind): (&str, Kind),
+    (name, kind): (&str, RecordType),
     resolve: bool,
     until: Instant,
-) -> Result<Response, Trouble> {
+) -> Result<Response, DnsError> {
     let question = Question::new(name, kind)?;
     let message = question.message(resolve)?;
-    let server = Server { address, over_tcp: false };
+    let server = NameServer { address, over_tcp: false };
     let response = udp(server, &question, &message, until)?;
     if response.truncated {
-        return tcp(Server { over_tcp: true, ..server }, &question, &message, until);
+        return tcp(NameServer { over_tcp: true, ..server }, &question, &message, until);
     }
     Ok(response)
 }
 
-fn udp(server: Server, question: &Question, message: &[u8], until: Instant) -> Result<Response, Trouble> {
+fn udp(
+    server: NameServer,
+    question: &Question,
+    message: &[u8],
+    until: Instant,
+) -> Result<Response, DnsError> {
     let since = Instant::now();
     let own: SocketAddr = match server.address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    let socket = UdpSocket::bind(own).map_err(|_| Trouble::NoSocket)?;
-    let unreachable = |_| Trouble::Unreachable { server };
+    let socket = UdpSocket::bind(own).map_err(|_| DnsError::NoSocket)?;
+    let unreachable = |_| DnsError::Unreachable { server };
     // Datagrams from elsewhere do not reach a connected socket.
     socket.connect(server.address).map_err(unreachable)?;
     socket.send(message).map_err(unreachable)?;
@@ -53,22 +58,27 @@ fn udp(server: Server, question: &Question, message: &[u8], until: Instant) -> R
     {
         socket.set_read_timeout(Some(left)).map_err(unreachable)?;
         match socket.recv(&mut buffer).map(|length| question.read(&buffer[..length])) {
-            Ok(Reading::Response(response)) => return Ok(response),
-            Ok(Reading::Malformed) => return Err(Trouble::Malformed { server }),
-            Ok(Reading::Foreign) => foreign += 1,
+            Ok(Received::Response(response)) => return Ok(response),
+            Ok(Received::Malformed) => return Err(DnsError::Malformed { server }),
+            Ok(Received::Foreign) => foreign += 1,
             Err(error) if is_passing(error.kind()) => {}
             Err(error) => return Err(unreachable(error)),
         }
     }
-    Err(if foreign > 0 { Trouble::Malformed { server } } else { timeout(server, since) })
+    Err(if foreign > 0 { DnsError::Malformed { server } } else { timeout(server, since) })
 }
 
-fn tcp(server: Server, question: &Question, message: &[u8], until: Instant) -> Result<Response, Trouble> {
+fn tcp(
+    server: NameServer,
+    question: &Question,
+    message: &[u8],
+    until: Instant,
+) -> Result<Response, DnsError> {
     let since = Instant::now();
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => timeout(server, since),
-        ErrorKind::UnexpectedEof => Trouble::Malformed { server },
-        _ => Trouble::Unreachable { server },
+        ErrorKind::UnexpectedEof => DnsError::Malformed { server },
+        _ => DnsError::Unreachable { server },
     };
     let left = || left(until).ok_or_else(|| timeout(server, since));
     let mut stream = TcpStream::connect_timeout(&server.address, left()?).map_err(failed)?;
@@ -82,8 +92,8 @@ fn tcp(server: Server, question: &Question, message: &[u8], until: Instant) -> R
     let mut message = vec![0; u16::from_be_bytes(length).into()];
     read(&mut stream, &mut message, until).map_err(failed)?;
     match question.read(&message) {
-        Reading::Response(response) if !response.truncated => Ok(response),
-        _ => Err(Trouble::Malformed { server }),
+        Received::Response(response) if !response.truncated => Ok(response),
+        _ => Err(DnsError::Malformed { server }),
     }
 }
 
@@ -111,6 +121,6 @@ fn is_passing(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-fn timeout(server: Server, since: Instant) -> Trouble {
-    Trouble::Timeout { server, waited: since.elapsed() }
+fn timeout(server: NameServer, since: Instant) -> DnsError {
+    DnsError::Timeout { server, waited: since.elapsed() }
 }

@@ -2,24 +2,18 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use super::tests::{Asked, Record, Records, Server, respond, with_flags};
-use super::{Dns, Kind, Trouble};
+use super::tests::{Asked, Record, Records, Server, WWW, respond, with_flags, www};
+use super::{Dns, DnsError, RecordType};
 
-const WWW: &str = "www.example.com";
-
-fn www(address: [u8; 4]) -> Records {
-    vec![(WWW, Record::A(address))]
-}
-
-fn addresses(dns: &Dns) -> Result<Vec<IpAddr>, Trouble> {
-    dns.begin().authorities(WWW)?.ask(WWW, Kind::A)?.addresses().map(Iterator::collect)
+fn addresses(dns: &Dns) -> Result<Vec<IpAddr>, DnsError> {
+    dns.begin().authorities(WWW)?.ask(WWW, RecordType::A)?.addresses().map(Iterator::collect)
 }
 
 #[test]
 fn records_are_asked_of_the_given_server_which_may_ask_others() {
     let server = Server::of(www([192, 0, 2, 7]));
     assert_eq!(addresses(&server.dns()).unwrap(), [IpAddr::from([192, 0, 2, 7])]);
-    let asked = Asked { name: WWW.to_owned(), kind: Kind::A, resolve: true, over_tcp: false };
+    let asked = Asked { name: WWW.to_owned(), kind: RecordType::A, resolve: true, over_tcp: false };
     assert_eq!(server.asked(), [asked]);
 }
 
@@ -62,13 +56,19 @@ fn system(of_first: Records, of_second: Records) -> (Server, [Server; 2], Dns) {
 fn authorities_are_found_by_the_resolver_and_asked_without_recursion() {
     let (resolver, [first, second], dns) = system(www([192, 0, 2, 7]), Vec::new());
     assert_eq!(addresses(&dns).unwrap(), [IpAddr::from([192, 0, 2, 7])]);
-    let asked = Asked { name: WWW.to_owned(), kind: Kind::A, resolve: false, over_tcp: false };
+    let asked = Asked { name: WWW.to_owned(), kind: RecordType::A, resolve: false, over_tcp: false };
     assert_eq!((first.asked(), second.asked()), (vec![asked], vec![]));
-    let questions =
-        |(name, kind): (&str, Kind)| Asked { name: name.to_owned(), kind, resolve: true, over_tcp: false };
+    let questions = |(name, kind): (&str, RecordType)| Asked {
+        name: name.to_owned(),
+        kind,
+        resolve: true,
+        over_tcp: false,
+    };
     let names = ["ns1.example.net", "ns2.example.net"];
-    let mut expected = vec![questions((WWW, Kind::NS)), questions(("example.com", Kind::NS))];
-    expected.extend([Kind::A, Kind::AAAA].iter().flat_map(|kind| names.map(|name| questions((name, *kind)))));
+    let mut expected = vec![questions((WWW, RecordType::NS)), questions(("example.com", RecordType::NS))];
+    expected.extend(
+        [RecordType::A, RecordType::AAAA].iter().flat_map(|kind| names.map(|name| questions((name, *kind)))),
+    );
     assert_eq!(resolver.asked(), expected);
 }
 
@@ -85,24 +85,24 @@ fn answer_of_who_is_no_authority_does_not_count() {
     let servers = vec![first.address, SocketAddr::new([127, 0, 0, 3].into(), port)];
     let dns = Dns::of_system(Vec::new(), 0);
     let mut both = dns.begin().servers(servers, false);
-    let found: Vec<IpAddr> = both.ask(WWW, Kind::A).unwrap().addresses().unwrap().collect();
+    let found: Vec<IpAddr> = both.ask(WWW, RecordType::A).unwrap().addresses().unwrap().collect();
     assert_eq!(found, [IpAddr::from([192, 0, 2, 7])]);
     // A server that failed is no longer asked first.
-    both.ask(WWW, Kind::A).unwrap();
+    both.ask(WWW, RecordType::A).unwrap();
     assert_eq!((first.asked().len(), second.asked().len()), (1, 2));
 
-    let alone = dns.begin().servers(vec![first.address], false).ask(WWW, Kind::A).unwrap_err();
-    assert!(matches!(&alone, Trouble::Lame { name, .. } if name == WWW), "{alone:?}");
+    let alone = dns.begin().servers(vec![first.address], false).ask(WWW, RecordType::A).unwrap_err();
+    assert!(matches!(&alone, DnsError::Lame { name, .. } if name == WWW), "{alone:?}");
 }
 
 #[test]
 fn zone_without_servers_that_can_be_found_is_told() {
     let nobody = Server::of(Vec::new());
     let dns = Dns::of_system(vec![nobody.address], 53);
-    let trouble = addresses(&dns).unwrap_err();
-    assert_eq!(trouble.to_string(), "no name server with an address is named for www.example.com");
+    let error = addresses(&dns).unwrap_err();
+    assert_eq!(error.to_string(), "no name server with an address is named for www.example.com");
 
     let without_address = Server::of(vec![("example.com", Record::Ns("ns1.example.net"))]);
-    let trouble = addresses(&Dns::of_system(vec![without_address.address], 53)).unwrap_err();
-    assert_eq!(trouble.to_string(), "no name server with an address is named for example.com");
+    let error = addresses(&Dns::of_system(vec![without_address.address], 53)).unwrap_err();
+    assert_eq!(error.to_string(), "no name server with an address is named for example.com");
 }

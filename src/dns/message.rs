@@ -3,7 +3,7 @@
 use simple_dns::{CLASS, Name, OPCODE, Packet, PacketFlag, QCLASS, QTYPE, RCODE};
 
 use super::answer::{Answer, Data, Record, text};
-use super::{Kind, Trouble};
+use super::{DnsError, RecordType};
 
 /// The most records in an answer. Real names never have so many of one type, and they cost memory and time.
 const MAX_RECORDS: u16 = 512;
@@ -14,7 +14,7 @@ const HEAD: usize = 12;
 pub(super) struct Question<'a> {
     id: u16,
     name: Name<'a>,
-    kind: Kind,
+    kind: RecordType,
 }
 
 /// The response to a question.
@@ -30,7 +30,7 @@ pub(super) struct Response {
 
 /// What a received message turns out to be.
 #[derive(Debug)]
-pub(super) enum Reading {
+pub(super) enum Received {
     /// It does not answer this question.
     Foreign,
     /// It answers this question but is malformed.
@@ -42,41 +42,41 @@ impl<'a> Question<'a> {
     /// A question for the records of one type.
     ///
     /// # Errors
-    /// [`Trouble::BadName`], if DNS allows no such name; [`Trouble::NoRandom`], if the system gives no random
+    /// [`DnsError::BadName`], if DNS allows no such name; [`DnsError::NoRandom`], if the system gives no random
     /// id.
-    pub fn new(name: &'a str, kind: Kind) -> Result<Self, Trouble> {
-        let id = getrandom::u32().map_err(|_| Trouble::NoRandom)? as u16;
-        let name = Name::new(name).map_err(|_| Trouble::BadName { name: name.to_owned() })?;
+    pub fn new(name: &'a str, kind: RecordType) -> Result<Self, DnsError> {
+        let id = getrandom::u32().map_err(|_| DnsError::NoRandom)? as u16;
+        let name = Name::new(name).map_err(|_| DnsError::BadName { name: name.to_owned() })?;
         Ok(Self { id, name, kind })
     }
 
     /// The encoded message. `resolve` asks the server to query others (the flag RD).
     ///
     /// # Errors
-    /// [`Trouble::BadName`], if the name is too long.
-    pub fn message(&self, resolve: bool) -> Result<Vec<u8>, Trouble> {
+    /// [`DnsError::BadName`], if the name is too long.
+    pub fn message(&self, resolve: bool) -> Result<Vec<u8>, DnsError> {
         let mut message = Packet::new_query(self.id);
         if resolve {
             message.set_flags(PacketFlag::RECURSION_DESIRED);
         }
         let kind = QTYPE::TYPE(self.kind);
         message.questions.push(simple_dns::Question::new(self.name.clone(), kind, CLASS::IN.into(), false));
-        message.build_bytes_vec().map_err(|_| Trouble::BadName { name: text(&self.name) })
+        message.build_bytes_vec().map_err(|_| DnsError::BadName { name: text(&self.name) })
     }
 
     /// Decodes a received message: its question and its answers, nothing else.
-    pub fn read(&self, message: &[u8]) -> Reading {
+    pub fn read(&self, message: &[u8]) -> Received {
         let mut message = message.to_vec();
-        let Some(counts) = message.get_mut(4..HEAD) else { return Reading::Foreign };
+        let Some(counts) = message.get_mut(4..HEAD) else { return Received::Foreign };
         // More than one question would only cost memory.
         if counts[..2] != [0, 1] {
-            return Reading::Foreign;
+            return Received::Foreign;
         }
         let answers = [counts[2], counts[3]];
         counts[2..].fill(0);
-        let Ok(packet) = Packet::parse(&message) else { return Reading::Foreign };
+        let Ok(packet) = Packet::parse(&message) else { return Received::Foreign };
         if !self.is_answered_by(&packet) {
-            return Reading::Foreign;
+            return Received::Foreign;
         }
         let mut response = Response {
             truncated: packet.has_flags(PacketFlag::TRUNCATION),
@@ -86,10 +86,10 @@ impl<'a> Question<'a> {
         };
         if !response.truncated {
             if u16::from_be_bytes(answers) > MAX_RECORDS {
-                return Reading::Malformed;
+                return Received::Malformed;
             }
             message[6..8].copy_from_slice(&answers);
-            let Ok(packet) = Packet::parse(&message) else { return Reading::Malformed };
+            let Ok(packet) = Packet::parse(&message) else { return Received::Malformed };
             let in_use =
                 packet.answers.iter().filter(|record| record.class == CLASS::IN && !record.cache_flush);
             let record = |record: &simple_dns::ResourceRecord| {
@@ -97,7 +97,7 @@ impl<'a> Question<'a> {
             };
             response.answer.records = in_use.filter_map(record).collect();
         }
-        Reading::Response(response)
+        Received::Response(response)
     }
 
     /// Whether it has this id and exactly this question (RFC 5452, section 9.1).
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn question_is_one_and_asks_for_recursion_if_told() {
-        let question = Question::new("www.example.com", Kind::MX).unwrap();
+        let question = Question::new("www.example.com", RecordType::MX).unwrap();
         for resolve in [false, true] {
             let message = question.message(resolve).unwrap();
             let packet = Packet::parse(&message).unwrap();
@@ -138,53 +138,53 @@ mod tests {
     #[test]
     fn names_that_dns_cannot_have_are_told() {
         for name in [&"a".repeat(64), &"a.".repeat(130), "a\\"] {
-            assert!(matches!(Question::new(name, Kind::A), Err(Trouble::BadName { .. })), "{name}");
+            assert!(matches!(Question::new(name, RecordType::A), Err(DnsError::BadName { .. })), "{name}");
         }
     }
 
     #[test]
     fn id_question_and_flags_make_a_response() {
-        let question = Question::new("www.example.com", Kind::A).unwrap();
+        let question = Question::new("www.example.com", RecordType::A).unwrap();
         let good = response(&question, &vec![("WWW.example.COM", Record::A([192, 0, 2, 7]))]);
-        let Reading::Response(read) = question.read(&good) else { panic!() };
+        let Received::Response(read) = question.read(&good) else { panic!() };
         assert_eq!(read.answer.own().collect::<Vec<_>>(), [&Data::Address([192, 0, 2, 7].into())]);
 
         // Id, QR, opcode, one question, a letter of its name, its type and its class.
         for (at, bit) in [(1, 1), (2, 0x80), (2, 0x08), (5, 1), (13, 1), (30, 2), (32, 2)] {
             let mut other = good.clone();
             other[at] ^= bit;
-            assert!(matches!(question.read(&other), Reading::Foreign), "byte {at}");
+            assert!(matches!(question.read(&other), Received::Foreign), "byte {at}");
         }
         let mut other_case = good.clone();
         other_case[13] ^= 0x20;
-        assert!(matches!(question.read(&other_case), Reading::Response(_)));
+        assert!(matches!(question.read(&other_case), Received::Response(_)));
     }
 
     #[test]
     fn sections_that_nobody_needs_are_not_read() {
-        let question = Question::new("www.example.com", Kind::A).unwrap();
+        let question = Question::new("www.example.com", RecordType::A).unwrap();
         let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
         message[9] = 3;
         message.extend([0xff; 40]);
-        assert!(matches!(question.read(&message), Reading::Response(_)));
+        assert!(matches!(question.read(&message), Received::Response(_)));
         message[7] = 3;
-        assert!(matches!(question.read(&message), Reading::Malformed));
+        assert!(matches!(question.read(&message), Received::Malformed));
     }
 
     #[test]
     fn truncated_response_may_be_cut_anywhere() {
-        let question = Question::new("www.example.com", Kind::A).unwrap();
+        let question = Question::new("www.example.com", RecordType::A).unwrap();
         let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
         message[2] |= 0x02;
         message.truncate(message.len() - 3);
-        assert!(matches!(question.read(&message), Reading::Response(Response { truncated: true, .. })));
+        assert!(matches!(question.read(&message), Received::Response(Response { truncated: true, .. })));
     }
 
     #[test]
     fn more_records_than_anybody_has_are_refused() {
-        let question = Question::new("www.example.com", Kind::A).unwrap();
+        let question = Question::new("www.example.com", RecordType::A).unwrap();
         let records = |number| vec![("www.example.com", Record::A([192, 0, 2, 7])); number];
-        assert!(matches!(question.read(&response(&question, &records(512))), Reading::Response(_)));
-        assert!(matches!(question.read(&response(&question, &records(513))), Reading::Malformed));
+        assert!(matches!(question.read(&response(&question, &records(512))), Received::Response(_)));
+        assert!(matches!(question.read(&response(&question, &records(513))), Received::Malformed));
     }
 }

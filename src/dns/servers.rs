@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use simple_dns::RCODE;
 
+use super::error::NameServer;
 use super::exchange::exchange;
 use super::message::Response;
-use super::trouble::Server;
-use super::{Answer, Kind, Trouble};
+use super::{Answer, DnsError, RecordType};
 
 /// How often each server is asked.
 const ROUNDS: u32 = 2;
 
 /// Equivalent servers, and the deadline of the inquiry.
-pub(crate) struct Servers {
+pub(crate) struct NameServers {
     /// In the order in which to ask them.
     pub(super) addresses: Vec<SocketAddr>,
     /// Whether they may query others. If not, only authoritative responses count.
@@ -24,49 +24,49 @@ pub(crate) struct Servers {
     pub(super) until: Instant,
 }
 
-impl Servers {
+impl NameServers {
     /// Asks for the records of one type. A name that does not exist has no records.
     ///
     /// # Errors
-    /// The [`Trouble`] with the server that was asked last.
-    pub fn ask(&mut self, name: &str, kind: Kind) -> Result<Answer, Trouble> {
+    /// The [`DnsError`] with the server that was asked last.
+    pub fn ask(&mut self, name: &str, kind: RecordType) -> Result<Answer, DnsError> {
         let since = Instant::now();
-        let mut trouble = Trouble::NoServers { name: name.to_owned() };
+        let mut last = DnsError::NoServers { name: name.to_owned() };
         for round in 0..ROUNDS {
             for _ in 0..self.addresses.len() {
                 let patience = self.patience * (round + 1);
                 match self.ask_first(name, kind, patience) {
                     Ok(answer) => return Ok(answer),
-                    Err(error) => trouble = error,
+                    Err(error) => last = error,
                 }
                 // A server that failed goes to the end, for this question and the next ones.
                 self.addresses.rotate_left(1);
                 if Instant::now() >= self.until {
-                    return Err(trouble.waited(since));
+                    return Err(last.waited(since));
                 }
             }
         }
-        Err(trouble.waited(since))
+        Err(last.waited(since))
     }
 
-    fn ask_first(&self, name: &str, kind: Kind, patience: Duration) -> Result<Answer, Trouble> {
+    fn ask_first(&self, name: &str, kind: RecordType, patience: Duration) -> Result<Answer, DnsError> {
         let Some(&address) = self.addresses.first() else {
-            return Err(Trouble::NoServers { name: name.to_owned() });
+            return Err(DnsError::NoServers { name: name.to_owned() });
         };
         let until = self.until.min(Instant::now() + patience);
         let response = exchange(address, (name, kind), self.resolve, until)?;
-        self.judge(Server { address, over_tcp: false }, response)
+        self.judge(NameServer { address, over_tcp: false }, response)
     }
 
-    fn judge(&self, server: Server, response: Response) -> Result<Answer, Trouble> {
-        let failed = |code| Err(Trouble::Failed { server, code });
+    fn judge(&self, server: NameServer, response: Response) -> Result<Answer, DnsError> {
+        let failed = |code| Err(DnsError::Failed { server, code });
         match response.rcode {
             // NXDOMAIN concerns the last name of a chain; the aliases before it exist (RFC 6604).
             RCODE::NoError | RCODE::NameError if self.resolve || response.authoritative => {
                 Ok(response.answer)
             }
-            RCODE::NoError | RCODE::NameError => Err(Trouble::Lame { server, name: response.answer.name }),
-            RCODE::Refused => Err(Trouble::Refused { server }),
+            RCODE::NoError | RCODE::NameError => Err(DnsError::Lame { server, name: response.answer.name }),
+            RCODE::Refused => Err(DnsError::Refused { server }),
             RCODE::ServerFailure => failed("SERVFAIL"),
             RCODE::FormatError => failed("FORMERR"),
             RCODE::NotImplemented => failed("NOTIMP"),
@@ -75,7 +75,7 @@ impl Servers {
     }
 }
 
-impl Trouble {
+impl DnsError {
     /// Replaces the time that one server took with the time that all took.
     fn waited(self, since: Instant) -> Self {
         match self {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use simple_dns::rdata::{AAAA, CAA, CNAME, MX, NS, RData, TXT};
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QTYPE, RCODE, ResourceRecord};
 
-use super::{Dns, Kind};
+use super::{Dns, RecordType};
 
 /// A record, as tests write it.
 #[derive(Clone)]
@@ -21,6 +21,14 @@ pub(crate) enum Record {
     Mx(&'static str),
     Txt(String),
     Caa(u8, &'static str, &'static str),
+}
+
+/// The name that most tests ask for.
+pub(crate) const WWW: &str = "www.example.com";
+
+/// A zone in which that name has one address.
+pub(super) fn www(address: [u8; 4]) -> Records {
+    vec![(WWW, Record::A(address))]
 }
 
 /// What a server knows: names, and their records.
@@ -70,7 +78,7 @@ pub(crate) fn respond(query: &[u8], records: &Records) -> Vec<u8> {
             ));
         }
         match &answers[..] {
-            [(_, Record::Cname(target))] if question.qtype != QTYPE::TYPE(Kind::CNAME) => {
+            [(_, Record::Cname(target))] if question.qtype != QTYPE::TYPE(RecordType::CNAME) => {
                 name = target.to_string();
             }
             _ => break,
@@ -95,7 +103,7 @@ pub(crate) fn with_flags(mut response: Vec<u8>, change: impl Fn(&mut u16)) -> Ve
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub name: String,
-    pub kind: Kind,
+    pub kind: RecordType,
     pub resolve: bool,
     pub over_tcp: bool,
 }

@@ -1,7 +1,7 @@
 //! Whether CAA records let a certificate authority issue a certificate for a domain (RFC 8659).
 
 use super::verify::shortened;
-use crate::dns::{Answer, Data, Dns, Kind, Trouble};
+use crate::dns::{Answer, Data, Dns, DnsError, RecordType};
 
 /// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `zerossl.com`.
 pub(super) const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
@@ -44,10 +44,10 @@ pub(super) fn blocking(name: &str, authorities: &[String], dns: &Dns) -> Result<
     let mut resolvers = dns.begin_short().resolvers();
     let mut at = name;
     while !at.is_empty() {
-        let answer = resolvers.ask(at, Kind::CAA);
+        let answer = resolvers.ask(at, RecordType::CAA);
         let found = answer.and_then(|answer| properties(&answer));
         let (owner, properties) =
-            found.map_err(|trouble| format!("The CAA records of {at} could not be looked up: {trouble}."))?;
+            found.map_err(|error| format!("The CAA records of {at} could not be looked up: {error}."))?;
         // The closest set decides.
         if !properties.is_empty() {
             return Ok(judge(&properties, authorities).map(|(value, add)| Blocked { at: owner, value, add }));
@@ -66,7 +66,7 @@ struct Property {
 }
 
 /// The properties at the end of the aliases, and whose they are.
-fn properties(answer: &Answer) -> Result<(String, Vec<Property>), Trouble> {
+fn properties(answer: &Answer) -> Result<(String, Vec<Property>), DnsError> {
     let owner = answer.canonical()?;
     let property = |data: &Data| match data {
         Data::Caa { flags, tag, value } => {
@@ -117,9 +117,7 @@ fn caa_name(authority: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dns::tests::{Record, Records, Server, respond, with_flags};
-
-    const WWW: &str = "www.example.com";
+    use crate::dns::tests::{Record, Records, Server, WWW, respond, with_flags};
 
     fn issue(value: &'static str) -> Record {
         Record::Caa(0, "issue", value)

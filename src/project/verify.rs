@@ -4,12 +4,20 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::record::is_apex;
-use crate::dns::{Answer, Data, Dns, Inquiry, Kind, Servers, Trouble};
+use crate::dns::{Answer, Data, Dns, DnsError, Inquiry, NameServers, RecordType};
 
 /// What may stand where only the CNAME record of a subdomain should. Whether the first two are there must be known,
 /// unless the CNAME record is wrong already. The search ends where a server does not answer it.
-const OTHERS: [Kind; 8] =
-    [Kind::A, Kind::AAAA, Kind::MX, Kind::TXT, Kind::NS, Kind::CAA, Kind::SRV, Kind::HTTPS];
+const OTHERS: [RecordType; 8] = [
+    RecordType::A,
+    RecordType::AAAA,
+    RecordType::MX,
+    RecordType::TXT,
+    RecordType::NS,
+    RecordType::CAA,
+    RecordType::SRV,
+    RecordType::HTTPS,
+];
 const MUST_BE_KNOWN: usize = 2;
 /// The most records that a message names.
 const MAX_NAMED: usize = 4;
@@ -69,16 +77,14 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> RecordStatus
     match problem {
         Ok(None) => RecordStatus::Right,
         Ok(Some((code, message))) => RecordStatus::Wrong(Problem { code, message }),
-        Err(trouble) => {
-            RecordStatus::Unknown(format!("The record of {name} could not be looked up: {trouble}."))
-        }
+        Err(error) => RecordStatus::Unknown(format!("The record of {name} could not be looked up: {error}.")),
     }
 }
 
-type Found = Result<Option<(ProblemCode, String)>, Trouble>;
+type Found = Result<Option<(ProblemCode, String)>, DnsError>;
 
-fn subdomain(name: &str, host: &str, authorities: &mut Servers) -> Found {
-    let targets = aliases(&authorities.ask(name, Kind::CNAME)?);
+fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Found {
+    let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
     let leads_elsewhere = targets.iter().any(|target| target != host);
     let mut others = BTreeSet::new();
     for (number, kind) in OTHERS.into_iter().enumerate() {
@@ -88,7 +94,7 @@ fn subdomain(name: &str, host: &str, authorities: &mut Servers) -> Found {
                 others.extend(found.map(|data| (number, data.to_string())));
             }
             // A resolver that follows a wrong record may well fail.
-            Err(trouble) if number < MUST_BE_KNOWN && !leads_elsewhere => return Err(trouble),
+            Err(error) if number < MUST_BE_KNOWN && !leads_elsewhere => return Err(error),
             Err(_) => break,
         }
     }
@@ -112,9 +118,9 @@ fn subdomain(name: &str, host: &str, authorities: &mut Servers) -> Found {
     })
 }
 
-fn apex(name: &str, host: &str, authorities: &mut Servers, inquiry: Inquiry) -> Found {
+fn apex(name: &str, host: &str, authorities: &mut NameServers, inquiry: Inquiry) -> Found {
     let mut own = BTreeSet::new();
-    for kind in [Kind::A, Kind::AAAA] {
+    for kind in [RecordType::A, RecordType::AAAA] {
         let answer = authorities.ask(name, kind)?;
         let targets = aliases(&answer);
         if !targets.is_empty() {
@@ -153,9 +159,9 @@ fn aliases(answer: &Answer) -> Vec<String> {
     answer.own().filter_map(target).collect()
 }
 
-fn addresses(host: &str, resolvers: &mut Servers) -> Result<BTreeSet<IpAddr>, Trouble> {
+fn addresses(host: &str, resolvers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {
     let mut addresses = BTreeSet::new();
-    for kind in [Kind::A, Kind::AAAA] {
+    for kind in [RecordType::A, RecordType::AAAA] {
         addresses.extend(resolvers.ask(host, kind)?.addresses()?);
     }
     Ok(addresses)

@@ -1,11 +1,10 @@
 //! Domains with right and wrong records, on a DNS server of the tests' own.
 
 use super::verify::*;
-use crate::dns::Kind;
-use crate::dns::tests::{Record, Records, Server, respond, with_flags};
+use crate::dns::RecordType;
+use crate::dns::tests::{Record, Records, Server, WWW, respond, with_flags};
 
 const HOST: &str = "petstore.sites.example.net";
-const WWW: &str = "www.example.com";
 const APEX: &str = "example.com";
 
 fn verdict(name: &str, records: Records) -> RecordStatus {
@@ -167,8 +166,8 @@ fn server_that_fails_for_a_rare_type_does_not_stop_the_verdict() {
             vec![if fails { with_flags(response, |flags| *flags = *flags & !15 | 4) } else { response }]
         })
     };
-    assert_eq!(verify(WWW, HOST, &failing_for(Kind::HTTPS.into()).dns()), RecordStatus::Right);
-    for kind in [Kind::CNAME, Kind::A, Kind::AAAA] {
+    assert_eq!(verify(WWW, HOST, &failing_for(RecordType::HTTPS.into()).dns()), RecordStatus::Right);
+    for kind in [RecordType::CNAME, RecordType::A, RecordType::AAAA] {
         let verdict = verify(WWW, HOST, &failing_for(kind.into()).dns());
         assert!(
             matches!(&verdict, RecordStatus::Unknown(reason) if reason.contains("NOTIMP")),
@@ -182,7 +181,7 @@ fn wrong_target_is_told_where_a_resolver_cannot_follow_it() {
     let server = Server::datagrams(|query| {
         let response = respond(query, &vec![(WWW, Record::Cname("old.example.org"))]);
         let [.., high, low, _, _] = *query else { panic!() };
-        let is_cname = u16::from_be_bytes([high, low]) == u16::from(Kind::CNAME);
+        let is_cname = u16::from_be_bytes([high, low]) == u16::from(RecordType::CNAME);
         vec![if is_cname { response } else { with_flags(response, |flags| *flags = *flags & !15 | 2) }]
     });
     let verdict = verify(WWW, HOST, &server.dns());

@@ -3,23 +3,24 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::PORT;
+/// The port of name servers.
+pub(super) const PORT: u16 = 53;
 
 /// Why DNS gave no answer. Its text ends a sentence, such as `the name server 192.0.2.1 …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum DnsError {
     /// No answer came within this time.
-    Timeout { server: Server, waited: Duration },
+    Timeout { server: NameServer, waited: Duration },
     /// Nothing listens at this address, or there is no route to it.
-    Unreachable { server: Server },
+    Unreachable { server: NameServer },
     /// The server sent something that does not answer the question.
-    Malformed { server: Server },
+    Malformed { server: NameServer },
     /// The server refuses to answer.
-    Refused { server: Server },
+    Refused { server: NameServer },
     /// The server reports a failure with this code.
-    Failed { server: Server, code: &'static str },
+    Failed { server: NameServer, code: &'static str },
     /// The server is listed as an authority for the name but is not one.
-    Lame { server: Server, name: String },
+    Lame { server: NameServer, name: String },
     /// The aliases of the name form a circle or are too many.
     Loop { name: String },
     /// The name has no authorities, or none with an address.
@@ -34,12 +35,12 @@ pub(crate) enum Trouble {
 
 /// A name server, and whether it was asked over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Server {
+pub(crate) struct NameServer {
     pub address: SocketAddr,
     pub over_tcp: bool,
 }
 
-impl std::fmt::Display for Server {
+impl std::fmt::Display for NameServer {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self.address.port() {
             PORT => write!(f, "the name server {}", self.address.ip())?,
@@ -49,7 +50,7 @@ impl std::fmt::Display for Server {
     }
 }
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for DnsError {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
             Self::Timeout { server, waited } => {
@@ -77,11 +78,11 @@ mod tests {
 
     #[test]
     fn server_is_named_without_the_usual_port() {
-        let server = |address: &str, over_tcp| Server { address: address.parse().unwrap(), over_tcp };
+        let server = |address: &str, over_tcp| NameServer { address: address.parse().unwrap(), over_tcp };
         let waited = Duration::from_millis(6_040);
-        let timeout = Trouble::Timeout { server: server("192.0.2.1:53", false), waited };
+        let timeout = DnsError::Timeout { server: server("192.0.2.1:53", false), waited };
         assert_eq!(timeout.to_string(), "the name server 192.0.2.1 did not answer within 6.0 seconds");
-        let refused = Trouble::Refused { server: server("[2001:db8::1]:5353", true) };
+        let refused = DnsError::Refused { server: server("[2001:db8::1]:5353", true) };
         assert_eq!(
             refused.to_string(),
             "the name server [2001:db8::1]:5353, asked over TCP, refuses to answer"

@@ -1,0 +1,69 @@
+//! Whom to ask, and the deadline that the questions of one inquiry share.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use super::error::PORT;
+use super::resolv_conf::resolvers_of_the_system;
+use super::servers::NameServers;
+
+/// The longest that one verification may take.
+const WHOLE: Duration = Duration::from_secs(15);
+/// How long to wait for a server in the first round; twice as long in the second.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Whom to ask, and how long to wait.
+pub(crate) struct Dns {
+    /// The server to ask everything, if one is given. It need not be an authority.
+    pub(super) given: Option<SocketAddr>,
+    /// The resolvers of the system; `None`: those in /etc/resolv.conf, read again each time.
+    pub(super) system: Option<Vec<SocketAddr>>,
+    /// The port of the authoritative servers.
+    pub(super) port: u16,
+    pub(super) whole: Duration,
+    pub(super) patience: Duration,
+}
+
+impl Dns {
+    /// Asks the given resolver and believes it. Without one, it asks the system's resolver for the authorities of
+    /// a name, and then asks these.
+    pub fn new(resolver: Option<SocketAddr>) -> Self {
+        Self { given: resolver, system: None, port: PORT, whole: WHOLE, patience: PATIENCE }
+    }
+
+    /// Starts the clock for the questions of one verification: 15 seconds for all of them together.
+    pub fn begin(&self) -> Inquiry<'_> {
+        self.begin_within(self.whole)
+    }
+
+    /// Starts the clock for a few questions alongside a verification: a quarter of its time, so that both have
+    /// finished within 20 seconds.
+    pub fn begin_short(&self) -> Inquiry<'_> {
+        self.begin_within(self.whole / 4)
+    }
+
+    fn begin_within(&self, most: Duration) -> Inquiry<'_> {
+        let since = Instant::now();
+        Inquiry { dns: self, since, until: since + most }
+    }
+}
+
+/// Questions that belong together and share one deadline.
+#[derive(Clone, Copy)]
+pub(crate) struct Inquiry<'a> {
+    pub(super) dns: &'a Dns,
+    pub(super) since: Instant,
+    pub(super) until: Instant,
+}
+
+impl Inquiry<'_> {
+    /// The resolvers, which query others for what they do not know.
+    pub fn resolvers(self) -> NameServers {
+        let system = || self.dns.system.clone().unwrap_or_else(resolvers_of_the_system);
+        let addresses = self.dns.given.map_or_else(system, |given| vec![given]);
+        self.servers(addresses, true)
+    }
+
+    pub(super) fn servers(self, addresses: Vec<SocketAddr>, resolve: bool) -> NameServers {
+        NameServers { addresses, resolve, patience: self.dns.patience, until: self.until }
+    }
+}
