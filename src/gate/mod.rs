@@ -34,7 +34,7 @@ use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS, READ_BYTES};
-use holders::Holders;
+use holders::{Holders, Limits};
 use lanes::{Asker, Estimates, Lane, MAX_SHUT};
 use listener::Listener;
 use memory::Memory;
@@ -58,6 +58,8 @@ const TICK: Duration = Duration::from_millis(100);
 const LANE_READ_BYTES: usize = 256 * 1024;
 /// The most bytes held for all clients together, but for those in the lanes, which have a bound of their own.
 pub const BUDGET: usize = 64 * 1024 * 1024;
+/// What the clients may have, all together and each address.
+const HOLDERS: Limits = Limits { budget: BUDGET, few_connections: 16, picked: 64 };
 /// How long clients have to take their last responses when the service fails.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -190,7 +192,7 @@ impl Gate {
                 draining: false,
                 metrics: config.metrics,
             },
-            holders: Holders::new(BUDGET),
+            holders: Holders::new(HOLDERS),
             unread: VecDeque::new(),
             paused: Vec::new(),
             memory: Memory::default(),

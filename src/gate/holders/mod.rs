@@ -1,11 +1,12 @@
 //! Who holds what: one budget for all bytes held for clients, and whose connection gives way first.
 //!
-//! It knows slots, addresses and sizes, and nothing of sockets, requests or time. No operation looks at all
-//! connections: each takes constant or logarithmic time, and a connection that holds little and stays so
-//! costs an addition and a subtraction.
+//! It knows slots, addresses and sizes, and nothing of sockets, requests or time. Sums are kept as bytes come and
+//! go. Who gives way is found by looking at all slots, only when room is short, and is then remembered: the
+//! largest until somebody overtakes it, and those who make room for newcomers [`Limits::picked`] at a time. So no
+//! client can have all slots looked at for each of its requests or connections.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -16,12 +17,18 @@ use slab::Slab;
 pub const SMALL_BYTES: usize = 4096;
 /// The step in bytes in which addresses are compared. It is coarser, as their sums change more often.
 const ADDRESS_STEP: usize = 64 * 1024;
-/// The most addresses that [`Holders::longest_idle`] looks at.
-const MOST_LOOKED_AT: usize = 8;
 
-/// As many connections an ordinary client may have; only who has more makes room for others.
-/// (Fewer in tests, which are about the order.)
-const FEW_CONNECTIONS: usize = if cfg!(test) { 3 } else { 16 };
+/// What the connections may have, all together and each address.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes for all connections together.
+    pub budget: usize,
+    /// As many connections an ordinary client may have; who has more makes room for others first.
+    pub few_connections: usize,
+    /// How many connections that make room are picked at a time.
+    pub picked: usize,
+}
+
 /// Where a connection stands when room is made for another one. The default is `Idle`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
@@ -38,41 +45,30 @@ pub enum Standing {
     Busy,
 }
 
-/// An address's place in [`Holders::addresses`], so that no request costs the hash of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct AddressId(usize);
+impl Standing {
+    /// Whose place costs its client least comes first; `None` is never asked for its place.
+    fn rank(self) -> Option<u8> {
+        match self {
+            Standing::Idle | Standing::Coming => Some(0),
+            Standing::Taking => Some(1),
+            Standing::Waiting => Some(2),
+            Standing::Busy => None,
+        }
+    }
+}
 
 /// A connection.
 struct Connection {
-    address: AddressId,
+    /// Its place in [`Holders::addresses`], so that no request costs the hash of an address.
+    address: usize,
     /// When it came, counted in connections.
     joined: u64,
     bytes: usize,
     /// When it came to its present size, counted in changes of all sizes.
     since: u64,
     standing: Standing,
-    /// When it came to its standing, counted in changes of standing.
+    /// When it came to its standing, counted in changes of standing. No two are the same.
     stands_since: u64,
-    /// The neighbours in the lists of its standing: that of its address, and that of all.
-    places: [Place; 2],
-}
-
-/// The neighbours in a list.
-#[derive(Clone, Copy, Default)]
-struct Place {
-    before: Option<usize>,
-    after: Option<usize>,
-}
-
-/// Which of a connection's two places.
-const OF_ADDRESS: usize = 0;
-const OF_ALL: usize = 1;
-
-/// The slots of one standing, the one that came to it first at the head.
-#[derive(Clone, Copy, Default)]
-struct List {
-    first: Option<usize>,
-    last: Option<usize>,
 }
 
 /// An address with at least one connection.
@@ -81,39 +77,30 @@ struct Address {
     flow: u64,
     connections: usize,
     bytes: usize,
-    /// The connections that are not small: steps of [`SMALL_BYTES`], since when, and slot.
-    large: BTreeSet<(usize, Reverse<u64>, usize)>,
+    /// How many of its connections are not small.
+    large: usize,
     /// Whether many may stand behind it, so that their number says nothing.
     is_exempt: bool,
-    lists: Lists,
-    /// Its connections, the oldest first: when they came, and slot.
-    by_age: BTreeSet<(u64, usize)>,
 }
 
-/// A list for each standing that makes room.
-#[derive(Default)]
-struct Lists {
-    idle: List,
-    coming: List,
-    taking: List,
+/// The connection that holds the most, and how much it and its address hold, in steps.
+#[derive(Clone, Copy)]
+struct Largest {
+    slot: usize,
+    address: usize,
+    steps: usize,
+    address_steps: usize,
 }
 
-impl Lists {
-    fn of(&mut self, standing: Standing) -> Option<&mut List> {
-        match standing {
-            Standing::Idle => Some(&mut self.idle),
-            Standing::Coming => Some(&mut self.coming),
-            Standing::Taking => Some(&mut self.taking),
-            Standing::Waiting | Standing::Busy => None,
-        }
-    }
-}
-
-impl Address {
-    /// Its size in steps, where one of its connections could give way.
-    fn steps(&self) -> Option<usize> {
-        (!self.large.is_empty()).then_some(self.bytes / ADDRESS_STEP)
-    }
+/// A connection that was picked to make room.
+#[derive(Clone, Copy)]
+struct Picked {
+    slot: usize,
+    stands_since: u64,
+    /// Whether it was picked for its address's many connections.
+    is_of_many: bool,
+    /// How much its place cost its client then.
+    rank: u8,
 }
 
 /// All connections, by slot and by address. A slot that is not known here is passed over in silence.
@@ -121,9 +108,8 @@ impl Address {
 /// The IPv6 addresses of one /64 count as one address, as a single host has at least so many; an
 /// IPv4-mapped one counts as IPv4.
 pub struct Holders {
-    budget: usize,
+    limits: Limits,
     total: usize,
-    connections: usize,
     /// Counts those who came, for the order of age.
     joined: u64,
     /// Counts the changes of sizes, for the order among equals.
@@ -133,34 +119,27 @@ pub struct Holders {
     /// Slots are small integers: the length is the most connections there ever were at once.
     slots: Vec<Option<Connection>>,
     addresses: Slab<Address>,
-    ids: HashMap<IpAddr, AddressId>,
-    /// The addresses with a connection that is not small, by [`Address::steps`].
-    by_steps: BTreeSet<(usize, AddressId)>,
-    /// The connections of all addresses.
-    all: Lists,
-    /// The same, the oldest first: when they came, and slot.
-    by_age: BTreeSet<(u64, usize)>,
-    /// All addresses but those that are exempt, by how many connections they have.
-    by_connections: BTreeSet<(usize, AddressId)>,
+    ids: HashMap<IpAddr, usize>,
+    /// The outcome of the last look for the largest, while it holds.
+    largest: Option<Option<Largest>>,
+    /// Those who make room, the next one last.
+    picked: Vec<Picked>,
 }
 
 impl Holders {
-    /// Nobody yet. `budget` is in bytes, for all connections together; there is no default.
-    pub fn new(budget: usize) -> Self {
+    /// Nobody yet.
+    pub fn new(limits: Limits) -> Self {
         Self {
-            budget,
+            limits,
             total: 0,
-            connections: 0,
             joined: 0,
             changes: 0,
             standings: 0,
             slots: Vec::new(),
             addresses: Slab::new(),
             ids: HashMap::new(),
-            by_steps: BTreeSet::new(),
-            all: Lists::default(),
-            by_age: BTreeSet::new(),
-            by_connections: BTreeSet::new(),
+            largest: None,
+            picked: Vec::new(),
         }
     }
 
@@ -183,33 +162,32 @@ impl Holders {
         if self.slots.len() <= slot {
             self.slots.resize_with(slot + 1, || None);
         }
-        let standing = Standing::Idle;
         self.standings += 1;
         self.slots[slot] = Some(Connection {
             address: id,
             joined,
             bytes: 0,
             since: 0,
-            standing,
+            standing: Standing::Idle,
             stands_since: self.standings,
-            places: Default::default(),
         });
-        self.connections += 1;
-        self.by_age.insert((joined, slot));
-        self.addresses[id.0].by_age.insert((joined, slot));
-        self.count(id, self.addresses[id.0].connections + 1);
-        self.link(slot);
+        let address = &mut self.addresses[id];
+        address.connections += 1;
+        if address.connections == self.limits.few_connections + 1 && !address.is_exempt {
+            // From now on it makes room before those who were picked.
+            self.picked.clear();
+        }
     }
 
     /// A connection has gone: all that it held is released.
     pub fn leave(&mut self, slot: usize) {
         self.hold(slot, 0);
-        self.stand(slot, Standing::Busy);
-        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::take) {
-            self.connections -= 1;
-            self.by_age.remove(&(connection.joined, slot));
-            self.addresses[connection.address.0].by_age.remove(&(connection.joined, slot));
-            self.count(connection.address, self.addresses[connection.address.0].connections - 1);
+        let Some(connection) = self.slots.get_mut(slot).and_then(Option::take) else { return };
+        let address = &mut self.addresses[connection.address];
+        address.connections -= 1;
+        if address.connections == 0 {
+            self.ids.remove(&address.group);
+            self.addresses.remove(connection.address);
         }
     }
 
@@ -217,7 +195,7 @@ impl Holders {
     /// and standing, as the latest of that standing. The same address again costs no hash.
     pub fn change_address(&mut self, slot: usize, address: IpAddr, is_exempt: bool) {
         let Some(Some(connection)) = self.slots.get(slot) else { return };
-        if self.addresses[connection.address.0].group == group(address) {
+        if self.addresses[connection.address].group == group(address) {
             return;
         }
         let (bytes, standing, joined) = (connection.bytes, connection.standing, connection.joined);
@@ -226,8 +204,7 @@ impl Holders {
         self.hold(slot, bytes);
     }
 
-    /// The connection holds so many bytes now, all in all. Within one step of [`SMALL_BYTES`] this is
-    /// nearly free, so it may be said after every event.
+    /// The connection holds so many bytes now, all in all. This is nearly free, so it may be said after every event.
     pub fn hold(&mut self, slot: usize, bytes: usize) {
         let Some(Some(connection)) = self.slots.get_mut(slot) else { return };
         let before = std::mem::replace(&mut connection.bytes, bytes);
@@ -236,26 +213,29 @@ impl Holders {
         }
         self.total = self.total - before + bytes;
         let id = connection.address;
-        let address = &mut self.addresses[id.0];
-        let old_steps = address.steps();
+        let address = &mut self.addresses[id];
         address.bytes = address.bytes - before + bytes;
         let (old, new) = (before / SMALL_BYTES, bytes / SMALL_BYTES);
         if old != new {
             self.changes += 1;
-            address.large.remove(&(old, Reverse(connection.since), slot));
             connection.since = self.changes;
-            if new > 0 {
-                address.large.insert((new, Reverse(connection.since), slot));
-            }
+            address.large = address.large + usize::from(new > 0) - usize::from(old > 0);
         }
-        let new_steps = address.steps();
-        if old_steps != new_steps {
-            if let Some(steps) = old_steps {
-                self.by_steps.remove(&(steps, id));
+        let address_steps = address.bytes / ADDRESS_STEP;
+        let holds = match &mut self.largest {
+            None => false,
+            Some(None) => address.large == 0,
+            Some(Some(largest)) if largest.address == id => {
+                let is_overtaken =
+                    if largest.slot == slot { new != largest.steps } else { new > largest.steps };
+                let has_shrunk = address_steps < largest.address_steps;
+                largest.address_steps = address_steps;
+                !is_overtaken && !has_shrunk
             }
-            if let Some(steps) = new_steps {
-                self.by_steps.insert((steps, id));
-            }
+            Some(Some(largest)) => address_steps <= largest.address_steps || address.large == 0,
+        };
+        if !holds {
+            self.largest = None;
         }
     }
 
@@ -264,177 +244,139 @@ impl Holders {
         self.total
     }
 
-    /// Whether more is held than the budget. It may be so without a [`Holders::largest`], where the small
-    /// ones are very many: only a limit on connections helps there.
+    /// Whether more is held than the budget. It may be so without a [`Holders::largest`], if very many
+    /// connections are small: only a limit on connections helps there.
     pub fn excess(&self) -> bool {
-        self.total > self.budget
+        self.total > self.limits.budget
     }
 
     /// Whether there is no room for so many bytes more.
     pub fn lacks(&self, bytes: usize) -> bool {
-        self.total + bytes > self.budget
+        self.total + bytes > self.limits.budget
     }
 
     /// The slot that gives way: of the address that holds the most, the connection that holds the most.
     ///
     /// Addresses are compared in steps of 64 KiB, connections in steps of [`SMALL_BYTES`], and of equals the
-    /// one that has been so large the longest gives way. `None` where all are small. An address that has only small ones is passed over: they never pay.
-    pub fn largest(&self) -> Option<usize> {
-        let (_, id) = self.by_steps.last()?;
-        let (_, _, slot) = self.addresses[id.0].large.last()?;
-        Some(*slot)
+    /// one that has been so large the longest gives way. `None` if all are small. An address that has only small
+    /// ones is passed over: they never pay.
+    pub fn largest(&mut self) -> Option<usize> {
+        if self.largest.is_none() {
+            self.largest = Some(self.find_largest());
+        }
+        self.largest.flatten().map(|largest| largest.slot)
     }
 
-    /// How many connections there are.
-    #[cfg(test)]
-    pub fn connections(&self) -> usize {
-        self.connections
+    fn find_largest(&self) -> Option<Largest> {
+        let addresses = self.addresses.iter().filter(|(_, address)| address.large > 0);
+        let (id, address) = addresses.max_by_key(|(_, address)| address.bytes / ADDRESS_STEP)?;
+        let mut largest: Option<(usize, &Connection)> = None;
+        for (slot, connection) in self.connections() {
+            if connection.address == id
+                && largest.is_none_or(|(_, most)| {
+                    let (steps, most_steps) = (connection.bytes / SMALL_BYTES, most.bytes / SMALL_BYTES);
+                    steps > most_steps || (steps == most_steps && connection.since < most.since)
+                })
+            {
+                largest = Some((slot, connection));
+            }
+        }
+        let (slot, connection) = largest?;
+        let (steps, address_steps) = (connection.bytes / SMALL_BYTES, address.bytes / ADDRESS_STEP);
+        Some(Largest { slot, address: id, steps, address_steps })
+    }
+
+    fn connections(&self) -> impl Iterator<Item = (usize, &Connection)> {
+        self.slots.iter().enumerate().filter_map(|(slot, connection)| Some((slot, connection.as_ref()?)))
     }
 
     /// How many connections the address has, for a limit per address. It costs a hash, once a connection.
     pub fn connections_of(&self, address: IpAddr) -> usize {
-        self.ids.get(&group(address)).map_or(0, |id| self.addresses[id.0].connections)
+        self.ids.get(&group(address)).map_or(0, |id| self.addresses[*id].connections)
     }
 
     /// A number that stands for the connection's address in a fair queue: the same for all connections of
     /// an address, and the same again when it comes back, so that coming back forgives nothing.
     pub fn flow(&self, slot: usize) -> Option<u64> {
         let connection = self.slots.get(slot)?.as_ref()?;
-        Some(self.addresses[connection.address.0].flow)
+        Some(self.addresses[connection.address].flow)
     }
 
     /// The connection stands so now. The same standing again changes nothing: its time runs on.
     pub fn stand(&mut self, slot: usize, standing: Standing) {
-        let Some(Some(connection)) = self.slots.get(slot) else { return };
-        if connection.standing == standing {
-            return;
-        }
-        self.unlink(slot);
-        self.standings += 1;
-        if let Some(Some(connection)) = self.slots.get_mut(slot) {
+        let Some(Some(connection)) = self.slots.get_mut(slot) else { return };
+        if connection.standing != standing {
+            self.standings += 1;
             connection.standing = standing;
             connection.stands_since = self.standings;
+            let goes_before = |picked: &Picked| standing.rank().is_some_and(|rank| rank < picked.rank);
+            if self.picked.last().is_some_and(goes_before) {
+                self.picked.clear();
+            }
         }
-        self.link(slot);
     }
 
     /// The slot that makes room for a newcomer: the one that has been idle, or whose request has been coming,
-    /// for the longest; else the one that has been taking its response the longest. Where there is none, it is
+    /// for the longest; else the one that has been taking its response the longest. If there is none, it is
     /// the oldest whose request waits: they might ask for something always, and nobody else would ever come in.
     ///
-    /// It is one of the address with the most connections, where that has more than a client needs, and else
-    /// one of all. An address without such connections is passed over, but no more than 8 addresses are looked
-    /// at. A newcomer that has joined already counts too.
-    pub fn longest_idle(&self) -> Option<usize> {
-        let idle =
-            self.many().find_map(|address| self.first(&address.lists)).or_else(|| self.first(&self.all));
-        let oldest = || self.many().find_map(|address| self.oldest(&address.by_age));
-        idle.or_else(oldest).or_else(|| self.oldest(&self.by_age))
+    /// It is one of the address with the most connections, if that has more than [`Limits::few_connections`], and
+    /// else one of all. A newcomer that has joined already counts too. [`Limits::picked`] are found at a time; in
+    /// between, the address with the most may have become another.
+    pub fn longest_idle(&mut self) -> Option<usize> {
+        while let Some(picked) = self.picked.last() {
+            if self.is_still_picked(picked) {
+                return Some(picked.slot);
+            }
+            self.picked.pop();
+        }
+        self.pick();
+        self.picked.last().map(|picked| picked.slot)
     }
 
-    /// The oldest whose request waits. Those that are passed over are in the lanes, which take no more than
-    /// some hundreds.
-    fn oldest(&self, by_age: &BTreeSet<(u64, usize)>) -> Option<usize> {
-        let waits =
-            |slot: &usize| self.standing(*slot).is_some_and(|(standing, _)| standing == Standing::Waiting);
-        by_age.iter().map(|(_, slot)| *slot).find(waits)
+    fn is_still_picked(&self, picked: &Picked) -> bool {
+        let connection = self.slots.get(picked.slot).and_then(Option::as_ref);
+        connection.is_some_and(|connection| {
+            let connections = self.addresses[connection.address].connections;
+            connection.stands_since == picked.stands_since
+                && (!picked.is_of_many || connections > self.limits.few_connections)
+        })
     }
 
-    /// The addresses with more connections than a client needs, as far as they are looked at.
-    fn many(&self) -> impl Iterator<Item = &Address> {
-        let busiest = self.by_connections.iter().rev().take(MOST_LOOKED_AT);
-        let many = busiest.take_while(|(connections, _)| *connections > FEW_CONNECTIONS);
-        many.map(|(_, id)| &self.addresses[id.0])
-    }
-
-    /// Who of these lists makes room first.
-    fn first(&self, lists: &Lists) -> Option<usize> {
-        let since = |slot: &usize| self.slots.get(*slot)?.as_ref().map(|c| c.stands_since);
-        let waiting = [lists.idle.first, lists.coming.first].into_iter().flatten();
-        waiting.min_by_key(since).or(lists.taking.first)
+    /// Finds those who make room next.
+    fn pick(&mut self) {
+        let most = self.limits.picked;
+        // In their order, as many as are wanted at most.
+        let mut found: Vec<(_, Picked)> = Vec::with_capacity(most + 1);
+        for (slot, connection) in self.connections() {
+            let Some(rank) = connection.standing.rank() else { continue };
+            let is_waiting = connection.standing == Standing::Waiting;
+            let since = if is_waiting { connection.joined } else { connection.stands_since };
+            let address = &self.addresses[connection.address];
+            let is_of_many = !address.is_exempt && address.connections > self.limits.few_connections;
+            let many = if is_of_many { address.connections } else { 0 };
+            let order = (is_waiting, Reverse(many), rank, since);
+            if found.len() == most && found.last().is_none_or(|(last, _)| order > *last) {
+                continue;
+            }
+            let place = found.partition_point(|(other, _)| *other < order);
+            found.insert(
+                place,
+                (order, Picked { slot, stands_since: connection.stands_since, is_of_many, rank }),
+            );
+            found.truncate(most);
+        }
+        self.picked.extend(found.into_iter().rev().map(|(_, picked)| picked));
     }
 
     /// Makes an entry for an address that had no connection.
-    fn enter(&mut self, group: IpAddr, is_exempt: bool) -> AddressId {
+    fn enter(&mut self, group: IpAddr, is_exempt: bool) -> usize {
         // The map's own keyed hash: nobody outside can choose addresses that collide.
         let flow = self.ids.hasher().hash_one(group);
-        let address = Address {
-            group,
-            flow,
-            connections: 0,
-            bytes: 0,
-            large: BTreeSet::new(),
-            is_exempt,
-            lists: Lists::default(),
-            by_age: BTreeSet::new(),
-        };
-        let id = AddressId(self.addresses.insert(address));
+        let id =
+            self.addresses.insert(Address { group, flow, connections: 0, bytes: 0, large: 0, is_exempt });
         self.ids.insert(group, id);
         id
-    }
-
-    /// Sets how many connections an address has; without any it is forgotten.
-    fn count(&mut self, id: AddressId, connections: usize) {
-        let address = &mut self.addresses[id.0];
-        self.by_connections.remove(&(address.connections, id));
-        address.connections = connections;
-        if connections > 0 {
-            if !address.is_exempt {
-                self.by_connections.insert((connections, id));
-            }
-        } else {
-            self.ids.remove(&address.group);
-            self.addresses.remove(id.0);
-        }
-    }
-
-    /// Puts a slot at the end of the lists of its standing.
-    fn link(&mut self, slot: usize) {
-        for which in [OF_ADDRESS, OF_ALL] {
-            let Some((standing, address)) = self.standing(slot) else { return };
-            let Some(list) = self.list(which, address, standing) else { return };
-            let before = list.last.replace(slot);
-            if before.is_none() {
-                list.first = Some(slot);
-            }
-            self.place(Some(slot), which, |place| *place = Place { before, after: None });
-            self.place(before, which, |place| place.after = Some(slot));
-        }
-    }
-
-    /// Takes a slot out of the lists of its standing.
-    fn unlink(&mut self, slot: usize) {
-        for which in [OF_ADDRESS, OF_ALL] {
-            let Some((standing, address)) = self.standing(slot) else { return };
-            let mut own = Place::default();
-            self.place(Some(slot), which, |place| own = *place);
-            let Some(list) = self.list(which, address, standing) else { return };
-            if own.before.is_none() {
-                list.first = own.after;
-            }
-            if own.after.is_none() {
-                list.last = own.before;
-            }
-            self.place(own.before, which, |place| place.after = own.after);
-            self.place(own.after, which, |place| place.before = own.before);
-        }
-    }
-
-    fn standing(&self, slot: usize) -> Option<(Standing, AddressId)> {
-        let connection = self.slots.get(slot)?.as_ref()?;
-        Some((connection.standing, connection.address))
-    }
-
-    fn list(&mut self, which: usize, address: AddressId, standing: Standing) -> Option<&mut List> {
-        let lists = if which == OF_ALL { &mut self.all } else { &mut self.addresses[address.0].lists };
-        lists.of(standing)
-    }
-
-    /// Changes a place of a slot, where there is one.
-    fn place(&mut self, slot: Option<usize>, which: usize, change: impl FnOnce(&mut Place)) {
-        if let Some(Some(connection)) = slot.and_then(|slot| self.slots.get_mut(slot)) {
-            change(&mut connection.places[which]);
-        }
     }
 }
 

@@ -13,9 +13,12 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
+/// Few, as these tests are about the order.
+const LIMITS: Limits = Limits { budget: 1024 * 1024, few_connections: 3, picked: 2 };
+
 /// Connections of these addresses, in slots from 0.
 fn of(addresses: &[IpAddr]) -> Holders {
-    let mut holders = Holders::new(1024 * 1024);
+    let mut holders = Holders::new(LIMITS);
     for (slot, address) in addresses.iter().enumerate() {
         holders.join(slot, *address, false);
     }
@@ -23,10 +26,8 @@ fn of(addresses: &[IpAddr]) -> Holders {
 }
 
 fn assert_empty(holders: &Holders) {
-    assert_eq!((holders.total(), holders.connections()), (0, 0));
-    assert!(holders.slots.iter().all(Option::is_none));
+    assert_eq!((holders.total(), holders.connections().count()), (0, 0));
     assert!(holders.addresses.is_empty() && holders.ids.is_empty());
-    assert!(holders.by_steps.is_empty() && holders.by_connections.is_empty() && holders.by_age.is_empty());
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn largest_address_gives_way_first_and_its_largest_connection() {
 #[test]
 fn whole_budget_may_be_held_and_not_a_byte_more() {
     let mut holders = of(&[v4(1)]);
-    let budget = holders.budget;
+    let budget = LIMITS.budget;
     holders.hold(0, 1000);
     assert!(!holders.lacks(budget - 1000) && holders.lacks(budget - 999));
     holders.hold(0, budget);
@@ -198,6 +199,23 @@ fn leave_releases_everything_and_strangers_change_nothing() {
     assert_empty(&holders);
 }
 
+#[test]
+fn those_who_make_room_are_picked_some_at_a_time() {
+    let mut holders = of(&[v4(1), v4(2), v4(3), v4(4), v4(4), v4(4)]);
+    assert_eq!(holders.longest_idle(), Some(0));
+    holders.stand(0, Standing::Busy);
+    assert_eq!(holders.picked.len(), 2);
+    assert_eq!(holders.longest_idle(), Some(1), "picked together with 0");
+    holders.join(6, v4(4), false);
+    assert_eq!(holders.longest_idle(), Some(3), "its address has many now");
+    (0..7).for_each(|slot| holders.stand(slot, Standing::Waiting));
+    assert_eq!(holders.longest_idle(), Some(3));
+    holders.stand(1, Standing::Taking);
+    assert_eq!(holders.longest_idle(), Some(1), "costs its client less");
+    holders.stand(2, Standing::Idle);
+    assert_eq!(holders.longest_idle(), Some(2), "and this one less still");
+}
+
 /// A connection, as the model has it.
 struct Modelled {
     address: IpAddr,
@@ -217,7 +235,7 @@ struct Sums {
     has_to_spare: bool,
 }
 
-fn check(holders: &Holders, model: &BTreeMap<usize, Modelled>) {
+fn check(holders: &mut Holders, model: &BTreeMap<usize, Modelled>) {
     let asks = |c: &Modelled| [Standing::Waiting, Standing::Busy].contains(&c.standing);
     let all_ask = model.values().all(asks);
     let makes_room = |c: &Modelled| if all_ask { c.standing == Standing::Waiting } else { !asks(c) };
@@ -230,11 +248,8 @@ fn check(holders: &Holders, model: &BTreeMap<usize, Modelled>) {
         sums.has_to_spare |= makes_room(connection);
     }
     assert_eq!(holders.total(), model.values().map(|c| c.bytes).sum::<usize>());
-    assert_eq!(holders.connections(), model.len());
-    assert_eq!(holders.addresses.len(), addresses.len());
-    assert_eq!(holders.ids.len(), addresses.len());
-    assert_eq!(holders.by_connections.len(), addresses.len());
-    assert_eq!(holders.by_steps.len(), addresses.values().filter(|sums| sums.has_large).count());
+    assert_eq!(holders.connections().count(), model.len());
+    assert_eq!((holders.addresses.len(), holders.ids.len()), (addresses.len(), addresses.len()));
     for (address, sums) in &addresses {
         assert_eq!(holders.connections_of(*address), sums.connections);
     }
@@ -248,8 +263,11 @@ fn check(holders: &Holders, model: &BTreeMap<usize, Modelled>) {
         assert!(largest.bytes >= SMALL_BYTES);
     }
 
+    // Found now, not some turns ago.
+    holders.picked.clear();
     let idle = holders.longest_idle().map(|slot| &model[&slot]);
-    let many = addresses.values().filter(|sums| sums.has_to_spare && sums.connections > FEW_CONNECTIONS);
+    let many =
+        addresses.values().filter(|sums| sums.has_to_spare && sums.connections > LIMITS.few_connections);
     let most = many.map(|sums| sums.connections).max();
     let since = |c: &Modelled| if all_ask { c.joined } else { c.since };
     let turn = |c: &Modelled| (c.standing == Standing::Taking, since(c));
@@ -266,10 +284,10 @@ fn check(holders: &Holders, model: &BTreeMap<usize, Modelled>) {
 fn random_operations_agree_with_a_plain_model() {
     let mut numbers = Random::new();
     let mut random = |below: usize| numbers.below(below);
-    let mut holders = Holders::new(usize::MAX);
+    let mut holders = Holders::new(Limits { budget: usize::MAX, ..LIMITS });
     let mut model = BTreeMap::new();
     for since in 0..20_000 {
-        let (slot, address) = (random(40), v4(random(MOST_LOOKED_AT)));
+        let (slot, address) = (random(40), v4(random(8)));
         let known = model.get_mut(&slot);
         match (random(8), known) {
             (_, None) => {
@@ -303,7 +321,7 @@ fn random_operations_agree_with_a_plain_model() {
                 }
             }
         }
-        check(&holders, &model);
+        check(&mut holders, &model);
     }
     for slot in model.into_keys() {
         holders.leave(slot);
