@@ -1,4 +1,4 @@
-//! A program that embeds the service: it starts a server, adds an animal, lists all, and stops the server.
+//! A program that embeds the service: it starts a server, adds a pet, lists all, and stops the server.
 //!
 //! Its own Cargo.toml would have `petstore = { …, default-features = false }`: the library alone, without
 //! what only the executable needs. Here:

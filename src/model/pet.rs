@@ -101,8 +101,7 @@ pub struct PetQuery {
     pub status: Option<PetStatus>,
 }
 
-const NAME: Required<Text> =
-    Required { name: "name", about: "The animal's name; may be empty.", schema: Text };
+const NAME: Required<Text> = Required { name: "name", about: "The pet's name; may be empty.", schema: Text };
 const CATEGORY_ID: Required<Integer> = Required {
     name: "categoryId",
     about: "Identifier of the category that the pet belongs to.",
@@ -129,9 +128,9 @@ pub(super) fn components() -> Vec<(&'static str, serde_json::Value)> {
     let new = json!({ "name": "Rex", "categoryId": 3, "status": "available" });
     let pet = json!({ "id": 7, "name": "Rex", "categoryId": 3, "status": "available" });
     vec![
-        PetStatus::SCHEMA.component("Availability of an animal."),
-        ("NewPet", describe("An animal to be added.", &[&NAME, &CATEGORY_ID, &STATUS], new)),
-        ("Pet", describe("An animal of the inventory.", &[&ID, &NAME, &CATEGORY_ID, &STATUS], pet)),
+        PetStatus::SCHEMA.component("Availability of a pet."),
+        ("NewPet", describe("A pet to add.", &[&NAME, &CATEGORY_ID, &STATUS], new)),
+        ("Pet", describe("A pet in the inventory.", &[&ID, &NAME, &CATEGORY_ID, &STATUS], pet)),
         ("Pets", list_of("Pet", "Animals in ascending order of their ids.")),
     ]
 }

@@ -92,7 +92,7 @@ pub fn announced_body() -> String {
     format!("{head}Content-Length: {BODY_BYTES}\r\n\r\n")
 }
 
-/// A page of large animals.
+/// A page of large pets.
 pub fn large_page(key: &str) -> String {
     get("/v1/pets?limit=100&after=20", key)
 }

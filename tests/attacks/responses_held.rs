@@ -9,9 +9,9 @@ use crate::plan::{Reading, Source, again, once};
 use crate::requests::{WRONG_KEY, bundle, description, large_page, largest_file, unknown_path};
 use crate::trial::{SPAN, Stage, Trial};
 
-/// Different pages in all, of which none has an animal.
+/// Different pages in all, of which none has a pet.
 const EMPTY_PAGES: usize = 500_000;
-/// A cursor that is beyond every animal.
+/// A cursor that is beyond every pet.
 const BEYOND: usize = 1_000_000;
 /// Pages asked for in one piece.
 const PAGES: usize = 32;

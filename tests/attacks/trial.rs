@@ -20,7 +20,7 @@ const AFTERWARDS: Duration = Duration::from_secs(15);
 /// The longest that an innocent client waits for an answer: 1 s on a machine of its own. As above, what it
 /// was is printed, and the bound is wide: the deadline after which the service itself gives up.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// A name that makes an animal large.
+/// A name that makes a pet large.
 const LARGE_NAME_BYTES: usize = 60_000;
 
 /// A server that nobody uses yet. There is one at a time, as attacks want the machine for themselves.
@@ -48,7 +48,7 @@ impl Stage {
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
-    /// Fills the first page with small animals, as the innocents ask for it, and what is after id 20 with
+    /// Fills the first page with small pets, as the innocents ask for it, and what is after id 20 with
     /// large ones: a page of them ends early, with 1 MiB.
     pub fn fill(&self) {
         let large = "x".repeat(LARGE_NAME_BYTES);

@@ -9,7 +9,7 @@ use crate::client::{Connection, connect, post};
 use crate::harness::{KEY, Server};
 use crate::wait::wait_until;
 
-/// Creates animals until the server is gone; remembers each that was acknowledged.
+/// Creates pets until the server is gone; remembers each that was acknowledged.
 fn create_until_killed(address: SocketAddr, thread: usize, acknowledged: &Mutex<BTreeMap<i64, String>>) {
     let mut stream = connect(address);
     let mut reader = std::io::BufReader::new(stream.try_clone().unwrap());
@@ -50,7 +50,7 @@ fn read_created(reader: &mut impl std::io::BufRead) -> Option<i64> {
 }
 
 #[test]
-fn acknowledged_animals_survive_a_kill() {
+fn acknowledged_pets_survive_a_kill() {
     let mut server = Server::start();
     let acknowledged = Mutex::new(BTreeMap::new());
     for round in 1..=3 {
@@ -63,7 +63,7 @@ fn acknowledged_animals_survive_a_kill() {
                 scope.spawn(move || create_until_killed(address, round * 100 + thread, acknowledged));
             }
             let enough = || acknowledged.lock().unwrap().len() >= round * 500;
-            wait_until("500 more animals to be acknowledged", enough);
+            wait_until("500 more pets to be acknowledged", enough);
             server.kill()
         });
         server = Server::start_in(folder, |command| command);
@@ -73,7 +73,7 @@ fn acknowledged_animals_survive_a_kill() {
         let mut statement = database.prepare("SELECT name FROM pets WHERE id = ?1").unwrap();
         for (id, name) in acknowledged.lock().unwrap().iter() {
             let kept: String = statement.query_row([id], |row| row.get(0)).unwrap();
-            assert_eq!(kept, *name, "animal {id}");
+            assert_eq!(kept, *name, "pet {id}");
         }
     }
 }

@@ -13,7 +13,7 @@ fn expect_deprecated(reply: &Reply) {
 }
 
 #[test]
-fn animal_is_found_by_its_id() {
+fn pet_is_found_by_its_id() {
     let server = Server::start();
     server.fill(["Rex", "Tom"]);
     for target in ["/v1/pets/2", "/v1/pets/%32", "/%76%31/pets/2?x=y", "/v1/pets/002"] {
@@ -24,14 +24,14 @@ fn animal_is_found_by_its_id() {
 }
 
 #[test]
-fn ids_that_no_animal_has_are_404() {
+fn ids_that_no_pet_has_are_404() {
     let server = Server::start();
     server.fill(["Rex"]);
     for id in
         ["2", "0", "-1", "9223372036854775807", "9223372036854775808", "1.0", "abc", "+1", "1%20", "%00"]
     {
         let reply = server.get(&format!("/v1/pets/{id}"));
-        reply.expect_error(404, "not_found", "animal");
+        reply.expect_error(404, "not_found", "pet");
         expect_deprecated(&reply);
     }
 }

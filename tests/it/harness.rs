@@ -270,7 +270,7 @@ impl Server {
         self.connect().post("/v1/pets", KEY, body)
     }
 
-    /// Creates animals with these names and without a status.
+    /// Creates pets with these names and without a status.
     pub fn fill<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
         let mut connection = self.connect();
         for name in names {

@@ -30,7 +30,7 @@ fn twenty_are_listed_where_no_limit_is_given() {
 }
 
 #[test]
-fn following_the_links_visits_every_animal_once() {
+fn following_the_links_visits_every_pet_once() {
     let server = Server::start();
     let mut connection = server.connect();
     for i in 0..50 {
@@ -58,7 +58,7 @@ fn following_the_links_visits_every_animal_once() {
 }
 
 #[test]
-fn animals_are_shown_as_created() {
+fn pets_are_shown_as_created() {
     let server = Server::start();
     server.create(r#"{"name":"Rex","categoryId":3,"status":"pending"}"#).expect(201);
     server.create(r#"{"name":"","categoryId":-1}"#).expect(201);
@@ -127,7 +127,7 @@ fn page_of_very_long_names_ends_early_and_leads_on() {
 }
 
 #[test]
-fn list_shows_every_acknowledged_animal_at_once() {
+fn list_shows_every_acknowledged_pet_at_once() {
     let server = Server::start_with(|command| command.args(["--workers", "3"]));
     let mut writer = server.connect();
     // Asked at the same time, so that they are spread over all workers and their kept lists.

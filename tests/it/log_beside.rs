@@ -8,7 +8,7 @@ use crate::backup::{count, names, refuse, succeed};
 use crate::harness::{Folder, KEY, Server};
 use crate::wait::wait_until;
 
-/// What a killed service leaves whose log has two animals that the database file has not.
+/// What a killed service leaves whose log has two pets that the database file has not.
 fn crashed() -> Folder {
     let server = Server::start();
     server.fill(["in the file"]);

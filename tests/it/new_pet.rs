@@ -15,7 +15,7 @@ fn create_with(server: &Server, headers: &str, body: &str) -> Reply {
 }
 
 #[test]
-fn created_animal_has_an_id_and_a_location() {
+fn created_pet_has_an_id_and_a_location() {
     let server = Server::start();
     let reply = server.create(r#"{"name":"Rex","categoryId":3,"status":"available"}"#);
     assert_eq!(
@@ -27,7 +27,7 @@ fn created_animal_has_an_id_and_a_location() {
 }
 
 #[test]
-fn animal_without_status_has_no_such_member() {
+fn pet_without_status_has_no_such_member() {
     let server = Server::start();
     let reply = server.create(r#"{"name":"Rex","categoryId":3}"#);
     assert_eq!(reply.expect(201).json(), json!({"id": 1, "name": "Rex", "categoryId": 3}));

@@ -34,7 +34,7 @@ fn changed_status_is_seen_by_lists_at_once() {
 }
 
 #[test]
-fn deleted_animals_are_gone_at_once_and_their_ids_too() {
+fn deleted_pets_are_gone_at_once_and_their_ids_too() {
     let server = Server::start();
     server.fill(["Rex", "Tom", "Ada"]);
     for _ in 0..2 {

@@ -32,7 +32,7 @@ fn restore_puts_the_backup_in_place_and_keeps_what_was_there() {
     server.fill(["Rex", "Tom"]);
     let database = server.folder.database();
     refuse(&["restore", &name], &database, "another process holds the database");
-    // The log of the killed service has the animals.
+    // The log of the killed service has the pets.
     let folder = server.kill();
     assert!(names(folder.path()).contains(&"pets.db-wal".to_owned()));
     let said = succeed(&["restore", &name], &database);
