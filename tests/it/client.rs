@@ -184,6 +184,20 @@ impl Connection {
         reply
     }
 
+    /// Every item of a list, from all of its pages: each but the last leads to the next.
+    #[track_caller]
+    pub fn get_all(&mut self, target: &str, key: &str) -> Vec<Value> {
+        let (mut target, mut items) = (target.to_owned(), Vec::new());
+        loop {
+            let reply = self.get(&target, key);
+            items.extend(reply.expect(200).json().as_array().unwrap().clone());
+            let Some(link) = reply.header("Link") else { return items };
+            let (next, rest) = link.strip_prefix('<').unwrap().split_once('>').unwrap();
+            assert_eq!(rest, "; rel=\"next\"");
+            target = next.to_owned();
+        }
+    }
+
     /// Sends one creation, and reads its reply.
     #[track_caller]
     pub fn post(&mut self, target: &str, key: &str, body: &str) -> Reply {

@@ -57,12 +57,36 @@ fn described_statuses() -> BTreeSet<String> {
     statuses
 }
 
-const OPERATIONS: &[(&str, &str, &str)] = &[
-    ("listPets", "GET", "/v1/pets"),
-    ("createPet", "POST", "/v1/pets"),
-    ("getPet", "GET", "/v1/pets/1"),
-    ("listOrders", "GET", "/v1/store/orders"),
-];
+/// An operation that is described, with a request to it.
+struct Described {
+    id: &'static str,
+    method: String,
+    /// With a value for each parameter.
+    path: String,
+    /// The example of its schema; empty if it takes none.
+    body: String,
+}
+
+/// Every operation that is described.
+fn operations() -> Vec<Described> {
+    let mut operations = Vec::new();
+    for (path, item) in described::document()["paths"].as_object().unwrap() {
+        let segments = path.split('/').map(|segment| if segment.starts_with('{') { "1" } else { segment });
+        let path = format!("/v1{}", segments.collect::<Vec<_>>().join("/"));
+        for (method, operation) in item.as_object().unwrap() {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let example = described::resolve(schema)["examples"].get(0);
+            operations.push(Described {
+                id: operation["operationId"].as_str().unwrap(),
+                method: method.to_uppercase(),
+                path: path.clone(),
+                body: example.map(ToString::to_string).unwrap_or_default(),
+            });
+        }
+    }
+    operations
+}
+
 const PET: &str = r#"{"name":"Rex","categoryId":3,"status":"available"}"#;
 
 /// Provokes the statuses of the operations, and remembers which came.
@@ -73,24 +97,23 @@ struct Provocation {
 impl Provocation {
     /// Sends a request to an operation, and reads the reply, which must be described.
     fn ask(&mut self, connection: &mut Connection, id: &str, request: String) {
-        let (_, method, _) = OPERATIONS.iter().find(|(known, _, _)| *known == id).unwrap();
         connection.try_send(&request);
+        let mut words = request.split(' ');
+        let (method, target) = (words.next().unwrap(), words.next().unwrap());
         let reply = connection.reply_to(method);
-        let target = request.split(' ').nth(1).unwrap();
         described::check(method, target, &reply);
         self.came.insert(format!("{id} {}", reply.status));
     }
 
     /// Asks every operation, each on a connection of its own: `change` makes the request.
-    fn ask_all(&mut self, server: &Server, change: impl Fn(&str, &str) -> String) {
-        for (id, method, path) in OPERATIONS {
-            self.ask(&mut server.connect(), id, change(method, path));
+    fn ask_all(&mut self, server: &Server, request: impl Fn(&Described) -> String) {
+        for operation in operations() {
+            self.ask(&mut server.connect(), operation.id, request(&operation));
         }
     }
 }
 
-fn authorized(method: &str, path: &str, fields: &str) -> String {
-    let body = if method == "POST" { PET } else { "" };
+fn authorized(method: &str, path: &str, fields: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "{method} {path} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\n{fields}Content-Length: {length}\r\n\r\n{body}"
@@ -102,28 +125,32 @@ fn every_status_that_is_described_is_answered() {
     let mut all = Provocation { came: BTreeSet::new() };
     let server = Server::start();
     server.fill(["Rex"]);
-    all.ask_all(&server, |method, path| authorized(method, path, ""));
-    all.ask_all(&server, |method, path| format!("{method} {path} HTTP/1.1\r\n\r\n"));
-    all.ask_all(&server, |method, path| format!("{method} {path} HTTP/1.1\r\nHost: h\r\n\r\n"));
-    all.ask_all(&server, |method, path| authorized(method, &format!("{path}?{}", "x".repeat(9000)), ""));
-    all.ask_all(&server, |method, path| authorized(method, path, "Expect: tea\r\n"));
-    all.ask_all(&server, |method, path| authorized(method, path, &format!("X: {}\r\n", "x".repeat(17_000))));
-    all.ask_all(&server, |method, path| format!("{method} {path} HTTP/2.0\r\nHost: h\r\n\r\n"));
-    let framed = |framing: &str| {
-        let framing = framing.to_owned();
-        move |method: &str, path: &str| format!("{method} {path} HTTP/1.1\r\nHost: h\r\n{framing}\r\n\r\n")
-    };
-    all.ask_all(&server, framed("Content-Length: 70000"));
-    all.ask_all(&server, framed("Transfer-Encoding: gzip"));
-    all.ask(&mut server.connect(), "getPet", authorized("GET", "/v1/pets/999", ""));
+    let plain = |o: &Described| authorized(&o.method, &o.path, "", &o.body);
+    all.ask_all(&server, plain);
+    for fields in ["Expect: tea\r\n".to_owned(), format!("X: {}\r\n", "x".repeat(17_000))] {
+        all.ask_all(&server, |o| authorized(&o.method, &o.path, &fields, &o.body));
+    }
+    let long = "x".repeat(9000);
+    all.ask_all(&server, |o| authorized(&o.method, &format!("{}?{long}", o.path), "", &o.body));
+    for rest in [
+        "HTTP/1.1\r\n\r\n",
+        "HTTP/1.1\r\nHost: h\r\n\r\n",
+        "HTTP/2.0\r\nHost: h\r\n\r\n",
+        "HTTP/1.1\r\nHost: h\r\nContent-Length: 70000\r\n\r\n",
+        "HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n",
+    ] {
+        all.ask_all(&server, |o| format!("{} {} {rest}", o.method, o.path));
+    }
+    all.ask(&mut server.connect(), "listPets", authorized("GET", "/v1/pets?limit=0", "", ""));
+    all.ask(&mut server.connect(), "getPet", authorized("GET", "/v1/pets/999", "", ""));
     all.ask(
         &mut server.connect(),
         "createPet",
-        authorized("POST", "/v1/pets", "Content-Type: text/plain\r\n"),
+        authorized("POST", "/v1/pets", "Content-Type: text/plain\r\n", PET),
     );
     let reader = run(&["key", "add", "reader", "--read-only"], &server.folder.database());
     let reader = String::from_utf8(reader.stdout).unwrap();
-    let denied = authorized("POST", "/v1/pets", "").replace(KEY, reader.trim());
+    let denied = authorized("POST", "/v1/pets", "", PET).replace(KEY, reader.trim());
     all.ask(&mut server.connect(), "createPet", denied);
 
     // The lock of another holds up who writes until there is a 503; all connections being taken, everybody.
@@ -132,8 +159,8 @@ fn every_status_that_is_described_is_answered() {
     let mut first = full.connect();
     first.get("/v1/pets", KEY).expect(200);
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    first.send(authorized("POST", "/v1/pets", ""));
-    all.ask_all(&full, |method, path| authorized(method, path, ""));
+    first.send(authorized("POST", "/v1/pets", "", PET));
+    all.ask_all(&full, plain);
     lock.execute_batch("COMMIT").unwrap();
 
     // Rows and triggers of somebody else are a fault that only the log explains.
@@ -142,10 +169,10 @@ fn every_status_that_is_described_is_answered() {
     let spoil = "PRAGMA ignore_check_constraints = ON; UPDATE pets SET status = 'lost';
         CREATE TRIGGER refuse BEFORE INSERT ON pets BEGIN SELECT RAISE(ABORT, 'refused'); END";
     other.execute_batch(spoil).unwrap();
-    all.ask_all(&server, |method, path| authorized(method, path, ""));
+    all.ask_all(&server, plain);
 
     let hosted = Server::start_with(|command| command.args(["--platform-host", "sites.example.net"]));
-    all.ask_all(&hosted, |method, path| authorized(method, path, ""));
+    all.ask_all(&hosted, plain);
 
     let folder = Folder::new();
     let mut config = petstore::Config::default();
@@ -153,13 +180,14 @@ fn every_status_that_is_described_is_answered() {
     config.database = folder.database();
     config.deadlines.head = Duration::from_millis(100);
     let impatient = petstore::Server::start(config).unwrap();
-    for (id, method, path) in OPERATIONS {
+    for Described { id, method, path, .. } in operations() {
         let mut connection = Connection::open(impatient.address().tcp().unwrap());
         all.ask(&mut connection, id, format!("{method} {path} HTTP/1.1\r\nHost:"));
     }
 
     let mut described = described_statuses();
-    // It touches nothing that could fail.
-    described.remove("listOrders 500");
+    // One place answers the faults of all operations, and few of these can be provoked from outside.
+    assert!(all.came.contains("listPets 500") && all.came.contains("createPet 500"));
+    described.retain(|status| !status.ends_with(" 500"));
     assert_eq!(described.difference(&all.came).collect::<Vec<_>>(), Vec::<&String>::new(), "never answered");
 }
