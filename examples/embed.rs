@@ -1,7 +1,7 @@
-//! A program that embeds the service: it starts a server, adds a pet, lists all, and stops the server.
+//! A program that embeds the service: it starts a server, adds a pet, lists all pets, and stops the server.
 //!
-//! Its own Cargo.toml would have `petstore = { …, default-features = false }`: the library alone, without
-//! what only the executable needs. Here:
+//! Its own Cargo.toml would have `petstore = { …, default-features = false }`: the library without what only the
+//! executable needs. Run it here with:
 //!
 //!     cargo run --no-default-features --example embed
 #![expect(clippy::print_stdout, reason = "printing is what an example is for")]
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use petstore::{Config, Server};
 
-/// The key that the clients send. Others are made with `petstore::KeyRing`.
+/// The key that the clients send. `petstore::KeyRing` creates further keys.
 const API_KEY: &str = "example-key";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -29,19 +29,19 @@ fn serve(database: PathBuf) -> Result<(), Box<dyn Error>> {
     config.listen = ([127, 0, 0, 1], 0).into();
     config.database = database;
     config.api_key = Some(API_KEY.to_owned());
-    // The library changes no limit of its host's, so this is to fit the files that may be open.
+    // The library does not raise the limit of open files, so the connections must fit within it.
     config.max_connections = 100;
 
-    // The server runs in threads of its own. From here on, clients are let in.
+    // The server runs in threads of its own and accepts clients from here on.
     let server = Server::start(config)?;
     let address = server.address().tcp().ok_or("the server listens on no TCP address")?;
     println!("listening on http://{address}\n");
     println!("{}\n", ask(address, "POST /v1/pets", r#"{"name":"Rex","categoryId":3}"#)?);
     println!("{}\n", ask(address, "GET /v1/pets", "")?);
 
-    // A stopper may go to another thread, such as one that waits for signals.
+    // A stopper can move to another thread, such as one that waits for signals.
     server.stopper().stop();
-    // Returns when what was begun is answered, and everything is on the disk.
+    // Returns once every request under way is answered and everything is on the disk.
     server.wait()?;
     println!("stopped");
     Ok(())

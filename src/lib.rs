@@ -11,15 +11,25 @@
 //! # }
 //! ```
 //!
-//! A request goes one way, and each room on its way knows only the next: `gate` reads it from the
-//! network, the lane of a `worker` takes it to `service`, which checks its key, finds its row and calls a
-//! handler of `api`, which works with `store`.
+//! [`Server`] runs the service. [`KeyRing`] manages its API keys. [`backup`], [`check`] and [`restore`] work on a whole
+//! database, [`export`] and [`Import`] on all its pets. Each failure is an [`Error`] whose [`ErrorKind`] a program can
+//! match.
 //!
-//! The default feature `cli` is the executable and what only it needs: its command line, signals, logger,
-//! allocator and limit of open files. A program that embeds the library takes it with
-//! `default-features = false`, and all of these stay its own; `examples/embed.rs` is such a program. The
-//! library logs through the crate `log`. As for the allocator, one that is quick where a thread frees what
-//! another made (the executable has mimalloc) is worth up to a tenth of the speed.
+//! # Embedding
+//!
+//! The default feature `cli` is the executable and what only it needs: the command line, signals, the logger, the
+//! allocator and the limit of open files. A program that embeds the library turns it off with
+//! `default-features = false` and decides these things itself; `examples/embed.rs` is such a program. The default
+//! feature `site` is the published project: the pages, custom domains and their DNS checks.
+//!
+//! The library logs through the crate `log`. An allocator that is fast when one thread frees what another has
+//! allocated, such as mimalloc in the executable, is worth up to a tenth of the speed.
+//!
+//! # Inside
+//!
+//! A request goes one way, and each module on its way knows only the next: `gate` reads it from the network, a lane
+//! takes it to a `worker`, and `service` checks its key, finds its operation and calls a handler of `api`, which works
+//! with `store`.
 
 // What only the site uses and needs no optional crate is compiled without it too. The build with the site finds
 // what nobody uses.
@@ -80,13 +90,14 @@ pub use server::{HealthCheck, Server, Stopper};
 pub use store::KeyScope;
 pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};
 
-/// The method and the path of every operation, in the order of the tables. `GET` stands for `HEAD` as well.
+/// Lists the method and the path of every operation of the HTTP interface, such as `("GET", "/v1/pets")`. `GET`
+/// stands for `HEAD` as well.
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
     let rows = api::TABLES.iter().copied().flatten();
     rows.map(|operation| (operation.method(), operation.path))
 }
 
-/// The interface description (OpenAPI 3.1, JSON), with the addresses of this configuration.
+/// Prints the interface description (OpenAPI 3.1, JSON) with the base URL and the staging URL of a configuration.
 pub fn openapi(config: &Config) -> String {
     site::document::print(&config.server_urls())
 }

@@ -33,7 +33,7 @@ const REQUESTS: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 /// Log lines that the logger dropped.
 static DROPPED_LINES: AtomicU64 = AtomicU64::new(0);
 
-/// Adds log lines that a logger had to drop.
+/// Counts log lines that the program's logger had to drop, for the metric `petstore_dropped_log_lines_total`.
 pub fn note_dropped_log_lines(count: u64) {
     DROPPED_LINES.fetch_add(count, Relaxed);
 }

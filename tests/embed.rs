@@ -1,5 +1,5 @@
-//! The library in a program that starts and stops servers as it likes: nothing of theirs stays behind.
-//! Counts what Linux shows in `/proc`.
+//! The library in a program that starts and stops servers: a stopped server leaves no thread, descriptor or file
+//! behind. Counts what Linux shows in `/proc`.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -14,9 +14,9 @@ use petstore::{Config, Server};
 const KEY: &str = "test-key";
 const SERVERS: usize = 3;
 const ROUNDS: usize = 50;
-/// Far more than the 5 s after which tiny_http's idle threads end.
+/// Much longer than the 5 s after which idle threads of tiny_http end.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Has the test run in this process, with its databases in the folder that it names.
+/// If this variable is set, the test runs in this process, with its databases in the folder that it names.
 const FOLDER: &str = "PETSTORE_TEST_FOLDER";
 
 /// Runs in a process of its own, whose threads, descriptors and TMPDIR no other test shares.
@@ -53,7 +53,7 @@ fn start_and_stop(folder: &Path) {
             ask(address, "GET /v1/pets", "", 200);
         }
         for server in servers {
-            // Both ways to end one.
+            // Both ways to end a server.
             if round % 2 == 0 {
                 server.stopper().stop();
                 server.wait().unwrap();
@@ -72,7 +72,7 @@ fn start(database: PathBuf) -> Server {
     config.listen = ([127, 0, 0, 1], 0).into();
     config.database = database;
     config.api_key = Some(KEY.to_owned());
-    // Two lanes for each server, however many processors there are.
+    // Two lanes for each server, whatever the number of processors.
     config.workers = 1;
     Server::start(config).unwrap()
 }
@@ -91,18 +91,18 @@ fn ask(address: SocketAddr, operation: &str, body: &str, expected: u16) {
 
 /// The names of this process's threads.
 fn threads() -> Vec<String> {
-    // A thread that ends meanwhile has no name any more.
+    // A thread that has just ended has no name.
     let name = |task: PathBuf| std::fs::read_to_string(task.join("comm")).ok();
     sorted(entries("/proc/self/task").into_iter().filter_map(name))
 }
 
-/// What this process's descriptors stand for.
+/// The files behind the descriptors of this process.
 fn open_files() -> Vec<String> {
     let target = |link: PathBuf| std::fs::read_link(link).ok().map(|path| path.display().to_string());
     sorted(entries("/proc/self/fd").into_iter().filter_map(target))
 }
 
-/// What lies in TMPDIR, where nothing but the servers puts anything.
+/// The entries of TMPDIR, where only the servers create any.
 fn socket_folders() -> Vec<PathBuf> {
     entries(std::env::temp_dir())
 }
@@ -117,7 +117,7 @@ fn sorted(lines: impl Iterator<Item = String>) -> Vec<String> {
     lines
 }
 
-/// Waits until there is again what there was.
+/// Waits until `now` returns the same as before.
 fn wait_for(what: &str, now: impl Fn() -> Vec<String>, before: &[String]) {
     let began = Instant::now();
     while now() != before {

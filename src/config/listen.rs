@@ -1,4 +1,4 @@
-//! Where to listen: as it is wished, and as it is.
+//! Where to listen: what the configuration asks for, and the address that results.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -6,22 +6,22 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What stands before the path of a Unix socket.
+/// The prefix of the path of a Unix socket.
 const UNIX: &str = "unix:";
 
-/// Where the service is to listen.
+/// What the service listens on.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Listen {
     /// An address of this machine, such as `127.0.0.1:8080`; port 0 takes a free one.
     Tcp(SocketAddr),
-    /// A host such as `localhost`, which is looked up at the start, and a port. Of its addresses the first
-    /// counts that this machine has.
+    /// A host such as `localhost`, which the start looks up, and a port. The service listens on the first address of
+    /// the host that this machine has.
     Host(String, u16),
-    /// A Unix socket with this path. Its file has mode 0660 and is removed at the end.
+    /// A Unix socket with this path. Its file has mode 0660 and is removed when the service ends.
     Unix(PathBuf),
-    /// A TCP or Unix socket that listens already, as a supervisor passes it. Whoever waits at it when the
-    /// service ends is left to the next one.
+    /// A TCP or Unix socket that already listens, such as one that a supervisor passes. Clients that wait on it
+    /// when the service ends are left to the next service.
     Socket(Arc<OwnedFd>),
 }
 
@@ -60,17 +60,19 @@ impl<I: Into<IpAddr>> From<(I, u16)> for Listen {
     }
 }
 
-/// Where the service listens. It is printed as `http://127.0.0.1:8080` or `unix:/run/petstore/http.sock`.
+/// The address that a running service listens on. It prints as `http://127.0.0.1:8080` or
+/// `unix:/run/petstore/http.sock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// The address with the port that was taken.
+    /// The IP address and the port, which is the actual one if the configuration has port 0.
     Tcp(SocketAddr),
-    /// The path of a Unix socket. `@` begins a name in Linux's abstract namespace, which has no file.
+    /// The path of a Unix socket. A path that begins with `@` is a name in Linux's abstract namespace, without a
+    /// file.
     Unix(PathBuf),
 }
 
 impl Address {
-    /// The address and the port; `None` for a Unix socket.
+    /// The IP address and the port; `None` for a Unix socket.
     pub fn tcp(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(address) => Some(*address),
@@ -78,8 +80,8 @@ impl Address {
         }
     }
 
-    /// What a client on the same machine calls, such as `http://localhost:8080`. A client of a Unix socket
-    /// needs its path beside it.
+    /// The URL for a client on the same machine, such as `http://localhost:8080`. A client of a Unix socket also
+    /// needs its path.
     pub fn local_url(&self) -> String {
         match self {
             Self::Tcp(address) if address.ip().is_unspecified() => {
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_hosts_and_paths_are_told_apart() {
+    fn addresses_hosts_and_paths_are_recognised() {
         let parsed = |text| format!("{:?}", Listen::parse(text).unwrap());
         assert_eq!(parsed("127.0.0.1:0"), "Tcp(127.0.0.1:0)");
         assert_eq!(parsed("[::1]:80"), "Tcp([::1]:80)");
@@ -114,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn malformed_address_is_refused() {
         for text in ["", "8080", "localhost", ":80", "::1:80", "localhost:99999", "http://h:80", "unix:"] {
             assert!(Listen::parse(text).is_none(), "{text}");
         }
     }
 
     #[test]
-    fn local_url_can_be_called() {
+    fn local_url_reaches_the_service() {
         let url = |address: [u8; 4]| Address::Tcp((address, 8080).into()).local_url();
         assert_eq!(url([0, 0, 0, 0]), "http://localhost:8080");
         assert_eq!(url([10, 0, 0, 1]), "http://10.0.0.1:8080");

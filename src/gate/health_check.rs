@@ -1,4 +1,4 @@
-//! A question from within: whether the service answers, on the way that every request takes.
+//! The health check from within the process: a request that takes the way of every request.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,10 +10,10 @@ const REQUEST: &[u8] =
     b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: watchdog\r\nConnection: close\r\n\r\n";
 const ANSWER: &[u8] = b"HTTP/1.1 200 ";
 
-/// Asks a running service from within whether it answers, as `GET /healthz` does from outside.
+/// Checks from within the process whether a running service answers, like `GET /healthz` from outside.
 ///
-/// The request goes through the gate, a lane for reading and the lane for writing. It needs no free
-/// connection and waits for its turn as any client's does, so that a busy service answers too.
+/// The request takes the way of every request, including a thread that reads and the one that writes. It needs no free
+/// connection, and waits for its turn, so a busy service passes the check as well.
 #[derive(Clone)]
 pub struct HealthCheck(Stopper);
 
@@ -22,7 +22,7 @@ impl HealthCheck {
         Self(stopper)
     }
 
-    /// Whether the service has answered within `patience`.
+    /// Sends a request, and returns whether the service answers it within `patience`.
     pub fn is_answered(&self, patience: Duration) -> bool {
         self.ask(patience).unwrap_or(false)
     }
@@ -36,7 +36,7 @@ impl HealthCheck {
         let mut answer = Vec::new();
         let mut bytes = [0; 1024];
         while answer.len() < ANSWER.len() {
-            // A timeout of zero would be none.
+            // A timeout of zero is not allowed.
             let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
             here.set_read_timeout(Some(left))?;
             match here.read(&mut bytes)? {

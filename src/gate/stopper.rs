@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mio::Waker;
 
-/// Tells a running service to end.
+/// Ends a running [`Server`](crate::Server) from any thread. Clones end the same server.
 #[derive(Clone, Default)]
 pub struct Stopper(Arc<Word>);
 
@@ -25,7 +25,8 @@ struct Word {
 }
 
 impl Stopper {
-    /// Has the service finish what was begun, and end.
+    /// Ends the service once the requests under way are finished. Returns at once;
+    /// [`Server::wait`](crate::Server::wait) returns at the end.
     pub fn stop(&self) {
         self.0.stopping.store(true, Ordering::SeqCst);
         self.wake();
@@ -38,8 +39,8 @@ impl Stopper {
         }
     }
 
-    /// How many requests were begun and not finished when the service ended, as their time was over. While it
-    /// ends: how many are not finished yet, up to a tenth of a second late. 0 before.
+    /// The number of requests that were still unfinished when the service ended, because their time was over. While
+    /// the service ends: the number of unfinished requests, up to a tenth of a second ago. Before: 0.
     pub fn cut_off(&self) -> usize {
         self.0.cut_off.load(Ordering::SeqCst)
     }

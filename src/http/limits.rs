@@ -17,10 +17,10 @@ pub const FULL_PAGE_BYTES: usize = 1024 * 1024;
 /// The most header fields of a handler's response.
 pub const MAX_RESPONSE_FIELDS: usize = 16;
 
-/// A bound as clients meet it.
+/// A bound on what a client may send, described for people.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// What is bounded.
+    /// The part of a request that is bounded, such as "request body".
     pub what: &'static str,
     /// The maximum.
     pub most: usize,
@@ -30,7 +30,7 @@ pub struct Limit {
     pub status: u16,
 }
 
-/// The bounds that clients meet.
+/// Every bound on the size of a request.
 pub const LIMITS: &[Limit] = &[
     Limit { what: "request target", most: MAX_TARGET_BYTES, unit: "bytes", status: 414 },
     Limit { what: "request head", most: MAX_HEAD_BYTES, unit: "bytes", status: 431 },

@@ -24,7 +24,7 @@ pub enum PetStatus {
 
 impl PetStatus {
     /// One of the three words, in bodies and in queries.
-    pub const SCHEMA: Enumeration<Self> = Enumeration::new();
+    pub(crate) const SCHEMA: Enumeration<Self> = Enumeration::new();
 }
 
 impl Word for PetStatus {

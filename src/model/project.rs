@@ -11,10 +11,10 @@ macro_rules! words {
         pub enum $name { $($(#[$of])* $word,)* }
 
         impl $name {
-            /// All of them.
+            /// Every value, in order.
             pub const ALL: &'static [Self] = &[$(Self::$word),*];
 
-            /// The word.
+            /// The value as the database and JSON have it.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$word => $text,)* }
             }
@@ -26,7 +26,7 @@ macro_rules! words {
             /// Reads exactly one of the words.
             ///
             /// # Errors
-            /// What is expected, to follow on "must be".
+            /// What is expected, as the end of a sentence such as "PLAN must be …".
             fn from_str(word: &str) -> Result<Self, String> {
                 let found = Self::ALL.iter().copied().find(|value| value.as_str() == word);
                 found.ok_or_else(|| format!("one of {}", [$($text),*].join(", ")))
@@ -36,13 +36,13 @@ macro_rules! words {
 }
 
 words! {
-    /// What is paid for. Domains need more than [`Plan::Free`].
+    /// The plan that the project has. Domains need more than [`Plan::Free`].
     Plan {
         /// The plan of a new database.
         Free = "free",
         /// Domains may be added.
         Pro = "pro",
-        /// As [`Plan::Pro`].
+        /// Domains may be added.
         Enterprise = "enterprise",
     }
 }
@@ -83,15 +83,16 @@ pub enum DomainEvent {
 /// How long a certificate may take before something is amiss, in seconds (specification, rule 11).
 pub const CERTIFICATE_WAIT: i64 = 30 * 60;
 
+#[cfg(test)]
 impl DomainEvent {
-    /// All of them.
+    /// Every event.
     pub const ALL: [Self; 6] =
         [Self::Right, Self::Blocked, Self::Wrong, Self::Unknown, Self::Waited, Self::Served];
 }
 
 impl DomainState {
     /// The state after an event: the one table of transitions.
-    pub const fn after(self, event: DomainEvent) -> Self {
+    pub(crate) const fn after(self, event: DomainEvent) -> Self {
         use DomainEvent as E;
         match (self, event) {
             (Self::PendingDns | Self::DnsChanged, E::Right | E::Blocked) => Self::Verified,
@@ -183,45 +184,45 @@ impl Domain {
     }
 }
 
-/// A domain that only leads to another name.
+/// A redirect from a domain of the project to another name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Redirect {
-    /// A domain of the project.
+    /// The domain that redirects.
     pub from: String,
-    /// Where its requests are sent, path and query kept.
+    /// The name to which it redirects, with the path and the query of the request.
     pub to: String,
     /// 301, 302, 307 or 308 (RFC 9110, section 15.4).
     pub status: u16,
 }
 
-/// The statuses that a redirect may have. Those of 307 and 308 keep the method.
+/// The statuses that a redirect may have. With 307 and 308 the client keeps the method.
 pub const REDIRECT_STATUSES: [u16; 4] = [301, 302, 307, 308];
 
-/// A deploy that is kept.
+/// A stored deploy of the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deploy {
-    /// Ascending, never used again.
+    /// The number of the deploy. Numbers ascend and are never used again.
     pub id: i64,
-    /// Unix time, seconds.
+    /// When the deploy began, in seconds of Unix time.
     pub deployed_at: i64,
-    /// How many static files it has beside the built-in site.
+    /// The number of static files, without the built-in site.
     pub files: i64,
-    /// Their size together.
+    /// The size of the static files together, in bytes.
     pub bytes: i64,
-    /// Whether it is the one that is served.
+    /// Whether this deploy is served.
     pub is_live: bool,
 }
 
 /// A static file of a deploy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteFile {
-    /// As in a request, without percent-encoding, such as `/guide/first.html`.
+    /// The path as in a request, without percent-encoding, such as `/guide/first.html`.
     pub path: String,
     /// The media type (RFC 9110, section 8.3).
     pub content_type: String,
-    /// What is in it.
+    /// The bytes of the file.
     pub content: Vec<u8>,
-    /// The same in gzip; `None`: that would not be smaller.
+    /// The content compressed with gzip; `None` if that is not smaller.
     pub gzip: Option<Vec<u8>>,
     /// Its entity tag without the quotes.
     pub tag: String,

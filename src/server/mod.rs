@@ -19,7 +19,7 @@ use crate::service::{self, Authenticator, Lost, Parts, ReadService, WriteService
 use crate::site;
 use crate::store::{self, OpenStore};
 use crate::worker::Worker;
-use crate::{Config, Error};
+use crate::{Config, Error, ErrorKind};
 use admin::Admin;
 use descriptors::connections_allowed;
 use socket_folder::SocketFolder;
@@ -33,7 +33,7 @@ const READ_WINDOW_BYTES: usize = 512 * 1024;
 const WRITE_WINDOW: usize = 512;
 const WRITE_WINDOW_BYTES: usize = 256 * 1024;
 
-/// A running service. Dropping it ends it as [`Stopper::stop`] does, and waits for the end.
+/// A running service. Dropping it ends the service like [`Stopper::stop`], and waits for the end.
 pub struct Server {
     address: Address,
     summary: String,
@@ -43,14 +43,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the database, binds the address and starts to serve.
+    /// Binds the addresses, opens the database, and serves clients in threads of its own until it is stopped.
     ///
     /// # Errors
-    /// Where the database is not ours, the address is not free, or there are too few descriptors.
+    /// [`ErrorKind::Config`] if a setting cannot be used, [`ErrorKind::AddressInUse`] or
+    /// [`ErrorKind::AddressUnavailable`] for an address, [`ErrorKind::DatabaseInUse`] if another service has the
+    /// database, [`ErrorKind::LogForeign`] or [`ErrorKind::LogOrphaned`] for its write-ahead log, the kinds of a
+    /// database that cannot be opened or created, and [`ErrorKind::Resources`] if there are too few open files
+    /// or threads. Nothing of the service is left then.
     pub fn start(config: Config) -> Result<Self, Error> {
         if config.api_key.as_ref().is_some_and(|key| !secret::is_sendable(key)) {
-            let characters = "letters, digits and - . _ ~ + /";
-            return Err(format!("PETSTORE_API_KEY cannot be sent as a bearer token; use {characters}").into());
+            let line =
+                "the API key cannot be sent as a bearer token; it may have letters, digits and - . _ ~ + /";
+            return Err(Error::new(ErrorKind::Config("api_key"), line));
         }
         let (max_connections, max_refused) = connections_allowed(&config)?;
         // Before the database, so that a start that fails makes none.
@@ -157,35 +162,36 @@ impl Server {
         Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
     }
 
-    /// Where it listens, with the port that was taken.
+    /// The address that the service listens on, with the actual port.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The admin address that was bound, where there is one.
+    /// The admin address, with the actual port; `None` if none was configured.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin_address
     }
 
-    /// What was started, in one line for the log: version, address, database, limits.
+    /// One line for the log that describes the service: version, address, database and limits.
     pub fn summary(&self) -> &str {
         &self.summary
     }
 
-    /// What asks the service from another thread whether it answers.
+    /// Creates a handle that checks from any thread whether the service answers.
     pub fn health_check(&self) -> HealthCheck {
         HealthCheck::new(self.stopper.clone())
     }
 
-    /// What ends the service from another thread.
+    /// Creates a handle that ends the service from any thread.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Waits until the service has ended: every begun request answered, everything on the disk.
+    /// Waits until the service has ended: the requests under way are answered, and everything is on the disk.
     ///
     /// # Errors
-    /// Where it ended by a fault of its own.
+    /// The reason if the service ended without [`Stopper::stop`], such as
+    /// [`ErrorKind::DatabaseMoved`](crate::ErrorKind::DatabaseMoved).
     pub fn wait(mut self) -> Result<(), Error> {
         match self.gate.take().map(JoinHandle::join) {
             Some(Ok(Err(reason))) => Err(Error::from(reason)),

@@ -10,16 +10,16 @@ pub type Digest = [u8; 32];
 /// What a request with a key may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyScope {
-    /// Reads only.
+    /// It may read pets.
     ReadOnly,
-    /// Everything that the interface has.
+    /// It may read and create pets.
     Full,
-    /// The same, and the settings of the project.
+    /// It may read and create pets, and change the settings of the project.
     Admin,
 }
 
 impl KeyScope {
-    /// The word for it.
+    /// The name of the scope: `read-only`, `full` or `admin`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
