@@ -1,4 +1,4 @@
-//! Whether CAA records let a certificate authority issue a certificate for a domain (RFC 8659).
+//! Whether CAA records allow a certificate authority to issue a certificate for a domain (RFC 8659).
 
 use super::verify::shortened;
 use crate::dns::{Answer, Data, Dns, DnsError, RecordType};
@@ -10,17 +10,28 @@ pub(super) const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.c
 const KNOWN_TAGS: [&str; 4] = ["issue", "issuewild", "iodef", "issuemail"];
 /// An authority that does not know the tag must not issue (RFC 8659, section 4.1).
 const CRITICAL: u8 = 128;
-/// The most properties that are named.
+/// The most properties that a message names.
 const MAX_NAMED: usize = 4;
 
-/// CAA records that let none of the authorities issue.
+/// What the CAA records of a name mean for its certificate.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum CaaStatus {
+    /// One of the authorities may issue.
+    Allowed,
+    /// None of the authorities may issue.
+    Blocked(Blocked),
+    /// DNS gave no answer, for the reason in this sentence.
+    Unknown(String),
+}
+
+/// CAA records that allow none of the authorities to issue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Blocked {
-    /// The name whose records they are.
+    /// The name that has the records.
     pub at: String,
-    /// The properties as a zone file shows them, such as `0 issue "other.example"`, with commas between them.
+    /// The properties as a zone file shows them, such as `0 issue "other.example"`, separated by commas.
     pub value: String,
-    /// What lets the certificate through: a property to add; `None`: the properties must go.
+    /// The property to add; `None` if the named properties must be removed instead.
     pub add: Option<String>,
 }
 
@@ -30,31 +41,34 @@ impl std::fmt::Display for Blocked {
         write!(f, "The CAA records of {at} block the certificate ({value}): ")?;
         match add {
             Some(add) => write!(f, "add the CAA record {add} there."),
-            None => f.write_str("remove what is named, as certificate authorities do not know it."),
+            None => f.write_str("remove these records, which certificate authorities do not know."),
         }
     }
 }
 
-/// Looks for CAA records that let none of the authorities issue a certificate for the name. The authorities are the
-/// names that they have in CAA records. It takes 4 seconds at the most.
-///
-/// # Errors
-/// One plain sentence, where DNS could not be asked.
-pub(super) fn blocking(name: &str, authorities: &[String], dns: &Dns) -> Result<Option<Blocked>, String> {
+/// Looks up whether one of the authorities may issue a certificate for the name, which takes at most 4 seconds. The
+/// authorities are given as CAA records name them.
+pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> CaaStatus {
     let mut resolvers = dns.begin_short().resolvers();
     let mut at = name;
     while !at.is_empty() {
         let answer = resolvers.ask(at, RecordType::CAA);
-        let found = answer.and_then(|answer| properties(&answer));
-        let (owner, properties) =
-            found.map_err(|error| format!("The CAA records of {at} could not be looked up: {error}."))?;
-        // The closest set decides.
-        if !properties.is_empty() {
-            return Ok(judge(&properties, authorities).map(|(value, add)| Blocked { at: owner, value, add }));
+        match answer.and_then(|answer| properties(&answer)) {
+            Ok((_, properties)) if properties.is_empty() => {}
+            // The closest set decides.
+            Ok((owner, properties)) => {
+                let blocked = judge(&properties, authorities);
+                let blocked = blocked.map(|(value, add)| Blocked { at: owner, value, add });
+                return blocked.map_or(CaaStatus::Allowed, CaaStatus::Blocked);
+            }
+            Err(error) => {
+                let why = format!("The CAA records of {at} could not be looked up: {error}.");
+                return CaaStatus::Unknown(why);
+            }
         }
         at = at.split_once('.').map_or("", |(_, parent)| parent);
     }
-    Ok(None)
+    CaaStatus::Allowed
 }
 
 /// A property of a CAA record.
@@ -65,7 +79,7 @@ struct Property {
     shown: String,
 }
 
-/// The properties at the end of the aliases, and whose they are.
+/// The properties at the end of the aliases, and the name that has them.
 fn properties(answer: &Answer) -> Result<(String, Vec<Property>), DnsError> {
     let owner = answer.canonical()?;
     let property = |data: &Data| match data {
@@ -78,7 +92,7 @@ fn properties(answer: &Answer) -> Result<(String, Vec<Property>), DnsError> {
     Ok((owner.to_owned(), answer.of(owner).filter_map(property).collect()))
 }
 
-/// What blocks, and what would let it through.
+/// The properties that block the certificate and the one to add, or `None` if nothing blocks it.
 fn judge(properties: &[Property], authorities: &[String]) -> Option<(String, Option<String>)> {
     let show = |properties: &[&Property]| {
         let first = properties.iter().take(MAX_NAMED).map(|property| shortened(&property.shown));
@@ -91,19 +105,19 @@ fn judge(properties: &[Property], authorities: &[String]) -> Option<(String, Opt
         return Some((show(&unknown), None));
     }
     let issue: Vec<&Property> = properties.iter().filter(|property| property.tag == "issue").collect();
-    let lets = |property: &&Property| {
+    let allows = |property: &&Property| {
         authorities
             .iter()
             .any(|authority| issuer(&property.value).eq_ignore_ascii_case(caa_name(authority).as_bytes()))
     };
-    if issue.is_empty() || issue.iter().any(lets) {
+    if issue.is_empty() || issue.iter().any(allows) {
         return None;
     }
     let wanted = authorities.first().map_or(DEFAULT_AUTHORITIES[0], |authority| caa_name(authority));
     Some((show(&issue), Some(format!("0 issue \"{wanted}\""))))
 }
 
-/// The authority that an `issue` property names; empty: none. Parameters follow it (RFC 8659, section 4.2).
+/// The authority that an `issue` property names; empty for none. Parameters follow it (RFC 8659, section 4.2).
 fn issuer(value: &[u8]) -> &[u8] {
     value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
 }
@@ -125,13 +139,17 @@ mod tests {
 
     fn ask(records: Records) -> Option<Blocked> {
         let authorities = DEFAULT_AUTHORITIES.map(str::to_owned);
-        blocking(WWW, &authorities, &Server::of(records).dns()).unwrap()
+        match check_caa(WWW, &authorities, &Server::of(records).dns()) {
+            CaaStatus::Allowed => None,
+            CaaStatus::Blocked(blocked) => Some(blocked),
+            CaaStatus::Unknown(why) => panic!("{why}"),
+        }
     }
 
     #[test]
     fn without_records_nothing_blocks_and_all_parents_are_asked() {
         let server = Server::of(Vec::new());
-        assert_eq!(blocking(WWW, &[], &server.dns()), Ok(None));
+        assert_eq!(check_caa(WWW, &[], &server.dns()), CaaStatus::Allowed);
         let asked: Vec<String> = server.asked().into_iter().map(|asked| asked.name).collect();
         assert_eq!(asked, ["www.example.com", "example.com", "com"]);
     }
@@ -144,7 +162,7 @@ mod tests {
         let several = vec![("example.com", issue(";")), ("example.com", issue("sectigo.com"))];
         assert_eq!(ask(several), None);
         let server = Server::of(vec![("example.com", issue("sectigo.com"))]);
-        assert_eq!(blocking(WWW, &["ZeroSSL.com".to_owned()], &server.dns()), Ok(None));
+        assert_eq!(check_caa(WWW, &["ZeroSSL.com".to_owned()], &server.dns()), CaaStatus::Allowed);
     }
 
     #[test]
@@ -202,18 +220,18 @@ mod tests {
     }
 
     #[test]
-    fn critical_tag_that_nobody_knows_blocks() {
+    fn unknown_critical_tag_blocks() {
         let records = vec![(WWW, issue("letsencrypt.org")), (WWW, Record::Caa(128, "tbs", "un\x1bknown"))];
         let blocked = ask(records).unwrap();
         assert_eq!(
             blocked.to_string(),
-            "The CAA records of www.example.com block the certificate (128 tbs \"un\\027known\"): remove what is named, \
-             as certificate authorities do not know it."
+            "The CAA records of www.example.com block the certificate (128 tbs \"un\\027known\"): remove these \
+             records, which certificate authorities do not know."
         );
     }
 
     #[test]
-    fn failing_server_is_told() {
+    fn failing_server_leaves_the_status_unknown() {
         let server = Server::datagrams(|query| {
             vec![with_flags(respond(query, &Vec::new()), |flags| *flags = *flags & !15 | 2)]
         });
@@ -221,7 +239,7 @@ mod tests {
             "The CAA records of www.example.com could not be looked up: the name server {} failed to answer (SERVFAIL).",
             server.address
         );
-        assert_eq!(blocking(WWW, &[], &server.dns()), Err(expected));
+        assert_eq!(check_caa(WWW, &[], &server.dns()), CaaStatus::Unknown(expected));
     }
 
     #[test]

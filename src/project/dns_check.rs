@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::caa::{DEFAULT_AUTHORITIES, blocking};
+use super::caa::{CaaStatus, DEFAULT_AUTHORITIES, check_caa};
 use super::verify::{RecordStatus, verify};
 use crate::config::Hosting;
 use crate::dns::Dns;
@@ -57,13 +57,15 @@ impl DnsChecker {
     }
 
     fn check_caa(&self, name: &str, dns: &Dns) -> Finding {
-        let (event, reason) = match blocking(name, &self.authorities, dns) {
-            Ok(None) => (DomainEvent::Right, None),
-            Ok(Some(blocked)) => (DomainEvent::Blocked, Some(reason("caa_blocks", blocked.to_string()))),
+        let (event, reason) = match check_caa(name, &self.authorities, dns) {
+            CaaStatus::Allowed => (DomainEvent::Right, None),
+            CaaStatus::Blocked(blocked) => {
+                (DomainEvent::Blocked, Some(reason("caa_blocks", blocked.to_string())))
+            }
             // The record itself is right.
-            Err(why) => {
+            CaaStatus::Unknown(why) => {
                 let why = format!(
-                    "The record is right. Whether CAA records forbid the certificate is not known: {why}"
+                    "The record is right. It is not known whether CAA records forbid the certificate: {why}"
                 );
                 (DomainEvent::Right, Some(reason(DNS_UNAVAILABLE, why)))
             }

@@ -1,4 +1,4 @@
-//! Whether the DNS record of a domain is there, and right.
+//! Whether the DNS record of a domain exists and is right.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use super::record::is_apex;
 use crate::dns::{Answer, Data, Dns, DnsError, Inquiry, NameServers, RecordType};
 
-/// What may stand where only the CNAME record of a subdomain should. Whether the first two are there must be known,
-/// unless the CNAME record is wrong already. The search ends where a server does not answer it.
+/// The types that may not exist alongside the CNAME record of a subdomain. The first two must be known, unless the
+/// CNAME record is wrong anyway. The search ends at the first type that a server does not answer.
 const OTHERS: [RecordType; 8] = [
     RecordType::A,
     RecordType::AAAA,
@@ -22,14 +22,14 @@ const MUST_BE_KNOWN: usize = 2;
 /// The most records that a message names.
 const MAX_NAMED: usize = 4;
 
-/// What DNS says of a domain.
+/// What DNS has for a domain.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RecordStatus {
-    /// The record is there and right.
+    /// The record exists and is right.
     Right,
-    /// It is not. Where the problem is not `NotFoundYet`, waiting alone does not mend it.
+    /// The record is missing or wrong. Waiting helps only if it is `NotFoundYet`.
     Wrong(Problem),
-    /// DNS could not be asked. Nothing is known. One plain sentence says why.
+    /// DNS gave no answer, for the reason in this sentence.
     Unknown(String),
 }
 
@@ -37,18 +37,18 @@ pub(super) enum RecordStatus {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub code: ProblemCode,
-    /// What was found and what is wanted: one or two plain sentences.
+    /// What was found and what is expected, in one or two sentences.
     pub message: String,
 }
 
 /// The kind of problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProblemCode {
-    /// Another record of the same name stands in the way.
+    /// The name has other records.
     ConflictingRecord,
-    /// The record leads elsewhere.
+    /// The record points elsewhere.
     WrongTarget,
-    /// There is no record. It may be on its way.
+    /// There is no record, or DNS does not show it yet.
     NotFoundYet,
 }
 
@@ -63,7 +63,7 @@ impl ProblemCode {
     }
 }
 
-/// Looks the record of a domain up. The name has A-labels in lower case. It takes 15 seconds at the most.
+/// Looks up the record of a domain, which takes at most 15 seconds. The name has A-labels in lower case.
 pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> RecordStatus {
     let host = platform_host.trim_end_matches('.').to_ascii_lowercase();
     let inquiry = dns.begin();
@@ -85,7 +85,7 @@ type Found = Result<Option<(ProblemCode, String)>, DnsError>;
 
 fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Found {
     let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
-    let leads_elsewhere = targets.iter().any(|target| target != host);
+    let points_elsewhere = targets.iter().any(|target| target != host);
     let mut others = BTreeSet::new();
     for (number, kind) in OTHERS.into_iter().enumerate() {
         match authorities.ask(name, kind) {
@@ -93,16 +93,16 @@ fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Found {
                 let found = answer.own().filter(|data| data.kind() == kind);
                 others.extend(found.map(|data| (number, data.to_string())));
             }
-            // A resolver that follows a wrong record may well fail.
-            Err(error) if number < MUST_BE_KNOWN && !leads_elsewhere => return Err(error),
+            // A resolver that follows a wrong record often fails.
+            Err(error) if number < MUST_BE_KNOWN && !points_elsewhere => return Err(error),
             Err(_) => break,
         }
     }
     Ok(if !others.is_empty() {
         let found = list(others.into_iter().map(|(_, record)| record));
         let conflict = format!(
-            "{name} has other records than a CNAME record: {found}. Remove them, as nothing may stand beside the CNAME \
-             record to {host}."
+            "{name} has other records than a CNAME record: {found}. Remove them: a name with a CNAME record may \
+             have no others."
         );
         Some((ProblemCode::ConflictingRecord, conflict))
     } else if targets.is_empty() {
@@ -110,8 +110,9 @@ fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Found {
             "{name} has no CNAME record yet. Create one with the value {host}; DNS may take up to 48 hours to show it."
         );
         Some((ProblemCode::NotFoundYet, missing))
-    } else if leads_elsewhere {
-        let wrong = format!("The CNAME record of {name} leads to {}. It must lead to {host}.", list(targets));
+    } else if points_elsewhere {
+        let wrong =
+            format!("The CNAME record of {name} points to {}. It must point to {host}.", list(targets));
         Some((ProblemCode::WrongTarget, wrong))
     } else {
         None
@@ -125,8 +126,8 @@ fn apex(name: &str, host: &str, authorities: &mut NameServers, inquiry: Inquiry)
         let targets = aliases(&answer);
         if !targets.is_empty() {
             let conflict = format!(
-                "{name} has a CNAME record to {}. An apex domain cannot have one, as it has NS and SOA records: create \
-                 an ALIAS or ANAME record to {host} instead.",
+                "{name} has a CNAME record to {}. An apex domain cannot have one, because it has NS and SOA records. \
+                 Create an ALIAS or ANAME record to {host} instead.",
                 list(targets)
             );
             return Ok(Some((ProblemCode::ConflictingRecord, conflict)));
@@ -143,7 +144,7 @@ fn apex(name: &str, host: &str, authorities: &mut NameServers, inquiry: Inquiry)
     let of_host = addresses(host, &mut inquiry.resolvers())?;
     Ok((!own.is_subset(&of_host)).then(|| {
         let wrong = format!(
-            "{name} has the addresses {}. Its ALIAS or ANAME record must lead to {host}, which has {}.",
+            "{name} has the addresses {}. Its ALIAS or ANAME record must point to {host}, which has {}.",
             list(own),
             if of_host.is_empty() { "none".to_owned() } else { list(of_host) }
         );
@@ -167,13 +168,13 @@ fn addresses(host: &str, resolvers: &mut NameServers) -> Result<BTreeSet<IpAddr>
     Ok(addresses)
 }
 
-/// A value is as long as its owner likes.
+/// The start of a value, which its owner may have made long.
 pub(super) fn shortened(shown: &str) -> String {
     const MOST: usize = 100;
     if shown.len() <= MOST { shown.to_owned() } else { shown.chars().take(MOST).chain(['…']).collect() }
 }
 
-/// The first few, for a sentence.
+/// The first few items, for a sentence.
 fn list(items: impl IntoIterator<Item: ToString>) -> String {
     let items: Vec<String> = items.into_iter().map(|item| shortened(&item.to_string())).collect();
     let first = items[..items.len().min(MAX_NAMED)].join(", ");

@@ -1,4 +1,4 @@
-//! Domains with right and wrong records, on a DNS server of the tests' own.
+//! Domains with right and wrong records, on a DNS server of the tests.
 
 use super::verify::*;
 use crate::dns::RecordType;
@@ -7,12 +7,12 @@ use crate::dns::tests::{Record, Records, Server, WWW, respond, with_flags};
 const HOST: &str = "petstore.sites.example.net";
 const APEX: &str = "example.com";
 
-fn verdict(name: &str, records: Records) -> RecordStatus {
+fn status(name: &str, records: Records) -> RecordStatus {
     verify(name, HOST, &Server::of(records).dns())
 }
 
 fn wrong(name: &str, records: Records) -> (&'static str, String) {
-    match verdict(name, records) {
+    match status(name, records) {
         RecordStatus::Wrong(problem) => (problem.code.as_str(), problem.message),
         other => panic!("{other:?}"),
     }
@@ -31,13 +31,13 @@ fn apex(mut records: Records) -> Records {
 
 #[test]
 fn cname_to_the_platform_host_is_right_in_any_case() {
-    assert_eq!(verdict(WWW, vec![(WWW, Record::Cname(HOST))]), RecordStatus::Right);
+    assert_eq!(status(WWW, vec![(WWW, Record::Cname(HOST))]), RecordStatus::Right);
     let records = vec![("WWW.Example.com", Record::Cname("PetStore.Sites.example.NET"))];
     let server = Server::of(records);
     assert_eq!(verify(WWW, "Petstore.sites.example.net.", &server.dns()), RecordStatus::Right);
-    // What the platform host has itself is no conflict.
+    // Records of the platform host are no conflict.
     let records = vec![(WWW, Record::Cname(HOST)), (HOST, Record::A([192, 0, 2, 1]))];
-    assert_eq!(verdict(WWW, records), RecordStatus::Right);
+    assert_eq!(status(WWW, records), RecordStatus::Right);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn nothing_is_not_found_yet() {
         "www.example.com has no CNAME record yet. Create one with the value petstore.sites.example.net; DNS may \
          take up to 48 hours to show it."
     );
-    // The name is there, as one below it has a record.
+    // The name exists, since a name below it has a record.
     let (code, _) = wrong(WWW, vec![("a.www.example.com", Record::A([192, 0, 2, 7]))]);
     assert_eq!(code, "not_found_yet");
 }
@@ -60,7 +60,7 @@ fn cname_to_elsewhere_is_a_wrong_target() {
     assert_eq!(code, "wrong_target");
     assert_eq!(
         message,
-        "The CNAME record of www.example.com leads to old.example.org. It must lead to petstore.sites.example.net."
+        "The CNAME record of www.example.com points to old.example.org. It must point to petstore.sites.example.net."
     );
     let two = vec![(WWW, Record::Cname(HOST)), (WWW, Record::Cname("old.example.org"))];
     assert_eq!(wrong(WWW, two).0, "wrong_target");
@@ -74,8 +74,8 @@ fn other_records_of_the_name_conflict() {
     assert_eq!(code, "conflicting_record");
     assert_eq!(
         message,
-        "www.example.com has other records than a CNAME record: A 192.0.2.7. Remove them, as nothing may stand \
-         beside the CNAME record to petstore.sites.example.net."
+        "www.example.com has other records than a CNAME record: A 192.0.2.7. Remove them: a name with a CNAME \
+         record may have no others."
     );
     for (record, shown) in [
         (Record::Aaaa("2001:db8::7"), "AAAA 2001:db8::7"),
@@ -108,7 +108,7 @@ fn apex_with_addresses_of_the_platform_host_is_right() {
         vec![Record::A([192, 0, 2, 2]), Record::A([192, 0, 2, 1]), Record::Aaaa("2001:db8::1")],
     ] {
         let records = own.into_iter().map(|record| (APEX, record)).collect();
-        assert_eq!(verdict(APEX, apex(records)), RecordStatus::Right);
+        assert_eq!(status(APEX, apex(records)), RecordStatus::Right);
     }
 }
 
@@ -126,7 +126,7 @@ fn apex_with_other_addresses_is_a_wrong_target() {
     assert_eq!(code, "wrong_target");
     assert_eq!(
         message,
-        "example.com has the addresses 192.0.2.1, 192.0.2.9. Its ALIAS or ANAME record must lead to \
+        "example.com has the addresses 192.0.2.1, 192.0.2.9. Its ALIAS or ANAME record must point to \
          petstore.sites.example.net, which has 192.0.2.1, 192.0.2.2, 2001:db8::1."
     );
     let (code, message) = wrong(APEX, records);
@@ -135,18 +135,18 @@ fn apex_with_other_addresses_is_a_wrong_target() {
 }
 
 #[test]
-fn cname_at_an_apex_is_told_plainly() {
+fn cname_at_an_apex_conflicts() {
     let (code, message) = wrong(APEX, apex(vec![(APEX, Record::Cname(HOST))]));
     assert_eq!(code, "conflicting_record");
     assert_eq!(
         message,
-        "example.com has a CNAME record to petstore.sites.example.net. An apex domain cannot have one, as it has \
-         NS and SOA records: create an ALIAS or ANAME record to petstore.sites.example.net instead."
+        "example.com has a CNAME record to petstore.sites.example.net. An apex domain cannot have one, because it \
+         has NS and SOA records. Create an ALIAS or ANAME record to petstore.sites.example.net instead."
     );
 }
 
 #[test]
-fn silent_server_leaves_it_unknown() {
+fn silent_server_leaves_the_status_unknown() {
     let server = Server::datagrams(|_| Vec::new());
     let RecordStatus::Unknown(reason) = verify(WWW, HOST, &server.dns().within(60, 20)) else { panic!() };
     let start = format!(
@@ -157,7 +157,7 @@ fn silent_server_leaves_it_unknown() {
 }
 
 #[test]
-fn server_that_fails_for_a_rare_type_does_not_stop_the_verdict() {
+fn server_that_fails_for_a_rare_type_does_not_leave_the_status_unknown() {
     let failing_for = |failing: u16| {
         Server::datagrams(move |query| {
             let response = respond(query, &vec![(WWW, Record::Cname(HOST))]);
@@ -168,23 +168,20 @@ fn server_that_fails_for_a_rare_type_does_not_stop_the_verdict() {
     };
     assert_eq!(verify(WWW, HOST, &failing_for(RecordType::HTTPS.into()).dns()), RecordStatus::Right);
     for kind in [RecordType::CNAME, RecordType::A, RecordType::AAAA] {
-        let verdict = verify(WWW, HOST, &failing_for(kind.into()).dns());
-        assert!(
-            matches!(&verdict, RecordStatus::Unknown(reason) if reason.contains("NOTIMP")),
-            "{verdict:?}"
-        );
+        let status = verify(WWW, HOST, &failing_for(kind.into()).dns());
+        assert!(matches!(&status, RecordStatus::Unknown(reason) if reason.contains("NOTIMP")), "{status:?}");
     }
 }
 
 #[test]
-fn wrong_target_is_told_where_a_resolver_cannot_follow_it() {
+fn wrong_target_is_found_even_if_a_resolver_cannot_follow_it() {
     let server = Server::datagrams(|query| {
         let response = respond(query, &vec![(WWW, Record::Cname("old.example.org"))]);
         let [.., high, low, _, _] = *query else { panic!() };
         let is_cname = u16::from_be_bytes([high, low]) == u16::from(RecordType::CNAME);
         vec![if is_cname { response } else { with_flags(response, |flags| *flags = *flags & !15 | 2) }]
     });
-    let verdict = verify(WWW, HOST, &server.dns());
-    let RecordStatus::Wrong(problem) = verdict else { panic!("{verdict:?}") };
+    let status = verify(WWW, HOST, &server.dns());
+    let RecordStatus::Wrong(problem) = status else { panic!("{status:?}") };
     assert_eq!(problem.code, ProblemCode::WrongTarget);
 }

@@ -122,8 +122,8 @@ test('verification is busy, and its result is shown and announced', async (t) =>
   await shows(verify, 'Verifying…');
   assert.equal(await verify.getAttribute('aria-disabled'), 'true');
   dns.release();
-  await shows(message, `leads to elsewhere.example. It must lead to ${HOST}`);
-  await announced(page, 'It must lead to');
+  await shows(message, `points to elsewhere.example. It must point to ${HOST}`);
+  await announced(page, 'It must point to');
   await shows(verify, /^Verify$/);
   await holdsFocus(verify);
   assert.equal(await verify.getAttribute('aria-disabled'), 'false');
@@ -161,7 +161,7 @@ test('the page looks again by itself while somebody sees it', async (t) => {
   await page.locator('#settings').waitFor();
   await run('domain', 'add', 'www.example.com');
   await page.clock.runFor(31_000);
-  await shows(card('www.example.com'), 'waits for its DNS record');
+  await shows(card('www.example.com'), 'waiting for its DNS record');
   dns.records['www.example.com'] = RIGHT;
   await run('domain', 'verify', 'www.example.com');
   await page.clock.runFor(31_000);
@@ -284,7 +284,7 @@ test('a domain becomes primary, and others lead to it', async (t) => {
   await page.getByLabel('From').selectOption('www.example.com');
   await page.getByLabel('To').selectOption('old.example.com');
   await add.click();
-  await shows(problem, 'www.example.com is primary');
+  await shows(problem, 'www.example.com is the primary domain');
   await page.getByLabel('From').selectOption('old.example.com');
   await page.getByLabel('To').selectOption('petstore.sites.example.net');
   await page.getByLabel('Status').selectOption('308');
