@@ -1,4 +1,4 @@
-//! One request on its way to a handler, with the operation that it asks for.
+//! A request on its way to a handler, together with its operation.
 
 use super::operation::Operation;
 use super::parameter::{DefaultedParameter, PathParameter, QueryParameter};
@@ -6,7 +6,7 @@ use super::router::Route;
 use crate::http::{ApiError, Request, Target, percent};
 use crate::json::Schema;
 
-/// One request, as its handler reads it.
+/// A request, as its handler reads it.
 pub struct Call<'r, H: 'static> {
     route: Route<H>,
     request: &'r Request<'r>,
@@ -14,22 +14,22 @@ pub struct Call<'r, H: 'static> {
 }
 
 impl<'r, H> Call<'r, H> {
-    /// A request whose target has this route.
+    /// Joins a request to the route of its target.
     pub fn new(route: Route<H>, request: &'r Request<'r>, target: Target<'r>) -> Self {
         Self { route, request, target }
     }
 
-    /// The row of the request.
+    /// The operation of the request.
     pub fn operation(&self) -> &'static Operation<H> {
         self.route.operation
     }
 
-    /// The whole path, without percent-encoding where it needs none.
+    /// The whole path, with percent-encoded unreserved characters decoded.
     pub fn whole_path(&self) -> &str {
         &self.target.path
     }
 
-    /// All after the question mark, as sent.
+    /// Everything after the question mark, as sent.
     pub fn raw_query(&self) -> Option<&str> {
         self.target.query
     }
@@ -39,7 +39,7 @@ impl<'r, H> Call<'r, H> {
         self.request.target
     }
 
-    /// The value of a parameter of the path; `None` if the segment is something else.
+    /// The value of a path parameter; `None` if the segment is not such a value.
     pub fn path<S: Schema>(&self, parameter: &PathParameter<S>) -> Option<S::Value<'static>> {
         self.check_declared(parameter.name);
         let segment = self.route.segment(parameter.name, &self.target.path);
@@ -51,7 +51,7 @@ impl<'r, H> Call<'r, H> {
         parameter.schema.of_text(segment)
     }
 
-    /// The value of a parameter of the query; `None` where it is absent.
+    /// The value of a query parameter; `None` if it is absent.
     ///
     /// # Errors
     /// Where it is given twice, or is something else.
@@ -63,7 +63,7 @@ impl<'r, H> Call<'r, H> {
         parameter.read(self.target.query)
     }
 
-    /// The value of a parameter of the query, or its default where it is absent.
+    /// The value of a query parameter, or its default if it is absent.
     ///
     /// # Errors
     /// Where it is given twice, or is something else.
@@ -75,7 +75,7 @@ impl<'r, H> Call<'r, H> {
         parameter.read(self.target.query)
     }
 
-    /// Notices a parameter that the row forgets, so that it would be missing in the interface description.
+    /// Catches a parameter that the row does not declare, which the interface description would lack.
     fn check_declared(&self, parameter: &str) {
         if cfg!(debug_assertions) {
             let is_declared = self.operation().parameters.iter().any(|declared| declared.name() == parameter);
@@ -83,7 +83,7 @@ impl<'r, H> Call<'r, H> {
         }
     }
 
-    /// Every value of a header field that the operation's row declares, in the order sent.
+    /// All values of a header field that the operation's row declares, in the order sent.
     pub fn header_values(&self, name: &str) -> impl Iterator<Item = &'r str> {
         if cfg!(debug_assertions) {
             let is_declared = self.operation().headers.contains(&name);
@@ -92,7 +92,7 @@ impl<'r, H> Call<'r, H> {
         self.request.header_values(name)
     }
 
-    /// Refuses a body that says of itself that it is no plain JSON.
+    /// Refuses a body whose header fields declare something other than plain JSON.
     ///
     /// # Errors
     /// 415.

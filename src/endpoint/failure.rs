@@ -1,17 +1,17 @@
-//! Why an operation was not carried out.
+//! Why an operation failed.
 
 use crate::http::{ApiError, Code};
 use crate::json::Invalid;
 use crate::store::StoreError;
 
-/// What a handler returns instead of a response. The pipeline turns it into a response and a log line.
+/// The failure of a handler. The pipeline turns it into a response and a log line.
 #[derive(Debug, PartialEq)]
 pub enum Failure {
-    /// The request asks for what it may not have or what does not exist. The client learns the whole cause.
+    /// The request is wrong or not allowed. The client learns the whole cause.
     Refused(ApiError),
-    /// The store could not do its work. The client learns what is the matter, the log has the detail.
+    /// The store failed. The client learns what is wrong; the log has the detail.
     Store(StoreError),
-    /// A fault in petstore itself, such as a panic, in words for the log only.
+    /// A bug in petstore, such as a panic. Only the log has the text.
     Fault(String),
 }
 
@@ -30,7 +30,7 @@ impl Failure {
         }
     }
 
-    /// What the log has to have of it, and the client must not see.
+    /// The detail for the log, which the client must not see.
     pub fn detail(&self) -> Option<&str> {
         match self {
             Self::Refused(_) => None,

@@ -1,5 +1,5 @@
-//! How an endpoint is written: its row in a table of operations, how a request finds it, what its handler reads
-//! the request by, and why it may fail. Each address has a table of its own, and a kind of handler of its own.
+//! How endpoints are written: the row in a table of operations, the router, the parameters and the request that
+//! a handler reads, and its failure. Each address has its own table and its own type of handler.
 //!
 //! Knows no resource, no SQL and no sockets.
 

@@ -1,5 +1,5 @@
-//! The row of a table of operations. It feeds routing, Allow, scopes, lanes, the header fields that the gate
-//! passes on, the deprecation header fields and the interface description, so that nothing is said twice.
+//! The row of a table of operations. Routing, Allow, scopes, lanes, the header fields that the gate passes
+//! on, the deprecation header fields and the interface description all come from it.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use super::parameter::Parameter;
 use crate::clock::http_date;
 use crate::http::{Code, Response};
 
-/// What answers an operation. Each address has a type of its own, whose value decides the method.
+/// The handler of an operation. Each address has its own type, whose variants decide the method.
 pub trait Handler {
     /// The method; GET stands for HEAD as well.
     fn method(&self) -> &'static str;
@@ -17,29 +17,29 @@ pub trait Handler {
 pub struct Operation<H> {
     /// The path; a segment in braces is a parameter.
     pub path: &'static str,
-    /// How many bytes of the path come before its first parameter, so that most rows are told apart by them.
+    /// The number of bytes of the path before its first parameter, which are enough to tell most rows apart.
     pub literal: usize,
-    /// The operation's name, here and in the interface description (`operationId`).
+    /// The name of the operation, also in the interface description (`operationId`).
     pub id: &'static str,
-    /// What answers it.
+    /// Its handler.
     pub handler: H,
-    /// What it does, in one line.
+    /// A summary in one line.
     pub summary: &'static str,
-    /// What more there is to know, for the interface description.
+    /// The description in the interface description.
     pub about: &'static str,
-    /// What the interface description lists it under; `None` if the operation is not described.
+    /// Its tag in the interface description; `None` if it is not described there.
     pub tag: Option<&'static Tag>,
     /// The parameters that the handler reads.
     pub parameters: &'static [&'static dyn Parameter],
-    /// The header fields that the handler reads; no other reaches it.
+    /// The header fields that the handler reads. No others reach it.
     pub headers: &'static [&'static str],
-    /// The schema of the body that it takes, by its name in the interface description.
+    /// The name of the body's schema in the interface description.
     pub body: Option<&'static str>,
-    /// What a success looks like; `None` where there is none.
+    /// The successful response; `None` if the operation never succeeds.
     pub success: Option<Success>,
-    /// Why it refuses what every operation takes.
+    /// The error codes that this operation adds to the general ones.
     pub codes: &'static [Code],
-    /// `x-stability` in the interface description; `None`: stable.
+    /// The mark `x-stability` in the interface description; `None` if the operation is stable.
     pub stability: Option<Stability>,
     /// Set if the operation is to be removed.
     pub deprecation: Option<&'static Deprecation>,
@@ -57,9 +57,9 @@ pub struct Tag {
 pub struct Success {
     pub status: u16,
     pub about: &'static str,
-    /// The schema of the body, by its name in the interface description.
+    /// The name of the body's schema in the interface description.
     pub schema: &'static str,
-    /// The header fields that it may have beside the general ones.
+    /// The header fields that it may have in addition to the general ones.
     pub headers: &'static [HeaderField],
 }
 
@@ -74,7 +74,7 @@ pub struct HeaderField {
 /// A stability mark below stable (specification, section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stability {
-    /// May change or go without notice.
+    /// It may change or disappear without notice.
     Experimental,
 }
 
@@ -87,23 +87,23 @@ impl Stability {
     }
 }
 
-/// The end of an operation's life, which each of its responses announces.
+/// The deprecation of an operation, which each of its responses announces.
 #[derive(Debug)]
 pub struct Deprecation {
-    /// Deprecated since then: Unix time, seconds (RFC 9745).
+    /// Since when it is deprecated, in seconds of Unix time (RFC 9745).
     since: i64,
-    /// To be removed then: Unix time, seconds (RFC 8594).
+    /// When it is to be removed, in seconds of Unix time (RFC 8594).
     pub sunset: i64,
     /// The path to call instead (`rel="successor-version"`, RFC 5829).
     pub successor: &'static str,
-    /// how to call it, to follow on the path in the interface description.
+    /// How to call the successor, as the end of a sentence after its path.
     pub how: &'static str,
-    /// Printed once, not for each response.
+    /// The printed values, cached because each response has them.
     values: OnceLock<[String; 3]>,
 }
 
 impl<H> Operation<H> {
-    /// A stable row whose handler reads nothing of the request.
+    /// A row for a stable operation whose handler reads nothing from the request.
     pub const fn new(path: &'static str, id: &'static str, summary: &'static str, handler: H) -> Self {
         Self {
             path,
@@ -147,14 +147,15 @@ impl<H: Handler> Operation<H> {
         self.handler.method()
     }
 
-    /// Whether it may change something, so that a read-only key may not call it.
+    /// Whether it may change data, so that a read-only key must not call it.
     pub fn writes(&self) -> bool {
         self.method() != "GET"
     }
 }
 
 impl Deprecation {
-    /// `since` and `sunset` in Unix time, seconds; `successor` is the path to call instead, and `how` says how.
+    /// Declares a deprecation. `since` and `sunset` are Unix times in seconds, `successor` is the path to
+    /// call instead, and `how` tells how.
     pub const fn new(since: i64, sunset: i64, successor: &'static str, how: &'static str) -> Self {
         Self { since, sunset, successor, how, values: OnceLock::new() }
     }
@@ -165,7 +166,7 @@ impl Deprecation {
             .fold(response, |response, (field, value)| response.header(field.name, value))
     }
 
-    /// The header fields that announce it, and their values.
+    /// The header fields that announce the deprecation, with their values.
     pub fn fields(&self) -> [(HeaderField, &str); 3] {
         let [since, successor, sunset] = self.values.get_or_init(|| {
             [

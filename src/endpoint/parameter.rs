@@ -1,4 +1,4 @@
-//! Parameters as values: each reads its text, says in a message what is expected, and describes itself.
+//! Parameters as values: each reads its text, words what is expected, and describes itself.
 
 use std::borrow::Cow;
 
@@ -8,23 +8,23 @@ use crate::http::query;
 use crate::http::{ApiError, Code};
 use crate::json::Schema;
 
-/// A parameter as the interface description has it.
+/// A parameter, for the interface description.
 pub trait Parameter: Sync {
     fn name(&self) -> &'static str;
     /// The Parameter Object (OpenAPI 3.1, section 4.8.12).
     fn describe(&self) -> serde_json::Value;
 }
 
-/// A parameter of the path: the segment that stands in braces in the operation's row.
+/// A path parameter: the segment in braces in the operation's path.
 #[derive(Debug)]
 pub struct PathParameter<S> {
     pub name: &'static str,
-    /// What it means, for the interface description.
+    /// Its meaning, for the interface description.
     pub about: &'static str,
     pub schema: S,
 }
 
-/// A parameter of the query that may be absent.
+/// An optional query parameter.
 #[derive(Debug)]
 pub struct QueryParameter<S> {
     pub name: &'static str,
@@ -33,7 +33,7 @@ pub struct QueryParameter<S> {
     pub schema: S,
 }
 
-/// A parameter of the query that has a value where it is absent.
+/// A query parameter with a default.
 #[derive(Debug)]
 pub struct DefaultedParameter<S: Schema> {
     pub parameter: QueryParameter<S>,
@@ -83,7 +83,7 @@ impl<S: Schema<Value<'static>: Sync + Clone + Into<serde_json::Value>> + Sync> P
 }
 
 impl<S: Schema> QueryParameter<S> {
-    /// Its value in this query.
+    /// Its value in this query; `None` if it is absent.
     ///
     /// # Errors
     /// Where it is given twice, or is something else.

@@ -1,4 +1,4 @@
-//! The way from a method and a path to an operation. One table feeds routing, 404, 405 with Allow, HEAD and
+//! Finds the operation for a method and a path. One table decides routes, 404, 405 with Allow, HEAD and
 //! OPTIONS. Pure: no SQL, no sockets.
 
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::operation::{Handler, Operation};
 use crate::http::{ApiError, Code, Response, Target};
 
-/// The methods that RFC 9110 (section 9), RFC 5789 (PATCH) and OpenAPI 3.2 (QUERY) know; any other is 501.
+/// The methods of RFC 9110 (section 9), RFC 5789 (PATCH) and OpenAPI 3.2 (QUERY). Any other is 501.
 const KNOWN_METHODS: [&str; 10] =
     ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"];
 
@@ -24,26 +24,26 @@ impl<H> Clone for Router<H> {
 
 impl<H> Copy for Router<H> {}
 
-/// The row of a request, and the segments of its path that stand for the row's parameters.
+/// The row of a request, and where the values of its path parameters are.
 pub struct Route<H: 'static> {
     pub operation: &'static Operation<H>,
     captures: Captures,
 }
 
 impl<H> Route<H> {
-    /// A row without its parameters.
+    /// A route without parameters.
     pub fn to(operation: &'static Operation<H>) -> Self {
         Self { operation, captures: Captures::default() }
     }
 
-    /// The segment of `path` that stands for a parameter.
+    /// The segment of `path` that is the value of a parameter.
     pub fn segment<'p>(&self, parameter: &str, path: &'p str) -> Option<&'p str> {
         let (_, range) = self.captures.0.iter().find(|(name, _)| *name == parameter)?;
         path.get(range.clone())
     }
 }
 
-/// Parameters by name, and where their segments lie in the path. Unused places are empty.
+/// The names of parameters, and the positions of their values in the path. Unused entries are empty.
 #[derive(Debug, Default, PartialEq)]
 struct Captures([(&'static str, Range<usize>); MAX_PARAMETERS]);
 
@@ -56,7 +56,8 @@ impl<H: Handler> Router<H> {
     /// Finds the row for a method and a path.
     ///
     /// # Errors
-    /// 501 for a method nobody knows, 404 for an unknown path, 405 with Allow for a known one.
+    /// 501 for an unknown method, 404 for an unknown path, and 405 with Allow for a known path with other
+    /// methods.
     pub fn route(self, method: &str, target: &Target) -> Result<Route<H>, ApiError> {
         let wanted = if method == "HEAD" { "GET" } else { method };
         let mut known_path = false;
@@ -88,7 +89,7 @@ impl<H: Handler> Router<H> {
         Ok(Response::new(204, b"").header("Allow", self.allow(target)))
     }
 
-    /// The methods that a path takes, in the order of the tables.
+    /// The methods that a path supports, in the order of the tables.
     fn allow(self, target: &Target) -> String {
         let mut methods = Vec::new();
         for operation in self.operations().filter(|row| target.path == "*" || fits(row, &target.path)) {
@@ -107,7 +108,7 @@ fn fits<H>(row: &Operation<H>, path: &str) -> bool {
     fit(row, path).is_some()
 }
 
-/// Compares a path with a row's, in one pass over both: a parameter takes any one segment that is not empty.
+/// Matches a path with a row's, in one pass over both. A parameter matches one segment that is not empty.
 fn fit<H>(row: &Operation<H>, path: &str) -> Option<Captures> {
     let (row, literal) = (row.path, row.literal);
     let (row_bytes, path_bytes) = (row.as_bytes(), path.as_bytes());
@@ -141,14 +142,15 @@ fn fit<H>(row: &Operation<H>, path: &str) -> Option<Captures> {
 pub mod tests {
     use super::*;
 
-    /// A handler that is its method.
+    /// A handler for tests: just a method.
     impl Handler for &'static str {
         fn method(&self) -> &'static str {
             self
         }
     }
 
-    /// Why rows do not make a table: they are malformed, or a request or a name fits two of them.
+    /// What is wrong with a table: a malformed row, a duplicate name, or two rows that match the same
+    /// request.
     pub fn flaw<H: Handler>(rows: &[&Operation<H>]) -> Option<String> {
         for (i, row) in rows.iter().enumerate() {
             let segments: Vec<&str> = row.path.split('/').skip(1).collect();
@@ -173,7 +175,7 @@ pub mod tests {
                 if earlier.id == row.id {
                     return Some(format!("{} is there twice", row.id));
                 }
-                // Two rows meet if each segment of one fits that of the other.
+                // Two rows collide if each segment of one matches that of the other.
                 let others: Vec<&str> = earlier.path.split('/').skip(1).collect();
                 let meets = |(a, b): (&&str, &&str)| a == b || is_parameter(a) || is_parameter(b);
                 let is_shared = segments.len() == others.len() && segments.iter().zip(&others).all(meets);

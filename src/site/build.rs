@@ -40,7 +40,7 @@ mod pages {
         html.replace("<table>", "<div class=\"table\"><table>").replace("</table>", "</table></div>")
     }
 
-    /// What may be wider than a phone can be scrolled with the keyboard too.
+    /// Makes code blocks focusable, so that wide ones can be scrolled with the keyboard.
     fn reachable(event: Event) -> Event {
         match event {
             Event::Start(Tag::CodeBlock(_)) => Event::Html(CowStr::Borrowed("<pre tabindex=\"0\"><code>")),

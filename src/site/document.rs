@@ -1,5 +1,5 @@
-//! The interface description (OpenAPI 3.1), made of the tables of operations and of the schemas that the
-//! service reads with, so that it cannot say anything else.
+//! The interface description (OpenAPI 3.1), generated from the tables of operations and from the schemas that
+//! the service parses with, so that the two cannot differ.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::model;
 
 /// The version of the interface (specification, section 9); its first number is in the path.
 pub const VERSION: &str = "1.0.0";
-/// Below this path lies the interface that is described.
+/// The prefix of the paths that are described.
 pub const BASE: &str = "/v1";
 
 const REQUEST_ID: HeaderField = HeaderField {
@@ -41,14 +41,14 @@ const ACCEPT: HeaderField =
 const ACCEPT_ENCODING: HeaderField =
     HeaderField { name: "Accept-Encoding", about: "The content coding that is taken.", example: "identity" };
 
-/// The document as it is served.
+/// The document as an asset.
 pub fn asset(servers: &ServerUrls) -> Asset {
     Asset::new("application/json", print(servers).into_bytes())
 }
 
-/// The document as text, for people too.
+/// The document as indented text.
 pub fn print(servers: &ServerUrls) -> String {
-    // Printing what is made of strings and numbers cannot fail.
+    // Printing strings and numbers cannot fail.
     let text = serde_json::to_string_pretty(&document(servers)).unwrap_or_default();
     text + "\n"
 }
@@ -58,7 +58,7 @@ fn document(servers: &ServerUrls) -> Value {
     let operations = TABLES.iter().copied().flatten();
     let mut paths = Map::new();
     for operation in operations {
-        // What lies outside is for those who run the service.
+        // Paths outside are for operators.
         let Some(path) = operation.path.strip_prefix(BASE) else { continue };
         let item = paths.entry(path).or_insert_with(|| json!({}));
         item[operation.method().to_lowercase()] = describe(operation);
@@ -109,7 +109,7 @@ fn describe_servers(servers: &ServerUrls) -> Value {
         .into_iter()
         .filter_map(|(name, url)| url.as_ref().map(|url| json!({ "url": url, "description": name })))
         .collect();
-    // Relative to where the document was found (OpenAPI 3.1, section 4.8.5).
+    // Relative to the address of the document (OpenAPI 3.1, section 4.8.5).
     if listed.is_empty() { json!([{ "url": BASE, "description": "This service" }]) } else { listed.into() }
 }
 
@@ -117,7 +117,7 @@ fn schemas() -> Map<String, Value> {
     let components = model::components().into_iter().chain([("Error", error_schema())]);
     let mut schemas: Map<String, Value> =
         components.map(|(name, schema)| (name.to_owned(), schema)).collect();
-    // A list has at most as many items as its operation lets ask for.
+    // A list has at most as many items as `limit` allows.
     for operation in TABLES.iter().copied().flatten() {
         let limit = operation.parameters.iter().find(|parameter| parameter.name() == "limit");
         if let (Some(limit), Some(success)) = (limit, &operation.success) {
@@ -145,7 +145,7 @@ fn describe(operation: &Operation) -> Value {
     }
     if let Some(mark) = operation.stability {
         described["x-stability"] = mark.as_str().into();
-        // Nothing is there yet that could be tried.
+        // There is nothing to try yet.
         described["x-hideTryItPanel"] = operation.success.is_none().into();
     }
     if let Some(deprecation) = operation.deprecation {
@@ -164,8 +164,8 @@ fn describe(operation: &Operation) -> Value {
     described
 }
 
-/// Takes the responses that several operations have in common out of them, and refers to them by the names of
-/// their statuses.
+/// Moves responses that several operations share to the components, named after their statuses, and refers to
+/// them.
 fn share_responses(paths: &mut Map<String, Value>) -> Map<String, Value> {
     let mut uses: Vec<(Value, usize)> = Vec::new();
     for_each_response(paths, |_, response| match uses.iter_mut().find(|(known, _)| known == response) {
@@ -179,7 +179,7 @@ fn share_responses(paths: &mut Map<String, Value>) -> Map<String, Value> {
         }
         let phrase = status.parse().map_or("", reason).replace(' ', "");
         let names = (1..).map(|i| if i == 1 { phrase.clone() } else { format!("{phrase}{i}") });
-        // The first name that is free or says the same.
+        // The first name that is free or has the same content.
         for name in names {
             if shared.get(&name).is_none_or(|known| known == response) {
                 let reference = json!({ "$ref": format!("#/components/responses/{name}") });
@@ -191,7 +191,7 @@ fn share_responses(paths: &mut Map<String, Value>) -> Map<String, Value> {
     shared
 }
 
-/// Hands out every response with its status.
+/// Visits every response with its status.
 fn for_each_response(paths: &mut Map<String, Value>, mut visit: impl FnMut(&str, &mut Value)) {
     let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(|item| item.values_mut());
     for responses in operations.filter_map(|operation| operation["responses"].as_object_mut()) {
@@ -199,7 +199,7 @@ fn for_each_response(paths: &mut Map<String, Value>, mut visit: impl FnMut(&str,
     }
 }
 
-/// Every status that the service answers the operation with.
+/// Every status that an operation can return.
 fn responses(operation: &Operation) -> Map<String, Value> {
     let announced = operation.deprecation.iter().flat_map(|deprecation| deprecation.fields());
     let announced: Vec<(HeaderField, String)> =
@@ -220,7 +220,7 @@ fn responses(operation: &Operation) -> Map<String, Value> {
             503 => &[RETRY_AFTER],
             _ => &[],
         };
-        // What is refused before the operation is known cannot announce its end.
+        // A request refused before its operation is known cannot announce a deprecation.
         let is_past_authentication =
             [500, 501, 503].contains(&status) || codes.iter().any(|code| operation.codes.contains(code));
         let announced = announced.iter().filter(|_| is_past_authentication).cloned();
@@ -250,7 +250,7 @@ fn describe_failure(codes: &[Code], headers: Value) -> Value {
     })
 }
 
-/// The header fields of a response, beside those that frame it.
+/// The header fields of a response, except the framing ones.
 fn headers(own: impl Iterator<Item = (HeaderField, String)>) -> Value {
     let general = [(REQUEST_ID, REQUEST_ID.example.to_owned())];
     let describe = |(field, example): (HeaderField, String)| {

@@ -1,6 +1,6 @@
-//! The published project site: the interface description and, with the feature `site`, the reference and the
-//! pages for people. All of it is made once at the start, of the values that the code itself parses with.
-//! Knows the tables of operations, settings and limits, and nothing of SQL or sockets.
+//! The project site: the interface description and, with the feature `site`, the reference and the pages for
+//! people. All of it is made once at the start, from the values that the code itself parses with. Knows the
+//! tables of operations, settings and limits, and nothing of SQL or sockets.
 
 pub mod document;
 #[cfg_attr(not(feature = "site"), path = "no_html.rs")]
@@ -9,7 +9,7 @@ pub mod html;
 use crate::config::{Address, Config};
 use crate::http::Assets;
 
-/// Every document that the service serves as it is. `address` is where the service listens.
+/// Every static document of the service. `address` is where the service listens.
 pub fn assets(config: &Config, address: &Address) -> Assets {
     let mut assets = Assets::default();
     assets.insert("/openapi.json", document::asset(&config.server_urls()));

@@ -1,4 +1,4 @@
-//! In place of the reference and the pages, in a build without the feature `site`: there are none.
+//! Replaces the reference and the pages in a build without the feature `site`: there are none.
 
 use crate::config::{Address, Config};
 use crate::http::Assets;

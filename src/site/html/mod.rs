@@ -1,4 +1,4 @@
-//! The reference, the pages and the settings page. What they show of the interface, the tables of the code say.
+//! The reference, the pages and the settings page. Their tables are generated from the code.
 
 mod page;
 mod pages;

@@ -1,11 +1,11 @@
-//! The frame of every page, and the header fields that keep a page to itself.
+//! The frame of every page, and its security header fields.
 
 use crate::http::Asset;
 use crate::site::document::VERSION;
 
 const FRAME: &str = include_str!("../files/page.html");
 
-/// What stands around the content of every page.
+/// What surrounds the content of every page.
 pub struct Frame {
     /// The path and the name of every page, in the order of the navigation.
     pub navigation: Vec<(String, &'static str)>,
@@ -15,10 +15,10 @@ pub struct Frame {
 
 /// The content of a page.
 pub struct Page<'a> {
-    /// Where it lies.
+    /// Its path.
     pub path: &'a str,
     pub title: &'a str,
-    /// More elements for the head, one a line.
+    /// More elements for the head, one per line.
     pub head: &'a str,
     /// The class of the element `main`.
     pub class: &'a str,
@@ -45,8 +45,8 @@ impl Page<'_> {
     }
 }
 
-/// What the page may load and ask (Content Security Policy Level 3): nothing from elsewhere, nothing inline.
-/// Swagger UI's style sheet draws its arrows by `data:` addresses.
+/// What the page may load and call (Content Security Policy Level 3): nothing from elsewhere, nothing inline.
+/// Swagger UI's style sheet draws its arrows with `data:` URLs.
 pub fn policy(asks: &[String]) -> String {
     let asks: String = asks.iter().map(|origin| format!(" {origin}")).collect();
     format!(

@@ -1,4 +1,4 @@
-//! The pages for people. Their words stand in `pages/*.md`, their tables come from the code.
+//! The pages for people. Their text is in `pages/*.md`; their tables come from the code.
 
 use crate::config::{Address, Config};
 use crate::http::{Asset, Assets};
@@ -10,9 +10,9 @@ use crate::site::html::tables;
 pub struct Source {
     /// Its file in `pages/`, and the last segment of its path.
     file: &'static str,
-    /// What it is called in the navigation.
+    /// Its name in the navigation.
     pub name: &'static str,
-    /// As the build script rendered it.
+    /// The HTML that the build script rendered.
     html: &'static str,
 }
 
@@ -40,7 +40,7 @@ pub const PAGES: &[Source] = sources! {
 };
 
 impl Source {
-    /// Where it lies.
+    /// Its path.
     pub fn path(&self) -> String {
         format!("/docs/{}", self.file)
     }
@@ -52,7 +52,7 @@ impl Source {
     }
 }
 
-/// Adds the pages and what they look like.
+/// Adds the pages and their style sheet.
 pub fn add(assets: &mut Assets, config: &Config, address: &Address, frame: &Frame) {
     let base = config.base_url.clone().unwrap_or_else(|| address.local_url() + BASE);
     for source in PAGES {

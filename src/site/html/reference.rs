@@ -1,12 +1,12 @@
-//! The reference: Swagger UI, with what the interface description says beyond OpenAPI.
+//! The reference: Swagger UI, extended by what the interface description has beyond OpenAPI.
 
 use crate::config::Config;
 use crate::http::{Asset, Assets};
 use crate::site::html::page::{Frame, Page};
 use crate::site::html::tables;
 
-/// The version of the npm package `swagger-ui-dist`, of which `vendor/` has three files.
-/// `scripts/vendor-swagger-ui` brings them.
+/// The version of the npm package `swagger-ui-dist`. `scripts/vendor-swagger-ui` copies three of its files to
+/// `vendor/`.
 macro_rules! swagger_ui {
     () => {
         "5.35.0"
@@ -16,10 +16,10 @@ macro_rules! swagger_ui {
 const VERSION: &str = swagger_ui!();
 const SCRIPT: &str = concat!("/assets/swagger-ui-", swagger_ui!(), ".js");
 const STYLE: &str = concat!("/assets/swagger-ui-", swagger_ui!(), ".css");
-/// Where the licences of its files are.
+/// The path of the licences of its files.
 pub const LICENSES: &str = concat!("/assets/swagger-ui-", swagger_ui!(), "-licenses.txt");
 
-/// Adds the reference, at the root, and what it loads.
+/// Adds the reference at the root, and what it loads.
 pub fn add(assets: &mut Assets, config: &Config, frame: &Frame) {
     let head = format!(
         "<link rel=\"stylesheet\" href=\"{STYLE}\">\n\

@@ -1,12 +1,12 @@
-//! The settings page, which the admin address serves. It works by the interface below `/settings/api/`.
+//! The settings page on the admin address. It uses the interface below `/settings/api/`.
 
 use crate::http::{Asset, Assets};
 use crate::site::html::page::policy;
 
-/// Where the page lies.
+/// The path of the page.
 pub const PATH: &str = "/settings/domains";
 
-/// Its scripts, by the names that they import each other by.
+/// Its scripts, by the names under which they import each other.
 const SCRIPTS: &[(&str, &[u8])] = &[
     ("settings.js", include_bytes!("../files/settings.js")),
     ("settings-parts.js", include_bytes!("../files/settings-parts.js")),
@@ -15,7 +15,7 @@ const SCRIPTS: &[(&str, &[u8])] = &[
     ("settings-redirects.js", include_bytes!("../files/settings-redirects.js")),
 ];
 
-/// The page, and what it loads.
+/// The page and what it loads.
 pub fn assets() -> Assets {
     let script = "text/javascript; charset=utf-8";
     let own = |content_type, bytes: &[u8]| Asset::new(content_type, bytes.to_vec());
@@ -36,7 +36,7 @@ pub fn assets() -> Assets {
 mod tests {
     use super::*;
 
-    /// What stands between two texts, each time.
+    /// The texts between each pair of two other texts.
     fn between<'t>(text: &'t str, start: &'t str, end: &'t str) -> impl Iterator<Item = &'t str> {
         text.split(start).skip(1).filter_map(move |rest| rest.split(end).next())
     }

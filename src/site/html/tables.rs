@@ -1,4 +1,4 @@
-//! The tables of the pages, made of the tables of the code.
+//! The tables of the pages, generated from the tables of the code.
 
 use crate::api::{Operation, TABLES};
 use crate::clock::day;
@@ -7,7 +7,7 @@ use crate::http::Code;
 use crate::http::limits::LIMITS;
 use crate::site::document::BASE;
 
-/// A table by the name of its place.
+/// The name of a placeholder, and the function that makes its table.
 type Table = (&'static str, fn(&Config) -> String);
 
 const ALL: [Table; 7] = [
@@ -20,21 +20,21 @@ const ALL: [Table; 7] = [
     ("settings", |_| settings()),
 ];
 
-/// Puts the tables into the places that a page leaves for them, such as `{{codes}}`.
+/// Replaces the placeholders of a page, such as `{{codes}}`, with tables.
 pub fn fill(page: &str, config: &Config) -> String {
     let mut filled = page.to_owned();
     for (name, table) in ALL {
         let place = format!("{{{{{name}}}}}");
         if page.contains(&place) {
             let table = table(config);
-            // Alone in its paragraph, as Markdown has it.
+            // Markdown puts a placeholder that stands alone into a paragraph.
             filled = filled.replace(&format!("<p>{place}</p>"), &table).replace(&place, &table);
         }
     }
     filled
 }
 
-/// The operations that have a use for a table.
+/// A table of the operations that a page wants.
 fn operations(is_wanted: fn(&Operation) -> bool) -> String {
     let rows = TABLES.iter().copied().flatten().filter(|operation| is_wanted(operation)).map(|operation| {
         let mark = match (&operation.deprecation, operation.stability) {
@@ -99,7 +99,7 @@ fn settings() -> String {
     table(["flag", "variable", "meaning", "default"], rows)
 }
 
-/// A table that fits a phone as well: there each cell says what it is.
+/// A table that also fits a phone, where each cell shows its heading.
 fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let head: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
     let row = |cells: [String; N]| {
@@ -114,7 +114,7 @@ fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = [Strin
     )
 }
 
-/// Plain text as HTML; what stands between backticks is code.
+/// Plain text as HTML, with code between backticks.
 pub fn inline(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
     let parts = escaped.split('`').enumerate();
