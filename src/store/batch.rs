@@ -36,6 +36,9 @@ const RETRY: Duration = Duration::from_millis(1);
 /// What was waited for in vain so long ago is still there: who has waited behind it does not wait anew.
 const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
+/// How many batches share a mark at most, if the service never rests.
+const BATCHES_PER_MARK: u32 = 1000;
+
 /// Shows that a batch is on the disk. Only [`Writer::commit`] makes one, so that nothing can be
 /// acknowledged before.
 #[derive(Debug, PartialEq)]
@@ -199,6 +202,7 @@ impl Writer {
             Ok(()) => {
                 self.state = State::Open;
                 self.changes = self.database.connection.total_changes();
+                self.has_mark = false;
                 Ok(true)
             }
             Err(StoreError::Unavailable(Trouble::Locked, _)) => Ok(false),
@@ -226,10 +230,29 @@ impl Writer {
 
     fn finish(&mut self) -> Result<(), StoreError> {
         let connection = &self.database.connection;
-        if connection.total_changes() != self.changes {
-            mark::leave(connection)?;
+        if connection.total_changes() != self.changes && (self.settled.is_some() || !self.has_mark) {
+            mark::leave(connection, self.settled.take())?;
         }
-        self.execute("COMMIT")
+        self.execute("COMMIT")?;
+        self.batches += 1;
+        if self.batches >= BATCHES_PER_MARK {
+            self.batches = 0;
+            if let Err(error) = self.settle() {
+                log::debug!("the write-ahead log stays for now: {error}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the log into the file as far as readers let it, so that a service that never rests gets new marks too.
+    fn settle(&mut self) -> Result<(), StoreError> {
+        let connection = &self.database.connection;
+        let mark = mark::number(connection)?;
+        let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+            Ok(row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
+        })?;
+        self.settled = mark.filter(|_| moved);
+        Ok(())
     }
 
     /// Does one write in a batch of its own.

@@ -1,323 +1,426 @@
-//! Whether a write-ahead log belongs to the database beside it. SQLite applies whatever log it finds.
+//! Whether a write-ahead log belongs to the database next to it. SQLite applies whatever log it finds.
 //!
-//! So each transaction of ours leaves a mark: a random number of its own, and that of the transaction before it. The
-//! mark stands in `sqlite_sequence`, whose page a create writes anyway. What the database file holds without its log
-//! is the mark of a transaction in the log, or the one before the first of them. Any other file belongs to another
-//! log: another database, or an older copy of this one.
+//! A database has a mark, a random number in `sqlite_sequence`, and with it the mark before. The writer makes a new
+//! mark only when it knows that the database file itself has the present one: when a checkpoint has moved the whole
+//! log into it. So the file, read without its log, has the mark that the log ends with, or the one before. With any
+//! other mark it is another database, or an older copy of this one.
 //!
-//! A file that came from a backup says itself that it has no log.
+//! A create writes the page of the mark anyway, so that a log with a create has it. Any other transaction of ours
+//! touches the mark. A transaction of another program, such as sqlite3, leaves it as it is. What another program
+//! does to the mark itself never makes a log foreign: a mark that is lost, or is not one of ours, fits every file.
 //!
-//! A transaction of another program, such as sqlite3, leaves the mark as it is. A log with nothing else may have
-//! no mark at all, and is told by the times of the files.
+//! SQLite itself reads both: the file alone as `immutable`, and the database with its log by a connection that can
+//! only read, and leaves the log as it is when it closes.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File, Metadata};
-use std::io::{self, BufReader, ErrorKind, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs;
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::open_file::{OpenFile, log_of};
-use crate::{Error, ErrorKind as Kind};
+use super::snapshot::immutable;
+use super::{connect, schema};
+use crate::{Error, ErrorKind};
 
-/// The row of the mark: the number of the transaction before in the upper half, its own in the lower one. Both are
-/// from 2^30 on and below 2^31, so that the row always has the same size.
-const NEXT: &str = "UPDATE sqlite_sequence SET seq = ((seq & 4294967295) << 32) | 1073741824 | (random() & 1073741823) \
-    WHERE name = 'petstore log'";
-const FIRST: &str = "INSERT INTO sqlite_sequence (name, seq) \
-    VALUES ('petstore log', (1073741824 << 32) | 1073741824 | (random() & 1073741823))";
-const NAME: &[u8] = b"petstore log";
-/// The number of a database without a mark.
-const NONE: u32 = 1 << 30;
+const READ: &str = "SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'";
+const CHANGE: &str = "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'petstore log'";
+const ADD: &str = "INSERT INTO sqlite_sequence (name, seq) VALUES ('petstore log', ?1)";
 
-/// Leaves a mark in the open transaction.
-pub fn leave(connection: &Connection) -> rusqlite::Result<()> {
-    if connection.prepare_cached(NEXT)?.execute([])? == 0 {
-        connection.execute(FIRST, [])?;
+/// The number of a mark.
+pub type Number = u64;
+
+/// A mark as it stands in its row: three words. As it is text, no arithmetic on all rows makes another mark of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    number: Number,
+    /// The mark before. `None`: it is not known what the file had.
+    before: Option<Number>,
+    /// Differs between two transactions that have the same number, so that the page is written.
+    is_touched: bool,
+}
+
+impl Mark {
+    fn parse(text: &str) -> Option<Self> {
+        let number = |word: &str| Number::from_str_radix(word, 16).ok().filter(|_| word.len() == 16);
+        let mut words = text.split(' ');
+        let (own, before, touched) = (number(words.next()?)?, words.next()?, words.next()?);
+        let before = if before == "-" { None } else { Some(number(before)?) };
+        words.next().is_none().then_some(Self { number: own, before, is_touched: touched == "1" })
+    }
+
+    fn text(&self) -> String {
+        let before = self.before.map_or("-".to_owned(), |before| format!("{before:016x}"));
+        format!("{:016x} {before} {}", self.number, u8::from(self.is_touched))
+    }
+
+    fn read(connection: &Connection) -> rusqlite::Result<Option<Self>> {
+        let mut statement = connection.prepare_cached(READ)?;
+        let mark = statement.query_row([], |row| Ok(row.get_ref(0)?.as_str().ok().and_then(Self::parse)));
+        mark.optional().map(Option::flatten)
+    }
+
+    /// Whether this mark of a database with its log can come from a file with that mark.
+    fn follows(&self, file: Self) -> bool {
+        self.before.is_none_or(|before| [self.number, before].contains(&file.number))
+    }
+}
+
+/// The number of the present mark, if there is one.
+pub fn number(connection: &Connection) -> rusqlite::Result<Option<Number>> {
+    Ok(Mark::read(connection)?.map(|mark| mark.number))
+}
+
+/// Leaves a mark in the open transaction: a new one if the present one is `settled`, the one that the file is known
+/// to have.
+pub fn leave(connection: &Connection, settled: Option<Number>) -> rusqlite::Result<()> {
+    let new = |before| -> rusqlite::Result<Mark> {
+        let random: i64 = connection.query_row("SELECT random()", [], |row| row.get(0))?;
+        Ok(Mark { number: random.cast_unsigned(), before, is_touched: false })
+    };
+    let mark = match Mark::read(connection)? {
+        Some(mark) if settled == Some(mark.number) => new(settled)?,
+        Some(mark) => Mark { is_touched: !mark.is_touched, ..mark },
+        None => new(None)?,
+    };
+    if connection.prepare_cached(CHANGE)?.execute([mark.text()])? == 0 {
+        connection.execute(ADD, [mark.text()])?;
     }
     Ok(())
 }
 
-/// Refuses a log that is not that of the open database.
+/// Refuses a log that is not that of the open file.
 ///
 /// # Errors
-/// One plain line that says what to do.
-pub fn check_log(path: &Path, database: &OpenFile) -> Result<(), Error> {
+/// If it is the log of another database, or of another copy of this one.
+pub fn check_log(path: &Path, file: &OpenFile) -> Result<(), Error> {
     let log = log_of(path);
-    let line = match belongs(database, &log) {
-        Ok(Verdict::Own | Verdict::Empty) => return Ok(()),
-        Ok(Verdict::Foreign) => format!(
-            "{log} is not the log of {name}: one of them was replaced or written over. Put back the file that was \
-             here, or restore a backup; to go on with {name} as it is, run: mv {log} {log}.old",
-            log = log.display(),
-            name = path.display()
-        ),
-        Ok(Verdict::Unmarked) if !came_later(path, &log) => return Ok(()),
-        Ok(Verdict::Unmarked) => format!(
-            "{log} may be the log of another database, as {name} came here later. If {name} was put in the place of \
-             another file, run: mv {log} {log}.old - if it was not, run: sqlite3 {name} 'PRAGMA wal_checkpoint'",
-            log = log.display(),
-            name = path.display()
-        ),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => format!("cannot read {}: the system says: {error}", log.display()),
+    let is_empty = !fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+    // If that cannot be told, whoever opens the database next learns why.
+    if is_empty || belongs(path, file).unwrap_or(true) {
+        return Ok(());
+    }
+    let message = format!(
+        "{} is not the log of {}: one of the two was replaced or overwritten",
+        log.display(),
+        path.display()
+    );
+    Err(Error::new(ErrorKind::LogForeign, message))
+}
+
+/// Whether a log that is not empty belongs to the file.
+fn belongs(path: &Path, file: &OpenFile) -> rusqlite::Result<bool> {
+    // SQLite deletes the log of an empty file.
+    if file.metadata().is_ok_and(|file| file.len() == 0) {
+        return Ok(false);
+    }
+    let whole = match Whole::open(path) {
+        // Pages of two databases contradict each other. Those of a file that is damaged itself do so without the log.
+        Err(error) if is_damage(&error) => return Ok(Alone::read(path)?.is_none()),
+        whole => whole?,
     };
-    Err(Error::new(Kind::LogForeign, line))
-}
-
-/// Whose a log is.
-#[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    /// The marks say that it is that of the database.
-    Own,
-    /// They say that it is not.
-    Foreign,
-    /// It has transactions, and no marks.
-    Unmarked,
-    /// It has no whole transaction.
-    Empty,
-}
-
-/// The pages at the beginning of a database among which that with the mark usually is.
-const FIRST_PAGES: u32 = 8;
-
-/// What the marks of the log say.
-fn belongs(database: &OpenFile, log: &Path) -> io::Result<Verdict> {
-    let Some(Marks { marks, mut places, page_size }) = Marks::in_log(log)? else { return Ok(Verdict::Empty) };
-    // A backup is written without a log, and a database that has one says so before the log is begun.
-    if !database.has_log_mode()? {
-        return Ok(Verdict::Foreign);
+    if whole.frames <= 0 {
+        return Ok(true);
     }
-    if marks.is_empty() {
-        return Ok(Verdict::Unmarked);
+    // A backup is written without a log, and a database that has one says so before the log begins.
+    if file.has_log_mode().is_ok_and(|has_log_mode| !has_log_mode) {
+        return Ok(false);
     }
-    let mut page = vec![0; page_size];
-    places.extend(1..=FIRST_PAGES);
-    let mut kept = places.into_iter().filter_map(|place| {
-        // The page has the same place in the file, which may not have it yet.
-        let at = u64::from(place.saturating_sub(1)) * page_size as u64;
-        database.read_exact_at(&mut page, at).ok()?;
-        mark_in(&page).map(|[_, own]| own)
-    });
-    let kept = kept.next().unwrap_or(NONE);
-    Ok(if marks.contains(&kept) { Verdict::Own } else { Verdict::Foreign })
-}
-
-/// The marks of the transactions in a log.
-struct Marks {
-    marks: BTreeSet<u32>,
-    /// The pages that have one.
-    places: BTreeSet<u32>,
-    page_size: usize,
-}
-
-impl Marks {
-    /// Reads what SQLite would apply: whole frames up to the last commit (`sqlite.org/fileformat2.html`, sections 4.1
-    /// to 4.3). A killed process may leave a part of a frame over one of an earlier use. `None`: there is no commit.
-    fn in_log(log: &Path) -> io::Result<Option<Self>> {
-        let mut log = BufReader::with_capacity(1 << 16, File::open(log)?);
-        let mut header = [0; 32];
-        let Some(()) = fill(&mut log, &mut header)? else { return Ok(None) };
-        let (magic, size) = (u32_at(&header, 0), u32_at(&header, 8));
-        if magic & !1 != 0x377f_0682 || !(512..=65536).contains(&size) || !size.is_power_of_two() {
-            return Ok(None);
-        }
-        let mut sum = Checksum { is_big_endian: magic & 1 == 1, sums: [0; 2] };
-        sum.add(&header[..24]);
-        if !sum.is(&header[24..]) {
-            return Ok(None);
-        }
-        let mut frame = vec![0; 24 + size as usize];
-        let (mut found, mut has_commit) =
-            (Self { marks: BTreeSet::new(), places: BTreeSet::new(), page_size: size as usize }, false);
-        // Those of the transaction under way.
-        let mut open = Vec::new();
-        // The salts of frames that an earlier use of the file has left differ.
-        while fill(&mut log, &mut frame)?.is_some() && frame[8..16] == header[16..24] {
-            sum.add(&frame[..8]);
-            sum.add(&frame[24..]);
-            if !sum.is(&frame[16..24]) {
-                break;
-            }
-            open.extend(mark_in(&frame[24..]).map(|mark| (u32_at(&frame, 0), mark)));
-            if u32_at(&frame, 4) != 0 {
-                has_commit = true;
-                for (place, mark) in open.drain(..) {
-                    found.places.insert(place);
-                    found.marks.extend(mark);
-                }
-            }
-        }
-        Ok(has_commit.then_some(found))
-    }
-}
-
-/// The running checksum of a log (`sqlite.org/fileformat2.html`, section 4.2).
-struct Checksum {
-    is_big_endian: bool,
-    sums: [u32; 2],
-}
-
-impl Checksum {
-    /// Adds bytes, eight at a time.
-    fn add(&mut self, bytes: &[u8]) {
-        let number = |bytes: [u8; 4]| {
-            if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
-        };
-        let [mut first, mut second] = self.sums;
-        for eight in bytes.as_chunks::<8>().0 {
-            let [a, b, c, d, e, f, g, h] = *eight;
-            first = first.wrapping_add(number([a, b, c, d])).wrapping_add(second);
-            second = second.wrapping_add(number([e, f, g, h])).wrapping_add(first);
-        }
-        self.sums = [first, second];
-    }
-
-    /// Whether it is that which stands in these eight bytes.
-    fn is(&self, bytes: &[u8]) -> bool {
-        self.sums == [u32_at(bytes, 0), u32_at(bytes, 4)]
-    }
-}
-
-/// Fills the buffer; `None` at the end.
-fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<Option<()>> {
-    match file.read_exact(buffer) {
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
-        read => read.map(Some),
-    }
-}
-
-/// The mark in a page, the number of the transaction before first (`sqlite.org/fileformat2.html`, sections 1.6
-/// and 2.1).
-fn mark_in(page: &[u8]) -> Option<[u32; 2]> {
-    let number = |at: usize| Some(usize::from(u16::from_be_bytes(page.get(at..at + 2)?.try_into().ok()?)));
-    // A leaf of a table.
-    let cells = if page[0] == 13 { number(3)? } else { 0 };
-    (0..cells).find_map(|cell| {
-        // Its length, the rowid, and the record's header of three bytes come before the name.
-        let seq = page.get(number(8 + 2 * cell)? + 5..)?.strip_prefix(NAME)?.get(..8)?;
-        Some([u32_at(seq, 0), u32_at(seq, 4)])
+    // While the snapshot lives, nobody starts the log again, or moves into the file what came later.
+    Ok(match (Alone::read(path)?, whole.mark) {
+        (Some(_), _) if !whole.is_ours => false,
+        (Some(Alone { mark: Some(alone) }), Some(whole)) => whole.follows(alone),
+        // If VACUUM was being moved into the file, the page of the mark cannot be found there.
+        (Some(_), _) => true,
+        // The file had a mark of ours once, and is no database of ours.
+        (None, Some(whole)) => whole.before.is_none(),
+        (None, None) => true,
     })
 }
 
-/// A big-endian number in bytes that are there.
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes[at..at + 4].iter().fold(0, |number, &byte| number << 8 | u32::from(byte))
+fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Whether the log was there before the file was. A file that comes into its place by a move keeps its time of
-/// modification, and gets a new time of change. One that is made anew is younger than its log.
-fn came_later(path: &Path, log: &Path) -> bool {
-    let (Ok(file), Ok(log)) = (fs::metadata(path), fs::metadata(log)) else { return false };
-    let changed = |file: &Metadata| (file.ctime(), file.ctime_nsec());
-    let was_moved_here = changed(&file) > changed(&log) && changed(&file) > (file.mtime(), file.mtime_nsec());
-    let was_made_here = matches!((file.created(), log.created()), (Ok(file), Ok(log)) if file > log);
-    log.len() > 0 && (was_moved_here || was_made_here)
+/// A snapshot of a database with its log.
+struct Whole {
+    _connection: Connection,
+    /// How many frames of the log count: all up to its last commit.
+    frames: i64,
+    is_ours: bool,
+    mark: Option<Mark>,
+}
+
+impl Whole {
+    fn open(path: &Path) -> rusqlite::Result<Self> {
+        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        // Reading opens the log, and NOOP only counts (sqlite.org/pragma.html#pragma_wal_checkpoint).
+        schema::version(&connection)?;
+        let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
+        connection.execute_batch("BEGIN")?;
+        let is_ours = schema::is_ours(&connection)?;
+        let mark = if is_ours { Mark::read(&connection)? } else { None };
+        Ok(Self { _connection: connection, frames, is_ours, mark })
+    }
+}
+
+/// A database file of ours without its log.
+struct Alone {
+    mark: Option<Mark>,
+}
+
+impl Alone {
+    /// `None`: it is no database of ours, or not one yet.
+    fn read(path: &Path) -> rusqlite::Result<Option<Self>> {
+        let address = immutable(&fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let connection = connect(&address, flags)?;
+        match schema::is_ours(&connection) {
+            Ok(true) => Ok(Some(Self { mark: Mark::read(&connection).ok().flatten() })),
+            Ok(false) => Ok(None),
+            Err(error) if is_damage(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Writer;
     use super::super::pets::tests::new_pet;
-    use super::super::tests::{Folder, pair};
+    use super::super::tests::pair;
     use super::*;
+    use crate::testing::Folder;
 
     #[test]
-    fn marks_are_a_chain() {
-        let (folder, mut writer, _reader) = pair();
-        let mut marks = Vec::new();
-        for name in ["Rex", "Tom"] {
-            writer.insert_pet(&new_pet(name)).unwrap();
-            writer.commit().unwrap();
-            writer.checkpoint().unwrap();
-            let file = fs::read(folder.database()).unwrap();
-            marks.push(file.chunks(4096).find_map(mark_in).unwrap());
+    fn mark_is_read_as_it_was_written() {
+        let mark = Mark { number: 7, before: Some(u64::MAX), is_touched: true };
+        assert_eq!(mark.text(), "0000000000000007 ffffffffffffffff 1");
+        for mark in [mark, Mark { before: None, is_touched: false, ..mark }] {
+            assert_eq!(Mark::parse(&mark.text()), Some(mark));
         }
-        assert_eq!(marks[0][1], marks[1][0]);
-        assert!(marks.as_flattened().iter().all(|number| *number >= NONE && *number < 2 * NONE), "{marks:?}");
-        assert_ne!(marks[1][0], marks[1][1]);
+        for text in ["", "7 - 0", "0000000000000007 -", "0000000000000007 - 0 0", "1000"] {
+            assert_eq!(Mark::parse(text), None, "{text}");
+        }
+    }
+
+    fn create(writer: &mut Writer) {
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
+    }
+
+    fn mark(writer: &Writer) -> Mark {
+        Mark::read(&writer.connection).unwrap().unwrap()
+    }
+
+    fn is_refused(folder: &Folder) -> bool {
+        let path = folder.database();
+        let checked = check_log(&path, &OpenFile::at(&path).unwrap());
+        checked.is_err_and(|error| error.kind() == ErrorKind::LogForeign)
     }
 
     #[test]
-    fn transaction_that_changes_nothing_leaves_no_mark() {
+    fn mark_changes_once_the_file_has_the_one_before() {
+        let (_folder, mut writer, mut reader) = pair();
+        writer.checkpoint().unwrap();
+        let before = mark(&writer);
+        for _ in 0..2 {
+            create(&mut writer);
+            let after = mark(&writer);
+            assert_eq!((after.before, after.number == before.number), (Some(before.number), false));
+        }
+        let before = mark(&writer);
+        // A log that somebody reads is not moved whole.
+        reader.begin().unwrap();
+        create(&mut writer);
+        assert!(writer.checkpoint().is_err());
+        create(&mut writer);
+        assert_eq!(mark(&writer), before);
+        reader.end().unwrap();
+    }
+
+    #[test]
+    fn every_transaction_but_one_that_changes_nothing_writes_the_page_of_the_mark() {
         let (folder, mut writer, _reader) = pair();
         writer.checkpoint().unwrap();
         assert_eq!(writer.probe(), Ok(()));
         assert_eq!(fs::metadata(log_of(&folder.database())).unwrap().len(), 0);
-    }
-
-    #[test]
-    fn what_is_no_page_with_a_mark_has_none() {
-        for page in [[0; 512], [13; 512], [255; 512]] {
-            assert_eq!(mark_in(&page), None);
-        }
-    }
-
-    /// A database of another program, and its log, which has a transaction.
-    fn unmarked() -> (Folder, Connection) {
-        let folder = Folder::new();
-        let other = Connection::open(folder.database()).unwrap();
-        other.pragma_update(None, "journal_mode", "WAL").unwrap();
-        other.execute_batch("CREATE TABLE a (b); INSERT INTO a VALUES (1)").unwrap();
-        (folder, other)
-    }
-
-    #[test]
-    fn log_without_marks_is_told_by_the_times() {
-        let (folder, other) = unmarked();
-        let path = folder.database();
-        let check = || check_log(&path, &OpenFile::at(&path).unwrap());
-        assert!(check().is_ok(), "the log is younger");
-        let copy = folder.0.join("copy");
-        fs::copy(&path, &copy).unwrap();
-        // Times of change move on in steps of some milliseconds; each of these calls sets it.
-        let ctime = |path: &Path| fs::metadata(path).map(|file| (file.ctime(), file.ctime_nsec())).unwrap();
-        while ctime(&copy) <= ctime(&log_of(&path)) {
-            File::open(&copy).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
-        }
-        fs::rename(&copy, &path).unwrap();
-        let said = check().unwrap_err().to_string();
-        assert!(said.contains("may be the log of another") && said.contains("wal_checkpoint"), "{said}");
-        drop(other);
-    }
-
-    #[test]
-    fn part_of_a_frame_over_an_older_one_is_not_read() {
-        let (folder, mut writer, _reader) = pair();
-        let (path, log) = (folder.database(), log_of(&folder.database()));
-        let create = |writer: &mut Writer| {
-            writer.insert_pet(&new_pet("Rex")).unwrap();
-            writer.commit().unwrap();
-        };
-        (0..20).for_each(|_| create(&mut writer));
-        writer.checkpoint().unwrap();
-        // In one use of the log, then in the next, with the same page size.
         create(&mut writer);
-        let whole = fs::read(&log).unwrap();
-        let database = OpenFile::at(&path).unwrap();
-        assert_eq!(belongs(&database, &log).unwrap(), Verdict::Own);
-        let frame = 24 + u32_at(&whole, 8) as usize;
-        // A header with the right salts and another page number, over the body of a page that has a mark.
-        let torn: Vec<u8> = whole[32..]
-            .chunks(frame)
-            .find(|frame| mark_in(&frame[24..]).is_some())
-            .map(|frame| [&[0, 0, 83, 165], &frame[4..]].concat())
-            .unwrap();
-        fs::write(&log, [&whole[..], &torn].concat()).unwrap();
-        assert_eq!(belongs(&database, &log).unwrap(), Verdict::Own);
-        // Nor is one transaction that has no end.
-        fs::write(&log, [&whole[..32], &torn].concat()).unwrap();
-        assert_eq!(belongs(&database, &log).unwrap(), Verdict::Empty);
-        fs::write(&log, &whole[..32]).unwrap();
-        assert_eq!(belongs(&database, &log).unwrap(), Verdict::Empty);
+        let before = mark(&writer);
+        writer.delete_pet(1).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(mark(&writer), Mark { is_touched: !before.is_touched, ..before });
     }
 
     #[test]
-    fn log_of_another_program_has_no_marks() {
-        let (folder, other) = unmarked();
-        let found = belongs(&OpenFile::at(&folder.database()).unwrap(), &log_of(&folder.database())).unwrap();
-        assert_eq!(found, Verdict::Unmarked);
-        drop(other);
+    fn mark_changes_in_a_service_that_never_rests_too() {
+        let (folder, mut writer, _reader) = pair();
+        create(&mut writer);
+        writer.checkpoint().unwrap();
+        let copy = fs::read(folder.database()).unwrap();
+        for _ in 0..2001 {
+            create(&mut writer);
+        }
+        let killed = copy_of(&folder);
+        assert!(!is_refused(&killed));
+        fs::write(killed.database(), copy).unwrap();
+        assert!(is_refused(&killed));
+    }
+
+    /// A service that was killed: the last pets are in the log alone.
+    fn killed(pets: usize) -> Folder {
+        let (folder, mut writer, _reader) = pair();
+        create(&mut writer);
+        writer.checkpoint().unwrap();
+        (0..pets).for_each(|_| create(&mut writer));
+        copy_of(&folder)
+    }
+
+    /// A copy of the files of a database as they are now, as a kill would leave them.
+    fn copy_of(folder: &Folder) -> Folder {
+        let copy = Folder::new();
+        for path in [folder.database(), log_of(&folder.database())] {
+            fs::copy(&path, copy.0.join(path.file_name().unwrap())).unwrap();
+        }
+        copy
+    }
+
+    fn sqlite3(folder: &Folder, sql: &str) {
+        let other = Connection::open(folder.database()).unwrap();
+        other.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+        other.execute_batch(sql).unwrap();
+    }
+
+    #[test]
+    fn log_of_another_database_is_refused_and_both_files_stay() {
+        let (one, other) = (killed(2), killed(2));
+        assert!(!is_refused(&one) && !is_refused(&other));
+        fs::copy(other.database(), one.database()).unwrap();
+        let files = || [one.database(), log_of(&one.database())].map(|path| fs::read(path).unwrap());
+        let opened = || Writer::open(&one.database()).err().map(|error| error.kind());
+        let before = files();
+        assert_eq!(opened(), Some(ErrorKind::LogForeign));
+        assert!(files() == before);
+        fs::write(one.database(), "").unwrap();
+        let before = files();
+        assert_eq!(opened(), Some(ErrorKind::LogForeign));
+        assert!(files() == before);
+        fs::write(one.database(), "some text that is no database at all").unwrap();
+        let before = files();
+        assert_eq!(opened(), Some(ErrorKind::DatabaseForeign));
+        assert!(files() == before);
+    }
+
+    #[test]
+    fn older_copy_is_refused_unless_the_log_continues_it() {
+        let (folder, mut writer, _reader) = pair();
+        let mut copies = Vec::new();
+        for _ in 0..3 {
+            create(&mut writer);
+            writer.checkpoint().unwrap();
+            copies.push(fs::read(folder.database()).unwrap());
+        }
+        create(&mut writer);
+        for (copy, refused) in copies.iter().zip([true, true, false]) {
+            let killed = copy_of(&folder);
+            fs::write(killed.database(), copy).unwrap();
+            assert_eq!(is_refused(&killed), refused);
+        }
+    }
+
+    #[test]
+    fn what_others_do_to_the_mark_is_never_refused() {
+        for sql in [
+            "UPDATE sqlite_sequence SET seq = 1000",
+            "UPDATE sqlite_sequence SET seq = seq + 1",
+            "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'pets'",
+            "DELETE FROM sqlite_sequence",
+            "INSERT INTO sqlite_sequence SELECT * FROM sqlite_sequence",
+            "DELETE FROM pets; VACUUM",
+        ] {
+            for checkpoint in ["PASSIVE", "TRUNCATE", "NOOP"] {
+                let (folder, mut writer, _reader) = pair();
+                create(&mut writer);
+                writer.checkpoint().unwrap();
+                create(&mut writer);
+                let check = |what: &str| {
+                    assert!(!is_refused(&copy_of(&folder)), "{sql}, {checkpoint}: {what}");
+                };
+                sqlite3(&folder, sql);
+                check("written by another program");
+                sqlite3(&folder, &format!("PRAGMA wal_checkpoint({checkpoint})"));
+                check("moved into the file");
+                create(&mut writer);
+                check("followed by a create");
+                writer.checkpoint().unwrap();
+                create(&mut writer);
+                check("followed by a new mark");
+                sqlite3(&folder, sql);
+                check("written again");
+            }
+        }
+    }
+
+    #[test]
+    fn log_of_sqlite3_alone_is_not_refused() {
+        let (folder, mut writer, reader) = pair();
+        create(&mut writer);
+        drop((reader, writer));
+        assert!(!log_of(&folder.database()).exists());
+        sqlite3(&folder, "UPDATE pets SET status = 'sold'");
+        assert_ne!(fs::metadata(log_of(&folder.database())).unwrap().len(), 0);
+        assert!(!is_refused(&copy_of(&folder)));
+    }
+
+    #[test]
+    fn log_that_was_cut_off_is_not_refused() {
+        let whole = killed(3);
+        let length = fs::metadata(log_of(&whole.database())).unwrap().len();
+        for cut in (0..length).step_by(500) {
+            let folder = copy_of(&whole);
+            fs::File::options().write(true).open(log_of(&folder.database())).unwrap().set_len(cut).unwrap();
+            assert!(!is_refused(&folder), "{cut} of {length}");
+        }
+    }
+
+    #[test]
+    fn checkpoint_that_was_interrupted_is_not_refused() {
+        let (folder, mut writer, _reader) = pair();
+        (0..200).for_each(|_| create(&mut writer));
+        writer.checkpoint().unwrap();
+        let before = fs::read(folder.database()).unwrap();
+        create(&mut writer);
+        sqlite3(&folder, "DELETE FROM pets WHERE id < 150; VACUUM");
+        create(&mut writer);
+        let log = fs::read(log_of(&folder.database())).unwrap();
+        sqlite3(&folder, "PRAGMA wal_checkpoint");
+        let after = fs::read(folder.database()).unwrap();
+        // Pages are moved in their order.
+        for pages in 0..after.len() / 4096 {
+            let killed = Folder::new();
+            let moved = pages * 4096;
+            fs::write(killed.database(), [&after[..moved], &before[moved.min(before.len())..]].concat())
+                .unwrap();
+            fs::write(log_of(&killed.database()), &log).unwrap();
+            assert!(!is_refused(&killed), "{pages}");
+        }
+    }
+
+    #[test]
+    fn looking_leaves_the_locks_of_sqlite() {
+        let (folder, mut writer, _reader) = pair();
+        create(&mut writer);
+        writer.open_transaction().unwrap();
+        assert!(!is_refused(&folder));
+        // Another process could have the file for itself if the locks had gone with a closed file.
+        let sqlite3 = std::process::Command::new("sqlite3")
+            .args([folder.database().to_str().unwrap(), "PRAGMA journal_mode = DELETE"])
+            .output();
+        if let Ok(output) = sqlite3 {
+            assert!(String::from_utf8_lossy(&output.stderr).contains("locked"), "{output:?}");
+        }
+        assert!(log_of(&folder.database()).exists());
+        writer.undo();
     }
 }

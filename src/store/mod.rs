@@ -83,6 +83,12 @@ pub struct Writer {
     patience: Duration,
     /// When a lock was last waited for in vain.
     gave_up: Option<Instant>,
+    /// The mark that the database file is known to have (see `mark.rs`).
+    settled: Option<mark::Number>,
+    /// Batches since the log was last moved for the mark's sake.
+    batches: u32,
+    /// Whether the transaction has written the page of the mark.
+    has_mark: bool,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
 }
@@ -167,7 +173,7 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         if self.watch.look_now().is_err() {
-            // Otherwise SQLite moves the log into the file as it is now (sqlite.org/c3ref/c_dbconfig_defensive.html).
+            // Otherwise SQLite moves the log into the file as it is now.
             let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         }
     }
@@ -211,6 +217,8 @@ impl Writer {
         claim::check_before_writing(path)?;
         let say = |error: rusqlite::Error| cannot_open(path, error);
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
+        // What is refused keeps its log (sqlite.org/c3ref/c_dbconfig_defensive.html).
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(say)?;
         // SQLite opens what it may not write all the same.
         if connection.is_readonly(MAIN_DB).map_err(say)? {
             let message = format!("the database {} can only be read by this user", path.display());
@@ -238,6 +246,7 @@ impl Writer {
         schema::migrate(&mut connection, path, schema::STEPS)?;
         // From here on, it is said what waits for a lock.
         connection.busy_timeout(Duration::ZERO).map_err(say)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
         let database = Database::new(connection, path, file)?;
         Ok(Self {
             database,
@@ -248,6 +257,9 @@ impl Writer {
             written: 0,
             patience: PATIENCE,
             gave_up: None,
+            settled: None,
+            batches: 0,
+            has_mark: false,
             last_failed: false,
         })
     }
@@ -274,10 +286,12 @@ impl Writer {
         // The log may be that of another database by now, and this file in nobody's sight.
         self.database.watch.look_now()?;
         let connection = &self.database.connection;
+        let mark = mark::number(connection)?;
         let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if is_busy {
             Err(StoreError::Unavailable(Trouble::Locked, "another process reads it".to_owned()))
         } else {
+            self.settled = mark;
             Ok(())
         }
     }

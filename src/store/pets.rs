@@ -63,6 +63,8 @@ impl Writer {
             let values = params![new.name, new.category_id, new.status];
             connection.prepare_cached(INSERT)?.insert(values).map(Inserted)
         });
+        // The page of the sequences is that of the mark.
+        self.has_mark |= inserted.is_ok();
         match inserted {
             // SQLite says of both that it is full (sqlite.org/autoinc.html).
             Err(StoreError::Unavailable(Trouble::Full, detail)) if self.last_id() == Ok(i64::MAX) => {

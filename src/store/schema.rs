@@ -57,11 +57,16 @@ pub fn foreign(path: &Path) -> Error {
     Error::new(ErrorKind::DatabaseForeign, message)
 }
 
+/// Whether the header says that the database is ours.
+pub fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
+    let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    Ok(id == APPLICATION_ID)
+}
+
 /// Whether the database is another application's, of whatever version.
 pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    Ok(number("PRAGMA application_id")? != APPLICATION_ID
-        && number("SELECT count(*) FROM sqlite_schema")? > 0)
+    Ok(!is_ours(connection)? && number("SELECT count(*) FROM sqlite_schema")? > 0)
 }
 
 /// Brings the file to the newest version, in one transaction.
@@ -78,7 +83,7 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
             for step in steps.iter().skip(usize::try_from(done).unwrap_or(0)) {
                 transaction.execute_batch(step)?;
             }
-            mark::leave(&transaction)?;
+            mark::leave(&transaction, None)?;
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", newest_version(steps))?;
         }
