@@ -1,4 +1,4 @@
-//! How the project is hosted: its name, its platform, and whom to ask about its domains.
+//! How the project is hosted: its name, its platform, and how its domains are checked.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,16 +8,16 @@ use super::{Config, Setting};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Hosting {
-    /// The name of the project on the platform, one label; `petstore`.
+    /// The name of the project on the platform: one DNS label. `petstore` by default.
     pub project: String,
-    /// The host of the hosting platform, such as `sites.example.net`, in lower case. Where it is set, requests
-    /// for names that are not the project's get 421. `None`: every name is served, and there are no domains.
+    /// The host of the hosting platform, such as `sites.example.net`, in lower case. If it is set, requests for names
+    /// that are not the project's get 421. `None`, the default: every name is served, and there are no domains.
     pub platform_host: Option<String>,
-    /// The DNS server that is asked about domains; `None`: the authoritative servers of each, found by way of
-    /// the system's resolver.
+    /// The DNS server to ask about domains. `None`, the default: the authoritative servers of each domain, which the
+    /// system's resolver finds. Used with the feature `site` only.
     pub resolver: Option<SocketAddr>,
-    /// What CAA records call the authorities that make the certificates, such as `letsencrypt.org` (RFC 8659,
-    /// section 4.2); empty: Let's Encrypt and `ZeroSSL`.
+    /// The certificate authorities that issue for the domains, as CAA records name them, such as `letsencrypt.org`
+    /// (RFC 8659, section 4.2). Empty, the default: Let's Encrypt and `ZeroSSL`. Used with the feature `site` only.
     pub certificate_authorities: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub const PROJECT: Setting = Setting {
 pub const PLATFORM_HOST: Setting = Setting {
     flag: "platform-host",
     value: "HOST",
-    help: "host of the hosting platform, to which the records of domains lead",
+    help: "host of the hosting platform, to which the DNS records of domains point",
     default: "",
     set: Some(|config, text| {
         config.hosting.platform_host = Some(host(text).ok_or("a name such as sites.example.net")?);
@@ -71,7 +71,7 @@ pub const PLATFORM_HOST: Setting = Setting {
 pub const RESOLVER: Setting = Setting {
     flag: "resolver",
     value: "ADDRESS[:PORT]",
-    help: "DNS server to ask about domains, in place of their own",
+    help: "DNS server to ask about domains, instead of their authoritative servers",
     default: "",
     set: Some(|config, text| {
         let address =
@@ -85,7 +85,7 @@ pub const RESOLVER: Setting = Setting {
 pub const CERTIFICATE_AUTHORITY: Setting = Setting {
     flag: "certificate-authority",
     value: "NAME",
-    help: "authority that CAA records must allow, as they call it",
+    help: "certificate authority that CAA records must allow, as they name it",
     default: "those of Let's Encrypt and ZeroSSL",
     set: Some(|config, text| {
         let names: Option<Vec<String>> = text.split(',').map(|word| host(word.trim())).collect();
@@ -95,7 +95,7 @@ pub const CERTIFICATE_AUTHORITY: Setting = Setting {
     is_list: true,
 };
 
-/// A name of two labels or more, in lower case and without the root's dot.
+/// A name of two labels or more, in lower case and without a trailing dot.
 fn host(text: &str) -> Option<String> {
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let is_number = |label: &str| label.bytes().all(|b| b.is_ascii_digit());
@@ -103,7 +103,8 @@ fn host(text: &str) -> Option<String> {
     (is_name && !name.rsplit('.').next().is_some_and(is_number)).then_some(name)
 }
 
-/// Letters, digits and hyphens, the hyphens within (RFC 1123, section 2.1).
+/// Whether a text has letters, digits and hyphens only, and begins and ends with none of the last (RFC 1123,
+/// section 2.1).
 fn is_label(label: &str) -> bool {
     let is_label_byte = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     (1..=63).contains(&label.len())
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn resolver_has_the_port_of_dns_where_none_is_given() {
+    fn resolver_has_the_port_of_dns_by_default() {
         for (text, address) in
             [("192.0.2.1", "192.0.2.1:53"), ("[::1]:5353", "[::1]:5353"), ("::1", "[::1]:53")]
         {

@@ -1,8 +1,8 @@
-//! The published project: its [`Plan`], its deploys, and the [`Domain`]s it is served at.
+//! The published project: its [`Plan`], its [`Deploy`]s, and the [`Domain`]s that serve it.
 
 use serde::Serialize;
 
-/// Declares an enumeration of words, as the database and JSON have them.
+/// Declares an enumeration whose values are words in the database and in JSON.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $word:ident = $text:literal,)* }) => {
         $(#[$about])*
@@ -38,7 +38,7 @@ macro_rules! words {
 words! {
     /// The plan that the project has. Domains need more than [`Plan::Free`].
     Plan {
-        /// The plan of a new database.
+        /// The plan of a new database: no domains may be added.
         Free = "free",
         /// Domains may be added.
         Pro = "pro",
@@ -48,31 +48,31 @@ words! {
 }
 
 words! {
-    /// Where a domain stands on its way to being served over HTTPS.
+    /// The state of a domain on its way to being served over HTTPS.
     DomainState {
-        /// Its DNS record has not been seen right yet. The name is not served.
+        /// No check has found its DNS record right yet. The name is not served.
         PendingDns = "pending_dns",
         /// Its DNS record is right. The certificate comes with the first HTTPS request.
         Verified = "verified",
-        /// It has been asked for over HTTPS.
+        /// It has been requested over HTTPS.
         Active = "active",
-        /// No HTTPS request has come within 30 minutes of verification.
+        /// No HTTPS request came within 30 minutes of verification, or CAA records forbid the certificate.
         CertificateDelayed = "certificate_delayed",
-        /// Its DNS record was right once, and is no longer.
+        /// Its DNS record was right once and is not any more.
         DnsChanged = "dns_changed",
     }
 }
 
-/// What may happen to a domain.
+/// What happens to a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DomainEvent {
-    /// The DNS record is there and right.
+    /// The DNS record exists and is right.
     Right,
-    /// The same, and a CAA record forbids the certificate.
+    /// The DNS record is right, and CAA records forbid the certificate.
     Blocked,
-    /// The DNS record is not there, or not right.
+    /// The DNS record is missing or wrong.
     Wrong,
-    /// DNS could not be asked.
+    /// DNS gave no answer.
     Unknown,
     /// [`CERTIFICATE_WAIT`] has passed in this state.
     Waited,
@@ -80,7 +80,7 @@ pub enum DomainEvent {
     Served,
 }
 
-/// How long a certificate may take before something is amiss, in seconds (specification, rule 11).
+/// How many seconds a certificate may take before the domain counts as delayed: 30 minutes.
 pub const CERTIFICATE_WAIT: i64 = 30 * 60;
 
 #[cfg(test)]
@@ -98,7 +98,7 @@ impl DomainState {
             (Self::PendingDns | Self::DnsChanged, E::Right | E::Blocked) => Self::Verified,
             (Self::PendingDns | Self::DnsChanged, E::Wrong | E::Unknown | E::Waited | E::Served) => self,
             (Self::Verified, E::Blocked | E::Waited) => Self::CertificateDelayed,
-            // The half hour begins anew.
+            // The 30 minutes begin again.
             (Self::Verified | Self::CertificateDelayed, E::Right) => Self::Verified,
             (Self::Verified | Self::CertificateDelayed, E::Served) => Self::Active,
             (Self::Verified | Self::CertificateDelayed | Self::Active, E::Wrong) => Self::DnsChanged,
@@ -108,18 +108,18 @@ impl DomainState {
         }
     }
 
-    /// Whether a certificate may be made for the name.
+    /// Whether a certificate may be issued for the name.
     pub const fn may_have_certificate(self) -> bool {
         matches!(self, Self::Verified | Self::Active | Self::CertificateDelayed)
     }
 
-    /// Whether requests for the name are answered.
+    /// Whether requests for the name are served.
     pub const fn is_served(self) -> bool {
         !matches!(self, Self::PendingDns)
     }
 }
 
-/// Why a domain is in its state, or why the last look came to nothing.
+/// Why a domain is in its state, or why the last check found nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// For programs, such as `wrong_target`.
@@ -131,19 +131,19 @@ pub struct Reason {
 /// A domain of the project. Times are Unix time in seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// In A-labels and lower case (RFC 5890, section 2.3.2.1).
+    /// The name in A-labels and lower case (RFC 5890, section 2.3.2.1).
     pub name: String,
-    /// Where it stands.
+    /// Its state on the way to HTTPS.
     pub state: DomainState,
     /// Since when it is in this state.
     pub since: i64,
-    /// Why; `None`: there is nothing to say.
+    /// Why it is in this state; `None` if there is nothing to add.
     pub reason: Option<Reason>,
     /// When it was added.
     pub added_at: i64,
-    /// When DNS was last asked; `None`: never.
+    /// When its DNS was last checked; `None` if it never was.
     pub checked_at: Option<i64>,
-    /// Whether it is the one that the others stand for.
+    /// Whether it is the primary domain.
     pub is_primary: bool,
 }
 
@@ -154,12 +154,12 @@ impl Domain {
         Self { name, state, since: now, reason: None, added_at: now, checked_at: None, is_primary: false }
     }
 
-    /// The domain after an event at this Unix time, in seconds. A certificate that was forbidden or delayed
-    /// keeps its reason until something else is known.
+    /// The domain after an event at this Unix time, in seconds. The reason for a forbidden or delayed certificate
+    /// stays until a later event replaces it.
     pub fn after(mut self, event: DomainEvent, reason: Option<Reason>, now: i64) -> Self {
         let state = self.state.after(event);
-        let is_anew = event == DomainEvent::Right && state == DomainState::Verified;
-        if state != self.state || is_anew {
+        let is_restart = event == DomainEvent::Right && state == DomainState::Verified;
+        if state != self.state || is_restart {
             self.since = now;
         }
         self.state = state;
@@ -174,7 +174,7 @@ impl Domain {
         self
     }
 
-    /// The domain as it is at this Unix time, in seconds: what only time changes is not written anywhere.
+    /// The domain at this Unix time, in seconds. A delay depends on time alone, so it is not stored.
     pub fn at(self, now: i64) -> Self {
         if self.state == DomainState::Verified && now >= self.since.saturating_add(CERTIFICATE_WAIT) {
             let since = self.since.saturating_add(CERTIFICATE_WAIT);
@@ -203,7 +203,7 @@ pub const REDIRECT_STATUSES: [u16; 4] = [301, 302, 307, 308];
 pub struct Deploy {
     /// The number of the deploy. Numbers ascend and are never used again.
     pub id: i64,
-    /// When the deploy began, in seconds of Unix time.
+    /// When the deploy first went live, in seconds of Unix time.
     pub deployed_at: i64,
     /// The number of static files, without the built-in site.
     pub files: i64,
@@ -224,7 +224,7 @@ pub struct SiteFile {
     pub content: Vec<u8>,
     /// The content compressed with gzip; `None` if that is not smaller.
     pub gzip: Option<Vec<u8>>,
-    /// Its entity tag without the quotes.
+    /// The entity tag without its quotes.
     pub tag: String,
 }
 
@@ -232,7 +232,7 @@ pub struct SiteFile {
 mod tests {
     use super::*;
 
-    /// Every transition, as words: a row for each state, a column for each event.
+    /// Every transition in words: a row for each state, a column for each event.
     #[test]
     fn every_event_leads_to_the_state_of_the_table() {
         let table = "
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_read_as_they_are_written() {
+    fn words_are_parsed_as_they_are_written() {
         for state in DomainState::ALL {
             assert_eq!(state.as_str().parse(), Ok(*state));
         }
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn certificate_is_delayed_after_half_an_hour_and_the_wait_begins_anew() {
+    fn certificate_is_delayed_after_half_an_hour_and_a_check_restarts_the_wait() {
         let verified = Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 100);
         assert_eq!((verified.state, verified.since), (DomainState::Verified, 100));
         assert_eq!(verified.clone().at(100 + CERTIFICATE_WAIT - 1), verified);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn last_reason_counts_until_something_else_is_known() {
+    fn reason_stays_until_a_later_event_replaces_it() {
         let reason = || Some(Reason { code: "caa".to_owned(), message: "no".to_owned() });
         let domain = Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 1);
         let blocked = domain.after(DomainEvent::Blocked, reason(), 2);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Project;
 use super::folder::{Folder, StaticFile};
-use super::refusal::{Refusal, RefusalCode, Refused};
+use super::refusal::{Refusal, RefusalCode};
 use crate::clock::unix_time;
 use crate::http::{gzip, tag_of};
 use crate::model::{Deploy, SiteFile};
@@ -32,7 +32,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::InvalidFolder`] if the folder cannot be published as it is; [`RefusalCode::UnknownDeploy`] if
     /// another deploy began before this one ended.
-    pub fn deploy(&mut self, folder: Option<&Path>) -> Refused<Deployed> {
+    pub fn deploy(&mut self, folder: Option<&Path>) -> Result<Deployed, Refusal> {
         let folder = folder.map(Folder::list).transpose()?.unwrap_or_default();
         let deploy = self.store.change_project(|project| Ok::<_, Refusal>(project.add_deploy()?))?;
         let mut left = folder.files.iter().peekable();
@@ -63,7 +63,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
-    pub fn deploys(&self) -> Refused<Vec<Deploy>> {
+    pub fn deploys(&self) -> Result<Vec<Deploy>, Refusal> {
         Ok(self.store.project()?.deploys()?)
     }
 
@@ -72,7 +72,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::UnknownDeploy`] if there is no such deploy.
-    pub fn roll_back(&mut self, id: Option<i64>) -> Refused<i64> {
+    pub fn roll_back(&mut self, id: Option<i64>) -> Result<i64, Refusal> {
         self.store.change_project(|project| {
             let deploys = project.deploys()?;
             let live = deploys.iter().find(|deploy| deploy.is_live).map(|deploy| deploy.id);
@@ -93,7 +93,7 @@ impl Project {
 }
 
 /// Reads a static file and compresses it.
-fn read(found: &StaticFile) -> Refused<SiteFile> {
+fn read(found: &StaticFile) -> Result<SiteFile, Refusal> {
     let content = found.read()?;
     // Saving less than a tenth is not worth the client's time to decompress.
     let gzip = gzip(&content).filter(|packed| packed.len() < content.len() / 10 * 9);
@@ -102,7 +102,7 @@ fn read(found: &StaticFile) -> Refused<SiteFile> {
 }
 
 /// Refuses to go on with a deploy that another one has replaced.
-fn check_present(is_present: bool) -> Refused<()> {
+fn check_present(is_present: bool) -> Result<(), Refusal> {
     if is_present {
         return Ok(());
     }

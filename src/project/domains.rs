@@ -4,7 +4,7 @@ use super::Project;
 use super::dns_check::{DNS_UNAVAILABLE, DnsCheck, DnsChecker, Finding};
 use super::name;
 use super::overview::DomainView;
-use super::refusal::{Refusal, RefusalCode, Refused};
+use super::refusal::{Refusal, RefusalCode};
 use crate::clock::unix_time;
 use crate::config::Hosting;
 use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
@@ -23,7 +23,7 @@ impl Project {
     /// [`RefusalCode::PlanRequired`], [`RefusalCode::DeployRequired`] or [`RefusalCode::PlatformHostRequired`] if the
     /// project lacks one of these; [`RefusalCode::InvalidDomain`], [`RefusalCode::DomainExists`] or
     /// [`RefusalCode::TooManyDomains`] if the name cannot be added.
-    pub fn add(&mut self, text: &str) -> Refused<DomainView> {
+    pub fn add(&mut self, text: &str) -> Result<DomainView, Refusal> {
         let hosting = &self.hosting;
         self.store.change_project(|project| {
             if project.plan()? == Plan::Free {
@@ -58,7 +58,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::UnknownDomain`] if the domain does not exist; [`RefusalCode::PlatformHostRequired`] if no
     /// platform is set.
-    pub fn check(&mut self, text: &str, check: DnsCheck) -> Refused<DomainView> {
+    pub fn check(&mut self, text: &str, check: DnsCheck) -> Result<DomainView, Refusal> {
         let name = self.find(text)?;
         let finding = DnsChecker::new(&self.hosting).check(&name, platform_host(&self.hosting)?, check);
         self.keep(&name, &finding)
@@ -68,7 +68,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::UnknownDomain`] if the domain was removed meanwhile.
-    pub(super) fn keep(&mut self, name: &str, finding: &Finding) -> Refused<DomainView> {
+    pub(super) fn keep(&mut self, name: &str, finding: &Finding) -> Result<DomainView, Refusal> {
         let platform = platform_host(&self.hosting)?;
         self.store.change_project(|project| {
             let now = unix_time();
@@ -89,7 +89,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be written.
-    pub(super) fn note_served(&mut self, names: impl IntoIterator<Item = String>) -> Refused<()> {
+    pub(super) fn note_served(&mut self, names: impl IntoIterator<Item = String>) -> Result<(), Refusal> {
         self.store.change_project(|project| {
             let now = unix_time();
             for name in names {
@@ -107,7 +107,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
-    pub(super) fn due(&self, now: i64) -> Refused<Vec<String>> {
+    pub(super) fn due(&self, now: i64) -> Result<Vec<String>, Refusal> {
         let mut domains = self.store.project()?.domains()?;
         domains.retain(|domain| {
             let is_unknown = domain.reason.as_ref().is_some_and(|reason| reason.code == DNS_UNAVAILABLE);
@@ -123,7 +123,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::NotVerified`] if it is not served yet; [`RefusalCode::InvalidRedirect`] if it redirects to
     /// another domain.
-    pub fn set_primary(&mut self, text: &str) -> Refused<()> {
+    pub fn set_primary(&mut self, text: &str) -> Result<(), Refusal> {
         let name = self.find(text)?;
         self.store.change_project(|project| {
             let domain = known(project, &name)?;
@@ -145,7 +145,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
-    pub fn remove(&mut self, text: &str) -> Refused<Vec<Redirect>> {
+    pub fn remove(&mut self, text: &str) -> Result<Vec<Redirect>, Refusal> {
         let name = self.find(text)?;
         self.store.change_project(|project| {
             let mut redirects = project.redirects()?;
@@ -161,7 +161,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
-    pub fn find(&self, text: &str) -> Refused<String> {
+    pub fn find(&self, text: &str) -> Result<String, Refusal> {
         // Without the rules for new names, which may have been others when the domain was added.
         let name = name::normal(text);
         known(&self.store.project()?, &name).map(|domain| domain.name)
@@ -169,7 +169,7 @@ impl Project {
 }
 
 /// The domain of this name.
-pub(super) fn known(project: &ProjectReads, name: &str) -> Refused<Domain> {
+pub(super) fn known(project: &ProjectReads, name: &str) -> Result<Domain, Refusal> {
     project.domain(name)?.ok_or_else(|| unknown(name))
 }
 
@@ -180,7 +180,7 @@ fn unknown(name: &str) -> Refusal {
 }
 
 /// The host of the hosting platform.
-fn platform_host(hosting: &Hosting) -> Refused<&str> {
+fn platform_host(hosting: &Hosting) -> Result<&str, Refusal> {
     hosting.platform_host.as_deref().ok_or_else(|| {
         let message = "Domains need the host of the hosting platform. Give --platform-host HOST, or set \
                        PETSTORE_PLATFORM_HOST, to the value that the service has.";

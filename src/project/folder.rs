@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::media_type;
-use super::refusal::{Refusal, RefusalCode, Refused};
+use super::refusal::{Refusal, RefusalCode};
 use crate::api;
 
 /// The most static files of a deploy, and the most folders.
@@ -44,7 +44,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`RefusalCode::InvalidFolder`], with a message that names the file that cannot be published.
-    pub fn list(root: &Path) -> Refused<Self> {
+    pub fn list(root: &Path) -> Result<Self, Refusal> {
         let name = root.display();
         let root =
             root.canonicalize().or_else(|error| invalid(format!("{name} cannot be opened: {error}")))?;
@@ -99,7 +99,7 @@ impl StaticFile {
     ///
     /// # Errors
     /// [`RefusalCode::InvalidFolder`] if it cannot be read, has grown too large, or is a file no more.
-    pub fn read(&self) -> Refused<Vec<u8>> {
+    pub fn read(&self) -> Result<Vec<u8>, Refusal> {
         let failed = |error: io::Error| unreadable(&self.path, &error);
         // Since it was listed, a folder above it may have become a link.
         if self.place.canonicalize().map_err(failed)? != self.place {
@@ -124,7 +124,7 @@ impl StaticFile {
 }
 
 /// Refuses names that a request cannot have, and names of the built-in site. `name` is `None` if it is not UTF-8.
-fn check_name(path: &str, name: Option<&str>) -> Refused<()> {
+fn check_name(path: &str, name: Option<&str>) -> Result<(), Refusal> {
     let shown = path.escape_debug();
     match name {
         None => invalid(format!("the name '{shown}' is not UTF-8")),
@@ -138,7 +138,7 @@ fn check_name(path: &str, name: Option<&str>) -> Refused<()> {
     }
 }
 
-fn check_size(path: &str, bytes: u64) -> Refused<()> {
+fn check_size(path: &str, bytes: u64) -> Result<(), Refusal> {
     if bytes > MAX_FILE_BYTES {
         return invalid(format!("{path} has more than {MAX_FILE_BYTES} bytes"));
     }
@@ -154,7 +154,7 @@ fn link(path: &str) -> Refusal {
     Refusal::new(RefusalCode::InvalidFolder, message)
 }
 
-fn invalid<T>(message: String) -> Refused<T> {
+fn invalid<T>(message: String) -> Result<T, Refusal> {
     Err(Refusal::new(RefusalCode::InvalidFolder, message))
 }
 

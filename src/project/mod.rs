@@ -27,7 +27,6 @@ use crate::clock::unix_time;
 use crate::config::{Config, Hosting};
 use crate::store::Writer;
 use crate::{Error, ErrorKind};
-use refusal::Refused;
 
 pub use crate::model::{Deploy, DomainState, Plan, Redirect};
 pub use deploys::Deployed;
@@ -60,7 +59,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
-    pub fn overview(&self) -> Refused<Overview> {
+    pub fn overview(&self) -> Result<Overview, Refusal> {
         Ok(Overview::of(&self.store.project()?, &self.hosting, unix_time())?)
     }
 
@@ -68,7 +67,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
-    pub fn plan(&self) -> Refused<Plan> {
+    pub fn plan(&self) -> Result<Plan, Refusal> {
         Ok(self.store.project()?.plan()?)
     }
 
@@ -76,7 +75,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be written.
-    pub fn set_plan(&mut self, plan: Plan) -> Refused<()> {
+    pub fn set_plan(&mut self, plan: Plan) -> Result<(), Refusal> {
         self.store.change_project(|project| Ok(project.set_plan(plan)?))
     }
 }
@@ -104,7 +103,7 @@ mod tests {
         Finding { event, reason }
     }
 
-    pub fn code<T: std::fmt::Debug>(refused: Refused<T>) -> &'static str {
+    pub fn code<T: std::fmt::Debug>(refused: Result<T, Refusal>) -> &'static str {
         refused.unwrap_err().code.as_str()
     }
 }

@@ -4,7 +4,7 @@ use idna::AsciiDenyList;
 use idna::uts46::{DnsLength, Hyphens, Uts46};
 
 use super::record::registered;
-use super::refusal::{Refusal, RefusalCode, Refused};
+use super::refusal::{Refusal, RefusalCode};
 
 /// The longest name in octets, without the root's dot (RFC 1035, section 3.1).
 const MAX_OCTETS: usize = 253;
@@ -14,7 +14,7 @@ const MAX_OCTETS: usize = 253;
 ///
 /// # Errors
 /// [`RefusalCode::InvalidDomain`].
-pub fn parse(text: &str, platform: &str) -> Refused<String> {
+pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
     let given = text.trim();
     let shown: String = given.chars().take(80).filter(|c| !c.is_control()).collect();
     let invalid = |message: String| Err(Refusal::new(RefusalCode::InvalidDomain, message));

@@ -2,7 +2,7 @@
 
 use super::Project;
 use super::domains::known;
-use super::refusal::{Refusal, RefusalCode, Refused};
+use super::refusal::{Refusal, RefusalCode};
 use crate::model::{REDIRECT_STATUSES, Redirect};
 
 impl Project {
@@ -11,7 +11,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::UnknownDomain`] if a domain does not exist, and [`RefusalCode::InvalidRedirect`] if the
     /// redirect would lead to a name that is not served, to itself, or through another redirect.
-    pub fn add_redirect(&mut self, from: &str, to: &str, status: u16) -> Refused<Redirect> {
+    pub fn add_redirect(&mut self, from: &str, to: &str, status: u16) -> Result<Redirect, Refusal> {
         let invalid = |message: String| Err(Refusal::new(RefusalCode::InvalidRedirect, message));
         if !REDIRECT_STATUSES.contains(&status) {
             return invalid(format!("The status of a redirect must be 301, 302, 307 or 308, not {status}."));
@@ -50,7 +50,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::UnknownRedirect`] if there is none.
-    pub fn remove_redirect(&mut self, from: &str) -> Refused<()> {
+    pub fn remove_redirect(&mut self, from: &str) -> Result<(), Refusal> {
         let from = self.find(from)?;
         self.store.change_project(|project| {
             if !project.remove_redirect(&from)? {

@@ -68,9 +68,6 @@ pub struct Refusal {
     cause: Option<StoreError>,
 }
 
-/// The result of a task on the project.
-pub type Refused<T> = Result<T, Refusal>;
-
 impl Refusal {
     /// Creates a refusal.
     pub(crate) fn new(code: RefusalCode, message: impl Into<String>) -> Self {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::dns_check::{DnsCheck, DnsChecker};
 use super::overview::Overview;
-use super::refusal::{Refusal, RefusalCode, Refused};
+use super::refusal::{Refusal, RefusalCode};
 use super::{Error, Project};
 use crate::clock::unix_time;
 use crate::config::Hosting;
@@ -76,7 +76,7 @@ impl Upkeep {
     ///
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
-    pub fn overview(&self, database: &Database) -> Refused<Overview> {
+    pub fn overview(&self, database: &Database) -> Result<Overview, Refusal> {
         Ok(Overview::of(&database.project()?, &self.shared.hosting, unix_time())?)
     }
 
@@ -94,7 +94,7 @@ impl Upkeep {
     ///
     /// # Errors
     /// [`RefusalCode::TooManyChecks`].
-    pub fn begin(&self, name: &str, check: DnsCheck) -> Refused<()> {
+    pub fn begin(&self, name: &str, check: DnsCheck) -> Result<(), Refusal> {
         self.shared.begin(name, check, MAX_CHECKS)
     }
 }
@@ -110,7 +110,7 @@ impl Drop for Upkeep {
 }
 
 impl Shared {
-    fn begin(self: &Arc<Self>, name: &str, check: DnsCheck, most: usize) -> Refused<()> {
+    fn begin(self: &Arc<Self>, name: &str, check: DnsCheck, most: usize) -> Result<(), Refusal> {
         let busy = || {
             let message = "Too many domains are being checked. Try again in some seconds.";
             Refusal::new(RefusalCode::TooManyChecks, message)
