@@ -4,7 +4,6 @@
 use std::fmt::Write;
 
 use petstore::SETTINGS;
-use roff::{Roff, bold, italic, roman};
 
 use super::all;
 use super::command::{Command, Count, Done, Failure, Flag, NO_SETTINGS, Operand};
@@ -45,32 +44,31 @@ pub const COMMANDS: &[Command] = &[
 
 /// The manual page (man-pages(7)).
 fn page() -> String {
-    let mut page = Roff::new();
-    let version = concat!("petstore ", env!("CARGO_PKG_VERSION"));
-    page.control("TH", ["PETSTORE", "1", "", version]);
-    page.control("SH", ["NAME"]);
-    page.text([roman("petstore - a pet store inventory service over HTTP, on an embedded SQLite database")]);
-    page.control("SH", ["COMMANDS"]);
+    let mut page = Page::default();
+    page.request(concat!("TH PETSTORE 1  \"petstore ", env!("CARGO_PKG_VERSION"), "\""));
+    page.request("SH NAME");
+    page.text(&[roman("petstore - a pet store inventory service over HTTP, on an embedded SQLite database")]);
+    page.request("SH COMMANDS");
     for command in all() {
-        page.control("TP", []);
+        page.request("TP");
         let operands = super::help::operands(command);
-        page.text([bold(format!("petstore {}", command.name)), italic(operands)]);
-        page.text([roman(sentence(command.about))]);
+        page.text(&[bold(&format!("petstore {}", command.name)), italic(&operands)]);
+        page.text(&[roman(&sentence(command.about))]);
         for Flag { name, value, about } in command.flags {
-            page.control("RS", []);
-            page.control("TP", []);
+            page.request("RS");
+            page.request("TP");
             let value = value.map(|value| format!(" {value}")).unwrap_or_default();
-            page.text([bold(format!("--{name}")), italic(value)]);
-            page.text([roman(sentence(about))]);
-            page.control("RE", []);
+            page.text(&[bold(&format!("--{name}")), italic(&value)]);
+            page.text(&[roman(&sentence(about))]);
+            page.request("RE");
         }
     }
-    page.control("SH", ["SETTINGS"]);
-    page.text([roman("Each is a flag and an environment variable. If both are given, the flag wins.")]);
+    page.request("SH SETTINGS");
+    page.text(&[roman("Each is a flag and an environment variable. If both are given, the flag wins.")]);
     for setting in SETTINGS {
-        page.control("TP", []);
+        page.request("TP");
         let (flag, value) = (format!("--{}", setting.flag), format!(" {}", setting.value));
-        page.text([bold(flag), italic(value), roman(", "), bold(setting.variable())]);
+        page.text(&[bold(&flag), italic(&value), roman(", "), bold(&setting.variable())]);
         let mut about = sentence(setting.help);
         if setting.is_list {
             about += " Repeat the flag, or separate values in the variable with commas.";
@@ -78,17 +76,44 @@ fn page() -> String {
         if !setting.default.is_empty() {
             about += &format!(" Default: {}.", setting.default);
         }
-        page.text([roman(about)]);
+        page.text(&[roman(&about)]);
     }
-    page.control("SH", ["ENVIRONMENT"]);
+    page.request("SH ENVIRONMENT");
     for (name, about) in ENVIRONMENT {
-        page.control("TP", []);
-        page.text([bold(*name)]);
-        page.text([roman(sentence(about))]);
+        page.request("TP");
+        page.text(&[bold(name)]);
+        page.text(&[roman(&sentence(about))]);
     }
-    page.control("SH", ["EXIT STATUS"]);
-    page.text([roman("0 after success, 1 after a failure, 2 for a wrong command line.")]);
-    page.to_roff()
+    page.request("SH \"EXIT STATUS\"");
+    page.text(&[roman("0 after success, 1 after a failure, 2 for a wrong command line.")]);
+    page.0
+}
+
+/// A manual page in the language of man(7).
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn request(&mut self, words: &str) {
+        self.0 += &format!(".{words}\n");
+    }
+
+    fn text(&mut self, parts: &[String]) {
+        self.0 += &(parts.concat() + "\n");
+    }
+}
+
+/// Plain text. No text of ours begins with a full stop or an apostrophe, which would make it a request.
+fn roman(text: &str) -> String {
+    text.replace('\\', r"\\").replace('-', r"\-")
+}
+
+fn bold(text: &str) -> String {
+    format!(r"\fB{}\fR", roman(text))
+}
+
+fn italic(text: &str) -> String {
+    format!(r"\fI{}\fR", roman(text))
 }
 
 /// The text with a capital letter at its start and a full stop at its end.
