@@ -1,5 +1,6 @@
 //! Starts the real executable with a database of its own, and clears up after it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -45,9 +46,14 @@ impl Drop for Folder {
     }
 }
 
+/// The executable under test: the one that cargo has built for the tests, or the one that `PETSTORE` names.
+pub fn program() -> OsString {
+    std::env::var_os("PETSTORE").unwrap_or_else(|| env!("CARGO_BIN_EXE_petstore").into())
+}
+
 /// The executable, with an environment that says nothing.
 pub fn petstore(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_petstore"));
+    let mut command = Command::new(program());
     command.args(words).env_clear().env("TMPDIR", std::env::temp_dir());
     command
 }
@@ -69,7 +75,7 @@ pub fn output(command: &mut Command) -> Output {
 pub fn passed() -> Command {
     let mut command = Command::new("sh");
     let script = r#"exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" serve"#;
-    command.args(["-c", script, env!("CARGO_BIN_EXE_petstore")]);
+    command.args(["-c", script]).arg(program());
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("TMPDIR", std::env::temp_dir());
     command
 }

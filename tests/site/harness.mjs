@@ -10,15 +10,16 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
-export const SHOTS = join(ROOT, 'target', 'site', 'screenshots');
+const TARGET = process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target');
+export const SHOTS = join(TARGET, 'site', 'screenshots');
 export const KEY = 'secret-of-the-test';
 
-// The packages lie in target/site, away from the sources.
-const require = createRequire(join(ROOT, 'target', 'site', 'package.json'));
+// The packages lie in the target folder, away from the sources.
+const require = createRequire(join(TARGET, 'site', 'package.json'));
 const { chromium } = require('playwright-core');
 const { source } = require('axe-core');
 
-const PROGRAM = process.env.PETSTORE ?? join(ROOT, 'target', 'release', 'petstore');
+const PROGRAM = process.env.PETSTORE ?? join(TARGET, 'release', 'petstore');
 
 // Starts the release binary; `words` are more words of its command line.
 export async function serve(...words) {

@@ -11,8 +11,9 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-TOOLS = ROOT / "target" / "site"
-PETSTORE = ROOT / "target" / "release" / "petstore"
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+TOOLS = TARGET / "site"
+PETSTORE = os.environ.get("PETSTORE", TARGET / "release" / "petstore")
 KEY = "secret-of-the-test"
 
 
