@@ -15,6 +15,8 @@ pub static PAGES: &[Operation] = &[
 
 /// A static file of the deploy, for paths that match no row.
 pub const FILE: Operation = Operation {
+    // Which deploy is live, the file or the index of its folder, and the content.
+    rows: Some(4),
     headers: ASSET_HEADERS,
     ..Operation::new("/{file}", "getFile", "A static file of the deploy", Handler::Get(get_file))
 };
@@ -46,7 +48,11 @@ fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure>
 }
 
 const fn row(path: &'static str, id: &'static str, summary: &'static str) -> Operation {
-    Operation { headers: ASSET_HEADERS, ..Operation::new(path, id, summary, Handler::Get(get)) }
+    Operation {
+        headers: ASSET_HEADERS,
+        rows: Some(0),
+        ..Operation::new(path, id, summary, Handler::Get(get))
+    }
 }
 
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {

@@ -9,18 +9,24 @@ use crate::http::Response;
 use crate::model::{Page, PetQuery};
 
 pub static OPERATIONS: &[Operation] = &[
-    Operation::new(
-        "/healthz",
-        "checkHealth",
-        "Says that the process answers",
-        Handler::Check { read: |_| Ok(()), write: is_alive },
-    ),
-    Operation::new(
-        "/readyz",
-        "checkReadiness",
-        "Says that a read and a write work",
-        Handler::Check { read: can_read, write: can_write },
-    ),
+    Operation {
+        rows: Some(0),
+        ..Operation::new(
+            "/healthz",
+            "checkHealth",
+            "Says that the process answers",
+            Handler::Check { read: |_| Ok(()), write: is_alive },
+        )
+    },
+    Operation {
+        rows: Some(1),
+        ..Operation::new(
+            "/readyz",
+            "checkReadiness",
+            "Says that a read and a write work",
+            Handler::Check { read: can_read, write: can_write },
+        )
+    },
 ];
 
 /// Liveness. Getting here is the proof.

@@ -94,6 +94,13 @@ mod tests {
     }
 
     #[test]
+    fn operations_state_how_many_rows_they_read() {
+        for row in ROUTER.operations().chain([&FILE]) {
+            assert!(row.rows.is_some(), "{} may read any number of rows", row.id);
+        }
+    }
+
+    #[test]
     fn only_the_orders_are_not_stable() {
         let marked: Vec<_> =
             ROUTER.operations().filter(|row| row.stability.is_some()).map(|row| row.id).collect();

@@ -8,6 +8,7 @@ use crate::http::{ApiError, Code, Response};
 pub static OPERATIONS: &[Operation] = &[Operation {
     about: "Announced, but not specified yet: returns 501.",
     tag: Some(&ANIMALS),
+    rows: Some(0),
     codes: &[Code::NotImplemented],
     stability: Some(Stability::Experimental),
     ..Operation::new("/v1/store/orders", "listOrders", "List the orders of the store", Handler::Get(list))

@@ -13,12 +13,15 @@ use crate::json::Integer;
 use crate::model::Page;
 use crate::store::Reader;
 
+const MAX_LIMIT: u32 = 100;
+/// What a list reads at most: a full page, and one row that shows whether another page follows.
+pub const PAGE_ROWS: Option<u32> = Some(MAX_LIMIT + 1);
 /// Items on a page (specification, section 8).
 pub static LIMIT: DefaultedParameter<Integer> = DefaultedParameter {
     parameter: QueryParameter {
         name: "limit",
         about: "Maximum number of items on the page.",
-        schema: Integer { minimum: 1, maximum: 100 },
+        schema: Integer { minimum: 1, maximum: MAX_LIMIT as i64 },
     },
     default: 20,
 };

@@ -1,6 +1,6 @@
 //! `/v1/pets`: list, create and get pets.
 
-use super::paging::{AFTER, LIMIT, LINK};
+use super::paging::{AFTER, LIMIT, LINK, PAGE_ROWS};
 use super::{Call, Handler, Operation, ReadContext, Staged, WriteContext};
 use crate::endpoint::parameter::{PathParameter, QueryParameter};
 use crate::endpoint::{Deprecation, Failure, HeaderField, Success, Tag};
@@ -18,6 +18,7 @@ pub static OPERATIONS: &[Operation] = &[
         about: "Returns pets in ascending order of their ids, one page at a time. If another page follows, the Link \
             header has its address.",
         tag: Some(&ANIMALS),
+        rows: PAGE_ROWS,
         parameters: &[&LIMIT, &STATUS, &AFTER],
         success: Some(Success { status: 200, about: "A page of pets.", schema: "Pets", headers: &[LINK] }),
         codes: &[Code::InvalidParameter, Code::DuplicateParameter],
@@ -26,6 +27,7 @@ pub static OPERATIONS: &[Operation] = &[
     Operation {
         about: "Adds a new pet. When you receive the 201, the pet is saved to disk.",
         tag: Some(&ANIMALS),
+        rows: Some(0),
         headers: &["Content-Type", "Content-Encoding"],
         body: Some("NewPet"),
         success: Some(Success {
@@ -47,6 +49,7 @@ pub static OPERATIONS: &[Operation] = &[
     Operation {
         about: "Returns one pet by its identifier.",
         tag: Some(&ANIMALS),
+        rows: Some(1),
         parameters: &[&PET_ID],
         success: Some(Success { status: 200, about: "The pet.", schema: "Pet", headers: &[] }),
         codes: &[Code::NotFound],

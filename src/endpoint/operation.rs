@@ -29,6 +29,9 @@ pub struct Operation<H> {
     pub about: &'static str,
     /// Its tag in the interface description; `None` if it is not described there.
     pub tag: Option<&'static Tag>,
+    /// The most rows of the database that the handler reads; the store stops it soon after. A table lacks
+    /// something as long as one of its rows has `None`.
+    pub rows: Option<u32>,
     /// The parameters that the handler reads.
     pub parameters: &'static [&'static dyn Parameter],
     /// The header fields that the handler reads. No others reach it.
@@ -113,6 +116,7 @@ impl<H> Operation<H> {
             summary,
             about: "",
             tag: None,
+            rows: None,
             parameters: &[],
             headers: &[],
             body: None,

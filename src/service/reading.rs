@@ -31,11 +31,13 @@ impl ReadService {
             Err(response) => return pipeline.count(None, response),
         };
         let operation = call.operation();
+        context.store.bound_rows(operation.rows);
         let response = pipeline.respond(operation, request, || match operation.handler {
             Handler::Get(handler) => handler(context, &call),
             Handler::Check { read, .. } => read(context).map(|()| Response::pass_on()),
             Handler::Post(_) => Err(wrong_lane()),
         });
+        context.store.bound_rows(None);
         pipeline.count(Some(operation), origin.mark(request, response))
     }
 }

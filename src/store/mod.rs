@@ -10,6 +10,7 @@
 mod backup;
 mod batch;
 mod claim;
+mod cost;
 mod error;
 mod keys;
 mod mark;
@@ -46,6 +47,7 @@ pub use watch::Loss;
 
 use crate::{Error, ErrorKind};
 use batch::State;
+use cost::Cost;
 use open_file::{OpenFile, index_of, journal_of};
 use watch::Watch;
 
@@ -59,6 +61,7 @@ pub struct Database {
     connection: Connection,
     _files: (OpenFile, Option<OpenFile>),
     watch: Watch,
+    cost: Cost,
     /// `PRAGMA data_version` at the start of the batch under way.
     version: i64,
     /// Counts down, for versions that no other batch has.
@@ -111,13 +114,19 @@ impl Deref for Writer {
 
 impl Database {
     /// A connection that has read the database, so that all its files are open.
-    fn new(connection: Connection, path: &Path, file: OpenFile) -> Result<Self, Error> {
+    fn new(mut connection: Connection, path: &Path, file: OpenFile) -> Result<Self, Error> {
         let watch = Watch::new(path).map_err(|error| {
             let message = format!("{} was moved or deleted", path.display());
             Error::new(ErrorKind::DatabaseMoved, message).caused_by(error)
         })?;
         let index = OpenFile::at(&index_of(path)).ok();
-        Ok(Self { connection, _files: (file, index), watch, version: 0, unread_versions: 0 })
+        let cost = Cost::count(&mut connection).map_err(|error| cannot_open(path, error))?;
+        Ok(Self { connection, _files: (file, index), watch, cost, version: 0, unread_versions: 0 })
+    }
+
+    /// Stops the statements from now on soon after they have visited so many rows; `None`: never.
+    pub fn bound_rows(&self, rows: Option<u32>) {
+        self.cost.bound(rows);
     }
 
     /// Shares with the other connections of a service what they find.
