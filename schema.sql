@@ -2,16 +2,16 @@
 -- Readable as documentation: every table, column and index says what it is for.
 -- Once released it is never edited; a later version is a further step, named in src/store/schema.rs.
 
--- Every animal of the inventory (Pet in the interface).
+-- Every pet of the inventory.
 CREATE TABLE pets (
     -- Given by the service, ascending. AUTOINCREMENT: no id is ever used again,
-    -- not even that of the newest animal after it was deleted (sqlite.org/autoinc.html).
+    -- not even the one of the newest pet after it was deleted (sqlite.org/autoinc.html).
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     -- Any Unicode text, empty included, kept to the letter.
     name        TEXT    NOT NULL,
-    -- The category the animal belongs to (categoryId); categories are kept elsewhere.
+    -- The category that the pet belongs to (categoryId); categories are kept elsewhere.
     category_id INTEGER NOT NULL,
-    -- NULL: the animal was created without one. OR and not IN: for a list of three, SQLite would build
+    -- NULL: the pet was created without one. OR and not IN: for a list of three, SQLite would build
     -- a table in memory for every row that is written.
     status      TEXT    CHECK (status = 'available' OR status = 'pending' OR status = 'sold')
 ) STRICT;

@@ -1,13 +1,13 @@
 //! The copy of a snapshot in one file.
 //!
-//! It is made by SQLite's online backup (`sqlite.org/backup.html`) within one read transaction. By itself an online
-//! backup begins anew whenever another process has written, which is always while a service takes creates. The
-//! transaction holds the snapshot, so it never begins anew. `VACUUM INTO` makes the same copy in one statement.
-//! That can neither rest nor flush in between nor tell how far it is: with a database of 1 GB, the 99th percentile of
-//! creates was 92 ms during it, 17 ms during this, and 15 ms without either. It would leave out unused pages.
+//! SQLite's online backup (`sqlite.org/backup.html`) makes it within one read transaction. Without one, an online
+//! backup starts again whenever another process has written, which is always while a service takes creates. The
+//! transaction holds the snapshot, so it never starts again. `VACUUM INTO` would make the same copy in one statement
+//! and leave out unused pages, but it cannot pause, flush or report progress: with a database of 1 GB, the 99th
+//! percentile of creates was 92 ms during it, 17 ms during this, and 15 ms without either.
 //!
-//! What both cost: while the snapshot is held, the write-ahead log cannot start over, and grows by what is written
-//! meanwhile. The service uses the room again, and gives it back at its end.
+//! Both have a cost: while the snapshot is held, the write-ahead log cannot start over, and grows by what is
+//! written meanwhile. The service uses that space again, and frees it when it stops.
 
 use std::ffi::c_int;
 use std::fs::File;
@@ -29,10 +29,10 @@ use crate::{Error, ErrorKind as Kind};
 /// Pages between two flushes of the copy: 1 MiB.
 const STEP: c_int = 256;
 
-/// What SQLite says where writing failed.
+/// SQLite's codes for a failed write.
 const WRITING: [c_int; 3] = [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_TRUNCATE, ffi::SQLITE_IOERR_FSYNC];
 
-/// Where a copy goes: an empty file, its path, and the name that it will have, for errors.
+/// The target of a copy: an empty file, its path, and its final name for messages.
 pub struct Target<'a> {
     pub file: &'a File,
     pub path: &'a Path,
@@ -40,8 +40,8 @@ pub struct Target<'a> {
 }
 
 impl Snapshot {
-    /// Copies it, and flushes the copy, which needs no file beside it. `progress` gets the bytes copied and the
-    /// bytes in all, and may break off.
+    /// Copies the snapshot and flushes the copy, which needs no other file. `progress` gets the bytes copied
+    /// and the bytes in all, and may stop the copy.
     ///
     /// # Errors
     /// If the database cannot be read, or the copy cannot be written.
@@ -72,14 +72,14 @@ impl Snapshot {
                     return Err(Error::new(Kind::DatabaseLocked, message));
                 }
             }
-            // In small pieces, with a rest as long as each took: creates are flushed to the same disk, and would
-            // wait behind all that is not flushed yet.
+            // In small pieces, each followed by a pause of the same length: creates are flushed to the same
+            // disk, and would wait behind everything that is not flushed yet.
             target.file.sync_data().map_err(flush)?;
             thread::sleep(start.elapsed());
         }
         drop(backup);
         copy.close().map_err(|(_, error)| say(error))?;
-        // The header is that of a database in use, and beside that a log is expected.
+        // The header is copied from a database in use, and promises a log.
         target.file.write_all_at(&[1, 1], MODE_AT).and_then(|()| target.file.sync_all()).map_err(flush)?;
         Ok(ControlFlow::Continue(()))
     }
@@ -101,7 +101,7 @@ impl Snapshot {
     }
 }
 
-/// Opens an empty file. A copy that is not whole is removed, so it needs neither a journal nor SQLite's flushes.
+/// Opens an empty file. An incomplete copy is removed, so it needs neither a journal nor SQLite's flushes.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let copy = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     copy.pragma_update(None, "journal_mode", "OFF")?;

@@ -1,4 +1,4 @@
-//! A database has one service at a time, whatever names its file has. A new file is made for its owner only.
+//! One service at a time has a database, whatever names its file has. Only the owner may read a new file.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind as Os};
@@ -11,15 +11,16 @@ use super::mark;
 use super::open_file::{FileId, OpenFile, cannot_open, failed, held, log_of};
 use crate::{Error, ErrorKind};
 
-/// How long a lock is waited for that a petstore command holds for a moment.
+/// How long to wait for a lock that a petstore command holds for a moment.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Makes sure that there is a file that can be a database. A new one is empty, and only its owner may read it: it
-/// will hold the digests of keys. SQLite gives the files next to it the same mode. Returns whether it is new.
+/// Makes sure that there is a file that can be a database, and returns whether it is new. A new file is empty,
+/// and only its owner may read it, because it will hold the digests of keys. SQLite gives the files next to it
+/// the same mode.
 ///
 /// # Errors
-/// If the path leads to no file, or none can be made there.
+/// If the path is not a regular file, or none can be created there.
 pub fn prepare(path: &Path) -> Result<bool, Error> {
     let name = path.display();
     let text = path.to_string_lossy();
@@ -49,7 +50,7 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
         let what = if file.is_dir() { "a folder" } else { "not a regular file" };
         return Err(Error::new(ErrorKind::InvalidInput, format!("the database {name} is {what}")));
     }
-    // It is not opened here: closing it would cancel SQLite's locks if this process has it open already.
+    // Do not open it here: if this process has it open already, closing it would cancel SQLite's locks.
     Ok(false)
 }
 
@@ -69,7 +70,7 @@ fn lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Locks the write-ahead log of a database. SQLite itself does not.
+/// Locks the write-ahead log of a database, which SQLite itself does not lock.
 ///
 /// # Errors
 /// If a service has it, or it cannot be opened.
@@ -97,8 +98,8 @@ fn is_locked(file: &File) -> bool {
     }
 }
 
-/// Refuses to write if a service has this database under another name, or another database under this name: SQLite
-/// finds the write-ahead log by the name, and what is written to the wrong log is lost.
+/// Refuses to write if a service has this database under another name, or another database under this name. SQLite
+/// finds the write-ahead log by name, and writes to the wrong log are lost.
 ///
 /// # Errors
 /// If such a service runs, or the log is that of another database.
@@ -107,7 +108,7 @@ pub fn check_before_writing(path: &Path) -> Result<(), Error> {
     let begun = Instant::now();
     loop {
         let id = FileId::of(path).map_err(|error| cannot_open(path, error))?;
-        // A service of this process has it, and the lock that it would meet.
+        // A service of this process has it, and holds the lock itself.
         let claimed = held(&CLAIMED);
         if claimed.contains(&id) {
             return Ok(());
@@ -148,29 +149,29 @@ pub fn check_before_reading(path: &Path) -> Result<(), Error> {
 /// Refuses the log of another database, if no service has checked it.
 fn check_log(path: &Path) -> Result<(), Error> {
     let Ok(file) = OpenFile::at(path) else { return Ok(()) };
-    // What moves on between the look at the log and that at the file may look foreign for a moment.
+    // If the database changes between the two reads, its log may look foreign for a moment.
     mark::check_log(path, &file).or_else(|_| {
         std::thread::sleep(PAUSE);
         mark::check_log(path, &file)
     })
 }
 
-/// A database that one service has, and no other, whatever links lead to it. It must be dropped after every
-/// connection of the service to the database is closed.
+/// A database that belongs to one service, whatever links point to it. Drop it after every connection of the
+/// service to the database.
 #[derive(Debug)]
 pub struct Claim {
     is_new: bool,
     locked: OpenFile,
-    /// Its write-ahead log, once there is one. A database that comes into the place of this one meanwhile would
-    /// have the same log.
+    /// Its write-ahead log, once there is one. Another database that takes the place of this one meanwhile
+    /// would have the same log.
     log: Option<File>,
 }
 
 impl Claim {
-    /// Claims a file, which is made if there is none.
+    /// Claims a file, and creates it if there is none.
     ///
     /// # Errors
-    /// If it can be no database, or another service has it.
+    /// If it cannot be a database, or another service has it.
     pub fn take(path: &Path) -> Result<Self, Error> {
         let is_new = prepare(path)?;
         let locked = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
@@ -193,7 +194,7 @@ impl Claim {
         Ok(claim)
     }
 
-    /// Refuses a write-ahead log that is not that of the database. To be asked before the database is opened.
+    /// Refuses the write-ahead log of another database. Call this before opening the database.
     ///
     /// # Errors
     /// If the log is that of another database.
@@ -201,7 +202,7 @@ impl Claim {
         mark::check_log(path, &self.locked)
     }
 
-    /// Claims the write-ahead log as well, which is there once the database is open.
+    /// Claims the write-ahead log as well, which exists once the database is open.
     ///
     /// # Errors
     /// If the service of another database has it.
@@ -214,7 +215,7 @@ impl Claim {
         Ok(())
     }
 
-    /// Whether this has made the file.
+    /// Whether this call created the file.
     pub fn is_new(&self) -> bool {
         self.is_new
     }

@@ -29,20 +29,20 @@ impl KeyScope {
     }
 }
 
-/// What the database knows of a key: all but the key itself.
+/// A stored key: everything except the key itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiKey {
     /// SHA-256 of the key.
     pub digest: Digest,
-    /// What the operator calls it.
+    /// The name that the operator gave it.
     pub name: String,
-    /// What a request with it may do.
+    /// What requests with it may do.
     pub scope: KeyScope,
-    /// Unix time, seconds.
+    /// When it was created, in seconds of Unix time.
     pub created_at: i64,
-    /// Unix time, seconds, from which it is refused; `None`: never.
+    /// When it expires, in seconds of Unix time; `None` if never.
     pub expires_at: Option<i64>,
-    /// Unix time, seconds, of the last request with it that is known here; `None`: never.
+    /// When it was last used, as far as the database knows, in seconds of Unix time; `None` if never.
     pub last_used_at: Option<i64>,
 }
 
@@ -91,7 +91,7 @@ impl Database {
     /// The key with this digest, expired or not.
     ///
     /// # Errors
-    /// Where the database cannot be read.
+    /// If the database cannot be read.
     pub fn key(&self, digest: &Digest) -> Result<Option<ApiKey>, StoreError> {
         Ok(self
             .connection()?
@@ -103,7 +103,7 @@ impl Database {
     /// Every key, by name, the newest of a name last.
     ///
     /// # Errors
-    /// Where the database cannot be read.
+    /// If the database cannot be read.
     pub fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
         let mut statement =
             self.connection()?.prepare(&format!("SELECT {COLUMNS} FROM api_keys ORDER BY name, id"))?;
@@ -114,7 +114,7 @@ impl Database {
     /// Whether there has ever been a key, even if it was revoked since.
     ///
     /// # Errors
-    /// Where the database cannot be read.
+    /// If the database cannot be read.
     pub fn has_had_keys(&self) -> Result<bool, StoreError> {
         let known = "SELECT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'api_keys')";
         Ok(self.connection.query_row(known, [], |row| row.get(0))?)
@@ -125,15 +125,15 @@ impl Writer {
     /// Adds a key.
     ///
     /// # Errors
-    /// Where the database cannot be written.
+    /// If the database cannot be written.
     pub fn insert_key(&mut self, key: &ApiKey) -> Result<(), StoreError> {
         Ok(insert(&self.database.connection, key)?)
     }
 
-    /// Has the keys of this name expire at this Unix time at the latest.
+    /// Makes the keys of this name expire at this Unix time at the latest.
     ///
     /// # Errors
-    /// Where the database cannot be written.
+    /// If the database cannot be written.
     pub fn expire_keys(&mut self, name: &str, at: i64) -> Result<(), StoreError> {
         self.database.connection.execute(
             "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE name = ?1",
@@ -145,7 +145,7 @@ impl Writer {
     /// Deletes every key of this name and returns how many there were.
     ///
     /// # Errors
-    /// Where the database cannot be written.
+    /// If the database cannot be written.
     pub fn delete_keys(&mut self, name: &str) -> Result<usize, StoreError> {
         self.write_alone(&|connection| {
             connection.execute("DELETE FROM api_keys WHERE name = ?1", params![name])
@@ -155,17 +155,17 @@ impl Writer {
     /// Deletes the key with this digest.
     ///
     /// # Errors
-    /// Where the database cannot be written.
+    /// If the database cannot be written.
     pub fn delete_key(&mut self, digest: &Digest) -> Result<(), StoreError> {
         let delete = "DELETE FROM api_keys WHERE digest = ?1";
         self.write_alone(&|connection| connection.execute(delete, params![digest])).map(drop)
     }
 
-    /// Keeps when keys were last used, in Unix time, between batches. A key that is gone is passed over, and
-    /// so is a time earlier than that which is kept.
+    /// Stores when keys were last used, in Unix time. Call it between batches. It skips keys that no longer
+    /// exist, and times earlier than the stored ones.
     ///
     /// # Errors
-    /// Where the database cannot be written; then nothing is changed.
+    /// If the database cannot be written; then nothing is changed.
     pub fn keep_uses(&mut self, uses: &[(Digest, i64)]) -> Result<(), StoreError> {
         let keep = |connection: &rusqlite::Connection| {
             let mut statement = connection.prepare_cached(

@@ -1,4 +1,4 @@
-//! The files of a database: their names, their identity, and those that are open alongside SQLite.
+//! The files of a database: their names, their identity, and handles that stay open alongside SQLite's.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
@@ -12,23 +12,24 @@ use rustix::io::Errno;
 
 use crate::{Error, ErrorKind as Kind};
 
-/// Where the header says how the file is written: 1 with a rollback journal, 2 with a write-ahead log, once for
-/// writers and once for readers (`sqlite.org/fileformat2.html`, section 1.3.3).
+/// The offset of the header's two format versions, for writers and for readers: 1 means a rollback journal, 2 a
+/// write-ahead log (`sqlite.org/fileformat2.html`, section 1.3.3).
 pub const MODE_AT: u64 = 18;
-/// What stands there with a write-ahead log.
+/// The format versions with a write-ahead log.
 const LOG_MODE: [u8; 2] = [2, 2];
 
-/// The write-ahead log of a database. SQLite puts it next to the file itself, not next to a link to it.
+/// The path of a database's write-ahead log. SQLite puts it next to the file itself, not next to a link.
 pub fn log_of(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }
 
-/// The rollback journal of a database that is changed without a log (`sqlite.org/lockingv3.html#rollback`).
+/// The path of the rollback journal, for a database that is changed without a log
+/// (`sqlite.org/lockingv3.html#rollback`).
 pub fn journal_of(path: &Path) -> PathBuf {
     beside(path, "-journal")
 }
 
-/// The index of the write-ahead log, which the processes share.
+/// The path of the write-ahead log's index, which processes share.
 pub fn index_of(path: &Path) -> PathBuf {
     beside(path, "-shm")
 }
@@ -47,15 +48,15 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Asks for the inode alone, which `fs::metadata` does not: since Linux 6.13 a file whose times were asked for
-    /// gets a fine-grained time at its next write, and its flush becomes dearer by two fifths
+    /// Asks only for the inode. `fs::metadata` also asks for the times, and since Linux 6.13 a file whose times
+    /// were asked for gets a fine-grained time at its next write, which makes the flush two fifths more expensive
     /// (`docs.kernel.org/filesystems/multigrain-ts.html`).
     pub fn of(path: &Path) -> io::Result<Self> {
         match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
             Ok(file) => {
                 Ok(Self { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino })
             }
-            // Before Linux 4.11, or in a sandbox that does not know it.
+            // Linux before 4.11, or a sandbox that forbids the call.
             Err(Errno::NOSYS) => fs::metadata(path).map(|file| Self::from(&file)),
             Err(error) => Err(error.into()),
         }
@@ -102,25 +103,26 @@ pub fn failed(what: &str, path: &Path, error: io::Error) -> Error {
     Error::new(kind, format!("{what}: {why}")).caused_by(error)
 }
 
-/// Files that SQLite locks, and that this process opens itself as well. Closing such a file cancels the locks that
-/// SQLite holds on it in this process (`sqlite.org/howtocorrupt.html`, section 2.2). So each is opened once, and
-/// closed after the last connection.
+/// Files that both SQLite and this process itself have open. Closing such a file cancels the locks that SQLite
+/// holds on it in this process (`sqlite.org/howtocorrupt.html`, section 2.2). So each is opened once, and closed
+/// after the last connection.
 static OPEN: Mutex<Vec<(FileId, Arc<File>)>> = Mutex::new(Vec::new());
 
 pub fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file that stays open as long as anybody in this process has one of these.
+/// A handle of a file that stays open while any such handle exists in this process.
 #[derive(Debug)]
 pub struct OpenFile {
     id: FileId,
-    /// Empty only at the end.
+    /// `None` only while it is dropped.
     file: Option<Arc<File>>,
 }
 
 impl OpenFile {
-    /// Opens a file for reading. Each connection has one of these from before it is opened until it is closed.
+    /// Opens a file for reading. Each connection has such a handle from before it opens until after it
+    /// closes.
     pub fn at(path: &Path) -> io::Result<Self> {
         let mut open = held(&OPEN);
         let id = FileId::of(path)?;
@@ -128,13 +130,14 @@ impl OpenFile {
             return Ok(Self { id, file: Some(Arc::clone(file)) });
         }
         let file = Arc::new(File::open(path)?);
-        // The file that just came to this path may be known, and must not be closed before the other handle.
+        // The file that just came to this path may be open already; then this handle must not be closed
+        // first.
         let id = FileId::from(&file.metadata()?);
         open.push((id, Arc::clone(&file)));
         Ok(Self { id, file: Some(file) })
     }
 
-    /// What identifies it.
+    /// The identity of the file.
     pub fn id(&self) -> FileId {
         self.id
     }
@@ -170,7 +173,7 @@ impl Drop for OpenFile {
     fn drop(&mut self) {
         let mut open = held(&OPEN);
         self.file = None;
-        // The last one closes it, before anybody opens it again.
+        // The last handle closes the file, before anybody opens it again.
         let is_used = |id| open.iter().any(|(other, file)| *other == id && Arc::strong_count(file) > 1);
         if !is_used(self.id) {
             open.retain(|(id, _)| *id != self.id);

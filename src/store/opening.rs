@@ -8,7 +8,7 @@ use super::watch::Loss;
 use super::{Reader, Writer};
 use crate::Error;
 
-/// A database that a service has open. Its fields drop in their order: the connections before the claim.
+/// A database that a service has open. The fields drop in their order: connections before the claim.
 pub struct OpenStore {
     /// The connection that writes.
     pub writer: Writer,
@@ -20,7 +20,7 @@ pub struct OpenStore {
     pub claim: Claim,
 }
 
-/// Opens a database for a service with so many readers. The file is made if there is none.
+/// Opens a database for a service with this many readers, and creates the file if there is none.
 ///
 /// # Errors
 /// If another service has the database, it is not one of ours, its log is that of another database, or the system

@@ -9,12 +9,12 @@ use super::{Committed, Database, StoreError, Trouble, Writer};
 use crate::json::Word;
 use crate::model::{NewPet, Pet, PetQuery, PetStatus};
 
-/// An animal that waits for the commit.
+/// A pet that waits for the commit.
 #[derive(Debug, PartialEq)]
 pub struct Inserted(i64);
 
 impl Inserted {
-    /// Its id, which counts once its batch is committed.
+    /// Its id, which is valid only once its batch is committed.
     pub fn id(&self, _: &Committed) -> i64 {
         self.0
     }
@@ -22,7 +22,7 @@ impl Inserted {
 
 const INSERT: &str = "INSERT INTO pets (name, category_id, status) VALUES (?1, ?2, ?3)";
 const BY_ID: &str = "SELECT id, name, category_id, status FROM pets WHERE id = ?1";
-/// Its cost does not depend on how many animals come before the page.
+/// The cost does not depend on how many pets come before the page.
 pub(super) const PAGE: &str =
     "SELECT id, name, category_id, status FROM pets WHERE id >= ?1 ORDER BY id LIMIT ?2";
 const PAGE_OF_STATUS: &str = "SELECT id, name, category_id, status FROM pets \
@@ -54,10 +54,10 @@ pub(super) fn pet<'r>(row: &'r Row<'_>) -> rusqlite::Result<Pet<'r>> {
 }
 
 impl Writer {
-    /// Adds an animal to the batch.
+    /// Adds a pet to the batch.
     ///
     /// # Errors
-    /// Where the database cannot be written.
+    /// If the database cannot be written.
     pub fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError> {
         let inserted = self.write(|connection| {
             let values = params![new.name, new.category_id, new.status];
@@ -66,7 +66,7 @@ impl Writer {
         // The page of the sequences is that of the mark.
         self.has_mark |= inserted.is_ok();
         match inserted {
-            // SQLite says of both that it is full (sqlite.org/autoinc.html).
+            // SQLite reports both cases as a full disk (sqlite.org/autoinc.html).
             Err(StoreError::Unavailable(Trouble::Full, detail)) if self.last_id() == Ok(i64::MAX) => {
                 Err(self.failed(StoreError::Unavailable(Trouble::NoIds, detail)))
             }
@@ -76,17 +76,17 @@ impl Writer {
 }
 
 impl Database {
-    /// Hands the animal with this id to `read`; `None` where there is none.
+    /// Passes the pet with this id to `read`; `None` if there is none.
     ///
     /// # Errors
-    /// Where the database cannot be read.
+    /// If the database cannot be read.
     pub fn pet<T>(&self, id: i64, read: impl FnOnce(Pet) -> T) -> Result<Option<T>, StoreError> {
         let mut statement = self.connection()?.prepare_cached(BY_ID)?;
         Ok(statement.query_row([id], |row| Ok(read(pet(row)?))).optional()?)
     }
 
-    /// Hands the pets of a list to `visit`, one after the other, and one more if more follow, until it breaks
-    /// off.
+    /// Passes the pets of a list to `visit`, one after the other, and one more if more follow, until `visit`
+    /// stops.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -118,7 +118,7 @@ pub(super) mod tests {
         NewPet { name: name.into(), category_id: 1, status: Some(PetStatus::Available) }
     }
 
-    /// The ids and names that a query shows, with the one more where more follow.
+    /// The ids and names that a query returns, including the one more if more follow.
     fn shown(database: &Database, query: &PetQuery) -> Vec<(i64, String)> {
         let mut pets = Vec::new();
         let visit = |pet: Pet| {

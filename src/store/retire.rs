@@ -1,4 +1,4 @@
-//! The end of a database file under its name: everything in one file, and nobody at it.
+//! Takes a database file out of use: everything in one file, locked against everybody.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use super::schema;
 use super::{cannot_open, connect};
 use crate::{Error, ErrorKind as Kind};
 
-/// A database that is all in one file, and that nobody else can open while this lives.
+/// A database that is all in one file, which nobody else can open while this exists.
 pub struct Retired(#[expect(dead_code, reason = "it holds SQLite's locks")] Connection);
 
-/// Moves the write-ahead log of a database into it, removes what SQLite keeps beside it, and locks it. `None`
-/// if it is too damaged for that: nothing is changed then.
+/// Moves the write-ahead log of a database into it, removes SQLite's other files, and locks it. `None` if it
+/// is too damaged; then nothing is changed.
 ///
 /// # Errors
 /// If another process uses it, or the disk is full or fails.
@@ -27,13 +27,13 @@ pub fn retire(path: &Path) -> Result<Option<Retired>, Error> {
     }
     let used = || Error::new(Kind::DatabaseLocked, format!("another process uses the database {name}"));
     let retired = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|connection| {
-        // Without this, SQLite moves the log of a damaged database too, when it closes it.
+        // Without this, SQLite would move the log of a damaged database when it closes it.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         if schema::is_foreign(&connection)? {
             return Ok(Err(schema::foreign(path)));
         }
         connection.pragma_update(None, "synchronous", "FULL")?;
-        // It takes the lock that nobody else may have, moves the log and removes it
+        // This takes the exclusive lock, moves the log and removes it
         // (sqlite.org/pragma.html#pragma_journal_mode).
         let mode: String = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
         connection.execute_batch("BEGIN EXCLUSIVE")?;

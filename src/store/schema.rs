@@ -1,4 +1,4 @@
-//! Whose file it is, and of which version.
+//! Which application a database file belongs to, and which version of the schema it has.
 
 use std::path::Path;
 
@@ -7,8 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::{Writer, cannot_open, mark};
 use crate::{Error, ErrorKind};
 
-/// Says in the file's header that it is ours: the letters "PETS"
-/// (`sqlite.org/pragma.html#pragma_application_id`).
+/// Marks the file as ours in its header: the letters "PETS" (`sqlite.org/pragma.html#pragma_application_id`).
 const APPLICATION_ID: i64 = 0x5045_5453;
 
 /// The steps from an empty file to the newest version; `user_version` counts those done.
@@ -20,12 +19,13 @@ pub fn newest_version(steps: &[&str]) -> i64 {
     i64::try_from(steps.len()).unwrap_or(i64::MAX)
 }
 
-/// How many steps the file has behind it; 0 where it is empty.
+/// How many steps the file has behind it; 0 if it is empty.
 pub fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Refuses a file that is no database, another application's, or of a later version. Changes nothing.
+/// Refuses a file that is not a database, belongs to another application, or is of a later version. Changes
+/// nothing.
 pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let read = || -> rusqlite::Result<(i64, i64, i64)> {
@@ -72,11 +72,11 @@ pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
 /// Brings the file to the newest version, in one transaction.
 pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
     let mut migrate = || -> rusqlite::Result<()> {
-        // Where nothing is to be done, no lock is needed.
+        // If there is nothing to do, no lock is needed.
         if version(connection)? == newest_version(steps) {
             return Ok(());
         }
-        // IMMEDIATE: of two processes that start at once, the second finds the work done.
+        // IMMEDIATE: if two processes start at once, the second finds the work done.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let done = version(&transaction)?;
         if done < newest_version(steps) {

@@ -1,4 +1,4 @@
-//! A whole database as it is at one moment.
+//! A whole database at one moment.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -13,16 +13,16 @@ use super::open_file::{self, OpenFile, journal_of, log_of};
 use super::{cannot_open, connect, reading, schema};
 use crate::{Error, ErrorKind as Kind};
 
-/// What is said of a file that SQLite cannot follow.
+/// The message about a file that SQLite cannot read.
 pub const DAMAGED: &str = "a page is missing, or contradicts another";
 
-/// A connection whose read transaction lasts as long as this lives.
+/// A connection with a read transaction that lasts as long as this.
 pub struct Snapshot {
     pub(super) connection: Connection,
     /// Closed after the connection.
     _file: OpenFile,
     pub(super) path: PathBuf,
-    /// How the file was when it was opened. `None`: SQLite's locks keep it as it is.
+    /// The state of the file when it was opened; `None` if SQLite's locks protect it.
     unlocked: Option<Stamp>,
 }
 
@@ -43,10 +43,10 @@ impl Stamp {
 }
 
 impl Snapshot {
-    /// Takes one of a database that may be in use.
+    /// Takes a snapshot of a database that may be in use.
     ///
     /// # Errors
-    /// If it is not there, is no database of ours, is damaged, or this user may not read it.
+    /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn of_database(path: &Path) -> Result<Self, Error> {
         if !path.exists() {
             let message = format!("there is no database {}", path.display());
@@ -64,7 +64,7 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Takes one of a file, and changes nothing: neither the file nor what is beside it.
+    /// Takes a snapshot of a file, and changes neither the file nor others next to it.
     ///
     /// # Errors
     /// If it is not there, is no database of ours, is damaged, or this user may not read it.
@@ -82,8 +82,8 @@ impl Snapshot {
             return Err(Error::new(Kind::InvalidInput, format!("{} is not a file", path.display())));
         }
         let file = OpenFile::at(&real).map_err(cannot)?;
-        // SQLite would make the log and its index anew, and whoever cannot write cannot remove them. Where no log
-        // is there, nobody has the database open.
+        // SQLite would create the log and its index again, and a user who cannot write cannot remove them. If
+        // there is no log, nobody has the database open.
         let has_none = !log_of(&real).exists() && !journal_of(&real).exists();
         let is_at_rest = has_none && file.has_log_mode().map_err(cannot)?;
         let unlocked = is_at_rest.then(|| Stamp::of(&real)).transpose().map_err(cannot)?;
@@ -102,8 +102,7 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Takes it, and returns the version of its schema. Reading is what takes it: BEGIN alone waits for the first
-    /// read.
+    /// Takes the snapshot, and returns the version of its schema. The first read takes it; BEGIN alone does not.
     fn take(&self) -> Result<i64, Error> {
         let read = || {
             self.connection.execute_batch("BEGIN")?;
@@ -114,7 +113,7 @@ impl Snapshot {
         read().map_err(|error| unreadable(&self.path, error))
     }
 
-    /// Whether the file is as it was, where nothing kept others from writing to it.
+    /// Whether the file is unchanged, if nothing kept others from writing to it.
     pub fn is_unchanged(&self) -> bool {
         self.unlocked.as_ref().is_none_or(|before| Stamp::of(&self.path).is_ok_and(|now| now == *before))
     }
@@ -131,8 +130,7 @@ pub fn unreadable(path: &Path, error: rusqlite::Error) -> Error {
     }
 }
 
-/// The address under which SQLite reads a file without locks and without files beside it
-/// (`sqlite.org/uri.html`).
+/// The URI with which SQLite reads a file without locks and without other files (`sqlite.org/uri.html`).
 pub fn immutable(path: &Path) -> PathBuf {
     let mut address = "file:".to_owned();
     for &byte in path.as_os_str().as_bytes() {

@@ -1,4 +1,4 @@
-//! Whether a database is what this program makes and keeps.
+//! Checks whether a database is one that this program could have written.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use super::snapshot::DAMAGED;
 use super::{Snapshot, cannot_open};
 use crate::{Error, ErrorKind};
 
-/// What a look at a whole database found.
+/// The result of a check.
 pub struct Findings {
-    /// How many animals there are.
+    /// The number of pets.
     pub animals: u64,
     /// The version of the schema.
     pub version: i64,
-    /// What is wrong, in plain lines; empty: nothing.
+    /// What is wrong, one plain line each; empty if nothing is.
     pub faults: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ struct Object {
 }
 
 impl Snapshot {
-    /// Looks at all of it.
+    /// Checks the whole database.
     pub fn findings(&self) -> Findings {
         let mut findings = Findings { animals: 0, version: 0, faults: Vec::new() };
         if let Err(error) = look(&self.connection, &mut findings) {
@@ -62,7 +62,7 @@ fn look(connection: &Connection, findings: &mut Findings) -> rusqlite::Result<()
     }
     let steps = usize::try_from(findings.version).unwrap_or(0);
     findings.faults = differences(connection, &STEPS[..steps], true)?;
-    // What has another shape cannot be asked for ids.
+    // A database of another shape may have no ids to check.
     if findings.faults.is_empty() {
         findings.faults = ids(connection)?;
         // Since version 2 there is a project.
@@ -75,8 +75,8 @@ fn look(connection: &Connection, findings: &mut Findings) -> rusqlite::Result<()
     Ok(())
 }
 
-/// What contradicts itself (`sqlite.org/pragma.html#pragma_integrity_check`): pages, indexes, values that their
-/// column does not allow, and references that lead nowhere.
+/// What SQLite's own check finds (`sqlite.org/pragma.html#pragma_integrity_check`): pages and indexes that
+/// contradict each other, values that their column does not allow, and dangling references.
 fn integrity(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut faults = Vec::new();
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
@@ -96,7 +96,7 @@ fn integrity(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(faults)
 }
 
-/// Refuses a database that lacks a table, a column or an index of its version. What else there is does no harm.
+/// Refuses a database that lacks a table, a column or an index of its version. Additional ones do no harm.
 ///
 /// # Errors
 /// If something is missing, with its name.
@@ -112,8 +112,8 @@ pub fn refuse_gaps(connection: &Connection, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// How the tables and indexes differ from those that the steps of the schema make. Without `all`: only what a service
-/// cannot do without.
+/// How the tables and indexes differ from the schema. Without `all`, only the differences that a service cannot work
+/// with.
 fn differences(connection: &Connection, steps: &[&str], all: bool) -> rusqlite::Result<Vec<String>> {
     let model = Connection::open_in_memory()?;
     for step in steps {
@@ -149,7 +149,7 @@ fn is_same(object: &Object, kind: &str, name: &str) -> bool {
     object.kind == kind && object.name == name
 }
 
-/// Everything that is defined, by name; without what SQLite makes for itself.
+/// Everything that is defined, by name, without SQLite's own objects.
 fn objects(connection: &Connection) -> rusqlite::Result<Vec<Object>> {
     let mut statement = connection.prepare(
         "SELECT type, name, ifnull(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
@@ -170,7 +170,7 @@ fn plain(sql: &str) -> String {
     code.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
-/// Which columns of a table are missing or, with `all`, foreign.
+/// Which columns of a table are missing or, with `all`, not ours.
 fn columns(
     model: &Connection,
     connection: &Connection,
@@ -189,7 +189,7 @@ fn columns(
     Ok(missing.chain(foreign.map(|name| format!("the table {table} has a foreign column {name}"))).collect())
 }
 
-/// Ids are positive, and none is beyond the last one that was given (`sqlite.org/autoinc.html`).
+/// Ids must be positive and at most the last one assigned (`sqlite.org/autoinc.html`).
 fn ids(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let id = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).optional();
     let last_given =

@@ -1,4 +1,4 @@
-//! The statements of the operator's work on animals: all of them out, many in, one changed, some deleted.
+//! The statements for the operator's work on pets: export, import, changes and deletions.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -15,19 +15,19 @@ const EVERY_PET: &str = "SELECT id, name, category_id, status FROM pets ORDER BY
 const INSERT_AS: &str = "INSERT INTO pets (id, name, category_id, status) VALUES (?1, ?2, ?3, ?4)";
 const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1 RETURNING id, name, category_id, status";
 const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
-/// Whether an id was ever given: that of a deleted animal counts.
+/// The greatest id ever assigned, including deleted pets.
 const LAST_ID: &str = "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), \
     (SELECT ifnull(max(id), 0) FROM pets))";
-/// A table has its row only once it had one itself (`sqlite.org/autoinc.html`).
+/// `sqlite_sequence` has a row for a table only after its first insert (`sqlite.org/autoinc.html`).
 const ADD_SEQUENCE: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'pets', 0 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'pets')";
 const RAISE_SEQUENCE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'pets'";
 
 impl Reader {
-    /// Opens a database that is there, without changing it.
+    /// Opens an existing database without changing it.
     ///
     /// # Errors
-    /// If it is not there, is no database of ours, is damaged, or this user may not read it.
+    /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn open_existing(path: &Path) -> Result<Self, Error> {
         if !path.exists() {
             let message = format!("there is no database {}", path.display());
@@ -47,13 +47,13 @@ impl Reader {
         }
     }
 
-    /// Hands every animal to `visit`, in ascending order of the ids, until it breaks off. What it takes of
-    /// memory does not depend on how many there are.
+    /// Passes every pet to `visit`, in ascending order of the ids, until `visit` stops. The memory it takes
+    /// does not depend on their number.
     ///
     /// # Errors
-    /// Where the database cannot be read.
+    /// If the database cannot be read.
     pub fn visit_every_pet(&self, mut visit: impl FnMut(Pet) -> ControlFlow<()>) -> Result<(), StoreError> {
-        // One statement reads from one snapshot.
+        // A single statement reads from one snapshot.
         let mut statement = self.connection()?.prepare(EVERY_PET)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -66,38 +66,38 @@ impl Reader {
 }
 
 impl Database {
-    /// The greatest id that was ever given; 0 where none was.
+    /// The greatest id ever assigned; 0 if none was.
     ///
     /// # Errors
-    /// Where the database cannot be read.
+    /// If the database cannot be read.
     pub fn last_id(&self) -> Result<i64, StoreError> {
         Ok(self.connection()?.prepare_cached(LAST_ID)?.query_row([], |row| row.get(0))?)
     }
 }
 
 impl Writer {
-    /// Adds an animal that keeps its id to the batch.
+    /// Adds a pet that keeps its id to the batch.
     ///
     /// # Errors
-    /// Where the database cannot be written, or has this id already.
+    /// If the database cannot be written, or has this id already.
     pub fn insert_pet_as(&mut self, id: i64, new: &NewPet) -> Result<(), StoreError> {
         self.change(INSERT_AS, params![id, new.name, new.category_id, new.status]).map(|_| ())
     }
 
-    /// Has new animals get ids beyond this one.
+    /// Makes new pets get ids greater than this one.
     ///
     /// # Errors
-    /// Where the database cannot be written.
+    /// If the database cannot be written.
     pub fn reserve_ids(&mut self, last: i64) -> Result<(), StoreError> {
         self.change(ADD_SEQUENCE, &[])?;
         self.change(RAISE_SEQUENCE, params![last]).map(|_| ())
     }
 
-    /// Changes the status of an animal in the batch, and hands the animal as it is then to `read`; `None` where
-    /// there is none with this id.
+    /// Changes the status of a pet in the batch, and passes the changed pet to `read`; `None` if there is no
+    /// pet with this id.
     ///
     /// # Errors
-    /// Where the database cannot be written.
+    /// If the database cannot be written.
     pub fn set_status<T>(
         &mut self,
         id: i64,
@@ -110,10 +110,10 @@ impl Writer {
         })
     }
 
-    /// Deletes an animal in the batch; `false` where there is none with this id.
+    /// Deletes a pet in the batch; `false` if there is none with this id.
     ///
     /// # Errors
-    /// Where the database cannot be written.
+    /// If the database cannot be written.
     pub fn delete_pet(&mut self, id: i64) -> Result<bool, StoreError> {
         Ok(self.change(DELETE, params![id])? == 1)
     }

@@ -1,8 +1,8 @@
-//! Looks whether the paths of an open database still lead to the files that were opened.
+//! Checks that the paths of an open database still lead to the files that were opened.
 //!
-//! A file that was moved, deleted or replaced takes writes without an error, and nobody finds them again. So a batch
-//! looks once, between its last write and its commit. What another program writes into the files themselves, such as
-//! `cp` over an open database, is not noticed here.
+//! A file that was moved, deleted or replaced accepts writes without an error, and nobody finds them again. So each
+//! batch looks once, between its last write and its commit. Writes of other programs into the files themselves, such
+//! as `cp` over an open database, go unnoticed here.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 use super::open_file::{FileId, index_of, log_of};
 use super::{StoreError, Trouble};
 
-/// How long a file that is not there may take to come back.
+/// How long to wait for a missing file to come back.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a look counts for requests that only read.
+/// How long a look is valid for requests that only read.
 const LOOK_HOLDS: Duration = Duration::from_millis(100);
 
-/// Why a service has lost its database, for all its connections: once one of them has met damage, none reads or
-/// writes any more, and none moves the log into the file.
+/// Why a service has lost its database, shared by its connections: once one of them has met damage, none reads
+/// or writes any more, and none moves the log into the file.
 #[derive(Debug, Default)]
 pub struct Loss(OnceLock<StoreError>);
 
 impl Loss {
-    /// Has every connection that shares this fail from now on.
+    /// Makes every connection that shares this fail from now on.
     pub fn declare(&self, error: &StoreError) {
         let _ = self.0.set(error.clone());
     }
@@ -39,7 +39,7 @@ pub struct Watch {
     files: Vec<(PathBuf, FileId)>,
     loss: Arc<Loss>,
     looked_at: Option<Instant>,
-    /// What the last look found.
+    /// The result of the last look.
     found: Result<(), StoreError>,
 }
 
@@ -55,7 +55,7 @@ impl Watch {
         Ok(Self { files, loss: Arc::default(), looked_at: None, found: Ok(()) })
     }
 
-    /// Shares what the connections of a service find.
+    /// Joins the connections of a service, so that what one finds counts for all.
     pub fn share(&mut self, loss: &Arc<Loss>) {
         self.loss = Arc::clone(loss);
     }
@@ -81,7 +81,7 @@ impl Watch {
             if is_at(path, *id) {
                 return Ok(());
             }
-            // It may be on its way back.
+            // The file may be on its way back.
             std::thread::sleep(PAUSE);
             if is_at(path, *id) {
                 return Ok(());
@@ -101,8 +101,8 @@ impl Watch {
     }
 }
 
-/// Whether a path leads to a file. What cannot be seen for another reason, such as too little memory, may still be
-/// there.
+/// Whether a path leads to a file. If that cannot be told for another reason, such as too little memory, it counts
+/// as there.
 fn is_at(path: &Path, id: FileId) -> bool {
     match FileId::of(path) {
         Ok(found) => found == id,
