@@ -71,16 +71,23 @@ impl Reader {
 }
 
 impl Writer {
-    /// Starts a batch. The transaction opens with the first write.
+    /// Starts a batch, if possible with its transaction: what the batch reads and what it writes then share SQLite's
+    /// locks. If another process has the lock, the first write waits for it.
     ///
     /// # Errors
-    /// Where the database cannot be read.
+    /// If the database cannot be read.
     pub fn begin(&mut self, units: Units) -> Result<(), StoreError> {
+        // A panic may have left the batch before without an end.
+        self.undo();
         self.units = units;
         self.in_unit = false;
         self.written = 0;
         self.database.forget_version();
         self.database.watch.look()?;
+        // Why it cannot be written is told to the first who writes.
+        if !self.try_begin().unwrap_or(false) {
+            self.execute("BEGIN")?;
+        }
         self.database.read_version()
     }
 
@@ -159,6 +166,7 @@ impl Writer {
             State::Open => Ok(()),
             State::Failed(error) => Err(error.clone()),
             State::Closed => {
+                self.end_reading()?;
                 // A batch waits for the lock of another process once, and fails whole.
                 let opened = self.wait_for_lock();
                 if let Err(error) = &opened {
@@ -216,7 +224,7 @@ impl Writer {
     /// Where the commit, or a write before it, failed.
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
         let ended = match mem::replace(&mut self.state, State::Closed) {
-            State::Closed => return Ok(Committed(())),
+            State::Closed => return self.end_reading().map(Committed),
             // What goes to a file that is no longer there must not be acknowledged.
             State::Open => self.database.watch.look_now().and_then(|()| self.finish()),
             State::Failed(error) => Err(error),
@@ -230,11 +238,12 @@ impl Writer {
 
     fn finish(&mut self) -> Result<(), StoreError> {
         let connection = &self.database.connection;
-        if connection.total_changes() != self.changes && (self.settled.is_some() || !self.has_mark) {
+        let has_changed = connection.total_changes() != self.changes;
+        if has_changed && (self.settled.is_some() || !self.has_mark) {
             mark::leave(connection, self.settled.take())?;
         }
         self.execute("COMMIT")?;
-        self.batches += 1;
+        self.batches += u32::from(has_changed);
         if self.batches >= BATCHES_PER_MARK {
             self.batches = 0;
             if let Err(error) = self.settle() {
@@ -274,6 +283,11 @@ impl Writer {
     pub fn undo(&mut self) {
         self.state = State::Closed;
         self.roll_back();
+    }
+
+    /// Ends the snapshot of a batch whose transaction has not been opened.
+    fn end_reading(&self) -> Result<(), StoreError> {
+        if self.database.connection.is_autocommit() { Ok(()) } else { self.execute("COMMIT") }
     }
 
     fn roll_back(&mut self) {
@@ -336,6 +350,34 @@ mod tests {
         writer.insert_pet(&new_pet("Tom")).unwrap();
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Tom"]);
+    }
+
+    #[test]
+    fn batch_without_an_end_is_undone_by_the_next() {
+        let (_folder, mut writer, mut reader) = pair();
+        writer.begin(Units::Joined).unwrap();
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.begin(Units::Joined).unwrap();
+        writer.insert_pet(&new_pet("Tom")).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(names(&mut reader), ["Tom"]);
+    }
+
+    #[test]
+    fn batch_begins_with_the_lock_unless_another_process_has_it() {
+        let (folder, mut writer, _reader) = pair();
+        let other = rusqlite::Connection::open(folder.database()).unwrap();
+        other.busy_timeout(Duration::ZERO).unwrap();
+        writer.begin(Units::Joined).unwrap();
+        assert!(other.execute_batch("BEGIN IMMEDIATE").is_err());
+        writer.commit().unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        writer.begin(Units::Joined).unwrap();
+        writer.commit().unwrap();
+        writer.begin(Units::Joined).unwrap();
+        other.execute_batch("COMMIT").unwrap();
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
     }
 
     #[test]
