@@ -4,34 +4,22 @@ mod admin;
 mod descriptors;
 #[cfg_attr(not(feature = "site"), path = "no_project.rs")]
 mod project;
+mod running;
 mod socket_folder;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::config::Address;
-use crate::gate::{BUDGET, Gate, GateConfig, LaneAddress, Listening, Origins, TrustedProxies};
+use crate::gate::Listening;
 use crate::keys::secret;
-use crate::lane::LaneKind;
-use crate::metrics::Metrics;
-use crate::service::{self, Authenticator, Lost, Parts, ReadService, WriteService};
-use crate::site;
 use crate::store::{self, OpenStore};
-use crate::worker::Worker;
 use crate::{Config, Error, ErrorKind};
-use admin::Admin;
 use descriptors::connections_allowed;
+use running::Running;
 use socket_folder::SocketFolder;
 
 pub use crate::gate::{HealthCheck, Stopper};
-
-/// The most requests in one lane for reading at once, and their bytes: 64 lists of 100 animals.
-const READ_WINDOW: usize = 64;
-const READ_WINDOW_BYTES: usize = 512 * 1024;
-/// The most requests in the lane for writing at once, and their bytes: they share a flush of the disk.
-const WRITE_WINDOW: usize = 512;
-const WRITE_WINDOW_BYTES: usize = 256 * 1024;
 
 /// A running service. Dropping it ends the service like [`Stopper::stop`], and waits for the end.
 pub struct Server {
@@ -52,112 +40,19 @@ impl Server {
     /// database that cannot be opened or created, and [`ErrorKind::Resources`] if there are too few open files
     /// or threads. Nothing of the service is left then.
     pub fn start(config: Config) -> Result<Self, Error> {
-        if config.api_key.as_ref().is_some_and(|key| !secret::is_sendable(key)) {
-            let line =
-                "the API key cannot be sent as a bearer token; it may have letters, digits and - . _ ~ + /";
-            return Err(Error::new(ErrorKind::Config("api_key"), line));
-        }
-        let (max_connections, max_refused) = connections_allowed(&config)?;
+        check_api_key(&config)?;
+        let limits = connections_allowed(&config)?;
         // Before the database, so that a start that fails makes none.
-        let folder = SocketFolder::new()?;
-        let listening = Listening::bind(&config.listen)?;
-        let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
-        let OpenStore { writer, readers, loss, claim } =
-            store::open_for_service(&config.database, config.workers.max(1))?;
-        let address = listening.address().clone();
-        let summary = format!(
-            "petstore {} listens on {address}: {} database {}, schema version {}, at most {max_connections} connections, workers that read: {}",
-            env!("CARGO_PKG_VERSION"),
-            if claim.is_new() { "new" } else { "existing" },
-            std::path::absolute(&config.database).unwrap_or_else(|_| config.database.clone()).display(),
-            writer.schema_version(),
-            config.workers.max(1),
-        );
-
+        let bound = Bound::new(&config)?;
+        let store = store::open_for_service(&config.database, config.workers.max(1))?;
+        let address = bound.listening.address().clone();
+        let summary = summary(&config, &address, limits.0, &store);
         let stopper = Stopper::default();
-        let died = |name: &str| {
-            let (stopper, name) = (stopper.clone(), name.to_owned());
-            move || stopper.fail(format!("the {name} has died"))
-        };
-        let assets = Arc::new(site::assets(&config, &address));
-        let lost: Lost = {
-            let (stopper, loss) = (stopper.clone(), Arc::clone(&loss));
-            Arc::new(move |error| {
-                loss.declare(error);
-                stopper.stop_because(format!("{error}; put the file back, or restore a backup"));
-            })
-        };
-        let mut metrics = match config.admin {
-            Some(_) => Metrics::watched(BUDGET),
-            None => Metrics::default(),
-        };
-        service::announce(&mut metrics);
-        let upkeep = project::start(&config)?;
-        let parts = Parts {
-            authenticator: Authenticator::new(config.api_key.as_deref()),
-            lost,
-            metrics: metrics.clone(),
-            hosts: project::hosts(&config, upkeep.as_ref()),
-        };
-        let (mut workers, mut lanes) = (Vec::new(), Vec::new());
-        for (i, store) in readers.into_iter().enumerate() {
-            let (name, path) = (format!("reader-{i}"), folder.socket(&format!("read-{i}")));
-            let service = ReadService::new(store, Arc::clone(&assets), parts.clone());
-            let died = died(&name);
-            workers.push(Worker::start(&path, name, service, died)?);
-            lanes.push(LaneAddress {
-                path,
-                kind: LaneKind::Read,
-                window: READ_WINDOW,
-                window_bytes: READ_WINDOW_BYTES,
-            });
-        }
-        let (name, path) = ("writer".to_owned(), folder.socket("write"));
-        let is_stopping = {
-            let stopper = stopper.clone();
-            move || stopper.is_stopping()
-        };
-        let service = WriteService::new(writer, parts, is_stopping);
-        let died = died(&name);
-        workers.push(Worker::start(&path, name, service, died)?);
-        lanes.push(LaneAddress {
-            path,
-            kind: LaneKind::Write,
-            window: WRITE_WINDOW,
-            window_bytes: WRITE_WINDOW_BYTES,
-        });
-
-        let admin = admin.map(|listening| {
-            let stopper = stopper.clone();
-            let died = move |reason| stopper.stop_because(format!("the admin address has died: {reason}"));
-            Admin::start(&config, listening, &metrics, &folder, &project::settings(upkeep.as_ref())?, died)
-        });
-        let admin = admin.transpose()?;
-        let admin_address = admin.as_ref().and_then(Admin::address);
-        let gate_config = GateConfig {
-            max_connections,
-            max_refused,
-            deadlines: config.deadlines.clone(),
-            lanes,
-            passed_on: service::header_fields(&config),
-            trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
-            origins: Origins::new(config.allow_origins.clone()),
-            metrics,
-        };
-        let gate = Gate::new(listening, gate_config, stopper.clone())?;
-        let run = move || {
-            let ended = gate.run();
-            drop(workers);
-            drop(admin);
-            drop(upkeep);
-            drop(folder);
-            // After the last connection to the database.
-            drop(claim);
-            ended
-        };
+        let running = Running::start(&config, limits, bound, store, &stopper)?;
+        let admin_address = running.admin_address();
         let gate = std::thread::Builder::new()
             .name("gate".to_owned())
-            .spawn(run)
+            .spawn(move || running.serve())
             .map_err(|error| Error::no_thread(&error))?;
         Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
     }
@@ -208,4 +103,41 @@ impl Drop for Server {
             let _ = gate.join();
         }
     }
+}
+
+/// What a start reserves before it opens the database.
+struct Bound {
+    folder: SocketFolder,
+    listening: Listening,
+    admin: Option<Listening>,
+}
+
+impl Bound {
+    fn new(config: &Config) -> Result<Self, Error> {
+        Ok(Self {
+            folder: SocketFolder::new()?,
+            listening: Listening::bind(&config.listen)?,
+            admin: config.admin.map(|address| Listening::bind(&address.into())).transpose()?,
+        })
+    }
+}
+
+fn check_api_key(config: &Config) -> Result<(), Error> {
+    if config.api_key.as_ref().is_none_or(|key| secret::is_sendable(key)) {
+        return Ok(());
+    }
+    let line = "the API key cannot be sent as a bearer token; it may have letters, digits and - . _ ~ + /";
+    Err(Error::new(ErrorKind::Config("api_key"), line))
+}
+
+/// What is started, in one line.
+fn summary(config: &Config, address: &Address, max_connections: usize, store: &OpenStore) -> String {
+    format!(
+        "petstore {} listens on {address}: {} database {}, schema version {}, at most {max_connections} connections, workers that read: {}",
+        env!("CARGO_PKG_VERSION"),
+        if store.claim.is_new() { "new" } else { "existing" },
+        std::path::absolute(&config.database).unwrap_or_else(|_| config.database.clone()).display(),
+        store.writer.schema_version(),
+        store.readers.len(),
+    )
 }

@@ -6,16 +6,19 @@ use crate::admin::Settings;
 use crate::service::Hosts;
 use crate::{Config, Error};
 
+/// There is nothing to keep up.
+pub type Upkeep = ();
+
 /// Starts nothing.
 ///
 /// # Errors
 /// None.
-pub fn start(_: &Config) -> Result<Option<Arc<()>>, Error> {
+pub fn start(_: &Config) -> Result<Option<Arc<Upkeep>>, Error> {
     Ok(None)
 }
 
 /// Tells the names of the project from others.
-pub fn hosts(config: &Config, _: Option<&Arc<()>>) -> Hosts {
+pub fn hosts(config: &Config, _: Option<&Arc<Upkeep>>) -> Hosts {
     Hosts::new(config, None)
 }
 
@@ -23,6 +26,6 @@ pub fn hosts(config: &Config, _: Option<&Arc<()>>) -> Hosts {
 ///
 /// # Errors
 /// None.
-pub fn settings(_: Option<&Arc<()>>) -> Result<Settings, Error> {
+pub fn settings(_: Option<&Arc<Upkeep>>) -> Result<Settings, Error> {
     Ok(Settings)
 }

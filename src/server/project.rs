@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use crate::admin::Settings;
-use crate::project::{Project, Upkeep};
+use crate::project::Project;
+pub(super) use crate::project::Upkeep;
 use crate::service::{Authenticator, Hosts, OnServed};
 use crate::{Config, Error, ErrorKind, site};
 

@@ -1,0 +1,138 @@
+//! The rooms of a running service, and the order in which they end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::admin::Admin;
+use super::project::{self, Upkeep};
+use super::{Bound, SocketFolder};
+use crate::gate::{BUDGET, Gate, GateConfig, LaneAddress, Origins, Stopper, TrustedProxies};
+use crate::lane::LaneKind;
+use crate::metrics::Metrics;
+use crate::service::{self, Authenticator, Lost, Parts, ReadService, WriteService};
+use crate::store::{Claim, OpenStore};
+use crate::worker::{Service, Worker};
+use crate::{Config, Error, site};
+
+/// The most requests in one lane for reading at once, and their bytes: 64 lists of 100 pets.
+const READ_WINDOW: (usize, usize) = (64, 512 * 1024);
+/// The most requests in the lane for writing at once, and their bytes: they share a flush of the disk.
+const WRITE_WINDOW: (usize, usize) = (512, 256 * 1024);
+
+/// All that runs for a service. The fields drop in their order: whoever sends requests before whoever serves them,
+/// and the claim on the database after the last connection to it.
+pub struct Running {
+    gate: Gate,
+    _workers: Vec<Worker>,
+    admin: Option<Admin>,
+    _upkeep: Option<Arc<Upkeep>>,
+    _folder: SocketFolder,
+    _claim: Claim,
+}
+
+impl Running {
+    /// Starts the workers, the admin address and the gate.
+    ///
+    /// # Errors
+    /// If there are too few threads or descriptors, or the project cannot be opened.
+    pub fn start(
+        config: &Config,
+        (max_connections, max_refused): (usize, usize),
+        bound: Bound,
+        store: OpenStore,
+        stopper: &Stopper,
+    ) -> Result<Self, Error> {
+        let OpenStore { writer, readers, loss, claim } = store;
+        let Bound { folder, listening, admin } = bound;
+        let lost: Lost = {
+            let stopper = stopper.clone();
+            Arc::new(move |error| {
+                loss.declare(error);
+                stopper.stop_because(format!("{error}; put the file back, or restore a backup"));
+            })
+        };
+        let mut metrics = if admin.is_some() { Metrics::watched(BUDGET) } else { Metrics::default() };
+        service::announce(&mut metrics);
+        let upkeep = project::start(config)?;
+        let parts = Parts {
+            authenticator: Authenticator::new(config.api_key.as_deref()),
+            lost,
+            metrics: metrics.clone(),
+            hosts: project::hosts(config, upkeep.as_ref()),
+        };
+        let assets = Arc::new(site::assets(config, listening.address()));
+        let mut lanes = Lanes { folder: &folder, stopper, workers: Vec::new(), addresses: Vec::new() };
+        for (i, store) in readers.into_iter().enumerate() {
+            let service = ReadService::new(store, Arc::clone(&assets), parts.clone());
+            lanes.open(LaneKind::Read, &format!("read-{i}"), format!("reader-{i}"), service)?;
+        }
+        let is_stopping = {
+            let stopper = stopper.clone();
+            move || stopper.is_stopping()
+        };
+        let service = WriteService::new(writer, parts, is_stopping);
+        lanes.open(LaneKind::Write, "write", "writer".to_owned(), service)?;
+        let Lanes { workers, addresses, .. } = lanes;
+        let admin = admin.map(|listening| {
+            let stopper = stopper.clone();
+            let died = move |reason| stopper.stop_because(format!("the admin address has died: {reason}"));
+            Admin::start(config, listening, &metrics, &folder, &project::settings(upkeep.as_ref())?, died)
+        });
+        let admin = admin.transpose()?;
+        let gate_config = GateConfig {
+            max_connections,
+            max_refused,
+            deadlines: config.deadlines.clone(),
+            lanes: addresses,
+            passed_on: service::header_fields(config),
+            trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
+            origins: Origins::new(config.allow_origins.clone()),
+            metrics,
+        };
+        let gate = Gate::new(listening, gate_config, stopper.clone())?;
+        Ok(Self { gate, _workers: workers, admin, _upkeep: upkeep, _folder: folder, _claim: claim })
+    }
+
+    /// The admin address, with the actual port; `None` if none was configured.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().and_then(Admin::address)
+    }
+
+    /// Serves until the service is stopped, and ends all rooms in their order.
+    ///
+    /// # Errors
+    /// The reason, if the service ended by a fault of its own.
+    pub fn serve(self) -> Result<(), String> {
+        // The gate goes here, and the other fields at the end of this function.
+        self.gate.run()
+    }
+}
+
+/// The lanes that are opened so far.
+struct Lanes<'a> {
+    folder: &'a SocketFolder,
+    stopper: &'a Stopper,
+    workers: Vec<Worker>,
+    addresses: Vec<LaneAddress>,
+}
+
+impl Lanes<'_> {
+    /// Starts the worker of one more lane.
+    fn open(
+        &mut self,
+        kind: LaneKind,
+        socket: &str,
+        name: String,
+        service: impl Service,
+    ) -> Result<(), Error> {
+        let (window, window_bytes) = match kind {
+            LaneKind::Read => READ_WINDOW,
+            LaneKind::Write => WRITE_WINDOW,
+        };
+        let path = self.folder.socket(socket);
+        let (stopper, reason) = (self.stopper.clone(), format!("the {name} has died"));
+        self.workers.push(Worker::start(&path, name, service, move || stopper.fail(reason))?);
+        self.addresses.push(LaneAddress { path, kind, window, window_bytes });
+        Ok(())
+    }
+}
