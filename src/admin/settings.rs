@@ -149,7 +149,8 @@ pub fn guard(context: &mut AdminContext, request: &Request, target: &Target) -> 
     if scope == KeyScope::Admin {
         return Ok(());
     }
-    let message = "The settings need a key of the admin scope; 'petstore key add NAME --admin' makes one.";
+    let message =
+        "The settings need an API key with the admin scope; 'petstore key add NAME --admin' creates one.";
     Err(forbidden(message).into())
 }
 
@@ -163,14 +164,14 @@ fn is_at_home(request: &Request) -> Result<(), Failure> {
     };
     let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
     if bare.parse::<IpAddr>().is_err() && !bare.eq_ignore_ascii_case("localhost") {
-        let message = "The settings are served at an IP address or localhost only, not by another name.";
+        let message = "The settings are served at IP addresses and localhost only, not under another name.";
         return Err(ApiError::with_message(Code::MisdirectedRequest, message).into());
     }
     let is_own = |origin: &str| origin.split_once("://").is_some_and(|(_, of)| of.eq_ignore_ascii_case(host));
     if request.header_values("Origin").all(is_own) {
         return Ok(());
     }
-    Err(forbidden("The settings take no requests from pages of other origins.").into())
+    Err(forbidden("The settings accept no requests from pages of other origins.").into())
 }
 
 fn forbidden(message: &'static str) -> ApiError {
@@ -199,7 +200,8 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
         Some(domain) if domain.state.may_have_certificate() => {
             Ok(Response::json(200, &json!({ "domain": domain.name })))
         }
-        _ => Err(ApiError::with_message(Code::NotFound, "This is no verified domain of the project.").into()),
+        _ => Err(ApiError::with_message(Code::NotFound, "The name is not a verified domain of the project.")
+            .into()),
     }
 }
 

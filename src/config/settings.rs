@@ -185,6 +185,13 @@ mod tests {
     }
 
     #[test]
+    fn settings_of_the_project_come_last() {
+        let last: Vec<&str> =
+            ALL.iter().rev().take(hosting::SETTINGS).rev().map(|setting| setting.flag).collect();
+        assert_eq!(last, ["project", "platform-host", "resolver", "certificate-authority"]);
+    }
+
+    #[test]
     fn values_are_accepted() {
         assert!(matches!(set("listen", "unix:/a").unwrap().listen, Listen::Unix(path) if path == *"/a"));
         assert_eq!(set("database", "/a b").unwrap().database, PathBuf::from("/a b"));

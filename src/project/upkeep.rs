@@ -198,3 +198,54 @@ fn run_check(shared: &Weak<Shared>, hosting: &Hosting, name: &str, check: DnsChe
         Err(refusal) => log::warn!("the DNS check of {name} is not kept: {refusal}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dns::tests::Server;
+    use crate::model::{Domain, DomainEvent, DomainState};
+    use crate::project::tests::{code, project};
+    use crate::testing;
+    use crate::testing::Folder;
+
+    /// The upkeep of a project that asks this DNS server, and has a served domain that was never checked.
+    fn upkeep(dns: &Server) -> (Folder, Upkeep) {
+        let (folder, mut project) = project();
+        project.hosting.resolver = Some(dns.address);
+        let mut domain = Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 1);
+        domain.checked_at = None;
+        project.store.change_project(|project| project.put_domain(&domain)).unwrap();
+        (folder, Upkeep::start(project).unwrap())
+    }
+
+    #[test]
+    fn due_domain_is_checked_and_the_finding_kept() {
+        let dns = Server::of(Vec::new());
+        let (_folder, upkeep) = upkeep(&dns);
+        upkeep.shared.begin_due();
+        let until = Instant::now() + testing::PATIENCE;
+        while upkeep.is_checking("a.test") {
+            assert!(Instant::now() < until, "the check ends");
+            std::thread::yield_now();
+        }
+        let overview = upkeep.project().overview().unwrap();
+        assert_eq!(overview.domains[0].state, DomainState::DnsChanged);
+        assert_eq!(upkeep.project().due(unix_time()).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn checks_at_once_are_bounded_and_the_end_does_not_wait_for_them() {
+        let silent = Server::datagrams(|_| Vec::new());
+        let (_folder, upkeep) = upkeep(&silent);
+        for number in 0..MAX_CHECKS {
+            upkeep.begin(&format!("{number}.test"), DnsCheck::Record).unwrap();
+        }
+        upkeep.begin("0.test", DnsCheck::Record).unwrap();
+        assert_eq!(code(upkeep.begin("a.test", DnsCheck::Record)), "too_many_checks");
+        upkeep.shared.begin_due();
+        assert!(!upkeep.is_checking("a.test"), "the daily checks leave room");
+        let since = Instant::now();
+        drop(upkeep);
+        assert!(since.elapsed() < testing::PATIENCE / 10);
+    }
+}

@@ -1,4 +1,4 @@
-//! A DNS server of the tests' own, with a zone that a test changes while it runs.
+//! A DNS server with a zone that a test can change while it runs.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Custom domains: the commands, the names that are answered for, and the settings interface.
+//! Custom domains: the commands, the names that are served, and the settings interface.
 
 use std::process::Output;
 
@@ -12,7 +12,7 @@ use crate::wait::wait_until;
 const PLATFORM: &str = "sites.example.net";
 const RIGHT: (&str, Record) = ("pets.example.com", Record::Alias(PLATFORM));
 
-/// A service with a plan, a deploy and an admin address, and the server that knows its domains.
+/// A service with a plan, a deploy and an admin address, and the DNS server that it asks.
 struct Hosted {
     server: Server,
     dns: DnsServer,
@@ -31,7 +31,7 @@ impl Hosted {
         hosted
     }
 
-    /// One that has the domain `pets.example.com`, verified.
+    /// Starts a service that has the verified domain `pets.example.com`.
     fn verified() -> Self {
         let hosted = Self::start();
         hosted.dns.set(&[RIGHT]);
@@ -54,7 +54,7 @@ impl Hosted {
         String::from_utf8(stdout).unwrap()
     }
 
-    /// What a command that fails says.
+    /// The line that a failing command prints.
     #[track_caller]
     fn refused(&self, words: &[&str]) -> String {
         let Output { status, stderr, .. } = self.run(words);
@@ -82,7 +82,7 @@ impl Hosted {
     }
 }
 
-/// Asks for `/` by a name, on a connection that is open.
+/// Requests a page under a name, on an open connection.
 fn ask_by(connection: &mut Connection, host: &str, more: &str) -> Reply {
     connection.send(format!("GET /docs/keys?x=1 HTTP/1.1\r\nHost: {host}\r\n{more}\r\n"));
     connection.reply()
@@ -152,7 +152,7 @@ fn record_is_verified_only_when_it_is_right() {
 }
 
 #[test]
-fn name_is_answered_for_from_verification_to_removal() {
+fn name_is_served_from_verification_to_removal() {
     let hosted = Hosted::start();
     let mut connection = hosted.server.connect();
     hosted.dns.set(&[RIGHT]);
@@ -181,7 +181,7 @@ fn name_is_answered_for_from_verification_to_removal() {
 }
 
 #[test]
-fn certificate_may_be_made_for_verified_names_alone() {
+fn certificate_may_be_issued_for_verified_names_only() {
     let hosted = Hosted::verified();
     hosted.done(&["domain", "add", "new.example.com"]);
     let ask = |query: &str| {
@@ -209,7 +209,7 @@ fn first_https_request_through_a_trusted_proxy_shows_the_certificate() {
 }
 
 #[test]
-fn scheme_is_not_believed_from_a_stranger() {
+fn scheme_of_an_untrusted_proxy_is_ignored() {
     let dns = DnsServer::start();
     let server = Server::start_with(|command| {
         command.args(["--admin", "0", "--platform-host", PLATFORM, "--trusted-proxy", "192.0.2.1"])
@@ -226,7 +226,7 @@ fn scheme_is_not_believed_from_a_stranger() {
     for _ in 0..3 {
         ask_by(&mut connection, "pets.example.com", "X-Forwarded-Proto: https\r\n").expect(200);
     }
-    // What is noted is noted in order: a change made after it has seen it.
+    // By the time of this change, the service has written whatever it noted before.
     hosted.done(&["domain", "verify", "on.example.com"]);
     assert_eq!(hosted.list()["domains"][1]["state"], "verified");
 }
@@ -286,7 +286,7 @@ fn caa_record_that_blocks_is_named_by_reverify() {
 }
 
 #[test]
-fn deployed_files_are_served_beside_the_site() {
+fn deployed_files_are_served_alongside_the_site() {
     let hosted = Hosted::start();
     let folder = Folder::new();
     let place = |path: &str| folder.path().join(path);
@@ -392,7 +392,7 @@ fn settings_do_what_the_commands_do() {
 }
 
 #[test]
-fn server_that_never_answers_holds_up_nobody() {
+fn silent_name_server_delays_neither_requests_nor_the_end() {
     let hosted = Hosted::start();
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let resolver = silent.local_addr().unwrap().to_string();
@@ -413,5 +413,5 @@ fn server_that_never_answers_holds_up_nobody() {
     ask_by(&mut hosted.server.connect(), "localhost", "").expect(200);
     let mut server = hosted.server;
     server.signal("TERM");
-    assert_eq!(server.ended().0.code(), Some(0), "the end does not wait for it either");
+    assert_eq!(server.ended().0.code(), Some(0), "the end does not wait for DNS");
 }
