@@ -28,8 +28,10 @@ pub enum ErrorKind {
     /// Another process listens on the address, or on the Unix socket.
     AddressInUse,
     /// The address cannot be bound: this machine does not have it, the host name is unknown, the port is
-    /// privileged, or the socket that was passed cannot be used.
+    /// privileged, or the path of the Unix socket cannot be used.
     AddressUnavailable,
+    /// The socket that was passed, as [`Listen::Socket`](crate::Listen::Socket), does not listen.
+    SocketUnusable,
 
     /// The database does not exist. Where a task creates a database: the folder for it does not exist.
     DatabaseMissing,
@@ -188,13 +190,6 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_deref().map(|source| source as _)
-    }
-}
-
-/// Goes once every caller names a kind.
-impl From<String> for Error {
-    fn from(line: String) -> Self {
-        Self::new(ErrorKind::Internal, line)
     }
 }
 

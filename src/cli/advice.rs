@@ -26,9 +26,11 @@ fn of(kind: ErrorKind, call: &Call) -> Option<String> {
     let text = match kind {
         ErrorKind::Config("api_key") => "change PETSTORE_API_KEY",
         ErrorKind::Config(field) => return Some(format!("change --{}", field.replace('_', "-"))),
-        ErrorKind::AddressInUse | ErrorKind::AddressUnavailable => {
-            "choose another address with --listen or --admin"
+        ErrorKind::AddressInUse => {
+            "end the program that listens there, or choose another address with --listen or --admin"
         }
+        ErrorKind::AddressUnavailable => "choose another address with --listen or --admin",
+        ErrorKind::SocketUnusable => "check the socket unit: it needs ListenStream= and Accept=no",
         ErrorKind::DatabaseMissing => "check --database",
         ErrorKind::DatabaseForeign if !has_file => "choose another database with --database",
         ErrorKind::DatabaseDamaged if !has_file => {

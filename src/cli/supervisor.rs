@@ -19,9 +19,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// The environment variables stay as they are, because the service starts no other program.
 ///
 /// # Errors
-/// [`ErrorKind::AddressUnavailable`] if it is not exactly one open socket.
+/// [`ErrorKind::SocketUnusable`] if it is not exactly one open socket.
 pub fn take_socket() -> Result<Option<OwnedFd>, Error> {
-    let refused = |what: &str| Err(Error::new(ErrorKind::AddressUnavailable, format!("{what} (LISTEN_FDS)")));
+    let refused = |what: &str| Err(Error::new(ErrorKind::SocketUnusable, format!("{what} (LISTEN_FDS)")));
     let Ok(mut passed) = sd_listen_fds::get() else {
         return refused("the number of sockets that the supervisor passes is malformed");
     };

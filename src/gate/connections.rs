@@ -1,11 +1,12 @@
 //! The gate's work on its clients: letting them in, moving their bytes, and making room where it is short.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::IpAddr;
 
 use mio::Token;
 use mio::net::UnixStream;
 
+use crate::Error;
 use crate::config::Listen;
 use crate::gate::client::{Client, Shared, State};
 use crate::gate::holders::Standing;
@@ -62,7 +63,7 @@ impl Gate {
     pub(super) fn keep_listening(&mut self) {
         let lost = self.listener.as_mut().and_then(|listener| listener.lost_path(self.shared.now));
         let Some(path) = lost else { return };
-        let cannot = |error: io::Error| error.to_string();
+        let cannot = |error| Error::io("cannot watch the new socket", error);
         let anew = Listening::bind(&Listen::Unix(path.clone()))
             .and_then(|anew| Listener::new(anew, LISTENER, self.poll.registry()).map_err(cannot));
         match anew {
@@ -74,7 +75,9 @@ impl Gate {
                 self.accept_all();
                 self.listener = Some(anew);
             }
-            Err(why) => self.stopper.stop_because(format!("the file of the Unix socket was removed: {why}")),
+            Err(error) => {
+                self.stopper.stop_because(&error.context("the file of the Unix socket was removed"));
+            }
         }
     }
 

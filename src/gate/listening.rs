@@ -1,6 +1,6 @@
 //! A socket that listens and is not yet served: bound here, or passed by a supervisor.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind as Os};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
@@ -13,6 +13,7 @@ use crate::config::{Address, Listen};
 use crate::gate::listener::BACKLOG;
 use crate::gate::socket_file::SocketFile;
 use crate::gate::stream::{Peer, Stream};
+use crate::{Error, ErrorKind};
 
 /// A listening socket, and how it came to be.
 pub struct Listening {
@@ -29,18 +30,18 @@ enum ListeningSocket {
 }
 
 impl Listening {
-    /// Listens, so that clients can connect; they are let in once a gate runs.
+    /// Listens, so that clients can connect. A gate accepts them once it runs.
     ///
     /// # Errors
-    /// One plain line that names the address.
-    pub fn bind(listen: &Listen) -> Result<Self, String> {
+    /// [`ErrorKind::AddressInUse`], [`ErrorKind::AddressUnavailable`] or [`ErrorKind::SocketUnusable`].
+    pub fn bind(listen: &Listen) -> Result<Self, Error> {
         match listen {
-            Listen::Tcp(address) => Self::tcp(*address).map_err(|error| cannot(*address, &error)),
+            Listen::Tcp(address) => Self::tcp(*address).map_err(|error| cannot(*address, error)),
             Listen::Host(host, port) => Self::host(host, *port),
             Listen::Unix(path) => {
                 let (socket, file) = SocketFile::listen(path)?;
                 let listening = Self::new(socket, false)
-                    .map_err(|error| format!("cannot listen on unix:{}: {error}", path.display()))?;
+                    .map_err(|error| Error::io(format!("cannot listen on unix:{}", path.display()), error))?;
                 Ok(Self { file: Some(file), address: Address::Unix(path.clone()), ..listening })
             }
             Listen::Socket(passed) => Self::passed(passed),
@@ -57,36 +58,40 @@ impl Listening {
     }
 
     /// The first of a host's addresses that this machine has.
-    fn host(host: &str, port: u16) -> Result<Self, String> {
+    fn host(host: &str, port: u16) -> Result<Self, Error> {
         let found = (host, port).to_socket_addrs().map(Iterator::collect).unwrap_or_else(|_| Vec::new());
-        let mut reason = format!("cannot listen on {host}:{port}: no address is found for the host {host}");
+        let unknown = format!("cannot listen on {host}:{port}: the host {host} has no address");
+        let mut reason = Error::new(ErrorKind::AddressUnavailable, unknown);
         for (i, address) in found.into_iter().enumerate() {
             match Self::tcp(address) {
                 Ok(listening) => return Ok(listening),
-                Err(error) if error.kind() != ErrorKind::AddrNotAvailable => {
-                    return Err(cannot(address, &error));
+                Err(error) if error.kind() != Os::AddrNotAvailable => {
+                    return Err(cannot(address, error));
                 }
-                Err(error) if i == 0 => reason = cannot(address, &error),
+                Err(error) if i == 0 => reason = cannot(address, error),
                 Err(_) => {}
             }
         }
         Err(reason)
     }
 
-    fn passed(passed: &OwnedFd) -> Result<Self, String> {
-        let cannot = |what: &str| format!("cannot listen on the socket that was passed: {what}");
+    fn passed(passed: &OwnedFd) -> Result<Self, Error> {
+        let cannot = |what: &str| {
+            let line = format!("cannot listen on the socket that was passed: {what}");
+            Error::new(ErrorKind::SocketUnusable, line)
+        };
         let socket = passed
             .try_clone()
             .map(Socket::from)
             .map_err(|error| cannot(&format!("it is not open: {error}")))?;
         if socket.r#type().ok() != Some(Type::STREAM) {
-            return Err(cannot("it is no stream socket"));
+            return Err(cannot("it is not a stream socket"));
         }
         if socket.peer_addr().is_ok() {
-            return Err(cannot("it is a connection (Accept= must be no)"));
+            return Err(cannot("it is a connection"));
         }
         if !socket.is_listener().unwrap_or(true) {
-            return Err(cannot("it does not listen (systemd: ListenStream= in a socket unit)"));
+            return Err(cannot("it does not listen"));
         }
         Self::new(socket, true).map_err(|error| cannot(&error.to_string()))
     }
@@ -149,25 +154,19 @@ fn name(address: &std::os::unix::net::SocketAddr) -> std::path::PathBuf {
     address.as_pathname().unwrap_or(Path::new("@")).to_owned()
 }
 
-/// Why an address cannot be had, and what to do.
-fn cannot(address: SocketAddr, error: &io::Error) -> String {
-    let why = match error.kind() {
-        ErrorKind::AddrInUse => {
-            let port = address.port();
-            format!("the address is in use; end the program that has port {port}, or choose another port")
+/// The error for an address that cannot be bound.
+fn cannot(address: SocketAddr, error: io::Error) -> Error {
+    let (kind, why) = match error.kind() {
+        Os::AddrInUse => (ErrorKind::AddressInUse, "the address is in use".to_owned()),
+        Os::AddrNotAvailable => {
+            (ErrorKind::AddressUnavailable, "this machine does not have the address".to_owned())
         }
-        ErrorKind::AddrNotAvailable => {
-            let all = if address.is_ipv4() { "0.0.0.0" } else { "[::]" };
-            format!("this machine has no such address; {all} means all that it has")
+        Os::PermissionDenied => {
+            (ErrorKind::AddressUnavailable, "only a privileged program may use a port below 1024".to_owned())
         }
-        ErrorKind::PermissionDenied => {
-            "only a privileged program may have such a port; choose one from 1024 on, or have a supervisor pass \
-             the socket"
-                .to_owned()
-        }
-        _ => error.to_string(),
+        _ => (ErrorKind::of_io(&error), error.to_string()),
     };
-    format!("cannot listen on {address}: {why}")
+    Error::new(kind, format!("cannot listen on {address}: {why}")).caused_by(error)
 }
 
 #[cfg(test)]
@@ -176,8 +175,9 @@ mod tests {
     use crate::testing::Folder;
     use std::sync::Arc;
 
-    fn refused(listen: &Listen) -> String {
-        Listening::bind(listen).err().unwrap()
+    fn refused(listen: &Listen) -> (ErrorKind, String) {
+        let error = Listening::bind(listen).err().unwrap();
+        (error.kind(), error.to_string())
     }
 
     fn passed(socket: impl Into<OwnedFd>) -> Listen {
@@ -185,28 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn address_in_use_is_named() {
+    fn address_that_cannot_be_bound_is_named() {
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
         let address = listening.address().tcp().unwrap();
-        let refusal = refused(&address.into());
-        assert!(
-            refusal.starts_with(&format!("cannot listen on {address}: the address is in use")),
-            "{refusal}"
-        );
-    }
-
-    #[test]
-    fn address_of_another_machine_is_named() {
+        let line = format!("cannot listen on {address}: the address is in use");
+        assert_eq!(refused(&address.into()), (ErrorKind::AddressInUse, line));
         // Reserved for documentation (RFC 5737).
-        let refusal = refused(&([192, 0, 2, 1], 80).into());
-        assert!(refusal.starts_with("cannot listen on 192.0.2.1:80: this machine has no such"), "{refusal}");
-    }
-
-    #[test]
-    fn refusals_say_what_to_do() {
-        let why = |kind: ErrorKind| cannot(([0, 0, 0, 0], 80).into(), &kind.into());
-        assert!(why(ErrorKind::PermissionDenied).contains("choose one from 1024 on"));
-        assert!(why(ErrorKind::AddrInUse).contains("choose another port"));
+        let line = "cannot listen on 192.0.2.1:80: this machine does not have the address".to_owned();
+        assert_eq!(refused(&([192, 0, 2, 1], 80).into()), (ErrorKind::AddressUnavailable, line));
+        let privileged = cannot(([0, 0, 0, 0], 80).into(), Os::PermissionDenied.into());
+        assert_eq!(privileged.kind(), ErrorKind::AddressUnavailable);
     }
 
     #[test]
@@ -214,8 +202,9 @@ mod tests {
         let listening = Listening::bind(&Listen::Host("localhost".to_owned(), 0)).unwrap();
         assert!(listening.address().tcp().unwrap().ip().is_loopback());
         // A name that never exists (RFC 6761, section 6.4).
-        let refusal = refused(&Listen::Host("nowhere.invalid".to_owned(), 80));
-        assert!(refusal.ends_with("no address is found for the host nowhere.invalid"), "{refusal}");
+        let (kind, line) = refused(&Listen::Host("nowhere.invalid".to_owned(), 80));
+        assert_eq!(kind, ErrorKind::AddressUnavailable);
+        assert!(line.ends_with(": the host nowhere.invalid has no address"), "{line}");
     }
 
     #[test]
@@ -236,13 +225,18 @@ mod tests {
     fn passed_things_that_do_not_listen_are_refused() {
         let file = std::fs::File::open("/dev/null").unwrap();
         let datagrams = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
-        for refusal in [refused(&passed(file)), refused(&passed(datagrams))] {
-            assert!(refusal.ends_with("it is no stream socket"), "{refusal}");
-        }
         let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        assert!(refused(&passed(one)).contains("it is a connection"));
         let bound = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
         bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-        assert!(refused(&passed(bound)).contains("it does not listen"));
+        for (listen, why) in [
+            (passed(file), "it is not a stream socket"),
+            (passed(datagrams), "it is not a stream socket"),
+            (passed(one), "it is a connection"),
+            (passed(bound), "it does not listen"),
+        ] {
+            let (kind, line) = refused(&listen);
+            assert_eq!(kind, ErrorKind::SocketUnusable, "{line}");
+            assert!(line.ends_with(why), "{line}");
+        }
     }
 }

@@ -21,7 +21,7 @@ mod turns;
 mod wire;
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
 use mio::{Events, Poll, Token, Waker};
@@ -32,6 +32,7 @@ use crate::http::{ApiError, Code};
 use crate::lane::LaneKind;
 use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
+use crate::{Error, ErrorKind};
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS, READ_BYTES};
 use holders::{Holders, Limits};
@@ -118,7 +119,7 @@ impl Waiting {
 #[derive(Default)]
 struct Ending {
     /// Why the service cannot go on.
-    failure: Option<String>,
+    failure: Option<Error>,
     /// When it ends, whoever has not finished by then.
     by: Option<Instant>,
 }
@@ -158,8 +159,8 @@ impl Gate {
     ///
     /// # Errors
     /// One plain line.
-    pub fn new(listening: Listening, config: GateConfig, stopper: Stopper) -> Result<Self, String> {
-        let cannot = |error: io::Error| format!("cannot start: {error}");
+    pub fn new(listening: Listening, config: GateConfig, stopper: Stopper) -> Result<Self, Error> {
+        let cannot = |error| Error::io("cannot start", error);
         let poll = Poll::new().map_err(cannot)?;
         stopper.attach(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
         REFUSALS.iter().for_each(|code| config.metrics.refused(code.as_str(), 0));
@@ -208,18 +209,18 @@ impl Gate {
     }
 
     /// Has a request go through each lane and come back.
-    fn greet(&mut self) -> Result<(), String> {
+    fn greet(&mut self) -> Result<(), Error> {
         let mut events = Events::with_capacity(EVENTS);
         let end = self.shared.now + MAX_SHUT;
         self.connect_lanes();
         while !self.lanes.iter().all(Lane::is_open) {
             let now = Instant::now();
             let late = || (now >= end).then(|| self.lane_trouble(end)).flatten();
-            let reason = self.stopper.failure().map(str::to_owned).or_else(|| self.trouble.clone());
-            if let Some(reason) = reason.or_else(late) {
-                return Err(format!(
-                    "cannot start: perhaps the system allows too few threads (ulimit -u): {reason}"
-                ));
+            let failure = self.stopper.failure().map(|error| error.to_string());
+            if let Some(reason) = failure.or_else(|| self.trouble.clone()).or_else(late) {
+                let line =
+                    format!("cannot start: perhaps the system allows too few threads (ulimit -u): {reason}");
+                return Err(Error::new(ErrorKind::Resources, line));
             }
             // Whoever waits at the door has an event, and is let in later.
             self.wait(&mut events, Some(TICK.min(end.saturating_duration_since(now))));
@@ -241,7 +242,7 @@ impl Gate {
     ///
     /// # Errors
     /// Why the service could not go on; its clients have been told.
-    pub fn run(mut self) -> Result<(), String> {
+    pub fn run(mut self) -> Result<(), Error> {
         let mut events = Events::with_capacity(EVENTS);
         let mut ending = Ending::default();
         loop {
@@ -253,14 +254,16 @@ impl Gate {
     }
 
     /// Begins the end where it is time to, and says how the service ended once it has.
-    fn end(&mut self, ending: &mut Ending) -> Option<Result<(), String>> {
+    fn end(&mut self, ending: &mut Ending) -> Option<Result<(), Error>> {
         if ending.failure.is_none() {
-            let failure = self.stopper.failure().map(str::to_owned);
-            ending.failure = failure.or_else(|| self.lane_trouble(self.shared.now));
+            let lane_failure = |gate: &Self| {
+                gate.lane_trouble(gate.shared.now).map(|line| Error::new(ErrorKind::Internal, line))
+            };
+            ending.failure = self.stopper.failure().or_else(|| lane_failure(self));
             if let Some(reason) = &ending.failure {
                 log::error!("ending: {reason}");
                 self.stopper.stop();
-                self.tell_all(reason);
+                self.tell_all(&reason.to_string());
                 ending.by = Some(Instant::now() + LAST_WORDS);
             }
         }
@@ -276,8 +279,7 @@ impl Gate {
             return None;
         }
         self.note_cut_off();
-        let reason = self.stopper.reason().map(str::to_owned);
-        Some(ending.failure.take().or(reason).map_or(Ok(()), Err))
+        Some(ending.failure.take().or_else(|| self.stopper.reason()).map_or(Ok(()), Err))
     }
 
     /// Notes how many requests are cut off where the service ends now.
@@ -301,7 +303,7 @@ impl Gate {
     /// Waits for events, and does what they make possible.
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) {
         if let Err(error) = self.poll.poll(events, timeout)
-            && error.kind() != ErrorKind::Interrupted
+            && error.kind() != io::ErrorKind::Interrupted
         {
             // Nothing that a running service does leads here; a pause keeps the processor free.
             self.say(format!("cannot wait for events: {error}"));

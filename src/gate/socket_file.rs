@@ -1,13 +1,14 @@
 //! The file of a Unix socket: a listening socket that finds its path free, and leaves it free.
 
 use std::fs::{Metadata, Permissions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind as Os};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::gate::listener::BACKLOG;
+use crate::{Error, ErrorKind};
 
 /// The owner and the group may connect. A proxy is of the group; everybody else is not.
 const MODE: u32 = 0o660;
@@ -23,23 +24,25 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
-    /// Listens at `path`. A file that an ended service has left there is replaced.
+    /// Listens at `path`, and replaces a file that an ended service has left there.
     ///
     /// # Errors
-    /// One plain line that names the path.
-    pub fn listen(path: &Path) -> Result<(Socket, Self), String> {
-        let at = path.display();
+    /// [`ErrorKind::AddressInUse`] if another service listens there, [`ErrorKind::AddressUnavailable`] or
+    /// [`ErrorKind::PermissionDenied`] if the path cannot be used.
+    pub fn listen(path: &Path) -> Result<(Socket, Self), Error> {
         if path.as_os_str().len() > MAX_PATH {
-            return Err(format!("cannot listen on unix:{at}: the path is longer than {MAX_PATH} bytes"));
+            let line =
+                format!("cannot listen on unix:{}: the path is longer than {MAX_PATH} bytes", path.display());
+            return Err(Error::new(ErrorKind::AddressUnavailable, line));
         }
-        listen(path).map_err(|error| format!("cannot listen on unix:{at}: {}", reason(&error, path)))
+        listen(path).map_err(|error| cannot(path, error))
     }
 
     /// Whether its path leads to another file or nowhere, so that nobody can connect.
     pub fn is_lost(&self) -> bool {
         match std::fs::symlink_metadata(&self.path) {
             Ok(data) => identity(&data) != self.identity,
-            Err(error) => error.kind() == ErrorKind::NotFound,
+            Err(error) => error.kind() == Os::NotFound,
         }
     }
 }
@@ -67,10 +70,10 @@ fn listen(path: &Path) -> io::Result<(Socket, SocketFile)> {
     std::fs::set_permissions(&file.path, Permissions::from_mode(MODE))?;
     socket.listen(BACKLOG as i32)?;
     let mut named = std::fs::hard_link(&file.path, path);
-    if named.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists) {
+    if named.as_ref().is_err_and(|error| error.kind() == Os::AlreadyExists) {
         named = remove_abandoned(path)
             // Another service that starts has removed it.
-            .or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
+            .or_else(|error| if error.kind() == Os::NotFound { Ok(()) } else { Err(error) })
             .and_then(|()| std::fs::hard_link(&file.path, path));
     }
     named?;
@@ -90,10 +93,10 @@ fn beside(path: &Path) -> PathBuf {
 fn remove_abandoned(path: &Path) -> io::Result<()> {
     let data = std::fs::symlink_metadata(path)?;
     if !data.file_type().is_socket() {
-        return Err(io::Error::other("a file is there that is no socket; choose another path"));
+        return Err(io::Error::other("the file there is not a socket"));
     }
     if !has_nobody_listening(path)? {
-        return Err(io::Error::other("another service listens there"));
+        return Err(io::Error::from(Os::AddrInUse));
     }
     // Another service that starts may have put its own there meanwhile.
     let found = beside(path);
@@ -103,7 +106,7 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
         std::fs::hard_link(&found, path)?;
     }
     std::fs::remove_file(&found)?;
-    if is_other { Err(ErrorKind::AlreadyExists.into()) } else { Ok(()) }
+    if is_other { Err(Os::AlreadyExists.into()) } else { Ok(()) }
 }
 
 /// Whether a socket is left of a process that has gone. One whose queue is full has an owner.
@@ -111,25 +114,29 @@ fn has_nobody_listening(path: &Path) -> io::Result<bool> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     match socket.connect(&SockAddr::unix(path)?) {
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(true),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            Err(io::Error::other("a socket of another user is there"))
+        Err(error) if error.kind() == Os::ConnectionRefused => Ok(true),
+        Err(error) if error.kind() == Os::PermissionDenied => {
+            Err(io::Error::other("the socket there belongs to another user"))
         }
         _ => Ok(false),
     }
 }
 
-fn reason(error: &io::Error, path: &Path) -> String {
+/// The error for a path that cannot be used.
+fn cannot(path: &Path, error: io::Error) -> Error {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = folder.display();
-    match error.kind() {
-        ErrorKind::NotFound => format!("there is no folder {folder}"),
-        ErrorKind::NotADirectory => format!("{folder} is not a folder"),
-        ErrorKind::PermissionDenied => format!("no permission to change the folder {folder}"),
-        ErrorKind::ReadOnlyFilesystem => format!("the folder {folder} is read-only"),
-        ErrorKind::AddrInUse | ErrorKind::AlreadyExists => "another service has just taken it".to_owned(),
-        _ => error.to_string(),
-    }
+    let (kind, why) = match error.kind() {
+        Os::NotFound => (ErrorKind::AddressUnavailable, format!("the folder {folder} does not exist")),
+        Os::NotADirectory => (ErrorKind::AddressUnavailable, format!("{folder} is not a folder")),
+        Os::PermissionDenied => (ErrorKind::PermissionDenied, format!("this user may not write to {folder}")),
+        Os::ReadOnlyFilesystem => (ErrorKind::PermissionDenied, format!("{folder} is read-only")),
+        Os::AddrInUse | Os::AlreadyExists => {
+            (ErrorKind::AddressInUse, "another service listens there".to_owned())
+        }
+        _ => (ErrorKind::AddressUnavailable, error.to_string()),
+    };
+    Error::new(kind, format!("cannot listen on unix:{}: {why}", path.display())).caused_by(error)
 }
 
 #[cfg(test)]
@@ -140,8 +147,9 @@ mod tests {
     use std::sync::Barrier;
 
     #[track_caller]
-    fn refused(path: &Path) -> String {
-        SocketFile::listen(path).err().unwrap()
+    fn refused(path: &Path) -> (ErrorKind, String) {
+        let error = SocketFile::listen(path).err().unwrap();
+        (error.kind(), error.to_string())
     }
 
     #[test]
@@ -160,7 +168,11 @@ mod tests {
         let folder = Folder::new();
         let path = folder.0.join("socket");
         let alive = UnixListener::bind(&path).unwrap();
-        assert!(refused(&path).ends_with("another service listens there"));
+        let (kind, line) = refused(&path);
+        assert!(
+            kind == ErrorKind::AddressInUse && line.ends_with(": another service listens there"),
+            "{line}"
+        );
         drop(alive);
         SocketFile::listen(&path).unwrap();
     }
@@ -185,7 +197,7 @@ mod tests {
             let (mut files, refusals): (Vec<_>, Vec<_>) = started.into_iter().partition(Result::is_ok);
             assert_eq!(files.len(), 1);
             let refusal = refusals[0].as_ref().err().unwrap();
-            assert!(refusal.contains("another service "), "{refusal}");
+            assert_eq!(refusal.kind(), ErrorKind::AddressInUse, "{refusal}");
             let (_socket, file) = files.remove(0).unwrap();
             assert!(!file.is_lost());
             drop(file);
@@ -198,9 +210,12 @@ mod tests {
         let folder = Folder::new();
         let path = folder.0.join("file");
         std::fs::write(&path, "mine").unwrap();
-        assert!(refused(&path).contains("no socket"), "{}", refused(&path));
-        std::os::unix::fs::symlink(folder.0.join("nowhere"), folder.0.join("link")).unwrap();
-        assert!(refused(&folder.0.join("link")).contains("no socket"));
+        let link = folder.0.join("link");
+        std::os::unix::fs::symlink(folder.0.join("nowhere"), &link).unwrap();
+        for path in [&path, &link] {
+            let (kind, line) = refused(path);
+            assert!(kind == ErrorKind::AddressUnavailable && line.ends_with("is not a socket"), "{line}");
+        }
         assert_eq!(std::fs::read(&path).unwrap(), b"mine");
     }
 
@@ -219,20 +234,26 @@ mod tests {
     }
 
     #[test]
-    fn longest_path_is_taken_and_one_byte_more_is_refused() {
+    fn longest_path_is_accepted_and_one_byte_more_is_refused() {
         let folder = Folder::new();
         let rest = MAX_PATH - folder.0.as_os_str().len() - 1;
         SocketFile::listen(&folder.0.join("x".repeat(rest))).unwrap();
-        let refusal = refused(&folder.0.join("x".repeat(rest + 1)));
-        assert!(refusal.ends_with(&format!("longer than {MAX_PATH} bytes")), "{refusal}");
+        let (kind, line) = refused(&folder.0.join("x".repeat(rest + 1)));
+        assert_eq!(kind, ErrorKind::AddressUnavailable);
+        assert!(line.ends_with(&format!("longer than {MAX_PATH} bytes")), "{line}");
     }
 
     #[test]
     fn unusable_folders_are_named() {
         let folder = Folder::new();
-        assert!(refused(&folder.0.join("missing/socket")).contains("there is no folder"));
         let file = folder.0.join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(refused(&file.join("socket")).contains("is not a folder"));
+        for (path, why) in [
+            (folder.0.join("missing/socket"), "missing does not exist"),
+            (file.join("socket"), "is not a folder"),
+        ] {
+            let (kind, line) = refused(&path);
+            assert!(kind == ErrorKind::AddressUnavailable && line.ends_with(why), "{line}");
+        }
     }
 }

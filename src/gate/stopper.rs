@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mio::Waker;
 
+use crate::{Error, ErrorKind};
+
 /// Ends a running [`Server`](crate::Server) from any thread. Clones end the same server.
 #[derive(Clone, Default)]
 pub struct Stopper(Arc<Word>);
@@ -13,15 +15,29 @@ pub struct Stopper(Arc<Word>);
 #[derive(Default)]
 struct Word {
     stopping: AtomicBool,
-    /// Why it stops, where that is a failure.
-    reason: OnceLock<String>,
-    failure: OnceLock<String>,
+    /// Why the service ends after the requests under way, if that is a failure.
+    reason: OnceLock<Reason>,
+    /// Why the service cannot go on at all.
+    failure: OnceLock<Reason>,
     /// Requests that were not finished when it was looked last, since the end began.
     cut_off: AtomicUsize,
     /// Connections of the service's own, which are not let in yet.
     own: Mutex<Vec<UnixStream>>,
     /// Wakes the gate, once there is one.
     waker: OnceLock<Waker>,
+}
+
+/// A failure, which more than one thread may read.
+struct Reason(ErrorKind, String);
+
+impl Reason {
+    fn of(error: &Error) -> Self {
+        Self(error.kind(), error.to_string())
+    }
+
+    fn error(&self) -> Error {
+        Error::new(self.0, self.1.clone())
+    }
 }
 
 impl Stopper {
@@ -32,9 +48,9 @@ impl Stopper {
         self.wake();
     }
 
-    /// Has the service finish what was begun, and end with this reason as a failure. The first one counts.
-    pub(crate) fn stop_because(&self, reason: String) {
-        if self.0.reason.set(reason).is_ok() {
+    /// Ends the service with this failure once the requests under way are finished. The first failure counts.
+    pub(crate) fn stop_because(&self, reason: &Error) {
+        if self.0.reason.set(Reason::of(reason)).is_ok() {
             self.stop();
         }
     }
@@ -49,9 +65,9 @@ impl Stopper {
         self.0.cut_off.store(count, Ordering::SeqCst);
     }
 
-    /// Has the service tell its clients that it cannot go on, and end with this reason. The first one counts.
-    pub(crate) fn fail(&self, reason: String) {
-        let _ = self.0.failure.set(reason);
+    /// Makes the service tell its clients that it cannot go on, and end with this failure. The first failure counts.
+    pub(crate) fn fail(&self, reason: &Error) {
+        let _ = self.0.failure.set(Reason::of(reason));
         self.wake();
     }
 
@@ -70,12 +86,12 @@ impl Stopper {
         self.0.stopping.load(Ordering::SeqCst)
     }
 
-    pub(super) fn reason(&self) -> Option<&str> {
-        self.0.reason.get().map(String::as_str)
+    pub(super) fn reason(&self) -> Option<Error> {
+        self.0.reason.get().map(Reason::error)
     }
 
-    pub(super) fn failure(&self) -> Option<&str> {
-        self.0.failure.get().map(String::as_str)
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.0.failure.get().map(Reason::error)
     }
 
     pub(super) fn attach(&self, waker: Waker) {

@@ -39,6 +39,11 @@ struct Bench {
 }
 
 impl Bench {
+    /// How the service has ended, if it has.
+    fn end(&mut self, ending: &mut Ending) -> Option<Result<(), String>> {
+        self.gate.end(ending).map(|ended| ended.map_err(|error| error.to_string()))
+    }
+
     /// A gate without lanes.
     fn new(max_connections: usize, max_refused: usize) -> Self {
         Self::start(max_connections, max_refused, Folder::new(), Vec::new())
@@ -379,12 +384,12 @@ fn who_waits_at_the_door_when_the_service_ends_is_let_in() {
 fn service_ends_once_all_have_finished() {
     let (mut bench, mut ending) = (Bench::new(100, 1), Ending::default());
     let _client = bench.let_in(far(1), GET);
-    assert_eq!(bench.gate.end(&mut ending), None, "nobody has told it to");
+    assert_eq!(bench.end(&mut ending), None, "nobody has told it to");
     bench.gate.stopper.stop();
-    assert_eq!(bench.gate.end(&mut ending), None, "a request has begun");
+    assert_eq!(bench.end(&mut ending), None, "a request has begun");
     assert_eq!(bench.states(), [State::Waiting]);
     bench.close(0);
-    assert_eq!(bench.gate.end(&mut ending), Some(Ok(())));
+    assert_eq!(bench.end(&mut ending), Some(Ok(())));
 }
 
 #[test]
@@ -393,13 +398,13 @@ fn service_ends_at_its_deadline_whoever_has_not_finished() {
     let _client = bench.let_in(far(1), GET);
     bench.gate.shared.deadlines.drain = PATIENCE;
     bench.gate.stopper.stop();
-    assert_eq!(bench.gate.end(&mut ending), None);
+    assert_eq!(bench.end(&mut ending), None);
     let by = ending.by.unwrap();
     assert!(by > Instant::now() + PATIENCE / 2 && by <= Instant::now() + PATIENCE);
     bench.gate.shared.now = by - Duration::from_nanos(1);
-    assert_eq!(bench.gate.end(&mut ending), None);
+    assert_eq!(bench.end(&mut ending), None);
     bench.gate.shared.now = by;
-    assert_eq!(bench.gate.end(&mut ending), Some(Ok(())));
+    assert_eq!(bench.end(&mut ending), Some(Ok(())));
 }
 
 #[test]
@@ -408,13 +413,13 @@ fn service_that_cannot_go_on_gives_its_clients_time_to_read_why() {
     let client = bench.let_in(far(1), GET);
     // It is ending already, so that its time stands still from here on.
     bench.gate.stopper.stop();
-    assert_eq!(bench.gate.end(&mut ending), None);
-    bench.gate.stopper.fail("a worker has died".to_owned());
+    assert_eq!(bench.end(&mut ending), None);
+    bench.gate.stopper.fail(&Error::new(ErrorKind::Internal, "a worker has died"));
     let failed = Instant::now();
-    assert_eq!(bench.gate.end(&mut ending), None, "the client has not closed yet");
+    assert_eq!(bench.end(&mut ending), None, "the client has not closed yet");
     assert!(all(client).starts_with("HTTP/1.1 503 "));
     let by = ending.by.unwrap();
     assert!(by >= failed + LAST_WORDS);
     bench.gate.shared.now = by;
-    assert_eq!(bench.gate.end(&mut ending), Some(Err("a worker has died".to_owned())));
+    assert_eq!(bench.end(&mut ending), Some(Err("a worker has died".to_owned())));
 }

@@ -10,7 +10,7 @@ use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::store::Reader;
 use crate::worker::Worker;
-use crate::{Config, Error};
+use crate::{Config, Error, ErrorKind};
 
 /// Connections at once: those who watch are few.
 const MAX_CONNECTIONS: usize = 32;
@@ -36,7 +36,7 @@ impl Admin {
         metrics: &Metrics,
         folder: &SocketFolder,
         settings: &Settings,
-        died: impl FnOnce(String) + Send + 'static,
+        died: impl FnOnce(Error) + Send + 'static,
     ) -> Result<Self, Error> {
         let address = listening.address().tcp();
         let stopper = Stopper::default();
@@ -50,7 +50,9 @@ impl Admin {
                 settings: settings.clone(),
             });
             let failed = stopper.clone();
-            let died = move || failed.fail("a worker of the admin address has died".to_owned());
+            let died = move || {
+                failed.fail(&Error::new(ErrorKind::Internal, "a worker of the admin address has died"));
+            };
             workers.push(Worker::start(&path, name.to_owned(), service, died)?);
             lanes.push(LaneAddress { path, kind, window: WINDOW, window_bytes: WINDOW_BYTES });
         }
@@ -68,8 +70,8 @@ impl Admin {
         let run = move || {
             let ended = gate.run();
             drop(workers);
-            if let Err(reason) = ended {
-                died(reason);
+            if let Err(error) = ended {
+                died(error);
             }
         };
         let thread = std::thread::Builder::new().name("admin".to_owned()).spawn(run);

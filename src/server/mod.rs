@@ -26,7 +26,7 @@ pub struct Server {
     address: Address,
     summary: String,
     stopper: Stopper,
-    gate: Option<JoinHandle<Result<(), String>>>,
+    gate: Option<JoinHandle<Result<(), Error>>>,
     admin_address: Option<SocketAddr>,
 }
 
@@ -89,8 +89,8 @@ impl Server {
     /// [`ErrorKind::DatabaseMoved`](crate::ErrorKind::DatabaseMoved).
     pub fn wait(mut self) -> Result<(), Error> {
         match self.gate.take().map(JoinHandle::join) {
-            Some(Ok(Err(reason))) => Err(Error::from(reason)),
-            Some(Err(_)) => Err(Error::from("the gate has died; the log has the cause".to_owned())),
+            Some(Ok(Err(error))) => Err(error),
+            Some(Err(_)) => Err(Error::new(ErrorKind::Internal, "the gate has died; the log has the cause")),
             Some(Ok(Ok(()))) | None => Ok(()),
         }
     }

@@ -12,7 +12,7 @@ use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Lost, Parts, ReadService, WriteService};
 use crate::store::{Claim, OpenStore};
 use crate::worker::{Service, Worker};
-use crate::{Config, Error, site};
+use crate::{Config, Error, ErrorKind, site};
 
 /// The most requests in one lane for reading at once, and their bytes: 64 lists of 100 pets.
 const READ_WINDOW: (usize, usize) = (64, 512 * 1024);
@@ -48,7 +48,7 @@ impl Running {
             let stopper = stopper.clone();
             Arc::new(move |error| {
                 loss.declare(error);
-                stopper.stop_because(format!("{error}; put the file back, or restore a backup"));
+                stopper.stop_because(&Error::from(error.clone()));
             })
         };
         let mut metrics = if admin.is_some() { Metrics::watched(BUDGET) } else { Metrics::default() };
@@ -75,7 +75,7 @@ impl Running {
         let Lanes { workers, addresses, .. } = lanes;
         let admin = admin.map(|listening| {
             let stopper = stopper.clone();
-            let died = move |reason| stopper.stop_because(format!("the admin address has died: {reason}"));
+            let died = move |error: Error| stopper.stop_because(&error.context("the admin address has died"));
             Admin::start(config, listening, &metrics, &folder, &project::settings(upkeep.as_ref())?, died)
         });
         let admin = admin.transpose()?;
@@ -102,7 +102,7 @@ impl Running {
     ///
     /// # Errors
     /// The reason, if the service ended by a fault of its own.
-    pub fn serve(self) -> Result<(), String> {
+    pub fn serve(self) -> Result<(), Error> {
         // The gate goes here, and the other fields at the end of this function.
         self.gate.run()
     }
@@ -130,8 +130,9 @@ impl Lanes<'_> {
             LaneKind::Write => WRITE_WINDOW,
         };
         let path = self.folder.socket(socket);
-        let (stopper, reason) = (self.stopper.clone(), format!("the {name} has died"));
-        self.workers.push(Worker::start(&path, name, service, move || stopper.fail(reason))?);
+        let (stopper, reason) =
+            (self.stopper.clone(), Error::new(ErrorKind::Internal, format!("the {name} has died")));
+        self.workers.push(Worker::start(&path, name, service, move || stopper.fail(&reason))?);
         self.addresses.push(LaneAddress { path, kind, window, window_bytes });
         Ok(())
     }

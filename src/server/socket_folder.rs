@@ -1,54 +1,60 @@
-//! The private folder of the lanes' sockets.
+//! The private folder for the sockets of the lanes.
 
 use std::fs::{DirBuilder, DirEntry, Metadata};
-use std::io::ErrorKind;
+use std::io::ErrorKind as Os;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// How its name begins.
+use crate::{Error, ErrorKind};
+
+/// The beginning of the folder's name.
 const PREFIX: &str = "petstore-lanes-";
-/// The longest name of a socket in it.
+/// The longest name of a socket in the folder.
 const LONGEST_NAME: &str = "/read-99";
 /// The longest path of a Unix socket, in bytes: Linux has 108 with the zero at the end, others 104.
 const MAX_PATH: usize = 103;
-/// A folder younger than this may belong to a service that is just starting.
+/// A folder younger than this can belong to a service that is just starting.
 const STARTING: Duration = Duration::from_secs(60);
 
-/// A folder that only this user may enter, removed at the end.
+/// A folder that only this user may enter. Dropping it removes it.
 pub struct SocketFolder(PathBuf);
 
 impl SocketFolder {
-    /// Makes one in the folder for temporary files (`TMPDIR`), and removes those that killed services left
-    /// behind there.
+    /// Creates the folder in the folder for temporary files (`TMPDIR`), and removes those that killed services have
+    /// left there.
     ///
     /// # Errors
-    /// One plain line, where the folder cannot be made or its path is too long.
-    pub fn new() -> Result<Self, String> {
+    /// Fails if the folder cannot be created or its path is too long for sockets.
+    pub fn new() -> Result<Self, Error> {
         Self::new_in(&std::env::temp_dir())
     }
 
-    fn new_in(parent: &Path) -> Result<Self, String> {
-        let random = getrandom::u64().map_err(|error| format!("cannot get random bits: {error}"))?;
+    fn new_in(parent: &Path) -> Result<Self, Error> {
+        let random = getrandom::u64()
+            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))?;
         let path = parent.join(format!("{PREFIX}{random:016x}"));
         let length = path.as_os_str().len() + LONGEST_NAME.len();
         if length > MAX_PATH {
             let most = MAX_PATH + parent.as_os_str().len() - length;
-            return Err(format!(
+            let line = format!(
                 "the path of the folder for temporary files (TMPDIR) is too long for sockets: {} is longer \
                  than {most} bytes",
                 parent.display()
-            ));
+            );
+            return Err(Error::new(ErrorKind::InvalidInput, line));
         }
-        DirBuilder::new().mode(0o700).create(&path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => format!("there is no folder {} (TMPDIR)", parent.display()),
-            ErrorKind::NotADirectory => format!("{} (TMPDIR) is not a folder", parent.display()),
-            ErrorKind::PermissionDenied => {
-                format!("no permission to make a folder in {} (TMPDIR)", parent.display())
-            }
-            _ => format!("cannot make a folder in {} (TMPDIR): {error}", parent.display()),
+        DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
+            let parent = parent.display();
+            let why = match error.kind() {
+                Os::NotFound => "it does not exist".to_owned(),
+                Os::NotADirectory => "it is not a folder".to_owned(),
+                _ => error.to_string(),
+            };
+            let line = format!("cannot create a folder in {parent} (TMPDIR): {why}");
+            Error::new(ErrorKind::of_io(&error), line).caused_by(error)
         })?;
         let folder = Self(path);
         if let Ok(own) = std::fs::symlink_metadata(&folder.0) {
@@ -57,7 +63,7 @@ impl SocketFolder {
         Ok(folder)
     }
 
-    /// The path of a socket in it.
+    /// The path of a socket in the folder.
     pub fn socket(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -69,13 +75,13 @@ impl Drop for SocketFolder {
     }
 }
 
-/// Removes the folders of this user's services that were killed. Nothing of other users is touched, and
-/// nothing here waits for anybody.
+/// Removes the folders that killed services of this user have left. It leaves other users' folders alone, and waits
+/// for nobody.
 fn remove_abandoned(parent: &Path, user: u32) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     let is_named = |entry: &DirEntry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
     for entry in entries.flatten().filter(is_named) {
-        // Of the entry itself: a link is no folder.
+        // The metadata of the entry itself: a link is not a folder.
         let is_abandoned = entry.metadata().is_ok_and(|data| is_old_and_own(&data, user))
             && has_nobody_listening(&entry.path().join("write"));
         if is_abandoned {
@@ -92,14 +98,14 @@ fn is_old_and_own(data: &Metadata, user: u32) -> bool {
         && age.is_some_and(|age| age > STARTING)
 }
 
-/// Whether a socket is left of a process that has gone. One whose queue is full has an owner.
+/// Whether the process that listened on a socket has ended. A socket with a full queue still has an owner.
 fn has_nobody_listening(path: &Path) -> bool {
     let connect = || {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
         socket.connect(&SockAddr::unix(path)?)
     };
-    connect().is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    connect().is_err_and(|error| error.kind() == Os::ConnectionRefused)
 }
 
 #[cfg(test)]
@@ -194,18 +200,19 @@ mod tests {
         let parent = Folder::new();
         let refusal = |path: &Path| SocketFolder::new_in(path).err().unwrap();
         let missing = parent.0.join("missing");
-        assert!(refusal(&missing).contains("there is no folder"), "{}", refusal(&missing));
+        assert_eq!(refusal(&missing).kind(), ErrorKind::FileMissing);
         let file = parent.0.join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(refusal(&file).contains("is not a folder"), "{}", refusal(&file));
+        assert_eq!(refusal(&file).kind(), ErrorKind::FileMissing);
         let long = parent.0.join("x".repeat(MAX_PATH));
-        assert!(refusal(&long).contains("too long for sockets"), "{}", refusal(&long));
+        assert_eq!(refusal(&long).kind(), ErrorKind::InvalidInput);
         let most = MAX_PATH - PREFIX.len() - 16 - 1 - LONGEST_NAME.len();
-        assert!(refusal(&long).contains(&format!("longer than {most} bytes")), "{}", refusal(&long));
+        let line = refusal(&long).to_string();
+        assert!(line.ends_with(&format!("is longer than {most} bytes")), "{line}");
     }
 
     #[test]
-    fn longest_path_is_good_for_a_socket_and_one_byte_more_is_refused() {
+    fn longest_path_fits_a_socket_and_one_byte_more_is_refused() {
         let parent = Folder::new();
         let own = "/".len() + PREFIX.len() + 16 + LONGEST_NAME.len();
         let rest = MAX_PATH - own - "/".len() - parent.0.as_os_str().len();

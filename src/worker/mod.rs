@@ -63,7 +63,9 @@ impl Worker {
         // tiny_http panics where it cannot have its first thread.
         let server = catch_unwind(|| tiny_http::Server::http_unix(path))
             .map_err(|_| Error::no_thread(&ErrorKind::WouldBlock.into()))?
-            .map_err(|error| Error::from(format!("cannot listen on {}: {error}", path.display())))?;
+            .map_err(|error| {
+                Error::new(crate::ErrorKind::Io, format!("cannot listen on {}: {error}", path.display()))
+            })?;
         let server = Arc::new(server);
         let stopping = Arc::new(AtomicBool::new(false));
         let (end, ended) = channel();

@@ -38,7 +38,7 @@ fn read_only_key_may_not_create() {
     let reader = key(&server, &["add", "dashboard", "--read-only"]);
     expect(&server, &reader, 200);
     let reply = server.connect().post("/v1/pets", &reader, r#"{"name":"x","categoryId":1}"#);
-    reply.expect_error(403, "insufficient_scope", "read only");
+    reply.expect_error(403, "insufficient_scope", "read-only");
     let challenge = reply.header("WWW-Authenticate").unwrap();
     assert!(
         challenge.starts_with("Bearer realm=\"petstore\"")

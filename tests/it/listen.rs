@@ -90,7 +90,7 @@ fn service_ends_where_another_has_taken_its_path() {
         "the file of the Unix socket was removed: cannot listen on {}: another service listens there",
         place(&path)
     );
-    assert!(logged.contains(&format!("petstore: {why}\n")), "{logged}");
+    assert!(logged.contains(&format!("petstore: {why}; ")), "{logged}");
     assert!(path.exists(), "it is the other's");
 }
 
@@ -101,17 +101,17 @@ fn paths_that_cannot_be_had_are_refused_and_left_alone() {
     let _listener = UnixListener::bind(at("live")).unwrap();
     refused(&place(&at("live")), "another service listens there");
     std::fs::write(at("file"), "mine").unwrap();
-    refused(&place(&at("file")), "no socket");
+    refused(&place(&at("file")), "is not a socket");
     assert_eq!(std::fs::read(at("file")).unwrap(), b"mine");
-    refused(&place(&at("missing/socket")), "there is no folder");
+    refused(&place(&at("missing/socket")), "missing does not exist");
     refused(&place(&at(&"x".repeat(200))), "longer than");
 }
 
 #[test]
 fn addresses_that_cannot_be_had_are_refused_with_the_reason() {
     // An address and a name that are reserved (RFC 5737 and RFC 6761).
-    refused("192.0.2.1:80", "192.0.2.1:80: this machine has no such address");
-    refused("nowhere.invalid:80", "no address is found for the host nowhere.invalid");
+    refused("192.0.2.1:80", "192.0.2.1:80: this machine does not have the address");
+    refused("nowhere.invalid:80", "the host nowhere.invalid has no address");
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn sockets_that_cannot_be_served_are_refused() {
         // Its standard input, and so what it gets as a socket, is /dev/null.
         output(&mut command)
     };
-    expect_refusal(passed(&|_| {}), 1, "it is no stream socket");
+    expect_refusal(passed(&|_| {}), 1, "it is not a stream socket");
     let deaf = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
     deaf.bind(&SockAddr::unix(folder.path().join("deaf")).unwrap()).unwrap();
     let mut command = crate::harness::passed();

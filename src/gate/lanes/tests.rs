@@ -10,6 +10,7 @@ use std::time::Duration;
 use mio::{Events, Poll};
 
 use super::*;
+use crate::Error;
 use crate::config::Deadlines;
 use crate::gate::{Gate, GateConfig, HealthCheck, Listening, Origins, Stopper, TrustedProxies};
 use crate::http::Response;
@@ -20,7 +21,7 @@ use crate::testing::{Folder, PATIENCE};
 pub struct Bench {
     pub address: std::net::SocketAddr,
     pub stopper: Stopper,
-    pub gate: std::thread::JoinHandle<Result<(), String>>,
+    pub gate: std::thread::JoinHandle<Result<(), Error>>,
 }
 
 pub fn config(lanes: Vec<LaneAddress>) -> GateConfig {
@@ -428,7 +429,7 @@ fn start_fails_where_a_lane_does_not_answer() {
             window: 1,
             window_bytes: usize::MAX,
         }];
-        Gate::new(listening, config(lanes), Stopper::default()).err().unwrap()
+        Gate::new(listening, config(lanes), Stopper::default()).err().unwrap().to_string()
     };
     assert!(start(&path).contains(": cannot reach a lane for writing: "), "nobody listens");
     let _deaf = UnixListener::bind(&path).unwrap();
@@ -468,7 +469,7 @@ fn service_ends_where_a_lane_stays_shut_and_its_clients_are_told() {
     drop(lane);
     let waiting = bench.ask("/");
     expect_503(waiting, "overloaded");
-    assert_eq!(bench.gate.join().unwrap(), Err("a lane for reading does not answer".to_owned()));
+    assert_eq!(bench.gate.join().unwrap().unwrap_err().to_string(), "a lane for reading does not answer");
 }
 
 #[test]
@@ -479,11 +480,11 @@ fn service_ends_where_a_worker_has_died_and_its_clients_are_told() {
     expect(&mut lane, "/x");
     // Once a later client is answered, the earlier ones have been read.
     assert!(all(bench.send("nonsense\r\n\r\n")).starts_with("HTTP/1.1 400 "));
-    bench.stopper.fail("the writer has died".to_owned());
+    bench.stopper.fail(&Error::new(crate::ErrorKind::Internal, "the writer has died"));
     let codes = [all(inside), all(waiting)].map(|response| {
         assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
         response.contains("outcome_unknown")
     });
     assert!(codes.contains(&true) && codes.contains(&false), "one was in the lane, one was not");
-    assert_eq!(bench.gate.join().unwrap(), Err("the writer has died".to_owned()));
+    assert_eq!(bench.gate.join().unwrap().unwrap_err().to_string(), "the writer has died");
 }
