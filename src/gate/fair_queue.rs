@@ -1,35 +1,36 @@
-//! The requests that wait for a lane, in a fair order: who asks for much waits behind who asks for little.
+//! The requests that wait for a lane, in a fair order: clients that ask for little go before clients that ask
+//! for much.
 //!
-//! It knows flows, costs and items, and nothing of what they stand for. This is fair queueing (Demers,
-//! Keshav and Shenker, SIGCOMM 1989) with the virtual time of start-time fair queueing (Goyal, Vin and
-//! Cheng, SIGCOMM 1996): a request starts, in virtual time, where the flow's last one finishes, or now, and
-//! finishes after its cost; the one that finishes first is next. So flows that wait at the same time get
-//! the same amount of work, what is cheap goes before what is dear, and one flow alone is first in, first
-//! out.
+//! Knows only flows, costs and items, not what they stand for. This is fair queueing (Demers, Keshav and
+//! Shenker, SIGCOMM 1989) with the virtual time of start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM
+//! 1996): a request starts, in virtual time, where the flow's last one finishes, or now, and finishes after
+//! its cost; the one that finishes first is next. So flows that wait at the same time get the same amount of
+//! work, cheap requests go before expensive ones, and a single flow is first in, first out.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
-/// Debts below which none are looked for to forget.
+/// The number of debts below which none are forgotten.
 const MIN_DEBTS: usize = 64;
 
-/// The waiting requests. Each operation takes logarithmic time, forgetting debts included (amortized).
+/// The waiting requests. Each operation takes logarithmic time, including the forgetting of debts
+/// (amortized).
 ///
-/// Virtual time counts units of cost, as a `u64`. It runs no faster than twice the work that is done, so
-/// a billion units a second would fill it after centuries. Even then it only stands still, and the queue
-/// is first in, first out.
+/// Virtual time counts units of cost in a `u64`. It runs at most twice as fast as the work done, so a billion
+/// units a second would take centuries to fill it. Even then it only stands still, and the queue becomes
+/// first in, first out.
 pub struct FairQueue<T> {
     waiting: BinaryHeap<Reverse<Waiting<T>>>,
     most: usize,
     /// The virtual time. It never goes back.
     now: u64,
-    /// Work that has not moved the virtual time yet, less than a unit's worth for each place.
+    /// Work that has not moved the virtual time yet: less than a unit for each waiting request.
     rest: u64,
     /// Counts the requests, for the order among equals.
     sequence: u64,
-    /// When the last request of a flow finishes. A time that is past means nothing, and is forgotten.
+    /// When the last request of each flow finishes. Times in the past mean nothing and are forgotten.
     debts: HashMap<u64, u64>,
-    /// How many debts there are when it is time to forget some.
+    /// The number of debts at which to forget some.
     prune_at: usize,
 }
 
@@ -68,7 +69,7 @@ impl<T> PartialEq for Waiting<T> {
 impl<T> Eq for Waiting<T> {}
 
 impl<T> FairQueue<T> {
-    /// An empty queue in which at most so many requests wait; there is no default.
+    /// An empty queue for at most this many requests.
     pub fn new(most: usize) -> Self {
         Self {
             waiting: BinaryHeap::new(),
@@ -81,13 +82,13 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// Joins the queue. `flow` is whoever shares fairly, by a number of the caller's choice; `cost` is in
-    /// any unit that is the same for all, and 0 counts as 1: a flow that costs nothing would always be first.
+    /// Adds a request. `flow` is a number for the party that shares fairly. `cost` is in any unit that is the
+    /// same for all; 0 counts as 1, because a flow that costs nothing would always be first.
     ///
-    /// The bound is one for all flows, so the caller bounds what a single one may have waiting.
+    /// The bound is for all flows together, so the caller must limit how many requests of one flow wait.
     ///
     /// # Errors
-    /// The item itself, where the queue is full.
+    /// The item, if the queue is full.
     pub fn push(&mut self, flow: u64, cost: u32, item: T) -> Result<(), T> {
         if self.waiting.len() >= self.most {
             return Err(item);
@@ -100,12 +101,12 @@ impl<T> FairQueue<T> {
         Ok(())
     }
 
-    /// The next in turn, which stays, and its cost.
+    /// The next request and its cost, without removing it.
     pub fn peek(&self) -> Option<(&T, u32)> {
         self.waiting.peek().map(|Reverse(waiting)| (&waiting.item, waiting.cost))
     }
 
-    /// The next in turn, which leaves.
+    /// Removes the next request.
     pub fn pop(&mut self) -> Option<T> {
         let Reverse(waiting) = self.waiting.pop()?;
         self.now = self.now.max(waiting.start);
@@ -113,18 +114,18 @@ impl<T> FairQueue<T> {
         Some(waiting.item)
     }
 
-    /// The next in turn, which leaves without having been served.
+    /// Removes the next request without serving it.
     pub fn take(&mut self) -> Option<T> {
         self.waiting.pop().map(|Reverse(waiting)| waiting.item)
     }
 
-    /// Lets those go who have no more use for their places. It looks at all.
+    /// Removes the requests that have no more use for their places. It visits all of them.
     pub fn retain(&mut self, mut has_use: impl FnMut(&T) -> bool) {
         self.waiting.retain(|Reverse(waiting)| has_use(&waiting.item));
     }
 
-    /// A request of the flow cost so much more than was said: the flow's next ones start that much later.
-    /// Those that wait already keep their places. Nothing is given back.
+    /// Charges a flow for a request that cost more than announced: its next requests start that much later.
+    /// Waiting ones keep their places. Nothing is ever given back.
     pub fn charge(&mut self, flow: u64, more: u32) {
         if more > 0 {
             self.advance(more);
@@ -132,37 +133,37 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// How many wait.
+    /// The number of waiting requests.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether nobody waits.
+    /// Whether no request waits.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Adds to what a flow has had, and returns from where on.
+    /// Adds to the debt of a flow, and returns the debt before.
     fn owe(&mut self, flow: u64, cost: u32) -> u64 {
         let debt = self.debts.entry(flow).or_default();
         let start = self.now.max(*debt);
         *debt = start.saturating_add(u64::from(cost));
         if self.debts.len() > self.prune_at {
             self.debts.retain(|_, finish| *finish > self.now);
-            // As many again must come before the next look at all of them.
+            // As many again must come before all of them are visited again.
             self.prune_at = MIN_DEBTS.max(2 * self.debts.len());
             self.debts.shrink_to(self.prune_at);
         }
         start
     }
 
-    /// Moves the virtual time on by work that was done.
+    /// Moves the virtual time on by the work done.
     ///
-    /// Starts alone would leave it where it is as long as ever new flows come: what is dear would wait for
-    /// ever, and no debt would be forgotten. So it moves by the share of each that waits, as if they were
-    /// all of different flows. Work done while nobody waited was at nobody's expense, and lets all debts
-    /// shrink by as much.
+    /// If only starts moved it, it would stand still while new flows keep coming: expensive requests would
+    /// wait forever, and no debt would be forgotten. So it moves by the share of each waiting request, as if
+    /// each were of another flow. Work done while none waited was at nobody's expense, so all debts shrink by
+    /// it.
     fn advance(&mut self, work: u32) {
         let work = u64::from(work);
         if self.waiting.is_empty() {
@@ -305,7 +306,7 @@ mod tests {
 
     #[test]
     fn debts_are_forgotten_while_ever_new_flows_come() {
-        // How many wait at most, and whether costs are told afterwards.
+        // The most that wait, and whether costs are charged afterwards.
         for (waiting, charges) in [(0, false), (0, true), (1, true), (50, false), (50, true)] {
             let mut queue = FairQueue::new(100);
             for flow in 0..50_000 {
@@ -364,7 +365,7 @@ mod tests {
         };
         let mut work = [0; 5];
         for turn in 0..50_000 {
-            // Who has joined has requests waiting from then on; the last one joins late.
+            // A flow that has joined always has requests waiting; the last one joins late.
             let joining = match turn {
                 0 => 0..4,
                 10_000 => 4..5,
@@ -381,7 +382,7 @@ mod tests {
             push(&mut queue, flow);
             let busy = if turn < 10_000 { &work[..4] } else { &work[..] };
             let (least, most) = busy.iter().min().zip(busy.iter().max()).unwrap();
-            // A tenth, and what two requests cost at the most.
+            // A tenth, and the most that two requests cost.
             assert!(most - least <= most / 10 + 2 * 300, "{turn}: {work:?}");
         }
     }

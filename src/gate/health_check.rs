@@ -1,4 +1,4 @@
-//! The health check from within the process: a request that takes the way of every request.
+//! The health check from within the process: an ordinary request that the gate sends itself.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,8 +12,8 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 ";
 
 /// Checks from within the process whether a running service answers, like `GET /healthz` from outside.
 ///
-/// The request takes the way of every request, including a thread that reads and the one that writes. It needs no free
-/// connection, and waits for its turn, so a busy service passes the check as well.
+/// The request goes through everything that others go through, including a reading thread and the writing thread. It
+/// needs no free connection and waits for its turn, so a busy service passes the check too.
 #[derive(Clone)]
 pub struct HealthCheck(Stopper);
 

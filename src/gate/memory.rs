@@ -1,22 +1,22 @@
-//! Gives memory back to the operating system after a crowd has gone.
+//! Returns memory to the operating system after a crowd of clients has gone.
 //!
-//! An allocator keeps what is freed for a while, and looks at what it keeps only when it is asked for more:
-//! mimalloc once in ten thousand requests that its quick path cannot serve, and it lets go of what has been
-//! free for a second. A thread that has nothing to do asks for nothing, and so keeps it all. Here it asks,
-//! twice. With another allocator this is a millisecond of needless work after a crowd.
+//! An allocator keeps freed memory for a while, and reviews it only when it is asked for more: mimalloc once
+//! in ten thousand requests that its fast path cannot serve, and then it returns what has been free for a
+//! second. An idle thread asks for nothing, so it would keep everything. Here it asks, twice. With another
+//! allocator this is a millisecond of needless work after a crowd.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Bytes held for clients from which on it is worth looking.
+/// The bytes held for clients from which on the effort is worthwhile.
 const CROWD_BYTES: usize = 8 * 1024 * 1024;
-/// How often the allocator is asked, and for how many bytes: more than its quick path serves.
+/// How often to ask the allocator, and for how many bytes: more than its fast path serves.
 const REQUESTS: usize = 11_000;
 const REQUEST_BYTES: usize = 2048;
-/// After how long it is asked again: what it has found free by then has been free for long enough.
+/// When to ask again: what was free the first time has then been free long enough.
 const AGAIN: Duration = Duration::from_millis(1200);
 
-/// Where the watch on memory stands.
+/// The state of the watch on memory.
 #[derive(Default)]
 enum Watch {
     /// Not much has been held.
@@ -24,21 +24,21 @@ enum Watch {
     Calm,
     /// Much is held.
     Crowd,
-    /// It has gone; the allocator is to be asked again then.
+    /// The crowd has gone; ask the allocator again at this time.
     Gone(Instant),
 }
 
-/// The watch on what is held for clients.
+/// Watches how much is held for clients.
 #[derive(Default)]
 pub struct Memory(Watch);
 
 impl Memory {
-    /// Whether [`Memory::look`] is to be called although nothing happens.
+    /// Whether [`Memory::look`] must be called even if nothing happens.
     pub fn is_watched(&self) -> bool {
         !matches!(self.0, Watch::Calm)
     }
 
-    /// Looks at how much is held; called now and then.
+    /// Notes how much is held. Call it now and then.
     pub fn look(&mut self, held: usize, now: Instant) {
         match self.0 {
             _ if held >= CROWD_BYTES => self.0 = Watch::Crowd,

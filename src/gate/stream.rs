@@ -1,4 +1,4 @@
-//! A client's socket, TCP or Unix, and who is at its other end.
+//! A client's socket, TCP or Unix, and its peer.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -7,25 +7,25 @@ use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 
-/// A connected socket that never waits.
+/// A connected, nonblocking socket.
 pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-/// Who is at the other end.
+/// The peer of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     Tcp(SocketAddr),
-    /// A program on the same machine, which the file of the socket has let in.
+    /// A program on the same machine, which may open the socket's file.
     Unix,
 }
 
 impl Stream {
-    /// Has the events of the socket come.
+    /// Registers the socket for events.
     ///
     /// # Errors
-    /// Where it cannot be watched.
+    /// If it cannot be registered.
     pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let interests = Interest::READABLE | Interest::WRITABLE;
         match self {
@@ -34,17 +34,17 @@ impl Stream {
         }
     }
 
-    /// Sends what is written at once. A response is one write; Nagle's algorithm would hold back the end of
-    /// a large one.
+    /// Disables Nagle's algorithm, which would delay the end of a large response. A response is one write
+    /// anyway.
     pub fn send_at_once(&self) {
         if let Self::Tcp(stream) = self {
             let _ = stream.set_nodelay(true);
         }
     }
 
-    /// Ends our side.
+    /// Shuts down our side.
     pub fn end(&self) {
-        // Where the client has gone, there is nothing to end.
+        // If the client has gone, there is nothing to shut down.
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Self::Unix(stream) => stream.shutdown(Shutdown::Write),
@@ -75,7 +75,7 @@ impl Write for Stream {
 }
 
 impl Peer {
-    /// The address that it counts for: loopback, where it has none.
+    /// The address for limits and the log: loopback for a Unix socket.
     pub fn ip(self) -> IpAddr {
         match self {
             Self::Tcp(address) => address.ip(),

@@ -1,10 +1,10 @@
-//! Whose word on a client's address counts.
+//! Whose X-Forwarded-For is believed.
 
 use std::net::IpAddr;
 
 use crate::config::Network;
 
-/// The proxies that are trusted. Loopback is where they are by default.
+/// The trusted proxies; by default the loopback addresses.
 #[derive(Clone, Debug)]
 pub struct TrustedProxies(Vec<Network>);
 
@@ -15,21 +15,20 @@ impl Default for TrustedProxies {
 }
 
 impl TrustedProxies {
-    /// These alone.
+    /// Trusts only these networks.
     pub fn new(networks: Vec<Network>) -> Self {
         Self(networks)
     }
 
-    /// Whether what comes from this address may be for somebody else.
+    /// Whether this is the address of a trusted proxy.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// The client's address in the value of an X-Forwarded-For: the rightmost that is not trusted. Whoever
-    /// stands further left may have been made up by the client. Where all are trusted it is who was found in
-    /// the fields `before`, which are the left part of the same list. `None` where something else stands in its
-    /// place.
+    /// The client's address in the value of an X-Forwarded-For: the rightmost one that is not trusted. Anything
+    /// further left may be forged by the client. If all are trusted, it is the address found in the earlier
+    /// fields (`before`), which are the left part of the same list. `None` if that place has no address.
     pub fn client_of(&self, value: &[u8], before: Option<IpAddr>) -> Option<IpAddr> {
         let text = std::str::from_utf8(value).ok()?;
         for word in text.rsplit(',') {
@@ -42,7 +41,7 @@ impl TrustedProxies {
     }
 }
 
-/// An address, with or without a port, as proxies write it.
+/// Reads an address, with or without a port, as proxies write it.
 fn address(word: &str) -> Option<IpAddr> {
     let bare = word.strip_prefix('[').and_then(|rest| rest.split(']').next()).unwrap_or(word);
     bare.parse().ok().or_else(|| word.parse::<std::net::SocketAddr>().ok().map(|address| address.ip()))

@@ -1,37 +1,37 @@
-//! Who is next for a lane: requests that cost little and those that cost much wait apart, each in a fair
-//! order, and share the work half and half.
+//! Which request goes to a lane next: cheap and expensive requests wait in two fair queues, and each queue
+//! gets half of the work.
 //!
-//! In one order, who asks for little again and again comes behind all who ask for much, once it has had as
-//! much as each of them is to get. They may be thousands. Here it waits for one of them.
+//! In a single queue, a client that asks for little again and again would end up behind all clients that ask
+//! for much, once it has had as much as each of them. They may be thousands. Here it waits for one of them.
 
 use crate::gate::fair_queue::FairQueue;
 
-/// A request is dear from this cost on.
+/// The cost from which on a request is expensive.
 const DEAR: u32 = 32 * 1024;
 
 /// The waiting requests.
 pub struct Turns<T> {
     cheap: FairQueue<T>,
     dear: FairQueue<T>,
-    /// Work done for cheap requests while dear ones waited, and not yet for those.
+    /// Work done for cheap requests while expensive ones waited, and not yet made up for.
     lead: u64,
 }
 
 impl<T> Turns<T> {
-    /// Nobody yet; of each kind, at most so many wait.
+    /// Two empty queues, each for at most this many requests.
     pub fn new(most: usize) -> Self {
         Self { cheap: FairQueue::new(most), dear: FairQueue::new(most), lead: 0 }
     }
 
-    /// Joins those of its kind, as [`FairQueue::push`] says.
+    /// Adds a request to its queue; see [`FairQueue::push`].
     ///
     /// # Errors
-    /// The item itself, where too many of its kind wait.
+    /// The item, if its queue is full.
     pub fn push(&mut self, flow: u64, cost: u32, item: T) -> Result<(), T> {
         self.of(cost).push(flow, cost, item)
     }
 
-    /// The next in turn, which stays, and its cost.
+    /// The next request and its cost, without removing it.
     pub fn peek(&self) -> Option<(&T, u32)> {
         let (cheap, dear) = (self.cheap.peek(), self.dear.peek());
         match dear {
@@ -40,7 +40,7 @@ impl<T> Turns<T> {
         }
     }
 
-    /// The next in turn, which leaves.
+    /// Removes the next request.
     pub fn pop(&mut self) -> Option<T> {
         let (_, cost) = self.peek()?;
         if cost >= DEAR {
@@ -51,24 +51,25 @@ impl<T> Turns<T> {
         self.of(cost).pop()
     }
 
-    /// The next in turn, which leaves without having been served.
+    /// Removes the next request without serving it.
     pub fn take(&mut self) -> Option<T> {
         let (_, cost) = self.peek()?;
         self.of(cost).take()
     }
 
-    /// Lets those go who have no more use for their places. It looks at all.
+    /// Removes the requests that have no more use for their places. It visits all of them.
     pub fn retain(&mut self, mut has_use: impl FnMut(&T) -> bool) {
         self.cheap.retain(&mut has_use);
         self.dear.retain(has_use);
     }
 
-    /// A request of the flow cost so much, which was `more` than was said, as [`FairQueue::charge`] says.
+    /// Charges a flow for a request that cost `cost`, which is `more` than announced; see
+    /// [`FairQueue::charge`].
     pub fn charge(&mut self, flow: u64, cost: u32, more: u32) {
         self.of(cost).charge(flow, more);
     }
 
-    /// How many wait.
+    /// The number of waiting requests.
     pub fn len(&self) -> usize {
         self.cheap.len() + self.dear.len()
     }
@@ -95,7 +96,7 @@ mod tests {
             let before = std::iter::from_fn(|| turns.pop()).take_while(|flow| *flow > 0).count();
             assert!(before <= 1, "{before}");
             served += before;
-            // A page goes down while it does not ask.
+            // A page goes down the lane while it does not ask.
             served += usize::from(turns.pop().is_some());
         }
         assert!(served >= 1000);

@@ -1,9 +1,9 @@
-//! Who holds what: one budget for all bytes held for clients, and whose connection gives way first.
+//! One budget for all bytes held for clients, and which connection gives way first.
 //!
-//! It knows slots, addresses and sizes, and nothing of sockets, requests or time. Sums are kept as bytes come and
-//! go. Who gives way is found by looking at all slots, only when room is short, and is then remembered: the
-//! largest until somebody overtakes it, and those who make room for newcomers [`Limits::picked`] at a time. So no
-//! client can have all slots looked at for each of its requests or connections.
+//! Knows slots, addresses and sizes, and nothing of sockets, requests or time. The sums are always up to date.
+//! Only when room is short does it visit all slots, and it remembers what it finds: the largest connection until
+//! another overtakes it, and [`Limits::picked`] connections at a time that make room for newcomers. So no client
+//! can cause a visit of all slots with each request or connection.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,41 +12,41 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use slab::Slab;
 
-/// Bytes below which a connection is small: it never gives way. Also the step in which connections are
+/// The bytes below which a connection is small and never gives way. Also the step in which connections are
 /// compared: of two within one step, either may count as the larger.
 pub const SMALL_BYTES: usize = 4096;
 /// The step in bytes in which addresses are compared. It is coarser, as their sums change more often.
 const ADDRESS_STEP: usize = 64 * 1024;
 
-/// What the connections may have, all together and each address.
+/// What connections may have, all together and per address.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes for all connections together.
     pub budget: usize,
-    /// As many connections an ordinary client may have; who has more makes room for others first.
+    /// The number of connections that an ordinary client may have. Addresses with more make room first.
     pub few_connections: usize,
-    /// How many connections that make room are picked at a time.
+    /// How many connections to pick at a time to make room.
     pub picked: usize,
 }
 
-/// Where a connection stands when room is made for another one. The default is `Idle`.
+/// The state of a connection, which decides whether it makes room for another one. The default is `Idle`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
-    /// Between requests: closing it costs its client least.
+    /// Between requests. Closing it costs its client least.
     #[default]
     Idle,
-    /// A request has begun and is not whole: nothing has been done for it yet.
+    /// A request is arriving. Nothing has been done for it yet.
     Coming,
-    /// A response is being taken, or is not.
+    /// A response is being sent, or the client does not read it.
     Taking,
-    /// A request waits for a lane: nothing has been done for it yet.
+    /// A request waits for a lane. Nothing has been done for it yet.
     Waiting,
-    /// Anything else: it is never closed to make room.
+    /// Anything else. It is never closed to make room.
     Busy,
 }
 
 impl Standing {
-    /// Whose place costs its client least comes first; `None` is never asked for its place.
+    /// The order in which connections make room; `None` if this one never does.
     fn rank(self) -> Option<u8> {
         match self {
             Standing::Idle | Standing::Coming => Some(0),
@@ -59,15 +59,15 @@ impl Standing {
 
 /// A connection.
 struct Connection {
-    /// Its place in [`Holders::addresses`], so that no request costs the hash of an address.
+    /// Its index in [`Holders::addresses`], so that requests need not hash an address.
     address: usize,
-    /// When it came, counted in connections.
+    /// When it joined, counted in connections.
     joined: u64,
     bytes: usize,
-    /// When it came to its present size, counted in changes of all sizes.
+    /// When it got its present size, counted in changes of size.
     since: u64,
     standing: Standing,
-    /// When it came to its standing, counted in changes of standing. No two are the same.
+    /// When it got its standing, counted in changes of standing. No two are equal.
     stands_since: u64,
 }
 
@@ -79,11 +79,11 @@ struct Address {
     bytes: usize,
     /// How many of its connections are not small.
     large: usize,
-    /// Whether many may stand behind it, so that their number says nothing.
+    /// Whether many clients may share it, so that the number of connections means nothing.
     is_exempt: bool,
 }
 
-/// The connection that holds the most, and how much it and its address hold, in steps.
+/// The connection that holds the most, and how many steps it and its address hold.
 #[derive(Clone, Copy)]
 struct Largest {
     slot: usize,
@@ -92,42 +92,42 @@ struct Largest {
     address_steps: usize,
 }
 
-/// A connection that was picked to make room.
+/// A connection picked to make room.
 #[derive(Clone, Copy)]
 struct Picked {
     slot: usize,
     stands_since: u64,
-    /// Whether it was picked for its address's many connections.
+    /// Whether it was picked because its address has many connections.
     is_of_many: bool,
-    /// How much its place cost its client then.
+    /// Its rank when it was picked.
     rank: u8,
 }
 
-/// All connections, by slot and by address. A slot that is not known here is passed over in silence.
+/// All connections, by slot and by address. Unknown slots are ignored.
 ///
-/// The IPv6 addresses of one /64 count as one address, as a single host has at least so many; an
-/// IPv4-mapped one counts as IPv4.
+/// The IPv6 addresses of a /64 count as one address, because a single host has at least that many. An
+/// IPv4-mapped address counts as IPv4.
 pub struct Holders {
     limits: Limits,
     total: usize,
-    /// Counts those who came, for the order of age.
+    /// The number of connections so far, for the order of age.
     joined: u64,
-    /// Counts the changes of sizes, for the order among equals.
+    /// The number of changes of size, for the order among equals.
     changes: u64,
-    /// Counts the changes of standings, for the order of those who make room.
+    /// The number of changes of standing, for the order of making room.
     standings: u64,
-    /// Slots are small integers: the length is the most connections there ever were at once.
+    /// Slots are small integers: the length is the most connections that ever existed at once.
     slots: Vec<Option<Connection>>,
     addresses: Slab<Address>,
     ids: HashMap<IpAddr, usize>,
-    /// The outcome of the last look for the largest, while it holds.
+    /// The result of the last search for the largest, while it is valid.
     largest: Option<Option<Largest>>,
-    /// Those who make room, the next one last.
+    /// The connections that make room, the next one last.
     picked: Vec<Picked>,
 }
 
 impl Holders {
-    /// Nobody yet.
+    /// Holders without connections.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -143,10 +143,10 @@ impl Holders {
         }
     }
 
-    /// A connection came: it holds nothing and is [`Standing::Idle`]. Whoever had the slot is forgotten.
+    /// Adds a connection, which holds nothing and is [`Standing::Idle`]. It replaces whatever had the slot.
     ///
-    /// `is_exempt`: many clients may stand behind the address, as behind a proxy, so that the number of its
-    /// connections says nothing.
+    /// `is_exempt`: many clients may share the address, as with a proxy, so that the number of its
+    /// connections means nothing.
     pub fn join(&mut self, slot: usize, address: IpAddr, is_exempt: bool) {
         self.joined += 1;
         self.join_as(slot, address, is_exempt, self.joined);
@@ -174,12 +174,12 @@ impl Holders {
         let address = &mut self.addresses[id];
         address.connections += 1;
         if address.connections == self.limits.few_connections + 1 && !address.is_exempt {
-            // From now on it makes room before those who were picked.
+            // From now on its connections make room before the picked ones.
             self.picked.clear();
         }
     }
 
-    /// A connection has gone: all that it held is released.
+    /// Removes a connection and releases what it held.
     pub fn leave(&mut self, slot: usize) {
         self.hold(slot, 0);
         let Some(connection) = self.slots.get_mut(slot).and_then(Option::take) else { return };
@@ -191,8 +191,8 @@ impl Holders {
         }
     }
 
-    /// The connection turned out to serve another address, as a proxy says: it goes there with its bytes
-    /// and standing, as the latest of that standing. The same address again costs no hash.
+    /// Moves a connection to another address, which a proxy has named, with its bytes and its standing, as
+    /// the latest of that standing. The same address again costs no hash.
     pub fn change_address(&mut self, slot: usize, address: IpAddr, is_exempt: bool) {
         let Some(Some(connection)) = self.slots.get(slot) else { return };
         if self.addresses[connection.address].group == group(address) {
@@ -204,7 +204,8 @@ impl Holders {
         self.hold(slot, bytes);
     }
 
-    /// The connection holds so many bytes now, all in all. This is nearly free, so it may be said after every event.
+    /// Sets the bytes that a connection holds now. This is nearly free, so it can be called after every
+    /// event.
     pub fn hold(&mut self, slot: usize, bytes: usize) {
         let Some(Some(connection)) = self.slots.get_mut(slot) else { return };
         let before = std::mem::replace(&mut connection.bytes, bytes);
@@ -239,27 +240,27 @@ impl Holders {
         }
     }
 
-    /// The exact bytes of all connections.
+    /// The bytes that all connections hold.
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// Whether more is held than the budget. It may be so without a [`Holders::largest`], if very many
-    /// connections are small: only a limit on connections helps there.
+    /// Whether more than the budget is held. There may be no [`Holders::largest`] then, if very many
+    /// connections are small; only a limit on connections helps against that.
     pub fn excess(&self) -> bool {
         self.total > self.limits.budget
     }
 
-    /// Whether there is no room for so many bytes more.
+    /// Whether there is no room for this many more bytes.
     pub fn lacks(&self, bytes: usize) -> bool {
         self.total + bytes > self.limits.budget
     }
 
-    /// The slot that gives way: of the address that holds the most, the connection that holds the most.
+    /// The slot that gives way: the largest connection of the address that holds the most.
     ///
-    /// Addresses are compared in steps of 64 KiB, connections in steps of [`SMALL_BYTES`], and of equals the
-    /// one that has been so large the longest gives way. `None` if all are small. An address that has only small
-    /// ones is passed over: they never pay.
+    /// Addresses are compared in steps of 64 KiB, connections in steps of [`SMALL_BYTES`]. Among equals, the one
+    /// that has been this large longest gives way. `None` if all are small. Addresses with only small
+    /// connections are skipped.
     pub fn largest(&mut self) -> Option<usize> {
         if self.largest.is_none() {
             self.largest = Some(self.find_largest());
@@ -290,19 +291,20 @@ impl Holders {
         self.slots.iter().enumerate().filter_map(|(slot, connection)| Some((slot, connection.as_ref()?)))
     }
 
-    /// How many connections the address has, for a limit per address. It costs a hash, once a connection.
+    /// The number of connections of an address, for a limit per address. It costs a hash, once per
+    /// connection.
     pub fn connections_of(&self, address: IpAddr) -> usize {
         self.ids.get(&group(address)).map_or(0, |id| self.addresses[*id].connections)
     }
 
-    /// A number that stands for the connection's address in a fair queue: the same for all connections of
-    /// an address, and the same again when it comes back, so that coming back forgives nothing.
+    /// A number for the connection's address in a fair queue. All connections of an address share it, and an
+    /// address that comes back gets the same number, so that coming back clears no debt.
     pub fn flow(&self, slot: usize) -> Option<u64> {
         let connection = self.slots.get(slot)?.as_ref()?;
         Some(self.addresses[connection.address].flow)
     }
 
-    /// The connection stands so now. The same standing again changes nothing: its time runs on.
+    /// Sets the standing of a connection. If it is unchanged, its time goes on.
     pub fn stand(&mut self, slot: usize, standing: Standing) {
         let Some(Some(connection)) = self.slots.get_mut(slot) else { return };
         if connection.standing != standing {
@@ -316,13 +318,13 @@ impl Holders {
         }
     }
 
-    /// The slot that makes room for a newcomer: the one that has been idle, or whose request has been coming,
-    /// for the longest; else the one that has been taking its response the longest. If there is none, it is
-    /// the oldest whose request waits: they might ask for something always, and nobody else would ever come in.
+    /// The slot that makes room for a newcomer: the one that has been idle, or whose request has been arriving,
+    /// longest; or else the one that has been taking its response longest. If there is none, it is the oldest
+    /// whose request waits; otherwise clients that always ask for something could keep everybody else out.
     ///
-    /// It is one of the address with the most connections, if that has more than [`Limits::few_connections`], and
-    /// else one of all. A newcomer that has joined already counts too. [`Limits::picked`] are found at a time; in
-    /// between, the address with the most may have become another.
+    /// If the address with the most connections has more than [`Limits::few_connections`], it is one of those. A
+    /// newcomer that has already joined counts too. [`Limits::picked`] are found at a time; meanwhile another
+    /// address may have the most.
     pub fn longest_idle(&mut self) -> Option<usize> {
         while let Some(picked) = self.picked.last() {
             if self.is_still_picked(picked) {
@@ -343,10 +345,10 @@ impl Holders {
         })
     }
 
-    /// Finds those who make room next.
+    /// Finds the connections that make room next.
     fn pick(&mut self) {
         let most = self.limits.picked;
-        // In their order, as many as are wanted at most.
+        // In order, at most as many as wanted.
         let mut found: Vec<(_, Picked)> = Vec::with_capacity(most + 1);
         for (slot, connection) in self.connections() {
             let Some(rank) = connection.standing.rank() else { continue };
@@ -369,9 +371,9 @@ impl Holders {
         self.picked.extend(found.into_iter().rev().map(|(_, picked)| picked));
     }
 
-    /// Makes an entry for an address that had no connection.
+    /// Adds an address that had no connection.
     fn enter(&mut self, group: IpAddr, is_exempt: bool) -> usize {
-        // The map's own keyed hash: nobody outside can choose addresses that collide.
+        // The map's own keyed hash, so that nobody can choose addresses that collide.
         let flow = self.ids.hasher().hash_one(group);
         let id =
             self.addresses.insert(Address { group, flow, connections: 0, bytes: 0, large: 0, is_exempt });
@@ -380,10 +382,10 @@ impl Holders {
     }
 }
 
-/// The address that stands for all those that count as one with it.
+/// The representative of all addresses that count as one.
 fn group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        // A host gets a /64 as a rule (RFC 6177), and may use any address in it.
+        // A host usually gets a /64 (RFC 6177), and may use any address in it.
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
         address => address,
     }

@@ -1,4 +1,4 @@
-//! The budget's examples, and a plain model that it must agree with.
+//! Examples, and a plain model that the budget must agree with.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// Few, as these tests are about the order.
+/// Small limits, because these tests are about the order.
 const LIMITS: Limits = Limits { budget: 1024 * 1024, few_connections: 3, picked: 2 };
 
 /// Connections of these addresses, in slots from 0.
@@ -216,17 +216,17 @@ fn those_who_make_room_are_picked_some_at_a_time() {
     assert_eq!(holders.longest_idle(), Some(2), "and this one less still");
 }
 
-/// A connection, as the model has it.
+/// A connection in the model.
 struct Modelled {
     address: IpAddr,
     bytes: usize,
     standing: Standing,
-    /// When it began to stand so.
+    /// When it got its standing.
     since: usize,
     joined: usize,
 }
 
-/// An address, as the model has it.
+/// An address in the model.
 #[derive(Default)]
 struct Sums {
     connections: usize,
@@ -312,7 +312,7 @@ fn random_operations_agree_with_a_plain_model() {
             }
             (_, Some(connection)) => {
                 let standings = [Standing::Busy, Standing::Idle, Standing::Coming, Standing::Taking];
-                // Now and then all ask for something.
+                // Sometimes all ask for something.
                 let asking = [Standing::Busy, Standing::Waiting][random(2)];
                 let standing = if since % 4000 < 1000 { asking } else { standings[random(4)] };
                 holders.stand(slot, standing);

@@ -1,42 +1,41 @@
-//! How large a response will be, as far as earlier ones tell: by what is asked for, or by its path. That is all
-//! that the gate knows of meaning.
+//! Estimates how large a response will be, from earlier responses to the same target or path.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
-/// Places for paths whose responses are large.
+/// Entries for paths with large responses.
 const LARGE_PLACES: usize = 256;
-/// Places for targets whose responses are small.
+/// Entries for targets with small responses.
 const SMALL_PLACES: usize = 4096;
-/// A response is small below so many bytes, or where others of its path are much larger.
+/// A response is small below this many bytes, or if others of its path are much larger.
 const SMALL_BYTES: usize = 16 * 1024;
-/// Over how many responses an estimate is made.
+/// The number of responses over which an estimate is averaged.
 const OVER: usize = 8;
-/// The statuses that tell something: how large a refusal is says nothing of what was asked for.
+/// The statuses to learn from. The size of a refusal tells nothing about the target.
 pub const SUCCESSES: Range<u16> = 200..300;
-/// For how many others who want its place a target is kept when it is asked for, and at the most.
+/// How many others that want its entry a requested target outlasts, and the most that it outlasts.
 const KEPT: u8 = 8;
 const MOST_KEPT: u8 = 64;
 
-/// What earlier responses tell. Of what is not known, the response is taken to be small.
+/// What earlier responses tell. The response to an unknown target is estimated to be small.
 pub struct Estimates {
-    /// Keyed, so that nobody can choose a path that shares the place of another.
+    /// Keyed, so that nobody can choose a path that shares the entry of another.
     hasher: RandomState,
     /// Paths with large responses.
     large: Box<[Large]>,
-    /// Targets whose responses are small: whoever asks for little does not wait with those who ask for much of
-    /// the same path.
+    /// Targets with small responses, so that a request for little does not wait with requests for much on the
+    /// same path.
     small: Box<[Small]>,
 }
 
-/// A path, and the bytes to be expected.
+/// A path, and the expected bytes.
 #[derive(Clone, Copy, Default)]
 struct Large {
     path: u64,
     bytes: usize,
 }
 
-/// A target, the bytes to be expected, and for how many others that want its place it is kept.
+/// A target, the expected bytes, and how many others that want its entry it outlasts.
 #[derive(Clone, Copy, Default)]
 struct Small {
     target: u64,
@@ -44,12 +43,12 @@ struct Small {
     kept: u8,
 }
 
-/// What a request asks for, as numbers. The method is part of it.
+/// The hashes of a request's method and target.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Asked {
-    /// Stands for the whole target.
+    /// Of the whole target.
     target: u64,
-    /// Stands for the path without the query.
+    /// Of the path without the query.
     path: u64,
 }
 
@@ -62,7 +61,7 @@ impl Estimates {
         }
     }
 
-    /// What a request asks for, by its method and target with a space between.
+    /// Hashes a method and a target, with a space between them.
     pub fn asked(&self, target: &[u8]) -> Asked {
         let hash = |bytes: &[u8]| self.hasher.hash_one(bytes);
         match target.iter().position(|byte| *byte == b'?') {
@@ -74,7 +73,7 @@ impl Estimates {
         }
     }
 
-    /// Bytes of the response that is to be expected.
+    /// The expected bytes of the response.
     pub fn expected(&self, asked: Asked) -> usize {
         let small = &self.small[asked.target as usize % SMALL_PLACES];
         if small.target == asked.target { small.bytes as usize } else { self.of_path(asked) }
@@ -85,7 +84,7 @@ impl Estimates {
         if large.path == asked.path { large.bytes } else { 0 }
     }
 
-    /// A response with this status had so many bytes.
+    /// Learns from a response with this status and size.
     pub fn learn(&mut self, asked: Asked, status: u16, bytes: usize) {
         if !SUCCESSES.contains(&status) {
             return;
@@ -96,7 +95,8 @@ impl Estimates {
             if small.target == asked.target {
                 small.kept = MOST_KEPT.min(small.kept + KEPT);
             } else if small.kept > 0 {
-                // Who asks for ever new targets does not drive out those that are asked for again and again.
+                // A client that asks for ever new targets must not evict targets that are requested
+                // repeatedly.
                 small.kept -= 1;
             } else {
                 small.target = asked.target;
@@ -108,7 +108,7 @@ impl Estimates {
             *small = Small::default();
         }
         if bytes >= SMALL_BYTES || of_path > 0 {
-            // What is larger is believed at once, what is smaller bit by bit.
+            // A larger size counts at once, a smaller one gradually.
             let bytes = bytes.max((of_path * (OVER - 1) + bytes) / OVER);
             self.large[asked.path as usize % LARGE_PLACES] = Large { path: asked.path, bytes };
         }

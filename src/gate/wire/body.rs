@@ -1,4 +1,4 @@
-//! The body's framing (RFC 9112, sections 6 and 7): by Content-Length, or chunked.
+//! The framing of a body (RFC 9112, sections 6 and 7): Content-Length or chunked.
 
 use crate::gate::wire::request_line::{bad_request, is_token_byte};
 use crate::http::limits::{MAX_BODY_BYTES, MAX_DROPPED_BYTES};
@@ -7,7 +7,7 @@ use crate::http::{ApiError, Code};
 /// What is left of a body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
-    /// So many bytes; none: the body is whole, or there is none.
+    /// This many bytes; 0 if the body is complete or absent.
     Length(usize),
     Chunked(Chunked),
 }
@@ -17,11 +17,12 @@ impl Body {
         matches!(self, Body::Length(0) | Body::Chunked(Chunked { state: State::Whole, .. }))
     }
 
-    /// Moves what belongs to the body from the start of `input` to `out`, and returns how many bytes
-    /// of the input are done with.
+    /// Moves body bytes from the start of `input` to `out`, and returns how many bytes of the input were
+    /// consumed.
     ///
     /// # Errors
-    /// 400 for broken chunks, 413 for a body that turns out too large, 431 for endless trailer fields.
+    /// 400 for malformed chunks, 413 for a body that is too large, and 431 for too many extensions or trailer
+    /// fields.
     pub fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
         match self {
             Body::Length(left) => {
@@ -45,10 +46,10 @@ pub struct Chunked {
     dropped: usize,
 }
 
-/// Where the decoder stands.
+/// The state of the decoder.
 #[derive(Clone, Debug, PartialEq)]
 enum State {
-    /// Within a chunk's size, which has so many digits and this value so far.
+    /// Within a chunk's size, with its digits and its value so far.
     Size { digits: usize, value: usize },
     /// In white space after a chunk's size.
     SizeSpace { size: usize },
@@ -72,7 +73,7 @@ enum State {
     TrailerLf,
     /// After the CR of the empty line at the end.
     LastLf,
-    /// All is decoded.
+    /// At the end.
     Whole,
 }
 
@@ -168,7 +169,7 @@ impl Chunked {
     }
 }
 
-/// Neither a control character nor a line end.
+/// Whether a byte is neither a control character nor a line end.
 pub fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
 }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::clock::http_date;
 use crate::http::response::write_field;
 
-/// Made once a second, for the date.
+/// The lines, made again every second because of the date.
 pub struct GeneralFields {
     block: Vec<u8>,
     second: u64,
@@ -21,12 +21,12 @@ impl GeneralFields {
         fields
     }
 
-    /// The lines, each with its end.
+    /// The lines, each with its line end.
     pub fn block(&self) -> &[u8] {
         &self.block
     }
 
-    /// Brings the date up to date.
+    /// Updates the date.
     pub fn refresh(&mut self, now: SystemTime) {
         let second = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         if second == self.second && !self.block.is_empty() {

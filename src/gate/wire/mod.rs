@@ -1,4 +1,4 @@
-//! From bytes to requests and from answers to bytes, without a socket.
+//! Decodes bytes into requests and encodes responses into bytes, without a socket.
 
 pub mod body;
 pub mod exchange;

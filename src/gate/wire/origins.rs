@@ -1,24 +1,24 @@
-//! Which other origins may read responses in a browser (Fetch standard, section 3.2, the CORS protocol).
+//! Which other origins may read responses in a browser (CORS: Fetch standard, section 3.2).
 
 use crate::http::response::write_field;
 
-/// The header fields of responses that scripts of other origins may read, beside those that all may.
+/// The response header fields that scripts of other origins may read, in addition to the safelisted ones.
 const EXPOSED: &[u8] = b"Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id";
-/// The header fields of requests that they may send, beside those that all may.
+/// The request header fields that they may send, in addition to the safelisted ones.
 const SENT: &[u8] = b"Authorization, Content-Type, X-Request-Id";
-/// For how many seconds a browser need not ask again.
+/// How many seconds a browser may cache the answer to a preflight.
 const MAX_AGE: &[u8] = b"600";
 
-/// The origins that are allowed; `*` stands for all. Nobody by default.
+/// The allowed origins; `*` stands for all. None by default.
 #[derive(Clone, Debug, Default)]
 pub struct Origins(Vec<String>);
 
 /// How a request's origin is allowed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Allowed {
-    /// Everybody is.
+    /// All origins are allowed.
     Any,
-    /// This one is.
+    /// This origin is allowed.
     Origin(Box<str>),
 }
 
@@ -36,14 +36,14 @@ impl Origins {
         Some(Allowed::Origin(known.as_str().into()))
     }
 
-    /// Whether responses depend on the origin, so that one that is kept may be wrong for another.
+    /// Whether responses depend on the origin, so that caches must tell them apart.
     pub fn tell_apart(&self) -> bool {
         self.0.iter().any(|known| known != "*")
     }
 }
 
 impl Allowed {
-    /// Writes what lets a script read the response.
+    /// Writes the header fields that allow a script to read the response.
     pub fn write_response(&self, out: &mut Vec<u8>) {
         match self {
             Allowed::Any => write_field(out, "Access-Control-Allow-Origin", b"*"),
@@ -52,7 +52,7 @@ impl Allowed {
         write_field(out, "Access-Control-Expose-Headers", EXPOSED);
     }
 
-    /// Writes what lets a browser send the request that it asks about, with one of these methods.
+    /// Writes the answer to a preflight, which allows these methods.
     pub fn write_preflight(methods: &[u8], out: &mut Vec<u8>) {
         write_field(out, "Access-Control-Allow-Methods", methods);
         write_field(out, "Access-Control-Allow-Headers", SENT);

@@ -5,15 +5,15 @@ use std::ops::Range;
 use crate::http::limits::MAX_TARGET_BYTES;
 use crate::http::{ApiError, Code};
 
-/// A request line that keeps the rules, by the places of its parts in the head.
+/// A valid request line: where its parts are in the head.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestLine {
     pub method: Range<usize>,
-    /// Path and query, or `*`; of an absolute form only what follows the authority, which may be nothing.
+    /// Path and query, or `*`. Of an absolute form, what follows the authority, possibly nothing.
     pub target: Range<usize>,
     /// Host and port of an absolute form, which count instead of the Host field (RFC 9112, section 3.2.2).
     pub authority: Option<Range<usize>>,
-    /// Of HTTP/1.x.
+    /// The `x` of HTTP/1.x.
     pub minor_version: u8,
 }
 
@@ -21,7 +21,7 @@ impl RequestLine {
     /// Reads the line at `at` within the head, without its line end.
     ///
     /// # Errors
-    /// 400, 414, 501 (a tunnel is asked for) or 505.
+    /// 400, 414, 501 (for a tunnel) or 505.
     pub fn parse(head: &[u8], at: Range<usize>) -> Result<Self, ApiError> {
         let line = &head[at.clone()];
         let bad = || {
@@ -58,7 +58,7 @@ pub fn is_target_too_long(line: &[u8]) -> bool {
     line.split(|b| *b == b' ').nth(1).is_some_and(|target| target.len() > MAX_TARGET_BYTES)
 }
 
-/// A 400 that says what rule was broken.
+/// A 400 that names the broken rule.
 pub fn bad_request(message: &'static str) -> ApiError {
     ApiError::with_message(Code::BadRequest, message)
 }
@@ -83,7 +83,7 @@ fn minor_version(version: &[u8]) -> Result<u8, ApiError> {
     }
 }
 
-/// Where host and port stand in a target (RFC 9112, section 3.2): only an absolute form has them.
+/// The position of host and port in a target; only an absolute form has them (RFC 9112, section 3.2).
 fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, ApiError> {
     if target.iter().any(|b| !(0x21..=0x7e).contains(b) || *b == b'#') {
         return Err(bad_request("The request target must be printable ASCII without spaces or '#'."));
@@ -108,7 +108,7 @@ fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, ApiEr
     Err(bad_request("The request target must begin with '/', or be an http address."))
 }
 
-/// Whether this can be a host and a port: no user, no path, no white space (RFC 3986, section 3.2).
+/// Whether a text can be a host with an optional port: no user, path or white space (RFC 3986, section 3.2).
 pub fn is_authority(text: &[u8]) -> bool {
     text.iter().all(|b| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(b))
 }
