@@ -285,10 +285,9 @@ mod tests {
         }
         let document = document(&ServerUrls::default());
         assert_eq!(document["info"]["version"], "1.0.0");
-        assert_eq!(document["paths"].as_object().unwrap().len(), 3);
-        let schemas: Vec<_> =
-            document["components"]["schemas"].as_object().unwrap().keys().cloned().collect();
-        assert_eq!(schemas, ["PetStatus", "NewPet", "Pet", "Pets", "Error"]);
+        for schema in ["PetStatus", "NewPet", "Pet", "Pets", "Error"] {
+            assert!(document["components"]["schemas"][schema].is_object(), "{schema}");
+        }
     }
 
     #[test]
