@@ -15,6 +15,7 @@
 
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES};
 use crate::http::response::write_field;
+use crate::lane::position;
 use crate::lane::ticket::Ticket;
 
 /// After the target.
@@ -81,7 +82,7 @@ impl LaneRequest {
     }
 
     /// Writes the whole request as it goes down a lane.
-    pub fn write(&self, ticket: Ticket, id: &str, out: &mut Vec<u8>) {
+    pub fn write(&self, ticket: Ticket, id: &[u8], out: &mut Vec<u8>) {
         let (line, rest) = self.bytes.split_at(self.line);
         out.reserve(self.bytes.len() + HEAD_ROOM);
         out.extend_from_slice(line);
@@ -92,7 +93,7 @@ impl LaneRequest {
         let content = out.len();
         ticket.write(out);
         out.push(b' ');
-        out.extend_from_slice(id.as_bytes());
+        out.extend_from_slice(id);
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(rest);
         let mut length = out.len() - content;
@@ -103,10 +104,17 @@ impl LaneRequest {
     }
 }
 
-/// The content of a request, as the worker reads it.
+/// Reads the ticket at the start of a request's content, and how many bytes it takes; `None` where it is
+/// something else.
+pub fn read_ticket(content: &[u8]) -> Option<(Ticket, usize)> {
+    let mut rest = content;
+    let ticket = Ticket::read(&mut rest)?;
+    Some((ticket, content.len() - rest.len()))
+}
+
+/// The content of a request after its ticket, as the worker reads it.
 #[derive(Debug, Default, PartialEq)]
 pub struct Content<'a> {
-    pub ticket: Ticket,
     /// The identifier for the log.
     pub id: &'a str,
     /// Name and value of the header fields.
@@ -115,33 +123,32 @@ pub struct Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Reads what [`LaneRequest::write`] has written after its head; `None` where it is something else.
-    pub fn read(mut bytes: &'a [u8]) -> Option<Self> {
-        let ticket = Ticket::read(&mut bytes)?;
-        let id = take_line(&mut bytes)?;
+    /// Reads what [`LaneRequest::write`] has written after the ticket; `None` where it is something else.
+    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+        // Only the body may be anything.
+        let mut text = std::str::from_utf8(bytes)
+            .or_else(|error| std::str::from_utf8(&bytes[..error.valid_up_to()]))
+            .ok()?;
+        let whole = text.len();
+        let id = take_line(&mut text)?;
         let mut fields = Vec::with_capacity(8);
         loop {
-            let line = take_line(&mut bytes)?;
+            let line = take_line(&mut text)?;
             if line.is_empty() {
-                return Some(Self { ticket, id, fields, body: bytes });
+                return Some(Self { id, fields, body: &bytes[whole - text.len()..] });
             }
-            let colon = line.bytes().position(|byte| byte == b':')?;
-            fields.push((&line[..colon], line[colon..].strip_prefix(": ")?));
+            let (name, value) = line.split_at(position(line.as_bytes(), b':')?);
+            fields.push((name, value.strip_prefix(": ")?));
         }
-    }
-
-    /// Reads the ticket alone.
-    pub fn ticket(mut bytes: &[u8]) -> Option<Ticket> {
-        Ticket::read(&mut bytes)
     }
 }
 
-/// The line at the start of `bytes`, without its end.
-fn take_line<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
-    let end = bytes.iter().position(|byte| *byte == b'\n')?;
-    let line = bytes[..end].strip_suffix(b"\r")?;
-    *bytes = &bytes[end + 1..];
-    std::str::from_utf8(line).ok()
+/// The line at the start of `text`, without its end.
+fn take_line<'a>(text: &mut &'a str) -> Option<&'a str> {
+    let end = position(text.as_bytes(), b'\n')?;
+    let line = text[..end].strip_suffix('\r')?;
+    *text = &text[end + 1..];
+    Some(line)
 }
 
 #[cfg(test)]
@@ -150,30 +157,33 @@ mod tests {
 
     const TICKET: Ticket = Ticket { epoch: 2, place: 17 };
 
-    fn written(request: &LaneRequest) -> String {
-        let mut out = Vec::new();
-        request.write(TICKET, "an-id", &mut out);
-        String::from_utf8(out).unwrap()
+    /// The head of a request on a lane, and its content.
+    fn written(request: &LaneRequest) -> (String, Vec<u8>) {
+        let mut head = Vec::new();
+        request.write(TICKET, b"an-id", &mut head);
+        let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
+        let content = head.split_off(end + 4);
+        (String::from_utf8(head).unwrap(), content)
     }
 
     #[test]
     fn request_is_read_as_it_is_written() {
         let mut request = LaneRequest::default();
-        for body in ["", "abc", "\r\n\r\n"] {
+        for body in [&b""[..], b"abc", b"\r\n\r\n", b"\xff\n\r\n"] {
             request.begin(b"POST", [b"/v1/pets", b"?a"], 0);
             request.field("Content-Type", b"text/x: y");
             request.field("Authorization", "Bearer \u{e9}".as_bytes());
             request.field("X", b"");
             request.end_head();
-            request.body().extend_from_slice(body.as_bytes());
+            request.body().extend_from_slice(body);
             assert_eq!(request.asked(), b"POST /v1/pets?a");
-            let text = written(&request);
-            let (head, content) = text.split_once("\r\n\r\n").unwrap();
-            assert_eq!(head, format!("POST /v1/pets?a HTTP/1.1\r\nContent-Length: {:06}", content.len()));
+            let (head, content) = written(&request);
+            let line = "POST /v1/pets?a HTTP/1.1\r\n";
+            assert_eq!(head, format!("{line}Content-Length: {:06}\r\n\r\n", content.len()));
             let fields = vec![("Content-Type", "text/x: y"), ("Authorization", "Bearer ??"), ("X", "")];
-            let read = Content { ticket: TICKET, id: "an-id", fields, body: body.as_bytes() };
-            assert_eq!(Content::read(content.as_bytes()), Some(read));
-            assert_eq!(Content::ticket(content.as_bytes()), Some(TICKET));
+            let (ticket, length) = read_ticket(&content).unwrap();
+            assert_eq!(ticket, TICKET);
+            assert_eq!(Content::read(&content[length..]), Some(Content { id: "an-id", fields, body }));
         }
     }
 
@@ -184,17 +194,15 @@ mod tests {
         request.field("X", &[b'x'; MAX_HEAD_BYTES]);
         request.end_head();
         request.body().extend_from_slice(&[b'x'; MAX_BODY_BYTES]);
-        let text = written(&request);
-        let (head, content) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.ends_with(&format!(": {:06}", content.len())), "{head}");
+        let (head, content) = written(&request);
+        assert!(head.ends_with(&format!(": {:06}\r\n\r\n", content.len())), "{head}");
     }
 
     #[test]
     fn other_content_is_not_read() {
-        for text in
-            ["", "x", "1.2 id", "1.2 id\r\n", "1.2 id\r\nX\r\n\r\n", "1.2 id\r\nX:y\r\n\r\n", "1.2 id\n\n"]
-        {
+        for text in ["", "x", "id", "id\r\n", "id\r\nX\r\n\r\n", "id\r\nX:y\r\n\r\n", "id\n\n"] {
             assert_eq!(Content::read(text.as_bytes()), None, "{text:?}");
+            assert_eq!(read_ticket(text.as_bytes()), None, "{text:?}");
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::http::limits::MAX_RESPONSE_FIELDS;
 use crate::http::response::{
     decimal_digits, has_no_body, write_decimal, write_end_of_head, write_field, write_status_line,
 };
+use crate::lane::position;
 use crate::lane::ticket::{Ticket, read_number};
 
 /// Room for what stands before the fields of a response.
@@ -197,8 +198,9 @@ impl<'a> LaneResponse<'a> {
 
 /// The line at the start of `bytes`, without its end; `None` while it is not whole.
 fn take_line<'a>(bytes: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
-    let Some(end) = bytes.iter().take(MAX_LINE).position(|byte| *byte == b'\n') else {
-        return if bytes.len() < MAX_LINE { Ok(None) } else { Err(Malformed) };
+    let start = &bytes[..bytes.len().min(MAX_LINE)];
+    let Some(end) = position(start, b'\n') else {
+        return if start.len() < MAX_LINE { Ok(None) } else { Err(Malformed) };
     };
     let line = bytes[..end].strip_suffix(b"\r").ok_or(Malformed)?;
     *bytes = &bytes[end + 1..];

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::Write;
 
 use crate::http::{ApiError, Code, Request, Response};
-use crate::lane::{Content, Ticket, write_response};
+use crate::lane::{Content, Ticket, read_ticket, write_response};
 
 /// The most requests answered together.
 const MAX_REQUESTS: usize = 512;
@@ -19,6 +19,8 @@ pub struct Taken {
     request: tiny_http::Request,
     content: Vec<u8>,
     ticket: Ticket,
+    /// Bytes of the content that are the ticket.
+    ticket_length: usize,
 }
 
 impl Taken {
@@ -29,12 +31,12 @@ impl Taken {
             log::debug!("a lane broke off within a request: {error}");
         }
         // What is not from the gate gets a ticket that is nobody's.
-        let ticket = Content::ticket(&content).unwrap_or_default();
-        Self { request, content, ticket }
+        let (ticket, ticket_length) = read_ticket(&content).unwrap_or_default();
+        Self { request, content, ticket, ticket_length }
     }
 
     fn as_request(&self) -> Request<'_> {
-        let content = Content::read(&self.content).unwrap_or_default();
+        let content = Content::read(&self.content[self.ticket_length..]).unwrap_or_default();
         Request {
             id: content.id,
             method: self.request.method().as_str(),

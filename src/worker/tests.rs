@@ -66,7 +66,7 @@ impl Lane {
         request.begin(b"POST", [target.as_bytes(), b""], 0);
         request.end_head();
         request.body().extend(std::iter::repeat_n(b'x', length));
-        request.write(Ticket { epoch, place }, "an-id", &mut bytes);
+        request.write(Ticket { epoch, place }, b"an-id", &mut bytes);
         self.stream.write_all(&bytes).unwrap();
     }
 

@@ -151,8 +151,8 @@ impl Client {
     }
 
     /// The identifier of the request under way.
-    pub fn id(&self) -> &str {
-        self.exchange.as_ref().map_or("-", |exchange| exchange.id.as_str())
+    pub fn id(&self) -> &[u8] {
+        self.exchange.as_ref().map_or(b"-", |exchange| exchange.id.as_bytes())
     }
 
     /// Whom the request under way is for.

@@ -374,11 +374,11 @@ fn request_and_response_take_room_in_a_lane_and_what_is_sent_is_held() {
 #[test]
 fn request_has_its_own_identifier_until_it_is_answered() {
     let mut bench = bench();
-    assert_eq!(bench.client.id(), "-");
+    assert_eq!(bench.client.id(), b"-");
     bench.receive("GET / HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\n\r\n");
-    assert_eq!(bench.client.id(), "mine");
+    assert_eq!(bench.client.id(), b"mine");
     bench.answer("x");
-    assert_eq!(bench.client.id(), "-");
+    assert_eq!(bench.client.id(), b"-");
 }
 
 #[test]

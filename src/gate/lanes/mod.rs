@@ -128,7 +128,7 @@ impl Lane {
         let mut greeting = LaneRequest::default();
         greeting.begin(b"OPTIONS", [b"*", b""], 0);
         greeting.end_head();
-        self.push(Turn { bytes: greeting.len(), ..Turn::default() }, "greeting", &greeting);
+        self.push(Turn { bytes: greeting.len(), ..Turn::default() }, b"greeting", &greeting);
         self.flush(registry)
     }
 
@@ -175,7 +175,7 @@ impl Lane {
 
     /// Puts a whole request on its way, with the ticket by which its response will be known again;
     /// [`Lane::flush`] sends it.
-    pub fn push(&mut self, turn: Turn, id: &str, request: &LaneRequest) {
+    pub fn push(&mut self, turn: Turn, id: &[u8], request: &LaneRequest) {
         request.write(Ticket { epoch: self.epoch, place: self.count }, id, &mut self.out);
         self.bytes += turn.bytes;
         self.turns.push_back(turn);

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::config::Deadlines;
 use crate::gate::{Gate, GateConfig, HealthCheck, Listening, Origins, Stopper, TrustedProxies};
 use crate::http::Response;
-use crate::lane::{Content, write_response};
+use crate::lane::{read_ticket, write_response};
 use crate::testing::{Folder, PATIENCE};
 
 /// A running gate.
@@ -115,7 +115,7 @@ fn request(lane: &mut UnixStream) -> (Ticket, String) {
     let (_, length) = head.trim_end().rsplit_once("Content-Length: ").unwrap();
     let mut content = vec![0; length.parse().unwrap()];
     lane.read_exact(&mut content).unwrap();
-    (Content::read(&content).unwrap().ticket, head.split(' ').nth(1).unwrap().to_owned())
+    (read_ticket(&content).unwrap().0, head.split(' ').nth(1).unwrap().to_owned())
 }
 
 pub fn expect(lane: &mut UnixStream, path: &str) -> Ticket {
@@ -327,11 +327,11 @@ fn lane_has_room_for_so_many_requests_and_bytes() {
     let (mut lane, mut far_end, poll) = open_lane(3, 100);
     for _ in 0..2 {
         assert!(lane.has_room(1000), "a single one may have more");
-        lane.push(turn(60), "-", &request_of(0));
+        lane.push(turn(60), b"-", &request_of(0));
         assert!(lane.has_room(40) && !lane.has_room(41));
-        lane.push(turn(40), "-", &request_of(0));
+        lane.push(turn(40), b"-", &request_of(0));
         assert!(lane.has_room(0) && !lane.has_room(1));
-        lane.push(turn(0), "-", &request_of(0));
+        lane.push(turn(0), b"-", &request_of(0));
         assert!(!lane.has_room(0), "three requests");
         lane.flush(poll.registry()).unwrap();
         (0..3).for_each(|_| respond(&mut lane, &mut far_end, "/"));
@@ -342,7 +342,7 @@ fn lane_has_room_for_so_many_requests_and_bytes() {
 fn lane_that_takes_no_more_has_no_room_until_it_does() {
     let (mut lane, mut far_end, mut poll) = open_lane(64, usize::MAX);
     let mut events = Events::with_capacity(8);
-    lane.push(turn(0), "-", &request_of(8 * 1024 * 1024));
+    lane.push(turn(0), b"-", &request_of(8 * 1024 * 1024));
     lane.flush(poll.registry()).unwrap();
     assert!(!lane.has_room(0));
     let reader = std::thread::spawn(move || {
@@ -362,7 +362,7 @@ fn lane_that_takes_no_more_has_no_room_until_it_does() {
     poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
     assert!(events.is_empty(), "{events:?}");
     drop(far_end);
-    lane.push(turn(0), "-", &request_of(0));
+    lane.push(turn(0), b"-", &request_of(0));
     assert!(lane.flush(poll.registry()).is_err(), "it takes no more for ever");
 }
 
@@ -377,7 +377,7 @@ fn lane_tells_whether_there_may_be_more_to_read() {
     assert_eq!(lane.receive(&mut scratch, false).unwrap(), (1, false));
     far_end.write_all(b"6").unwrap();
     assert_eq!(lane.receive(&mut scratch, true).unwrap(), (1, true), "its end has come too");
-    lane.push(turn(0), "-", &request_of(0));
+    lane.push(turn(0), b"-", &request_of(0));
     lane.flush(poll.registry()).unwrap();
     // Closed with the request unread, which resets the connection.
     drop(far_end);

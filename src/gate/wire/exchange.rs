@@ -71,7 +71,7 @@ impl Exchange {
         out.reserve(HEAD_ROOM + answer.fields.len() + answer.body.len());
         write_status_line(out, answer.status);
         out.extend_from_slice(general.block());
-        write_field(out, "X-Request-Id", self.id.as_str().as_bytes());
+        write_field(out, "X-Request-Id", self.id.as_bytes());
         if close {
             write_field(out, "Connection", b"close");
         } else if self.is_http_1_0 {

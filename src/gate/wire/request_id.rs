@@ -24,9 +24,13 @@ impl RequestId {
         Self { bytes, length: value.len() as u8 }
     }
 
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
     pub fn as_str(&self) -> &str {
         // Always ASCII; both ways to make one see to it.
-        std::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or("-")
+        std::str::from_utf8(self.as_bytes()).unwrap_or("-")
     }
 }
 
@@ -38,34 +42,30 @@ impl std::fmt::Debug for RequestId {
 
 /// Makes identifiers for requests that bring none: a random start and a count.
 pub struct RequestIds {
-    prefix: u32,
+    /// The start, and the hyphen after it.
+    start: RequestId,
     count: u64,
 }
 
 impl Default for RequestIds {
     fn default() -> Self {
-        Self::new()
+        // Without random bits two runs may share identifiers, which harms only a reader of logs.
+        Self::new(getrandom::u32().unwrap_or(std::process::id()))
     }
 }
 
 impl RequestIds {
-    fn new() -> Self {
-        // Without random bits two runs may share identifiers, which harms only a reader of logs.
-        Self { prefix: getrandom::u32().unwrap_or(std::process::id()), count: 0 }
+    fn new(start: u32) -> Self {
+        let mut id = RequestId::new(b"");
+        id.push_hex(u64::from(start));
+        id.push(b'-');
+        Self { start: id, count: 0 }
     }
 
     pub fn next(&mut self) -> RequestId {
         self.count += 1;
-        let mut id = RequestId { bytes: [0; MAX_LENGTH], length: 0 };
-        for half in [u64::from(self.prefix), self.count] {
-            if id.length > 0 {
-                id.push(b'-');
-            }
-            let digits = 8.max(16 - half.leading_zeros() / 4);
-            for place in (0..digits).rev() {
-                id.push(b"0123456789abcdef"[(half >> (4 * place)) as usize & 0xf]);
-            }
-        }
+        let mut id = self.start;
+        id.push_hex(self.count);
         id
     }
 }
@@ -74,6 +74,14 @@ impl RequestId {
     fn push(&mut self, byte: u8) {
         self.bytes[usize::from(self.length)] = byte;
         self.length += 1;
+    }
+
+    /// Adds at least eight digits.
+    fn push_hex(&mut self, number: u64) {
+        let digits = 8.max(16 - number.leading_zeros() / 4);
+        for place in (0..digits).rev() {
+            self.push(b"0123456789abcdef"[(number >> (4 * place)) as usize & 0xf]);
+        }
     }
 }
 
@@ -93,7 +101,7 @@ mod tests {
 
     #[test]
     fn made_identifiers_differ_and_are_usable() {
-        let mut ids = RequestIds { prefix: 0xabc, count: 0 };
+        let mut ids = RequestIds::new(0xabc);
         assert_eq!(ids.next().as_str(), "00000abc-00000001");
         assert_eq!(ids.next().as_str(), "00000abc-00000002");
         ids.count = u64::MAX - 1;
