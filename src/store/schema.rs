@@ -11,8 +11,9 @@ use crate::{Error, ErrorKind};
 const APPLICATION_ID: i64 = 0x5045_5453;
 
 /// The steps from an empty file to the newest version; `user_version` counts those done.
-/// Append only: a released step is never edited. The next is `steps/0003-….sql`.
-pub const STEPS: &[&str] = &[include_str!("../../schema.sql"), include_str!("steps/0002-project.sql")];
+/// Append only: a released step is never edited. `schema.sql` shows what they make.
+pub const STEPS: &[&str] =
+    &[include_str!("steps/0001-pets-and-keys.sql"), include_str!("steps/0002-project.sql")];
 
 /// The `user_version` of a file with every step done.
 pub fn newest_version(steps: &[&str]) -> i64 {
@@ -102,11 +103,25 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Folder;
+    use super::super::{soundness, tests::Folder};
     use super::*;
 
     fn version(connection: &Connection) -> i64 {
         super::version(connection).unwrap()
+    }
+
+    #[test]
+    fn schema_file_shows_what_the_steps_make() {
+        let [made, shown] = [STEPS, &[include_str!("../../schema.sql")]].map(|steps| {
+            let connection = Connection::open_in_memory().unwrap();
+            steps.iter().for_each(|step| connection.execute_batch(step).unwrap());
+            let plan: String =
+                connection.query_row("SELECT plan FROM project", [], |row| row.get(0)).unwrap();
+            (soundness::definitions(&connection).unwrap(), plan)
+        });
+        assert_eq!(made, shown);
+        let steps = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/steps");
+        assert_eq!(std::fs::read_dir(steps).unwrap().count(), STEPS.len(), "each step is named in STEPS");
     }
 
     #[test]

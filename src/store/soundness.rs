@@ -205,6 +205,14 @@ fn ids(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(faults)
 }
 
+/// Every table and index with its definition.
+#[cfg(test)]
+pub fn definitions(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    // ALTER TABLE leaves other spaces than people do.
+    let plain = |text: String| text.replace(" ,", ",").replace(" )", ")");
+    Ok(objects(connection)?.into_iter().map(|object| (object.name, plain(object.text))).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

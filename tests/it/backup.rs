@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::harness::{Folder, KEY, Server, output, petstore, run};
+use crate::harness::{Folder, KEY, Server, output, petstore, run, schema_version};
 use crate::said;
 use crate::wait::wait_until;
 
@@ -148,7 +148,7 @@ fn backup_is_one_private_file_with_all_that_a_database_has() {
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let copy = Connection::open(&file).unwrap();
     let pragma = |name: &str| copy.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
-    assert_eq!((pragma("application_id"), pragma("user_version")), (0x5045_5453, 2));
+    assert_eq!((pragma("application_id"), pragma("user_version")), (0x5045_5453, schema_version() as i64));
     let mode: String = copy.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!((mode.as_str(), count(&file)), ("delete", 2), "it expects no log beside it");
     drop(copy);

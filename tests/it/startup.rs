@@ -132,7 +132,7 @@ fn database_of_version_1_is_brought_up_to_date_and_keeps_what_it_has() {
     let folder = Folder::new();
     let old = rusqlite::Connection::open(folder.database()).unwrap();
     old.execute_batch(concat!(
-        include_str!("../../schema.sql"),
+        include_str!("../../src/store/steps/0001-pets-and-keys.sql"),
         "PRAGMA application_id = 0x50455453; PRAGMA user_version = 1;
          INSERT INTO pets (name, category_id) VALUES ('Rex', 1);
          INSERT INTO api_keys (digest, name, read_only, created_at)
@@ -152,7 +152,8 @@ fn database_of_version_1_is_brought_up_to_date_and_keeps_what_it_has() {
 fn older_database_that_is_refused_stays_as_it_is() {
     let folder = Folder::new();
     let old = rusqlite::Connection::open(folder.database()).unwrap();
-    let lacking = include_str!("../../schema.sql").replace("name         TEXT    NOT NULL,", "");
+    let lacking = include_str!("../../src/store/steps/0001-pets-and-keys.sql")
+        .replace("name         TEXT    NOT NULL,", "");
     old.execute_batch(&lacking).unwrap();
     old.execute_batch("PRAGMA application_id = 0x50455453; PRAGMA user_version = 1").unwrap();
     drop(old);
