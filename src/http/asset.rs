@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_it_already_gets_304() {
+    fn client_with_the_tag_gets_304() {
         let asset = Asset::new("text/plain", b"a".to_vec());
         let tag = field(&ask(&asset, None, None), "ETag").unwrap().to_owned();
         for value in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
@@ -181,9 +181,7 @@ mod tests {
             assert_eq!((response.status(), response.body()), (304, &b""[..]), "{value}");
             assert_eq!(field(&response, "ETag"), Some(tag.as_str()));
         }
-        for (encoding, value) in [(None, "\"x\""), (Some("gzip"), tag.as_str())] {
-            assert_eq!(ask(&asset, encoding, Some(value)).status(), 200, "{value}");
-        }
+        assert_eq!(ask(&asset, None, Some("\"x\"")).status(), 200);
         let other = Asset::new("text/plain", b"b".to_vec());
         assert_eq!(ask(&other, None, Some(&tag)).status(), 200);
     }

@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_gzip_gets_it() {
+    fn client_that_accepts_gzip_gets_gzip() {
         let text = "the same again ".repeat(100);
         let asset = Asset::new("text/plain", text.clone().into_bytes());
         for (value, is_taken) in [
@@ -72,5 +72,8 @@ mod tests {
         let compressed = ask(&asset, Some("gzip"), None);
         assert_eq!((compressed.body(), field(&compressed, "ETag")), (packed, Some("\"1.2-gzip\"")));
         assert!(field(&compressed, "Cache-Control").unwrap().contains("immutable"));
+        // The tag of one form does not stand for the other.
+        assert_eq!(ask(&asset, Some("gzip"), Some("\"1.2-gzip\"")).status(), 304);
+        assert_eq!(ask(&asset, Some("gzip"), Some("\"1.2\"")).status(), 200);
     }
 }
