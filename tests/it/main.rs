@@ -36,6 +36,7 @@ mod read_only;
 mod restore;
 mod said;
 mod shutdown;
+#[cfg(feature = "site")]
 mod site;
 mod startup;
 mod streams;

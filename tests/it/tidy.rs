@@ -56,6 +56,7 @@ fn readme_is_short() {
     );
 }
 
+#[cfg(feature = "site")]
 #[test]
 fn readme_names_the_operations_as_they_are() {
     let named: Vec<String> = table("README.md", "operation").into_iter().map(|row| row[0].clone()).collect();
