@@ -1,7 +1,6 @@
 //! The library in a program that starts and stops servers: a stopped server leaves no thread, descriptor or file
 //! behind. Counts what Linux shows in `/proc`.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,7 +12,7 @@ use petstore::{Config, Server};
 
 const KEY: &str = "test-key";
 const SERVERS: usize = 3;
-const ROUNDS: usize = 50;
+const ROUNDS: usize = 10;
 /// Much longer than the 5 s after which idle threads of tiny_http end.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// If this variable is set, the test runs in this process, with its databases in the folder that it names.
@@ -30,7 +29,7 @@ fn stopped_servers_leave_nothing_behind() {
     let temporary = folder.join("tmp");
     std::fs::create_dir_all(&temporary).unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "stopped_servers_leave_nothing_behind", "--nocapture"])
+        .args(["--exact", "embedding::stopped_servers_leave_nothing_behind", "--nocapture"])
         .env(FOLDER, &folder)
         .env("TMPDIR", &temporary)
         .output()

@@ -17,6 +17,7 @@ mod description;
 #[cfg(feature = "site")]
 mod domains;
 mod durability;
+mod embedding;
 mod file;
 mod framing;
 mod get_pet;
