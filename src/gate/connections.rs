@@ -8,11 +8,12 @@ use mio::net::UnixStream;
 
 use crate::Error;
 use crate::config::Listen;
+use crate::gate::acceptor::{Accepted, Acceptor};
 use crate::gate::client::{Client, Shared, State};
 use crate::gate::holders::Standing;
 use crate::gate::lanes::Asker;
-use crate::gate::listener::{Accepted, BACKLOG, Listener};
 use crate::gate::listening::Listening;
+use crate::gate::socket_file::BACKLOG;
 use crate::gate::stream::{Peer, Stream};
 use crate::gate::{FIRST_LANE, Gate, LISTENER};
 use crate::http::{ApiError, Code};
@@ -49,8 +50,8 @@ impl Gate {
     /// Lets in who waits outside, but no more than so many.
     pub(super) fn accept(&mut self, most: usize) {
         for _ in 0..most {
-            let Some(listener) = &mut self.listener else { return };
-            match listener.accept(self.shared.now) {
+            let Some(acceptor) = &mut self.acceptor else { return };
+            match acceptor.accept(self.shared.now) {
                 Accepted::Client(stream, peer) => self.let_in(stream, peer),
                 Accepted::Nobody => return,
                 Accepted::NoResources => self.close_longest_idle(),
@@ -61,11 +62,11 @@ impl Gate {
     /// Listens anew where the file of the Unix socket was removed, as the service would be out of reach without a
     /// word. Whoever is connected goes on. Ends where that path cannot be had: a supervisor sees that.
     pub(super) fn keep_listening(&mut self) {
-        let lost = self.listener.as_mut().and_then(|listener| listener.lost_path(self.shared.now));
+        let lost = self.acceptor.as_mut().and_then(|acceptor| acceptor.lost_path(self.shared.now));
         let Some(path) = lost else { return };
         let cannot = |error| Error::io("cannot watch the new socket", error);
         let anew = Listening::bind(&Listen::Unix(path.clone()))
-            .and_then(|anew| Listener::new(anew, LISTENER, self.poll.registry()).map_err(cannot));
+            .and_then(|anew| Acceptor::new(anew, LISTENER, self.poll.registry()).map_err(cannot));
         match anew {
             Ok(anew) => {
                 log::warn!(
@@ -73,7 +74,7 @@ impl Gate {
                     path.display()
                 );
                 self.accept_all();
-                self.listener = Some(anew);
+                self.acceptor = Some(anew);
             }
             Err(error) => {
                 self.stopper.stop_because(&error.context("the file of the Unix socket was removed"));
@@ -84,8 +85,8 @@ impl Gate {
     /// Lets in who is connected already, as far as its side can tell: all that the queue at the door holds, but
     /// not for ever, as others may come as fast.
     pub(super) fn accept_all(&mut self) {
-        if let Some(listener) = &mut self.listener {
-            listener.is_ready = true;
+        if let Some(acceptor) = &mut self.acceptor {
+            acceptor.is_ready = true;
         }
         self.accept(2 * BACKLOG);
     }

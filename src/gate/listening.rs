@@ -10,8 +10,7 @@ use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::config::{Address, Listen};
-use crate::gate::listener::BACKLOG;
-use crate::gate::socket_file::SocketFile;
+use crate::gate::socket_file::{BACKLOG, SocketFile};
 use crate::gate::stream::{Peer, Stream};
 use crate::{Error, ErrorKind};
 

@@ -4,13 +4,13 @@
 //! must decide about one client stands in [`client`], without a socket. This file has the loop;
 //! [`connections`] and [`lane`] move the bytes on its either side.
 
+mod acceptor;
 mod client;
 mod connections;
 mod fair_queue;
 mod health_check;
 mod holders;
 mod lanes;
-mod listener;
 mod listening;
 mod memory;
 mod socket_file;
@@ -33,11 +33,11 @@ use crate::lane::LaneKind;
 use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
 use crate::{Error, ErrorKind};
+use acceptor::Acceptor;
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS, READ_BYTES};
 use holders::{Holders, Limits};
 use lanes::{Asker, Estimates, Lane, MAX_SHUT};
-use listener::Listener;
 use memory::Memory;
 use turns::Turns;
 use wire::general::GeneralFields;
@@ -127,7 +127,7 @@ struct Ending {
 /// The gate's one thread.
 pub struct Gate {
     poll: Poll,
-    listener: Option<Listener>,
+    acceptor: Option<Acceptor>,
     connections: Slab<Connection>,
     max_connections: usize,
     max_refused: usize,
@@ -167,11 +167,11 @@ impl Gate {
         let now = Instant::now();
         let lane = |(i, address)| Lane::new(address, Token(FIRST_LANE + i), now);
         let lanes = config.lanes.into_iter().enumerate().map(lane).collect();
-        let listener = Listener::new(listening, LISTENER, poll.registry()).map_err(cannot)?;
+        let acceptor = Acceptor::new(listening, LISTENER, poll.registry()).map_err(cannot)?;
         let places = config.max_connections + config.max_refused;
         let mut gate = Self {
             poll,
-            listener: Some(listener),
+            acceptor: Some(acceptor),
             connections: Slab::new(),
             max_connections: config.max_connections,
             max_refused: config.max_refused,
@@ -314,16 +314,16 @@ impl Gate {
         // In a crowd, the events of the lanes and of newcomers may be far behind. They do not wait for theirs.
         if events.iter().count() == events.capacity() {
             (0..self.lanes.len()).for_each(|index| self.serve_lane(index, false));
-            if let Some(listener) = &mut self.listener {
-                listener.is_ready = true;
+            if let Some(acceptor) = &mut self.acceptor {
+                acceptor.is_ready = true;
             }
         }
         for event in &*events {
             match event.token() {
                 WAKER => {}
                 LISTENER => {
-                    if let Some(listener) = &mut self.listener {
-                        listener.is_ready = true;
+                    if let Some(acceptor) = &mut self.acceptor {
+                        acceptor.is_ready = true;
                     }
                 }
                 Token(token) if token < FIRST_LANE + self.lanes.len() => {
@@ -361,7 +361,7 @@ impl Gate {
         let is_idle = self.connections.is_empty() && self.lanes.iter().all(Lane::is_open);
         let tick =
             (!is_idle || self.memory.is_watched()).then(|| self.next_tick.saturating_duration_since(now));
-        let accept = self.listener.as_ref().and_then(|listener| listener.next_try(now));
+        let accept = self.acceptor.as_ref().and_then(|acceptor| acceptor.next_try(now));
         [tick, accept, self.troubles.due(now)].into_iter().flatten().min()
     }
 
@@ -400,9 +400,9 @@ impl Gate {
     fn begin_drain(&mut self) {
         self.shared.now = Instant::now();
         // Whoever waits at a supervisor's socket is served by the next service, and longer.
-        self.listener.take_if(|listener| listener.is_passed());
+        self.acceptor.take_if(|acceptor| acceptor.is_passed());
         self.accept_all();
-        self.listener = None;
+        self.acceptor = None;
         self.shared.draining = true;
         let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
         for slot in slots {

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::gate::listener::BACKLOG;
 use crate::{Error, ErrorKind};
 
+/// Connections that wait to be let in; beyond, clients try again after a second. The operating system may
+/// allow fewer (Linux: `net.core.somaxconn`).
+pub const BACKLOG: usize = 4096;
 /// The owner and the group may connect. A proxy is of the group; everybody else is not.
 const MODE: u32 = 0o660;
 /// The longest path in bytes: Linux has 108 with the zero at the end, others 104. The name of a socket that does

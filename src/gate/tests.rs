@@ -315,7 +315,7 @@ fn crowd_holds_up_neither_lanes_nor_newcomers() {
         bench.gate.wait(&mut few, Some(Duration::ZERO));
         !few.is_empty()
     } {}
-    assert!(bench.gate.listener.as_ref().is_some_and(|listener| !listener.is_ready), "nobody has come");
+    assert!(bench.gate.acceptor.as_ref().is_some_and(|acceptor| !acceptor.is_ready), "nobody has come");
     let mut crowd = [0, 1].map(|_| UnixStream::pair().unwrap());
     for (near, far) in &mut crowd {
         bench.gate.poll.registry().register(near, Token(1000), Interest::READABLE).unwrap();
@@ -325,7 +325,7 @@ fn crowd_holds_up_neither_lanes_nor_newcomers() {
     bench.gate.wait(&mut few, Some(Duration::ZERO));
     assert_eq!(few.iter().filter(|event| event.token() == Token(1000)).count(), 2);
     assert_eq!(bench.states(), [State::Lingering], "it has its response");
-    assert!(bench.gate.listener.is_some_and(|listener| listener.is_ready), "somebody may have come");
+    assert!(bench.gate.acceptor.is_some_and(|acceptor| acceptor.is_ready), "somebody may have come");
 }
 
 #[test]
@@ -346,8 +346,8 @@ fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
     bench.gate.lanes.push(Lane::new(address, Token(9), Instant::now()));
     assert!(waits_for_the_tick(&bench.gate), "a lane is closed");
     bench.gate.lanes.clear();
-    if let Some(listener) = &mut bench.gate.listener {
-        listener.is_ready = true;
+    if let Some(acceptor) = &mut bench.gate.acceptor {
+        acceptor.is_ready = true;
     }
     assert_eq!(bench.gate.timeout(), Some(Duration::ZERO), "somebody may wait at the door");
 }

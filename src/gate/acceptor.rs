@@ -1,4 +1,4 @@
-//! The listening socket: never deaf for good, whatever the operating system runs out of.
+//! Accepts connections at the listening socket, and goes on doing so whatever the operating system runs out of.
 
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -10,9 +10,6 @@ use crate::config::Address;
 use crate::gate::listening::Listening;
 use crate::gate::stream::{Peer, Stream};
 
-/// Connections that wait to be let in; beyond, clients try again after a second. The operating system may
-/// allow fewer (Linux: `net.core.somaxconn`).
-pub const BACKLOG: usize = 4096;
 /// How long to wait when there are no descriptors or no memory for one more.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -20,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The socket, and whether somebody may be waiting at it.
-pub struct Listener {
+pub struct Acceptor {
     listening: Listening,
     /// Set by events; cleared when nobody waits any more.
     pub is_ready: bool,
@@ -40,7 +37,7 @@ pub enum Accepted {
     NoResources,
 }
 
-impl Listener {
+impl Acceptor {
     /// Watches a listening socket.
     ///
     /// # Errors
@@ -113,11 +110,11 @@ mod tests {
     use mio::Poll;
     use std::net::SocketAddr;
 
-    /// A listener that has had no event yet, what watches it, and its address.
-    fn listener() -> (Listener, Poll, SocketAddr) {
+    /// An acceptor that has had no event yet, what watches it, and its address.
+    fn acceptor() -> (Acceptor, Poll, SocketAddr) {
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
         let (poll, address) = (Poll::new().unwrap(), listening.address().tcp().unwrap());
-        (Listener::new(listening, Token(0), poll.registry()).unwrap(), poll, address)
+        (Acceptor::new(listening, Token(0), poll.registry()).unwrap(), poll, address)
     }
 
     fn peer(accepted: Accepted) -> Option<Peer> {
@@ -130,31 +127,31 @@ mod tests {
 
     #[test]
     fn who_waits_is_let_in_until_nobody_waits() {
-        let (mut listener, _poll, address) = listener();
+        let (mut acceptor, _poll, address) = acceptor();
         let now = Instant::now();
         let client = std::net::TcpStream::connect(address).unwrap();
-        assert_eq!(peer(listener.accept(now)), None, "no event has told of anybody");
-        assert_eq!(listener.next_try(now), None);
-        listener.is_ready = true;
-        assert_eq!(listener.next_try(now), Some(Duration::ZERO));
-        assert_eq!(peer(listener.accept(now)), Some(Peer::Tcp(client.local_addr().unwrap())));
-        assert!(listener.is_ready, "there may be more");
-        assert_eq!(peer(listener.accept(now)), None);
-        assert!(!listener.is_ready);
-        assert_eq!(listener.next_try(now), None);
+        assert_eq!(peer(acceptor.accept(now)), None, "no event has told of anybody");
+        assert_eq!(acceptor.next_try(now), None);
+        acceptor.is_ready = true;
+        assert_eq!(acceptor.next_try(now), Some(Duration::ZERO));
+        assert_eq!(peer(acceptor.accept(now)), Some(Peer::Tcp(client.local_addr().unwrap())));
+        assert!(acceptor.is_ready, "there may be more");
+        assert_eq!(peer(acceptor.accept(now)), None);
+        assert!(!acceptor.is_ready);
+        assert_eq!(acceptor.next_try(now), None);
     }
 
     #[test]
     fn who_waits_for_want_of_resources_is_let_in_after_the_pause() {
-        let (mut listener, _poll, address) = listener();
+        let (mut acceptor, _poll, address) = acceptor();
         let now = Instant::now();
         let client = std::net::TcpStream::connect(address).unwrap();
-        listener.is_ready = true;
-        listener.paused_until = Some(now + PAUSE);
-        assert_eq!(peer(listener.accept(now)), None);
-        assert_eq!(listener.next_try(now), Some(PAUSE));
-        assert_eq!(listener.next_try(now + PAUSE), Some(Duration::ZERO));
-        assert_eq!(peer(listener.accept(now + PAUSE)), Some(Peer::Tcp(client.local_addr().unwrap())));
-        assert_eq!(listener.next_try(now), Some(Duration::ZERO), "the pause is over");
+        acceptor.is_ready = true;
+        acceptor.paused_until = Some(now + PAUSE);
+        assert_eq!(peer(acceptor.accept(now)), None);
+        assert_eq!(acceptor.next_try(now), Some(PAUSE));
+        assert_eq!(acceptor.next_try(now + PAUSE), Some(Duration::ZERO));
+        assert_eq!(peer(acceptor.accept(now + PAUSE)), Some(Peer::Tcp(client.local_addr().unwrap())));
+        assert_eq!(acceptor.next_try(now), Some(Duration::ZERO), "the pause is over");
     }
 }
