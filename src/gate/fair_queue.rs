@@ -144,7 +144,7 @@ impl<T> FairQueue<T> {
         self.waiting.is_empty()
     }
 
-    /// Adds to the debt of a flow, and returns the debt before.
+    /// Adds to the debt of a flow, and returns where the request starts in virtual time.
     fn owe(&mut self, flow: u64, cost: u32) -> u64 {
         let debt = self.debts.entry(flow).or_default();
         let start = self.now.max(*debt);

@@ -12,9 +12,9 @@ use crate::origin::Origin;
 use crate::plan::{Reading, Source, Tally};
 use crate::wait::PATIENCE;
 
-/// Connections made before the others are looked after again.
+/// Connections to make before the others get a turn again.
 const OPENED_AT_ONCE: usize = 64;
-/// Connections that get a turn before others are made.
+/// Connections that get a turn before more are made.
 const DRIVEN_AT_ONCE: usize = 512;
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -33,14 +33,14 @@ pub struct Crowd {
     members: Vec<Option<Member>>,
     /// Places in `members` without a connection.
     absent: Vec<usize>,
-    /// Places of those who can get on.
+    /// Places of the connections that can make progress.
     queue: VecDeque<usize>,
     next_sip: Instant,
     scratch: Vec<u8>,
 }
 
 impl Crowd {
-    /// Nobody has connected before the crowd runs.
+    /// Creates the crowd; the connections are made when it runs.
     pub fn new(address: SocketAddr, connections: usize, source: Source, reading: Reading) -> Self {
         Self {
             address,
@@ -57,7 +57,7 @@ impl Crowd {
         }
     }
 
-    /// Lets all of them send something else.
+    /// Makes all of them send something else.
     pub fn send(&mut self, source: Source) {
         self.source = source;
         for (place, member) in self.members.iter_mut().enumerate() {
@@ -69,13 +69,13 @@ impl Crowd {
         }
     }
 
-    /// Closes all connections, and tells what they have met.
+    /// Closes all connections, and returns what they have seen.
     pub fn leave(self) -> Tally {
         eprintln!("attackers met {:?}", self.tally);
         self.tally
     }
 
-    /// Goes on for so long.
+    /// Runs for this long.
     pub fn run(&mut self, span: Duration) {
         let end = Instant::now() + span;
         while Instant::now() < end {
@@ -83,7 +83,7 @@ impl Crowd {
         }
     }
 
-    /// Goes on until `done`; fails after [`PATIENCE`].
+    /// Runs until `done`; fails after [`PATIENCE`].
     #[track_caller]
     pub fn run_until(&mut self, what: &str, done: impl Fn(&Tally) -> bool) {
         let end = Instant::now() + PATIENCE;
@@ -93,7 +93,7 @@ impl Crowd {
         }
     }
 
-    /// Makes some connections, and gives some of those that can get on a turn each.
+    /// Makes some connections, and gives a turn to some that can make progress.
     fn turn(&mut self) {
         for _ in 0..OPENED_AT_ONCE {
             let Some(place) = self.absent.pop() else { break };
@@ -130,7 +130,7 @@ impl Crowd {
     fn open(&mut self, place: usize) {
         let socket = if self.reading.is_eager() { self.origin.socket() } else { self.origin.narrow_socket() };
         socket.set_nonblocking(true).unwrap();
-        // It goes on in the background, and the first write tells what came of it.
+        // Connecting goes on in the background, and the first write shows the result.
         let _ = socket.connect(&self.address.into());
         let mut stream = mio::net::TcpStream::from_std(TcpStream::from(socket));
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -139,7 +139,7 @@ impl Crowd {
         self.tally.opened += 1;
     }
 
-    /// Reads once and writes once; where more is to be done, the connection stays in the queue.
+    /// Reads once and writes once. If there is more to do, the connection stays in the queue.
     fn drive(&mut self, place: usize) {
         let Some(member) = &mut self.members[place] else { return };
         member.queued = false;
@@ -148,7 +148,7 @@ impl Crowd {
             goes_on = member.write(&mut self.source, &mut self.tally);
         }
         if self.reading.is_eager() {
-            // What is refused within a request has its reply all the same.
+            // A request that is refused before its end has a reply all the same.
             goes_on = if member.readable { member.read(&mut self.scratch, &mut self.tally) } else { true };
         }
         if !goes_on {

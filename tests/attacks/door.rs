@@ -1,4 +1,4 @@
-//! Attacks on the door: many who come, and many who stay.
+//! Attacks by many connections: clients that come and go, and clients that stay.
 
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ fn visitors_who_ask_for_much_and_leave_hold_up_nobody() {
     visitors(&largest(), Leaving::Close);
 }
 
-/// Nobody waits for what is asked for, so that nothing is to be learned from who gets it.
+/// Nobody waits for the replies, so who gets one means nothing.
 #[test]
 fn visitors_who_ask_for_large_pages_and_leave_hold_up_nobody() {
     let stage = Stage::new();
@@ -51,14 +51,14 @@ fn visitors_who_ask_for_large_pages_and_leave_hold_up_nobody() {
     trial.end();
 }
 
-/// There are soon more connections than the server takes. Those who come early have `ahead` before room
-/// is needed for the others.
+/// Soon there are more connections than the server accepts. Those that come early have the time `ahead`
+/// before room is needed for the others.
 #[track_caller]
 fn full_house(source: fn() -> Source, reading: Reading, ahead: Duration) {
     let trial = Stage::with(&["--max-connections", FEW]).begin_in_full_house();
     let mut early = Crowd::new(trial.address(), 90, source(), reading);
     early.run(ahead);
-    // The second one takes a place that an innocent may have had when the first one came.
+    // The second may take a place that an innocent client had when the first came.
     let mut late = [(); 2].map(|()| Crowd::new(trial.address(), 15, source(), reading));
     late.iter_mut().for_each(|crowd| crowd.run(SPAN / 2));
     late.into_iter().chain([early]).for_each(|crowd| drop(crowd.leave()));
@@ -81,20 +81,20 @@ fn half_sent_bodies_make_room() {
     full_house(source, Reading::All, SPAN / 8);
 }
 
-/// Who was refused and does not close.
+/// Clients that were refused and do not close.
 #[test]
 fn refused_ones_who_stay_make_room() {
     full_house(|| once("nonsense\r\n\r\n"), Reading::Nothing, SPAN / 8);
 }
 
-/// Who asks, and takes no response, until the operating system has no more room for any.
+/// Clients that send requests but read no response, until the operating system's buffers are full.
 #[test]
 fn those_who_take_nothing_make_room() {
     full_house(|| again(bundle(&unknown_path())), Reading::Nothing, SPAN);
 }
 
-/// All places are taken by those who have always something asked for. Who comes in all the same can lose its
-/// place to the next one within its request, so that some are refused.
+/// All places are taken by clients that always have a request waiting. A newcomer can lose its place to the
+/// next one during its request, so some are refused.
 #[test]
 fn those_who_are_always_busy_make_room() {
     let trial = Stage::with(&["--max-connections", "1000"]).begin_in_full_house();

@@ -11,12 +11,12 @@ use crate::plan::{Reading, again};
 use crate::requests::{WRONG_KEY, bundle, long_key, tiny_chunks, unknown_path};
 use crate::trial::{SPAN, Trial};
 
-/// Requests again and again, on so many connections.
+/// Repeats requests on this many connections.
 struct Flood {
     name: &'static str,
     request: fn() -> String,
     connections: usize,
-    /// What they are answered with.
+    /// The expected status of their replies.
     status: u16,
 }
 
@@ -128,7 +128,7 @@ fn flood_of_single_bytes_holds_up_nobody() {
     tally.expect(404);
 }
 
-/// How long innocents wait alone, and beside each flood: printed, and not judged.
+/// How long innocent clients wait alone and during each flood; printed, not asserted.
 #[test]
 fn figures_are_printed() {
     let trial = Trial::begin();

@@ -1,4 +1,4 @@
-//! Clients who want little, and are to get it whatever others do.
+//! Clients that ask for little, and must get it whatever others do.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,10 +15,10 @@ use crate::wait::wait_until;
 
 /// From one round of requests to the next.
 const EVERY: Duration = Duration::from_millis(50);
-/// After this a client does not wait any more. Longer than is allowed, so that the figures tell more.
+/// When a client stops waiting. It is longer than allowed, so that the figures tell more.
 const GIVE_UP: Duration = Duration::from_secs(20);
 
-/// What came of one request.
+/// The result of one request.
 #[derive(Clone)]
 pub struct Answer {
     /// Which request it was.
@@ -28,16 +28,16 @@ pub struct Answer {
     pub failure: Option<String>,
 }
 
-/// What a client does whose connection was closed before it was asked anything.
+/// What a client does if its connection was closed before it sent a request.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Patience {
     /// It counts as a failure.
     None,
-    /// Asks again on another connection, at once, as RFC 9112 (section 9.3.1) lets it.
+    /// Retries at once on another connection, as RFC 9112 (section 9.3.1) allows.
     ComeAgain,
 }
 
-/// Two clients: one makes a connection for each request, the other keeps its one.
+/// Two clients: one makes a connection for each request, the other keeps its connection.
 pub struct Innocents {
     stopping: Arc<AtomicBool>,
     answers: Arc<Mutex<Vec<Answer>>>,
@@ -56,13 +56,13 @@ impl Innocents {
         innocents
     }
 
-    /// Waits until they have so many further answers.
+    /// Waits until they have this many more answers.
     pub fn wait_for(&self, count: usize) {
         let count = self.answers.lock().unwrap().len() + count;
         wait_until("the innocents' answers", || self.answers.lock().unwrap().len() >= count);
     }
 
-    /// Ends them, and hands out what they got.
+    /// Stops them, and returns their answers.
     pub fn stop(mut self) -> Vec<Answer> {
         self.stopping.store(true, Ordering::SeqCst);
         self.threads.drain(..).for_each(|thread| thread.join().unwrap());

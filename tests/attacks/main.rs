@@ -1,7 +1,7 @@
-//! The service under attack: what a stranger, or who has a key that may only read, cannot take from others.
+//! The service under attack: what strangers and holders of read-only keys cannot take from others.
 //!
-//! Each attack meets a server of its own, and goes on beside innocent clients. What is asserted of all of
-//! them stands in [`trial`]; the figures are printed with `cargo test --test attacks -- --nocapture`.
+//! Each attack has its own server, with innocent clients alongside. [`trial`] asserts what holds for all of
+//! them; `cargo test --test attacks -- --nocapture` prints the figures.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "the tests of the interface use the rest")]

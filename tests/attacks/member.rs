@@ -12,13 +12,13 @@ use crate::replies::Replies;
 pub struct Member {
     pub stream: TcpStream,
     replies: Replies,
-    /// What is being sent, how many bytes of it are, and how many pieces were before it.
+    /// The piece being sent, how many of its bytes are sent, and how many pieces came before it.
     piece: Option<Arc<[u8]>>,
     sent: usize,
     pieces: usize,
     pub readable: bool,
     pub writable: bool,
-    /// Whether it stands in the queue of those who can get on.
+    /// Whether it is in the queue of connections that can make progress.
     pub queued: bool,
 }
 
@@ -37,7 +37,7 @@ impl Member {
         }
     }
 
-    /// Begins with its source anew.
+    /// Starts again with its source.
     pub fn begin_anew(&mut self) {
         self.pieces = 0;
     }
@@ -46,7 +46,7 @@ impl Member {
         self.readable && reading.is_eager() || self.writable && self.piece.is_some()
     }
 
-    /// Writes once; says whether the connection stands.
+    /// Writes once; returns whether the connection is still open.
     pub fn write(&mut self, source: &mut Source, tally: &mut Tally) -> bool {
         if self.piece.is_none() {
             self.piece = source(self.pieces);
@@ -74,7 +74,7 @@ impl Member {
         }
     }
 
-    /// Reads once; says whether the connection stands.
+    /// Reads once; returns whether the connection is still open.
     pub fn read(&mut self, scratch: &mut [u8], tally: &mut Tally) -> bool {
         match self.stream.read(scratch) {
             Ok(0) => false,

@@ -1,4 +1,4 @@
-//! Where attackers come from: addresses of the loopback network that are not the innocents'.
+//! The addresses of attackers: loopback addresses other than the innocent clients'.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::LazyLock;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Connections from one address, which then has ports left, whatever old connections linger.
+/// Connections from one address, few enough that ports are left even if old connections linger.
 const FROM_ONE_ADDRESS: usize = 5000;
-/// Open files beside those of a crowd: of this process, and of the server, which also leaves some free.
+/// Open files other than a crowd's: of this process and of the server, which also keeps some free.
 const OTHER_FILES: u64 = 700;
-/// What a segment holds on a real network. On the loopback network it is so large that the operating
-/// system takes in a whole page for a client who reads nothing.
+/// The size of a segment on a real network. On the loopback network a segment is so large that the operating
+/// system buffers a whole page for a client that reads nothing.
 const SEGMENT_BYTES: u32 = 1460;
-/// The receive buffer of who does not want to receive.
+/// The receive buffer of a client that does not read.
 const SMALL_BUFFER: usize = 4096;
 
 /// A source of connections.
@@ -38,7 +38,7 @@ impl Origin {
         socket
     }
 
-    /// A socket of who makes the server keep its replies.
+    /// A socket of a client that makes the server hold its replies.
     pub fn narrow_socket(&mut self) -> Socket {
         let socket = self.socket();
         socket.set_tcp_mss(SEGMENT_BYTES).unwrap();
@@ -47,7 +47,7 @@ impl Origin {
     }
 }
 
-/// So many connections, or as many as the open files allow.
+/// This many connections, or as many as the open files allow.
 pub fn many(connections: usize) -> usize {
     static LIMIT: LazyLock<u64> = LazyLock::new(|| {
         let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);

@@ -1,9 +1,9 @@
-//! What attackers send and read, and what they have met.
+//! What attackers send, how they read, and what they have seen.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a connection sends next, after so many pieces.
+/// What a connection sends next, by the number of pieces before.
 pub type Source = Box<dyn FnMut(usize) -> Option<Arc<[u8]>>>;
 
 /// Sends this once.
@@ -12,7 +12,7 @@ pub fn once(bytes: impl Into<Vec<u8>>) -> Source {
     Box::new(move |sent| (sent == 0).then(|| Arc::clone(&bytes)))
 }
 
-/// Sends this again and again, without waiting for replies.
+/// Sends this repeatedly, without waiting for replies.
 pub fn again(bytes: impl Into<Vec<u8>>) -> Source {
     let bytes: Arc<[u8]> = bytes.into().into();
     Box::new(move |_| Some(Arc::clone(&bytes)))
@@ -26,7 +26,7 @@ pub fn silence() -> Source {
 /// What each connection does with replies.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Reading {
-    /// Reads all as fast as possible, counts them, and comes again where it was closed.
+    /// Reads all as fast as possible, counts them, and reconnects if it was closed.
     AllAndComeAgain,
     /// Reads all and counts them.
     All,
@@ -42,17 +42,17 @@ impl Reading {
     }
 }
 
-/// What the crowd has met.
+/// What the crowd has seen.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub opened: usize,
     /// Connections that the server ended.
     pub ended: usize,
-    /// Whole pieces that were taken off a connection's hands.
+    /// Pieces that were sent completely.
     pub sent: usize,
     /// Replies by their status.
     pub statuses: BTreeMap<u16, usize>,
-    /// Replies with a 503 that did not say when to come again.
+    /// Replies with 503 and without Retry-After.
     pub without_retry_after: usize,
 }
 
@@ -61,14 +61,14 @@ impl Tally {
         self.statuses.get(&status).copied().unwrap_or_default()
     }
 
-    /// Expects replies with this status, and no others but orderly refusals.
+    /// Expects replies with this status, and otherwise only orderly refusals.
     #[track_caller]
     pub fn expect(&self, status: u16) {
         assert!(self.of(status) > 0, "no {status}: {self:?}");
         self.expect_refusals_beside(status);
     }
 
-    /// Expects no replies but orderly refusals and those with this status.
+    /// Expects only orderly refusals and replies with this status; there may be none.
     #[track_caller]
     pub fn expect_refusals_beside(&self, status: u16) {
         assert!(self.statuses.keys().all(|other| [status, 503].contains(other)), "{self:?}");

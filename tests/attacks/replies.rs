@@ -1,6 +1,6 @@
 //! Counts the replies in a stream of bytes, without keeping their bodies.
 
-/// A reply that has come whole.
+/// A complete reply.
 pub struct Whole {
     pub status: u16,
     pub has_retry_after: bool,
@@ -9,14 +9,14 @@ pub struct Whole {
 /// One connection's replies.
 #[derive(Default)]
 pub struct Replies {
-    /// A head that has not come whole.
+    /// An incomplete head.
     head: Vec<u8>,
-    /// The reply whose body is coming, and how much of that is left.
+    /// The reply whose body is arriving, and how much of it is missing.
     body: Option<(Whole, usize)>,
 }
 
 impl Replies {
-    /// Takes what has come, and hands out the replies that are whole now.
+    /// Takes received bytes, and passes on the replies that are complete now.
     pub fn take(&mut self, bytes: &[u8], mut whole: impl FnMut(Whole)) {
         if self.head.is_empty() {
             let used = self.read(bytes, &mut whole);
@@ -29,7 +29,7 @@ impl Replies {
         }
     }
 
-    /// Reads up to a head that is not whole; returns how many bytes are done with.
+    /// Reads up to an incomplete head; returns how many bytes were consumed.
     fn read(&mut self, bytes: &[u8], whole: &mut impl FnMut(Whole)) -> usize {
         let mut at = 0;
         while at < bytes.len() {
@@ -55,7 +55,7 @@ impl Replies {
     }
 }
 
-/// The head at the start: what it says, its length, and that of the body. `None` where it is not whole.
+/// The head at the start of `bytes`, its length, and the length of the body. `None` if it is incomplete.
 fn parse(bytes: &[u8]) -> Option<(Whole, usize, usize)> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut response = httparse::Response::new(&mut headers);

@@ -7,13 +7,13 @@ use crate::client::{get, post};
 use crate::origin::Origin;
 use crate::wait::PATIENCE;
 
-/// A key that nobody made.
+/// A key that does not exist.
 pub const WRONG_KEY: &str = "wrong-key";
 /// Header fields that are nearly as large as they may be.
 const FIELDS_BYTES: usize = 15 * 1024;
 /// A body that is as large as it may be.
 const BODY_BYTES: usize = 64 * 1024;
-/// Small requests in one piece, so that the attackers' own work is no brake.
+/// The number of small requests in one piece, so that the attackers' own work does not slow them down.
 const BUNDLE: usize = 32;
 
 /// Many of a small request.
@@ -64,7 +64,7 @@ pub fn largest_file(coding: &str) -> String {
     format!("GET /assets/swagger-ui-5.35.0.js HTTP/1.1\r\nHost: h\r\nAccept-Encoding: {coding}\r\n\r\n")
 }
 
-/// A path that there is not, for which no key is asked.
+/// A path that does not exist and needs no key.
 pub fn unknown_path() -> String {
     "GET /nope HTTP/1.1\r\nHost: h\r\n\r\n".to_owned()
 }
@@ -74,7 +74,7 @@ pub fn post_with_wrong_key() -> String {
     post("/v1/pets", WRONG_KEY, &"x".repeat(60_000))
 }
 
-/// A read that has a 60 KB body all the same, and a wrong key.
+/// A GET with a 60 KB body and a wrong key.
 pub fn get_with_body() -> String {
     post_with_wrong_key().replacen("POST", "GET", 1)
 }
@@ -106,7 +106,7 @@ pub enum Leaving {
     Reset,
 }
 
-/// Visitors who come one after the other as fast as possible, say this, and leave at once.
+/// Visitors that connect one after the other as fast as possible, send this, and leave at once.
 pub fn come_and_go(address: SocketAddr, words: &str, leaving: Leaving, until: Instant) {
     let mut origin = Origin::default();
     let mut count = 0;
@@ -116,7 +116,7 @@ pub fn come_and_go(address: SocketAddr, words: &str, leaving: Leaving, until: In
         if matches!(leaving, Leaving::Reset) {
             socket.set_linger(Some(Duration::ZERO)).unwrap();
         }
-        // Whether it is let in is not its concern.
+        // Whether it is accepted does not matter.
         if socket.connect_timeout(&address.into(), PATIENCE).is_ok() {
             let _ = socket.send(words.as_bytes());
             count += 1;

@@ -1,4 +1,4 @@
-//! Attacks by requests that the service must keep until they are whole, or until it is their turn.
+//! Attacks by requests that the service must hold until they are complete, or until it is their turn.
 
 use crate::crowd::Crowd;
 use crate::origin::many;
@@ -43,7 +43,7 @@ fn bodies_of_reads_are_bounded_on_64_connections() {
     refused_bodies(64, get_with_body());
 }
 
-/// Something that nobody reads the answer to, once on each of very many connections.
+/// A request whose response nobody reads, once on each of very many connections.
 #[track_caller]
 fn sent_and_left(bytes: String) {
     let trial = Trial::begin();
@@ -74,8 +74,8 @@ fn announced_bodies_are_bounded() {
     sent_and_left(announced_body());
 }
 
-/// Bystanders who have sent this, of which one byte begins a request, are served whatever 1,900 others
-/// send. All of it must be done within the 10 s that a head may take.
+/// Bystanders that have sent this, whose last byte begins a request, are served whatever 1,900 others send.
+/// Everything must happen within the 10 s that a head may take.
 #[track_caller]
 fn bystanders_are_served(crowds: usize, bytes: &str, whole_requests: usize, large: String) {
     let trial = Trial::begin();
@@ -102,7 +102,7 @@ fn bystanders_are_served(crowds: usize, bytes: &str, whole_requests: usize, larg
     }
 }
 
-/// Thousands, in crowds, beside 1,900 others.
+/// Thousands, in crowds, in addition to 1,900 others.
 fn thousands() -> usize {
     (many(9_900) - many(1_900)) / BYSTANDERS
 }

@@ -1,4 +1,4 @@
-//! Attacks by responses that nobody takes, or that are large or many.
+//! Attacks by responses that are not read, or that are large or many.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,14 +9,14 @@ use crate::plan::{Reading, Source, again, once};
 use crate::requests::{WRONG_KEY, bundle, description, large_page, largest_file, unknown_path};
 use crate::trial::{SPAN, Stage, Trial};
 
-/// Different pages in all, of which none has a pet.
+/// The number of different pages without a pet.
 const EMPTY_PAGES: usize = 500_000;
 /// A cursor that is beyond every pet.
 const BEYOND: usize = 1_000_000;
 /// Pages asked for in one piece.
 const PAGES: usize = 32;
 
-/// Who may read asks for pages of 1 MiB.
+/// The holder of a read-only key asks for pages of 1 MiB.
 #[track_caller]
 fn large_pages(connections: usize, pipelined: usize, reading: Reading) {
     let stage = Stage::new();
@@ -53,8 +53,8 @@ fn pages_of_2000_fast_readers_hold_up_nobody() {
     large_pages(2_000, 1, Reading::AllAndComeAgain);
 }
 
-/// Who may read asks for large pages on 2,000 connections, while 64 others ask for something that is to tell
-/// the service wrongly what a page costs. `small` is asked for in turns with a number.
+/// The holder of a read-only key asks for large pages on 2,000 connections, while 64 others send requests
+/// meant to mislead the service about the cost of a page: `small`, with different numbers.
 #[track_caller]
 fn large_pages_beside(small: fn(key: &str, number: usize) -> String) {
     let stage = Stage::new();
@@ -105,7 +105,7 @@ fn pages_beside_refusals_of_the_same_page_hold_up_nobody() {
     });
 }
 
-/// A stranger asks this again and again.
+/// A stranger repeats this request.
 #[track_caller]
 fn pipelined(request: &str, status: u16, connections: usize, reading: Reading) {
     let trial = Trial::begin();

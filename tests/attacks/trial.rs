@@ -1,4 +1,4 @@
-//! What no attack may do: take much memory, keep it, or keep others waiting.
+//! What no attack may do: use much memory, keep it, or make others wait.
 
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 use crate::harness::{Server, run};
 use crate::innocents::{Answer, Figures, Innocents, Patience};
 
-/// How long an attack goes on.
+/// How long an attack lasts.
 pub const SPAN: Duration = Duration::from_secs(4);
 /// The most resident memory in MiB, whatever happens.
 const MOST_MIB: u64 = 256;
-/// The most resident memory in MiB when the attackers have gone, and how soon: 3 s on a machine of its own.
-/// How soon it was is printed; other work on a shared machine decides it as well, so that this bound is wide.
+/// The most resident memory in MiB after the attackers have gone, and how soon. On an otherwise idle machine
+/// that takes 3 s; it is printed. The bound is wide, because other work on a shared machine matters too.
 const AFTERWARDS_MIB: u64 = 64;
 const AFTERWARDS: Duration = Duration::from_secs(15);
-/// The longest that an innocent client waits for an answer: 1 s on a machine of its own. As above, what it
-/// was is printed, and the bound is wide: the deadline after which the service itself gives up.
+/// The longest that an innocent client may wait. On an otherwise idle machine that is 1 s; it is printed. The
+/// bound is wide: the deadline after which the service itself gives up.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// A name that makes a pet large.
 const LARGE_NAME_BYTES: usize = 60_000;
 
-/// A server that nobody uses yet. There is one at a time, as attacks want the machine for themselves.
+/// A server without clients yet. There is one at a time, because attacks need the machine for themselves.
 pub struct Stage {
     pub server: Server,
     alone: MutexGuard<'static, ()>,
@@ -34,33 +34,33 @@ impl Stage {
         Self::with(&[])
     }
 
-    /// With further words on the command line.
+    /// Starts it with more words on the command line.
     pub fn with(words: &[&str]) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         Self { server: Server::start_with(|command| command.args(words)), alone }
     }
 
-    /// A new key that may only read.
+    /// Makes a read-only key.
     pub fn read_only_key(&self) -> String {
         let output = run(&["key", "add", "reader", "--read-only"], &self.server.folder.database());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
-    /// Fills the first page with small pets, as the innocents ask for it, and what is after id 20 with
-    /// large ones: a page of them ends early, with 1 MiB.
+    /// Fills the first page, for which the innocent clients ask, with small pets, and everything after id 20
+    /// with large ones, whose pages end early at 1 MiB.
     pub fn fill(&self) {
         let large = "x".repeat(LARGE_NAME_BYTES);
         self.server.fill(std::iter::repeat_n("small", 20).chain(std::iter::repeat_n(large.as_str(), 60)));
     }
 
-    /// Lets the innocents in.
+    /// Starts the innocent clients.
     pub fn begin(self) -> Trial {
         self.begin_with(Patience::None)
     }
 
-    /// Lets innocents in who know that an idle connection may be closed to make room.
+    /// Starts innocent clients that retry if an idle connection was closed to make room.
     pub fn begin_in_full_house(self) -> Trial {
         self.begin_with(Patience::ComeAgain)
     }
@@ -76,7 +76,7 @@ pub struct Trial {
     pub innocents: Innocents,
     server: Server,
     most_mib: u64,
-    /// The share of the innocents' requests that may fail.
+    /// The share of the innocent clients' requests that may fail.
     forgiven: f64,
     _alone: MutexGuard<'static, ()>,
 }
@@ -86,12 +86,12 @@ impl Trial {
         Stage::new().begin()
     }
 
-    /// With another bound on the resident memory.
+    /// Sets another bound on the resident memory.
     pub fn within_mib(self, most_mib: u64) -> Self {
         Self { most_mib, ..self }
     }
 
-    /// With some of the innocents' requests refused: one in so many at the most.
+    /// Allows one in `count` of the innocent clients' requests to be refused.
     pub fn forgiving_one_in(self, count: u32) -> Self {
         Self { forgiven: f64::from(count).recip(), ..self }
     }
@@ -112,7 +112,7 @@ impl Trial {
         }
     }
 
-    /// The attackers have just closed: looks at what they have done.
+    /// Checks what the attackers have done, just after they have closed.
     #[track_caller]
     pub fn end(self) {
         let closed = Instant::now();
@@ -148,7 +148,7 @@ impl Trial {
     }
 }
 
-/// How often innocents got what; `None` where all got what they asked for.
+/// How often innocent clients got which failure; `None` if there was none.
 fn failures(answers: &[Answer]) -> Option<String> {
     let mut counts = BTreeMap::new();
     for answer in answers {
@@ -159,8 +159,8 @@ fn failures(answers: &[Answer]) -> Option<String> {
     (!counts.is_empty()).then(|| format!("{counts:?} of {}", answers.len()))
 }
 
-/// The most resident memory that there ever was, and that of now, in MiB. The system itself keeps the
-/// former, so no peak is missed between two looks. `None` where the process has ended.
+/// The peak of the resident memory and its present value, in MiB. The system records the peak, so none is
+/// missed. `None` if the process has ended.
 fn resident_mib(pid: u32) -> Option<(u64, u64)> {
     let status = read_to_string(format!("/proc/{pid}/status")).ok()?;
     let field = |name: &str| {

@@ -1,4 +1,4 @@
-//! The admin address: what it counts, and what it does not tell.
+//! The admin address: what it counts, and what it does not reveal.
 
 use crate::client::Connection;
 use crate::harness::{KEY, Server};

@@ -11,7 +11,7 @@ use crate::harness::{Folder, KEY, Server, output, petstore, run, schema_version}
 use crate::said;
 use crate::wait::wait_until;
 
-/// A process under way, which does not outlive its test.
+/// A running process, killed at the end of its test.
 pub struct Running(pub Child);
 
 impl Running {
@@ -67,7 +67,7 @@ pub fn partials(folder: &Path) -> Vec<String> {
     names(folder).into_iter().filter(|name| name.contains(".partial-")).collect()
 }
 
-/// A database of a stopped service with so many pets of 200 bytes each, and one more.
+/// A database of a stopped service with this many pets of 200 bytes each, and one more.
 pub fn filled(pets: u32) -> Folder {
     let server = Server::start();
     server.fill(["first"]);
@@ -79,7 +79,7 @@ pub fn filled(pets: u32) -> Folder {
     folder
 }
 
-/// Large enough that a backup takes some hundred milliseconds.
+/// Enough that a backup takes some hundred milliseconds.
 pub const MANY: u32 = 150_000;
 
 /// The number of pets in a file that needs no other file.
@@ -129,7 +129,7 @@ fn backup_under_load_has_all_that_was_acknowledged_before_it() {
         (before, after)
     });
     assert!(after > before, "creates went on");
-    // No id is left out here, so that the newest one is the number of pets.
+    // There are no gaps between ids here, so the newest id is the number of pets.
     let kept = count(&file);
     assert!((before..=newest.load(Ordering::SeqCst)).contains(&kept), "{before} {kept}");
     assert!(succeed(&["check", &name], Path::new("none")).contains("is sound"));
@@ -185,7 +185,7 @@ fn existing_file_is_never_overwritten() {
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
 }
 
-/// A backup that was stopped (SIGSTOP) with some of its copy made, and the name of that.
+/// A backup that was stopped (SIGSTOP) in the middle of its copy, and the name of the partial file.
 fn half_way(folder: &Folder, name: &str) -> (Running, String) {
     let is_some =
         |name: &String| std::fs::metadata(folder.path().join(name)).is_ok_and(|data| data.len() > 0);
@@ -194,7 +194,7 @@ fn half_way(folder: &Folder, name: &str) -> (Running, String) {
     loop {
         let mut backup = Running::start(&["backup", name], &folder.database());
         wait_until("the copy to grow", || new().is_some() || backup.has_ended());
-        // It may have ended by itself, on a machine that is slow to look.
+        // On a slow machine it may already have finished.
         if !backup.has_ended() {
             signal(&backup, "STOP");
             if let Some(partial) = new().filter(|_| !Path::new(name).exists()) {
@@ -236,7 +236,7 @@ fn partial_file_of_a_killed_backup_is_removed_by_the_next() {
     let folder = filled(MANY);
     let (file, name) = path(&folder, "copy.db");
     let (backup, partial) = half_way(&folder, &name);
-    // Who is at work keeps its own.
+    // A running backup keeps its partial file.
     let (other, _) = half_way(&folder, &name);
     assert_eq!(partials(folder.path()).len(), 2);
     drop((backup, other));
@@ -261,7 +261,7 @@ fn signal_removes_the_partial_file() {
 fn backup_without_room_leaves_nothing() {
     let folder = filled(20_000);
     let (file, name) = path(&folder, "copy.db");
-    // A limit on the size of files is the disk that everybody can fill.
+    // A limit on the size of files stands for a full disk.
     let program = env!("CARGO_BIN_EXE_petstore");
     let line = format!("ulimit -f 2000; exec {program} backup {name}");
     let mut limited = Command::new("sh");

@@ -1,4 +1,4 @@
-//! `petstore check`: what is off with a database or with its copy.
+//! `petstore check`: what is wrong with a database or a copy.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::backup::{filled, names, refuse, succeed};
 use crate::harness::{Folder, Server, run, schema_version};
 use crate::said;
 
-/// Checks a file that is off: the lines that say why.
+/// Checks an unsound file, and returns the lines that say why.
 #[track_caller]
 fn faults(file: &Path) -> String {
     let output = run(&["check", file.to_str().unwrap()], Path::new("none"));
@@ -20,7 +20,7 @@ fn faults(file: &Path) -> String {
     said
 }
 
-/// A copy of a database with some hundred pets, with something done to it.
+/// A damaged copy of a database with some hundred pets.
 fn damaged(damage: impl FnOnce(&Path)) -> (Folder, String) {
     let source = filled(500);
     let folder = Folder::new();
@@ -84,7 +84,7 @@ fn damaged_page_is_found() {
 
 #[test]
 fn index_that_lacks_a_row_is_found() {
-    // The index is hidden while an animal is written.
+    // The index is hidden while a pet is written.
     let steps = [
         "PRAGMA writable_schema = ON; CREATE TABLE hidden AS SELECT * FROM sqlite_schema WHERE type = 'index';
             DELETE FROM sqlite_schema WHERE name = 'pets_by_status'",

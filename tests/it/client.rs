@@ -1,4 +1,4 @@
-//! A client that takes nothing on trust: every reply is checked for what all replies promise.
+//! A client that checks every reply for what all replies promise.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -57,7 +57,7 @@ impl Reply {
     }
 }
 
-/// A socket on which nothing waits for ever.
+/// A socket with timeouts.
 pub fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -90,12 +90,12 @@ impl Connection {
         self.stream.write_all(bytes.as_ref()).unwrap();
     }
 
-    /// Sends what the server may refuse before it has it all.
+    /// Sends bytes that the server may refuse before it has received all of them.
     pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) {
         self.is_taken(bytes);
     }
 
-    /// Sends, and says whether the connection still stood.
+    /// Sends, and returns whether the connection was still open.
     pub fn is_taken(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }
@@ -118,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// Reads up to and with `end`.
+    /// Reads up to and including `end`.
     fn read_until(&mut self, end: &[u8]) -> Vec<u8> {
         loop {
             if let Some(at) = self.received.windows(end.len()).position(|window| window == end) {
@@ -128,13 +128,13 @@ impl Connection {
         }
     }
 
-    /// Reads one reply to a request that was no HEAD.
+    /// Reads one reply to a request other than HEAD.
     #[track_caller]
     pub fn reply(&mut self) -> Reply {
         self.reply_to("GET")
     }
 
-    /// Reads one reply to a request that was no HEAD; `None` where the connection ends before it begins.
+    /// Reads one reply to a request other than HEAD; `None` if the connection ends first.
     #[track_caller]
     pub fn reply_unless_ended(&mut self) -> Option<Reply> {
         (!self.received.is_empty() || self.read_more() > 0).then(|| self.reply())
@@ -184,7 +184,7 @@ impl Connection {
         reply
     }
 
-    /// Every item of a list, from all of its pages: each but the last leads to the next.
+    /// Every item of a list, from all of its pages.
     #[track_caller]
     pub fn get_all(&mut self, target: &str, key: &str) -> Vec<Value> {
         let (mut target, mut items) = (target.to_owned(), Vec::new());
@@ -198,7 +198,7 @@ impl Connection {
         }
     }
 
-    /// Sends one creation, and reads its reply.
+    /// Sends one create, and reads its reply.
     #[track_caller]
     pub fn post(&mut self, target: &str, key: &str, body: &str) -> Reply {
         self.send(post(target, key, body));
@@ -213,7 +213,7 @@ pub fn get(target: &str, key: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\n\r\n")
 }
 
-/// A creation.
+/// A create.
 pub fn post(target: &str, key: &str, body: &str) -> String {
     let length = body.len();
     format!(
@@ -258,11 +258,11 @@ fn check(reply: &Reply, method: &str, length: Option<usize>) {
     let mut seen = HashSet::new();
     for (name, _) in &reply.headers {
         assert!(KNOWN_HEADERS.contains(&name.as_str()), "{name} is unknown: {reply:?}");
-        // What a response depends on is a list, which may be given in parts (RFC 9110, section 5.3).
+        // Vary is a list, which may come in several fields (RFC 9110, section 5.3).
         assert!(seen.insert(name) || name == "Vary", "{name} is there twice: {reply:?}");
     }
     assert_eq!(reply.header("Server"), Some("petstore"), "{reply:?}");
-    // Only a document that has a tag may be kept, and is something else than JSON.
+    // Only a document with a tag may be cached, and only that is not JSON.
     let is_document = reply.header("ETag").is_some();
     assert_eq!(reply.header("Cache-Control") == Some("no-store"), !is_document, "{reply:?}");
     assert_eq!(reply.header("X-Content-Type-Options"), Some("nosniff"), "{reply:?}");

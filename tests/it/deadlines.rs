@@ -1,4 +1,4 @@
-//! Deadlines, in the library, where they can be made short: totals, however the bytes drip.
+//! Deadlines are totals, even if bytes trickle. Tested with the library, where they can be short.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ fn client_that_takes_no_reply_is_given_up_and_holds_up_nobody() {
     for _ in 0..20 {
         filler.post("/v1/pets", "k", &format!(r#"{{"name":"{name}","categoryId":1}}"#)).expect(201);
     }
-    // More than the sockets' buffers hold, and not read.
+    // More than the sockets' buffers hold; nothing is read.
     let mut deaf = Connection::open(service.server.address().tcp().unwrap());
     for _ in 0..20 {
         deaf.send(get("/v1/pets", "k"));
@@ -77,6 +77,6 @@ fn client_that_takes_no_reply_is_given_up_and_holds_up_nobody() {
     for _ in 0..50 {
         filler.get("/v1/pets/1", "k").expect(200);
     }
-    // The server gives up, which its socket tells: what it has not read comes back as a reset.
+    // When the server gives up, the unread bytes cause a reset.
     wait_until("the server to give up a deaf client", || !deaf.is_taken("x"));
 }

@@ -1,4 +1,4 @@
-//! Holds replies against the interface description: what is answered is described.
+//! Checks replies against the interface description.
 
 use std::sync::OnceLock;
 
@@ -26,7 +26,7 @@ pub fn document() -> &'static Value {
     })
 }
 
-/// What stands at a place, or where its reference leads.
+/// A value, or the target of its reference.
 pub fn resolve(value: &'static Value) -> &'static Value {
     match value["$ref"].as_str() {
         Some(reference) => document().pointer(reference.trim_start_matches('#')).unwrap(),
@@ -34,7 +34,7 @@ pub fn resolve(value: &'static Value) -> &'static Value {
     }
 }
 
-/// The operation that a request is for; `None` where it is for something that is not described.
+/// The operation of a request; `None` if it is not described.
 fn operation(method: &str, target: &str) -> Option<&'static Value> {
     let method = if method == "HEAD" { "GET" } else { method };
     let path = target.split('?').next()?.strip_prefix("/v1")?;
@@ -69,7 +69,7 @@ pub fn check(method: &str, target: &str, reply: &Reply) {
     }
 }
 
-/// Whether a value is what a schema describes, and has no member that it does not describe.
+/// Whether a value fits a schema, without members that the schema does not describe.
 fn fits(value: &Value, schema: &'static Value) -> Result<(), String> {
     let schema = resolve(schema);
     let kind = match value {

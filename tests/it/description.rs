@@ -1,4 +1,4 @@
-//! The interface description: served to everybody, and true.
+//! The interface description: everybody can read it, and it is true.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -154,7 +154,7 @@ fn every_status_that_is_described_is_answered() {
     let denied = authorized("POST", "/v1/pets", "", PET).replace(KEY, reader.trim());
     all.ask(&mut server.connect(), "createPet", denied);
 
-    // The lock of another holds up who writes until there is a 503; all connections being taken, everybody.
+    // A lock of another process makes writes fail with 503; a full service makes everything fail with 503.
     let full = Server::start_with(|command| command.args(["--max-connections", "1"]));
     let lock = rusqlite::Connection::open(full.folder.database()).unwrap();
     let mut first = full.connect();
@@ -164,9 +164,9 @@ fn every_status_that_is_described_is_answered() {
     all.ask_all(&full, plain);
     lock.execute_batch("COMMIT").unwrap();
 
-    // Rows and triggers of somebody else are a fault that only the log explains.
+    // Foreign rows and triggers are a fault that only the log explains.
     let other = rusqlite::Connection::open(server.folder.database()).unwrap();
-    // What no petstore writes, and what it cannot know of.
+    // Values that petstore never writes, and a trigger that it does not know.
     let spoil = "PRAGMA ignore_check_constraints = ON; UPDATE pets SET status = 'lost';
         CREATE TRIGGER refuse BEFORE INSERT ON pets BEGIN SELECT RAISE(ABORT, 'refused'); END";
     other.execute_batch(spoil).unwrap();
@@ -191,7 +191,7 @@ fn every_status_that_is_described_is_answered() {
     }
 
     let mut described = described_statuses();
-    // One place answers the faults of all operations, and few of these can be provoked from outside.
+    // One place handles the faults of all operations, and few can be provoked from outside.
     assert!(all.came.contains("listPets 500") && all.came.contains("createPet 500"));
     described.retain(|status| !status.ends_with(" 500") && (has_platform || !status.ends_with(" 421")));
     assert_eq!(described.difference(&all.came).collect::<Vec<_>>(), Vec::<&String>::new(), "never answered");

@@ -36,7 +36,7 @@ impl DnsServer {
         server
     }
 
-    /// Has these records and no others.
+    /// Replaces the records.
     pub fn set(&self, records: &[(&'static str, Record)]) {
         *self.zone.lock().unwrap() = records.to_vec();
     }

@@ -1,5 +1,5 @@
-//! What a crash can lose: nothing that was acknowledged. A killed process shows this for the death of
-//! the program; that of the machine rests on SQLite's `synchronous=FULL`, which is checked by its word.
+//! What a crash can lose: nothing that was acknowledged. Killing the process shows this for a crash of the
+//! program. For a crash of the machine it rests on SQLite's `synchronous=FULL`; the tests check that setting.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ fn create_until_killed(address: SocketAddr, thread: usize, acknowledged: &Mutex<
     }
 }
 
-/// The id in a whole 201; `None` where the connection broke off.
+/// The id in a complete 201; `None` if the connection broke.
 fn read_created(reader: &mut impl std::io::BufRead) -> Option<i64> {
     let mut length = 0;
     let mut location = None;
@@ -55,7 +55,7 @@ fn acknowledged_pets_survive_a_kill() {
     let acknowledged = Mutex::new(BTreeMap::new());
     for round in 1..=3 {
         let folder = std::thread::scope(|scope| {
-            // Lives in here, so that a failure ends the server, and with it the threads.
+            // Moved in here, so that a failed assertion ends the server and the threads.
             let server = server;
             let address = server.address;
             for thread in 0..16 {
@@ -86,7 +86,7 @@ fn full_disk_is_503_and_passes() {
     let large = "x".repeat(60_000);
     let large = format!(r#"{{"name":"{large}","categoryId":1}}"#);
     let mut acknowledged = 1;
-    // A limit on the size of files is the disk that everybody can fill.
+    // A limit on the size of files stands for a full disk.
     limit_file_size(server.pid(), "200000");
     for body in [&large, r#"{"name":"x","categoryId":1}"#] {
         let mut refused = connection.post("/v1/pets", KEY, body);
@@ -98,7 +98,7 @@ fn full_disk_is_503_and_passes() {
         refused.expect_error(503, "storage_unavailable", "database");
     }
     connection.get("/v1/pets/1", KEY).expect(200);
-    // It says no as soon as creates fail, and the process is as alive as before.
+    // Readiness fails as soon as creates fail; liveness does not.
     connection.get("/readyz", "").expect_error(503, "storage_unavailable", "database");
     connection.get("/healthz", "").expect(200);
     limit_file_size(server.pid(), "unlimited");

@@ -1,4 +1,4 @@
-//! The database's file: what is noticed when it moves, who may have it, and what stays beside it.
+//! The database file: when it moves, who may use it, and which files stay next to it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Waits until nothing stands in the write-ahead log.
+/// Waits until the write-ahead log is empty.
 fn wait_for_rest(server: &Server) {
     let log = beside(&server.folder.database(), "-wal");
     wait_until("the write-ahead log to be emptied", || fs::metadata(&log).unwrap().len() == 0);
@@ -55,7 +55,7 @@ fn reads_notice_a_file_that_is_gone() {
     let mut server = Server::start();
     server.fill(["Rex"]);
     fs::remove_file(server.folder.database()).unwrap();
-    // A look holds for a moment.
+    // A look is valid for a moment.
     wait_until("a read to notice", || {
         let mut connection = Connection::open(server.address);
         connection.send(crate::client::get("/v1/pets", KEY));
@@ -123,10 +123,10 @@ fn database_has_one_service() {
     }
     let hard = run(&["--listen", "127.0.0.1:0"], &links[0]);
     assert_eq!(hard.status.code(), Some(1));
-    // Work on the keys goes on beside it.
+    // Commands on keys work meanwhile.
     assert!(run(&["key", "add", "beside"], &path).status.success());
     server.connect().get("/v1/pets", KEY).expect(200);
-    // Who is killed has it no longer.
+    // A killed service no longer holds it.
     let folder = server.kill();
     Server::start_in(folder, |command| command);
 }
@@ -139,7 +139,7 @@ fn file_that_can_only_be_read_is_refused() {
         let _ = fs::remove_file(folder.path().join(name));
     }
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    // The superuser may write everything.
+    // Root may write everything, so another user is needed.
     let mut command = std::process::Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", env!("CARGO_BIN_EXE_petstore")]);
     command.args(["--listen", "127.0.0.1:0"]);

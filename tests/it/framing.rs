@@ -18,7 +18,7 @@ fn served(request: impl AsRef<[u8]>, status: u16) -> Row {
     Row { request: request.as_ref().to_vec(), status, persists: true }
 }
 
-/// A creation with these header fields and this body.
+/// A create with these header fields and this body.
 fn post(headers: &str, body: &str) -> String {
     format!("POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\n{headers}\r\n{body}")
 }
@@ -181,7 +181,7 @@ fn rows_hold_behind_another_request() {
         connection.try_send([post("Content-Length: 27\r\n", PET).as_bytes(), &row.request].concat());
         connection.reply().expect(201);
         if row.request.starts_with(b"\r\n\r\n") {
-            // One empty line before a request is passed over, wherever the request stands.
+            // One empty line before any request is ignored.
             connection.reply().expect(400);
             continue;
         }

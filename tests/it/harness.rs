@@ -1,4 +1,4 @@
-//! Starts the real executable with a database of its own, and clears up after it.
+//! Starts the real executable with its own database, and cleans up afterwards.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -57,7 +57,7 @@ pub fn program() -> OsString {
     std::env::var_os("PETSTORE").unwrap_or_else(|| env!("CARGO_BIN_EXE_petstore").into())
 }
 
-/// The executable, with an environment that says nothing.
+/// The executable, without petstore's environment variables.
 pub fn petstore(words: &[&str]) -> Command {
     let mut command = Command::new(program());
     command.args(words).env_clear().env("TMPDIR", std::env::temp_dir());
@@ -174,7 +174,8 @@ pub fn serve(folder: &Folder) -> Command {
     command
 }
 
-/// What is shown on a terminal, and its side for a program. Where the program has ended, reading fails.
+/// The two ends of a terminal: one to read what is shown, and one for the program. Reading fails once the
+/// program has ended.
 fn terminal() -> (File, File) {
     let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&shown).unwrap();
@@ -185,11 +186,11 @@ fn terminal() -> (File, File) {
 
 /// A running server.
 pub struct Server {
-    /// Where it says that it listens, such as `http://127.0.0.1:8080`.
+    /// The address that it prints, such as `http://127.0.0.1:8080`.
     pub place: String,
-    /// Of no use where it listens on a Unix socket.
+    /// Meaningless if it listens on a Unix socket.
     pub address: SocketAddr,
-    /// Where it serves metrics, where it was told to.
+    /// Its admin address, if it has one.
     pub admin: Option<SocketAddr>,
     /// Before the folder, as fields are dropped in this order.
     process: Process,
@@ -276,7 +277,7 @@ impl Server {
         self.connect().get(target, KEY)
     }
 
-    /// One creation with [`KEY`] on a connection of its own.
+    /// One create with [`KEY`] on a connection of its own.
     #[track_caller]
     pub fn create(&self, body: &str) -> Reply {
         self.connect().post("/v1/pets", KEY, body)
@@ -311,7 +312,7 @@ impl Server {
         (status, text(self.printed.take().unwrap()), text(self.logged.take().unwrap()))
     }
 
-    /// Kills it, and hands out its folder.
+    /// Kills it, and returns its folder.
     pub fn kill(mut self) -> Folder {
         self.process.child.kill().unwrap();
         self.ended();
@@ -328,7 +329,7 @@ impl Server {
     }
 }
 
-/// Reads a pipe to its end, and repeats it for whoever reads a failed test.
+/// Reads a pipe to its end, and repeats its lines in the output of the test.
 fn keep(mut pipe: impl Read + Send + 'static, what: &'static str) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -338,7 +339,7 @@ fn keep(mut pipe: impl Read + Send + 'static, what: &'static str) -> JoinHandle<
     })
 }
 
-/// What a pipe that was kept had said.
+/// The text of a pipe that was read.
 fn text(kept: JoinHandle<Vec<u8>>) -> String {
     String::from_utf8_lossy(&kept.join().unwrap()).into_owned()
 }

@@ -66,7 +66,7 @@ fn expired_key_is_refused_like_an_unknown_one() {
     let server = Server::start();
     let added = key(&server, &["add", "old", "--expires", "2090-01-01"]);
     expect(&server, &added, 200);
-    // The clock is not ours to move, so the day is.
+    // The test cannot move the clock, so it moves the expiry.
     let database = rusqlite::Connection::open(server.folder.database()).unwrap();
     database.execute("UPDATE api_keys SET expires_at = unixepoch() WHERE name = 'old'", []).unwrap();
     let expired = server.connect().get("/v1/pets", &added);

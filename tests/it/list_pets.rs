@@ -121,7 +121,7 @@ fn page_of_very_long_names_ends_early_and_leads_on() {
 fn list_shows_every_acknowledged_pet_at_once() {
     let server = Server::start_with(|command| command.args(["--workers", "3"]));
     let mut writer = server.connect();
-    // Asked at the same time, so that they are spread over all workers and their kept lists.
+    // At the same time, so that they are spread over all workers and their caches.
     let mut readers: Vec<_> = (0..6).map(|_| server.connect()).collect();
     for count in 1..=100 {
         writer.post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#).expect(201);

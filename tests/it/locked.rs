@@ -1,4 +1,4 @@
-//! A lock of another process on the database, for longer than a create waits.
+//! Another process locks the database for longer than a create waits.
 
 use rusqlite::Connection;
 
@@ -24,7 +24,7 @@ fn creates_that_never_get_the_lock_are_refused_and_counted_and_the_service_ends(
     let metrics = Client::open(server.admin.unwrap()).get("/metrics", "");
     let metrics = String::from_utf8(metrics.body).unwrap();
     assert!(metrics.contains("petstore_failed_writes_total 4\n"), "{metrics}");
-    // One more waits for the lock when the service is told to end.
+    // One more waits for the lock when the service is told to stop.
     clients[0].send(post("/v1/pets", KEY, REX));
     server.signal("TERM");
     clients[0].reply().expect_error(503, "storage_unavailable", "is locked by another process");

@@ -1,4 +1,4 @@
-//! The access log and what stays out of it.
+//! The access log, and what must not be in it.
 
 use crate::harness::{Folder, KEY, Server, output, petstore, run, schema_version};
 
@@ -115,7 +115,7 @@ fn refused_write_is_logged_with_its_identifier() {
 fn requests_that_were_cut_off_are_counted() {
     let mut server = Server::start();
     let mut begun = server.connect();
-    // Its body has longer than the end has.
+    // The deadline for a body is longer than the drain.
     begun.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\nContent-Length: 27\r\n\r\n");
     server.get("/v1/pets").expect(200);
     server.signal("TERM");
@@ -127,7 +127,7 @@ fn requests_that_were_cut_off_are_counted() {
 fn cause_of_a_failure_is_logged_with_the_identifier_of_its_request() {
     let server = Server::start();
     let database = rusqlite::Connection::open(server.folder.database()).unwrap();
-    // What no petstore writes.
+    // A value that petstore never writes.
     let insert = "INSERT INTO pets (name, category_id, status) VALUES ('x', 1, 'lost')";
     database.execute_batch(&format!("PRAGMA ignore_check_constraints = ON; {insert}")).unwrap();
     let mut connection = server.connect();

@@ -1,4 +1,5 @@
-//! The write-ahead log that a crash leaves: it is read where it belongs to the database, however both came here.
+//! The write-ahead log that a crash leaves is used if it belongs to the database, however both files got
+//! here.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +9,7 @@ use crate::backup::{count, names, refuse, succeed};
 use crate::harness::{Folder, KEY, Server};
 use crate::wait::wait_until;
 
-/// What a killed service leaves whose log has two pets that the database file has not.
+/// The files of a killed service, whose log has two pets that the database file lacks.
 fn crashed() -> Folder {
     let server = Server::start();
     server.fill(["in the file"]);
@@ -70,13 +71,13 @@ fn new_database_of_a_killed_service_starts() {
 #[test]
 fn log_of_another_database_is_refused_however_it_came_here() {
     let (one, other) = (crashed(), crashed());
-    // Written over in place, and with the times of the log.
+    // Overwritten in place, with the times of the log.
     fs::copy(other.database(), one.database()).unwrap();
     run("touch", &["-r", "pets.db-wal", "pets.db"], one.path());
     let before = fs::read(one.database()).unwrap();
     refuse(&["--listen", "127.0.0.1:0"], &one.database(), "is not the log of");
     assert_eq!(fs::read(one.database()).unwrap(), before);
-    // What the message says helps.
+    // The command in the message helps.
     run("mv", &["pets.db-wal", "pets.db-wal.old"], one.path());
     let server = Server::start_in(one, |command| command);
     server.connect().get("/v1/pets/1", KEY).expect(200);
@@ -124,7 +125,7 @@ fn copy_that_the_log_continues_loses_nothing() {
     fs::copy(server.folder.database(), &copy).unwrap();
     server.fill(["second"]);
     let folder = server.kill();
-    // The file is as it was when the log was begun, so that the log makes it what it was at the end.
+    // The file is in the state in which the log began, so the log is right for it.
     fs::rename(&copy, folder.database()).unwrap();
     let server = Server::start_in(folder, |command| command);
     assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 2);

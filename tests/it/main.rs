@@ -1,4 +1,4 @@
-//! The service as its users meet it: the real executable on a free port, spoken to over sockets.
+//! The service as its users see it: the real executable on a free port, over sockets.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod client;

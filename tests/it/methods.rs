@@ -1,4 +1,4 @@
-//! Paths and methods: what is there, and what is told of what is not.
+//! Paths and methods: known ones, and the responses to unknown ones.
 
 use crate::client::Reply;
 use crate::harness::{KEY, Server};

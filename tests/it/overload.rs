@@ -22,7 +22,7 @@ fn newcomer_takes_the_place_of_the_longest_idle() {
 #[test]
 fn one_connection_too_many_is_503_and_room_comes_back() {
     let server = Server::start_with(|command| command.args(["--max-connections", "3"]));
-    // Whose request is being carried out is not closed to make room.
+    // A client whose request is being handled is not closed to make room.
     let other = rusqlite::Connection::open(server.folder.database()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut inside: Vec<Connection> = (0..3).map(|_| server.connect()).collect();
@@ -53,7 +53,7 @@ fn thousand_idle_connections_cost_no_threads() {
     drop(idle);
 }
 
-/// Starts the server by way of a shell that sets the limit of open files.
+/// Starts the server with a limit of open files, which a shell sets.
 fn start_with_descriptors(count: u32) -> Server {
     Server::start_with(|command| {
         let program = command.get_program().to_owned();
@@ -72,7 +72,7 @@ fn few_descriptors_are_enough_and_never_deafen() {
     let server = start_with_descriptors(80);
     let crowd: Vec<Connection> = (0..200).map(|_| server.connect()).collect();
     drop(crowd);
-    // The server learns of their leaving bit by bit.
+    // The server notices gradually that they have left.
     wait_until("room after the crowd has left", || server.get("/v1/pets").status != 503);
     server.create(r#"{"name":"x","categoryId":1}"#).expect(201);
     let logged = server.stop();
@@ -88,7 +88,7 @@ fn descriptors_that_run_out_later_are_survived() {
     };
     server.get("/v1/pets").expect(200);
     prlimit("60");
-    // Whoever is idle the longest makes room, so the newest gets in at last.
+    // The longest idle client makes room, so the newest one gets in.
     let crowd: Vec<Connection> = (0..100).map(|_| server.connect()).collect();
     server.create(r#"{"name":"x","categoryId":1}"#).expect(201);
     drop(crowd);

@@ -20,7 +20,7 @@ fn expect_list(server: &Server, target: &str, body: &str) {
 fn changed_status_is_seen_by_lists_at_once() {
     let server = Server::start();
     server.fill(["Rex", "Tom"]);
-    // So that the lists are kept by the worker.
+    // So that the worker caches the lists.
     for _ in 0..2 {
         expect_list(&server, "/v1/pets?status=sold", "[]");
         expect_list(&server, "/v1/pets?limit=1&after=1", r#"[{"id":2,"name":"Tom","categoryId":1}]"#);

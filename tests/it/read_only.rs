@@ -1,4 +1,4 @@
-//! Commands that only read: under a lock of another process, and on a file that can only be read.
+//! Commands that only read: under another process's lock, and on a read-only file.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -42,7 +42,7 @@ fn commands_that_read_read_what_can_only_be_read() {
     fs::set_permissions(folder.database(), fs::Permissions::from_mode(0o444)).unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     for words in COMMANDS {
-        // The superuser may write everything.
+        // Root may write everything.
         let is_root = output(Command::new("id").arg("-u")).stdout.starts_with(b"0\n");
         let program = env!("CARGO_BIN_EXE_petstore");
         let mut command = Command::new(if is_root { "setpriv" } else { program });

@@ -1,4 +1,4 @@
-//! `petstore restore`: the backup in place, and what was there kept.
+//! `petstore restore`: puts the backup in place, and keeps what was there.
 
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::harness::{Folder, Server, output};
 use crate::said;
 use crate::wait::wait_until;
 
-/// A folder with a backup of so many pets and one more.
+/// A folder with a backup of this many pets and one more.
 fn backup_of(pets: u32) -> (Folder, String) {
     let (source, folder) = (filled(pets), Folder::new());
     let name = folder.path().join("copy.db").to_str().unwrap().to_owned();
@@ -19,7 +19,7 @@ fn backup_of(pets: u32) -> (Folder, String) {
     (folder, name)
 }
 
-/// The dated files beside a database.
+/// The dated files next to a database.
 fn kept(folder: &Path) -> Vec<PathBuf> {
     let is_dated = |name: &String| name.starts_with("pets.db.2") && name.contains('Z');
     names(folder).into_iter().filter(is_dated).map(|name| folder.join(name)).collect()
@@ -47,7 +47,7 @@ fn restore_puts_the_backup_in_place_and_keeps_what_was_there() {
     let server = Server::start_in(folder, |command| command);
     server.create(r#"{"name":"after","categoryId":1}"#).expect(201);
     assert_eq!(server.get("/v1/pets/12").json()["name"], "after");
-    // A second time within one second too, and back again.
+    // Twice within one second, and back again.
     let folder = server.kill();
     succeed(&["restore", &name], &database);
     let oldest = kept(folder.path())[0].to_str().unwrap().to_owned();
@@ -62,7 +62,7 @@ fn restore_where_there_is_no_database_makes_one() {
     let said = succeed(&["restore", &name], &folder.database());
     assert!(!said.contains("kept"), "{said}");
     assert_eq!((names(folder.path()), count(&folder.database())), (vec!["pets.db".into()], 1));
-    // A log without its database is kept too, and not read into the new one.
+    // A log without its database is kept too, and not applied to the new one.
     std::fs::rename(folder.database(), folder.path().join("away")).unwrap();
     std::fs::write(folder.path().join("pets.db-wal"), "log").unwrap();
     let said = succeed(&["restore", &name], &folder.database());
@@ -162,14 +162,15 @@ fn killed_restore_leaves_the_old_or_the_new_database() {
         drop(restore);
         let said = succeed(&["check"], &folder.database());
         assert!(said.contains("is sound"), "{i}: {said}");
-        // A kill in the middle of the change to one file leaves a journal, which whoever may write plays back.
+        // A kill while the files are merged leaves a journal, which the next program that may write rolls
+        // back.
         Connection::open(folder.database()).unwrap().execute_batch("SELECT count(*) FROM pets").unwrap();
         let found = count(&folder.database());
         assert!(found == old || found == new, "{i}: {found}");
         if found == new {
             assert_eq!(count(&kept(folder.path())[0]), old, "{i}: the old one is kept");
         }
-        // And the next one does its work, and clears up.
+        // The next restore works, and cleans up.
         succeed(&["restore", &name], &folder.database());
         assert_eq!(partials(folder.path()), [""; 0], "{i}");
         assert_eq!(count(&folder.database()), new, "{i}");

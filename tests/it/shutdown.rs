@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT: what was begun is finished. Other signals change nothing.
+//! SIGTERM and SIGINT: requests that have begun are finished. Other signals change nothing.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -14,7 +14,7 @@ fn begun_requests_are_answered_under_load() {
         let answered = AtomicUsize::new(0);
         let ending = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            // Lives in here, so that a failure ends the server, and with it the threads.
+            // Moved in here, so that a failed assertion ends the server and the threads.
             let mut server = Server::start();
             let address = server.address;
             for i in 0..16 {
@@ -26,7 +26,7 @@ fn begun_requests_are_answered_under_load() {
                         _ => get("/v1/pets", KEY),
                     };
                     loop {
-                        // One that comes later than an idle client is waited for meets a closed door.
+                        // A request that comes after the idle connection was closed fails.
                         let taken = connection.is_taken(&request);
                         let Some(reply) = taken.then(|| connection.reply_unless_ended()).flatten() else {
                             assert!(ending.load(Ordering::SeqCst), "closed before the signal");
@@ -49,7 +49,7 @@ fn begun_requests_are_answered_under_load() {
     }
 }
 
-/// A server that was told to end while a request was coming in, and has closed who was idle.
+/// A server that was told to stop during a request, and has closed its idle clients.
 fn end_within_a_request() -> (Server, Connection) {
     end_within_a_request_by(|server| server.signal("TERM"))
 }
@@ -58,7 +58,7 @@ fn end_within_a_request_by(tell: impl FnOnce(&Server)) -> (Server, Connection) {
     let server = Server::start();
     let mut begun = server.connect();
     begun.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\n");
-    // Answered after the bytes above have come in, so that they are known to be begun.
+    // Answered after the bytes above have arrived, so that request is known to have begun.
     server.get("/v1/pets").expect(200);
     let mut idle = server.connect();
     idle.get("/v1/pets", KEY).expect(200);
@@ -97,7 +97,7 @@ fn signals_in_the_same_instant_are_one() {
 fn second_signal_ends_at_once_and_both_are_in_the_log() {
     for (name, number) in [("TERM", 15), ("INT", 2)] {
         let (mut server, begun) = end_within_a_request_by(|server| server.signal(name));
-        // Until one comes late enough to be a second one.
+        // Until one comes late enough to count as the second signal.
         wait_until("the end", || {
             let _ = Command::new("kill").args([&format!("-{name}"), &server.pid().to_string()]).status();
             server.has_ended()

@@ -44,7 +44,7 @@ impl Logged {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Asks it, ends it, and returns what it has logged.
+    /// Sends a request, stops the server, and returns its log.
     #[track_caller]
     fn serves_and_ends(mut self) -> String {
         Connection::open(self.address).get("/v1/pets", KEY).expect(200);
@@ -55,7 +55,7 @@ impl Logged {
     }
 }
 
-/// A pipe that takes no more bytes, and its end that nobody reads.
+/// A full pipe, and its end that nobody reads.
 fn full_pipe() -> (OwnedFd, OwnedFd) {
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     rustix::io::ioctl_fionbio(&writer, true).unwrap();

@@ -1,4 +1,4 @@
-//! A supervisor such as systemd: it passes the socket, is told how the service is, and watches it.
+//! A supervisor such as systemd: it passes the socket, gets notifications, and watches the service.
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use crate::harness::{Folder, KEY, Process, Server, output, passed, petstore};
 use crate::startup::expect_refusal;
 use crate::wait::PATIENCE;
 
-/// Where the supervisor hears of the service.
+/// The socket for notifications.
 struct Notices(UnixDatagram);
 
 impl Notices {
@@ -22,7 +22,7 @@ impl Notices {
         Self(socket)
     }
 
-    /// Waits for a notice that has this line; those before it are passed over.
+    /// Waits for a notification with this line, and skips others.
     #[track_caller]
     fn expect(&self, line: &str) -> String {
         loop {
@@ -35,10 +35,10 @@ impl Notices {
         }
     }
 
-    /// Waits until the watchdog was told again, by an answer to a request that was made from now on.
+    /// Waits for a watchdog notification that follows a health check made from now on.
     #[track_caller]
     fn expect_watchdog(&self) {
-        // What waits was told before; the next may have been on its way; the one after it was not.
+        // Waiting notifications are old; the next may have been on its way; the one after it is new.
         self.0.set_nonblocking(true).unwrap();
         while self.0.recv(&mut [0; 4096]).is_ok() {}
         self.0.set_nonblocking(false).unwrap();
@@ -147,7 +147,7 @@ fn restart_refuses_nobody() {
     idle.get("/v1/pets", KEY).expect(200);
     server.signal("TERM");
     idle.expect_end();
-    // One who comes while the service ends, and one who comes when there is none.
+    // One client comes while the service stops, and one when there is none.
     let mut early = Connection::open(address);
     early.send(get("/v1/pets", KEY));
     begun.send(format!("Authorization: Bearer {KEY}\r\n\r\n"));
@@ -168,7 +168,7 @@ fn sockets_that_cannot_be_served_are_refused() {
         let mut command = passed();
         command.env("PETSTORE_DATABASE", folder.database());
         change(&mut command);
-        // Its standard input, and so what it gets as a socket, is /dev/null.
+        // Its standard input, which becomes the socket, is /dev/null.
         output(&mut command)
     };
     expect_refusal(passed(&|_| {}), 1, "it is not a stream socket");

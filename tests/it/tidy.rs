@@ -1,4 +1,4 @@
-//! What the repository promises of itself.
+//! What the repository promises about itself.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ fn readme_names_ten_settings_as_they_are_and_the_site_all() {
     }
 }
 
-/// Every text for people, but the changelog.
+/// Every document for people except the changelog.
 fn documents() -> Vec<PathBuf> {
     let pages = std::fs::read_dir(root().join("src/site/pages")).unwrap();
     let pages = pages.map(|page| PathBuf::from("src/site/pages").join(page.unwrap().file_name()));
@@ -108,7 +108,7 @@ fn documents_name_every_command_and_flag() {
     }
 }
 
-/// The anchor of a heading, as it is made of its text.
+/// The anchor that GitHub makes for a heading.
 fn anchor(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
     text.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
@@ -180,7 +180,7 @@ fn documents_name_only_paths_that_are_there() {
     for document in documents() {
         let text = read(&document);
         let quoted = text.split('`').filter(|word| folders.iter().any(|folder| word.starts_with(folder)));
-        // What follows the path are the words of a command line.
+        // A path may be followed by the words of a command line.
         for path in quoted.filter_map(|words| words.split_whitespace().next()) {
             assert!(root().join(path).exists(), "{}: {path}", document.display());
         }
@@ -201,7 +201,7 @@ fn parts_that_log_are_those_that_are_told() {
             parts.insert(room.trim_end_matches(".rs").to_owned());
         }
     }
-    // It logs under the names of those that it serves.
+    // It logs under the targets of the rooms that use it.
     parts.remove("quiet_log");
     let told = read("src/cli/logging.rs");
     let told = told.split("const PARTS").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
@@ -249,10 +249,10 @@ fn site_is_chosen_by_modules_and_exports_alone() {
     assert!(count <= 20, "{count}");
 }
 
-/// Words that stand in some rooms only; a room is a file or a folder.
+/// Words that may appear only in some rooms. A room is a file or a folder.
 const WORDS: &[(&str, &[&str])] = &[
     ("rusqlite", &["src/store"]),
-    // With the colons, as comments elsewhere speak of it.
+    // With the colons, because comments elsewhere mention it.
     ("tiny_http::", &["src/worker/"]),
     ("mio::", &["src/gate"]),
     ("simple_dns", &["src/dns"]),
@@ -293,7 +293,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("gate", &["clock", "config", "http", "lane", "metrics", "quiet_log"]),
     ("lane", &["http"]),
     ("worker", &["http", "lane"]),
-    // Of `worker` it names the trait by which a worker calls it, so that the worker need not know it.
+    // It implements the trait with which a worker calls it, so that the worker need not know it.
     (
         "service",
         &[
@@ -327,7 +327,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("api", &["endpoint", "http", "json", "model", "store"]),
     ("endpoint", &["clock", "http", "json", "store"]),
-    // The interface description says what the tables of `api` say.
+    // The interface description is generated from the tables of `api`.
     ("site", &["clock", "config", "http", "api", "endpoint", "json", "model"]),
     ("json", &[]),
     ("model", &["json"]),
@@ -377,7 +377,8 @@ fn rooms_name_only_the_rooms_that_the_table_allows() {
 #[test]
 fn arrows_between_rooms_make_no_circle() {
     let mut left = arrows();
-    // What names nobody who names others is in no circle; what is left in the end is.
+    // A room that names none is in no circle. Remove the arrows to such rooms until none are left, or a
+    // circle is.
     while !left.is_empty() {
         let naming: BTreeSet<String> = left.iter().map(|(room, _)| room.clone()).collect();
         let before = left.len();
@@ -393,14 +394,14 @@ fn names_are_found_in_every_kind_of_path() {
     assert_eq!(names_in_crate(&code(text), 2), ["a", "c", "f", "g", "i", "j"]);
 }
 
-/// A file without its comments, and without the modules that are made for tests only.
+/// A file without its comments and its test modules.
 fn code(text: &str) -> String {
     let mut code = String::new();
     let mut lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     while let Some(line) = lines.next() {
         let item = if line == "#[cfg(test)]" { lines.next().unwrap() } else { line };
         if item != line && item.contains("mod ") && item.ends_with('{') {
-            // As rustfmt has it, the module ends with the next brace that is not indented.
+            // Thanks to rustfmt, the module ends with the next brace that is not indented.
             lines.find(|line| *line == "}").unwrap();
         } else {
             code += item;
@@ -410,7 +411,7 @@ fn code(text: &str) -> String {
     code
 }
 
-/// The names that stand behind `crate::`, or behind as many `super::` as lead there from this depth.
+/// The names after `crate::`, or after as many `super::` as lead there from this depth.
 fn names_in_crate(code: &str, depth: usize) -> Vec<String> {
     let code = code.replace(&"super::".repeat(depth), "crate::");
     let word = |path: &str| -> String {

@@ -1,4 +1,4 @@
-//! `petstore export` and `petstore import`, alone and beside a running server.
+//! `petstore export` and `petstore import`, alone and alongside a running server.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -49,7 +49,7 @@ fn expect_imported(output: Output, said: &str) {
     assert_eq!(text(output.stdout), format!("{said}\n"));
 }
 
-/// Expects a failure whose lines on standard error, but for those on progress, are these.
+/// Expects a failure with these lines on standard error, apart from the progress.
 #[track_caller]
 fn expect_refused(output: Output, lines: &[&str]) {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -87,7 +87,7 @@ fn import_of_an_export_gives_the_same_export() {
         let words = ["--format", format, "--keep-ids"];
         expect_imported(import(&folder.database(), &words, &exported), "imported 9");
         assert_eq!(export(&folder.database(), format), exported);
-        // Without, the pets get new ids, here in a database of their own.
+        // Without the flag the pets get new ids, here in another database.
         let other = Folder::new();
         expect_imported(import(&other.database(), &words[..2], &exported), "imported 9");
         let ids = export(&other.database(), "ndjson");
@@ -170,8 +170,8 @@ fn id_that_cannot_be_kept_is_refused_with_its_line() {
     expect_refused(import(&folder.database(), &["--keep-ids"], &line("7")), &[&had]);
 }
 
-/// Starts an import, and ends it by SIGTERM while another process has the lock of the database. Returns the
-/// line from which on it is to go on.
+/// Starts an import, and ends it by SIGTERM while another process holds the lock of the database. Returns the
+/// line with which to continue.
 fn interrupted(folder: &Folder, words: &[&str], input: &str) -> String {
     let mut process = start_import(&folder.database(), words, input);
     let mut logged = BufReader::new(process.child.stderr.take().unwrap());
