@@ -31,7 +31,7 @@ fn of(kind: ErrorKind, call: &Call) -> Option<String> {
         }
         ErrorKind::AddressUnavailable => "choose another address with --listen or --admin",
         ErrorKind::SocketUnusable => "check the socket unit: it needs ListenStream= and Accept=no",
-        ErrorKind::DatabaseMissing => "check --database",
+        ErrorKind::DatabaseMissing => "name the right database with --database",
         ErrorKind::DatabaseForeign if !has_file => "choose another database with --database",
         ErrorKind::DatabaseDamaged if !has_file => {
             "restore a backup: petstore restore FILE keeps the damaged database under another name"
@@ -57,7 +57,7 @@ fn of(kind: ErrorKind, call: &Call) -> Option<String> {
         ErrorKind::InvalidInput if call.flag("from-line").is_some() => {
             "--from-line must be the line that the interrupted import named"
         }
-        ErrorKind::InvalidRows => "correct them, or leave them out with --skip-invalid",
+        ErrorKind::InvalidRows => "correct the input, or leave those lines out with --skip-invalid",
         ErrorKind::InputFormat => match call.flag("format") {
             Some("csv") => "give --format ndjson",
             Some(_) | None => "give --format csv",

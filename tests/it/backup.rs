@@ -266,7 +266,7 @@ fn backup_without_room_leaves_nothing() {
     let line = format!("ulimit -f 2000; exec {program} backup {name}");
     let mut limited = Command::new("sh");
     limited.args(["-c", &line]).env("PETSTORE_DATABASE", folder.database());
-    expect_refusal(output(&mut limited), "may not grow further");
+    expect_refusal(output(&mut limited), said::TOO_LARGE);
     assert!(!file.exists() && partials(folder.path()).is_empty());
 }
 

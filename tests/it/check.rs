@@ -107,13 +107,13 @@ fn truncated_file_is_found() {
     succeed(&["backup", file.to_str().unwrap()], &source.database());
     let half = std::fs::File::options().write(true).open(&file).unwrap();
     half.set_len(half.metadata().unwrap().len() / 2).unwrap();
-    refuse(&["check"], &file, "is not sound: a page is missing");
+    refuse(&["check"], &file, said::PAGE_MISSING);
 }
 
 #[test]
 fn another_schema_is_found() {
-    expect_fault("DROP INDEX pets_by_status", "the index pets_by_status is missing");
-    expect_fault("DROP TABLE api_keys", "the table api_keys is missing");
+    expect_fault("DROP INDEX pets_by_status", said::INDEX_MISSING);
+    expect_fault("DROP TABLE api_keys", said::TABLE_MISSING);
     expect_fault(
         "DROP INDEX pets_by_status; CREATE INDEX pets_by_status ON pets (name)",
         &format!(

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::client::Connection;
 use crate::harness::{Folder, KEY, Server, output, petstore, run};
+use crate::said;
 use crate::wait::wait_until;
 
 const REX: &str = r#"{"name":"Rex","categoryId":1}"#;
@@ -42,10 +43,10 @@ fn nothing_is_acknowledged_for_a_file_that_is_gone() {
         connection.post("/v1/pets", KEY, REX).expect(201);
         leave(&server.folder.database());
         let refused = connection.post("/v1/pets", KEY, REX);
-        refused.expect_error(503, "storage_unavailable", "moved or deleted");
+        refused.expect_error(503, "storage_unavailable", said::MOVED);
         let (status, _, log) = server.ended();
         assert_eq!(status.code(), Some(1), "{i}: {log}");
-        let lines = log.lines().filter(|line| line.contains("moved or deleted")).count();
+        let lines = log.lines().filter(|line| line.contains(said::MOVED)).count();
         assert_eq!(lines, 2, "{i}: one line in the log, and the reason at the end: {log}");
     }
 }
@@ -159,7 +160,7 @@ fn changed_schema_is_refused() {
     for (change, said) in [
         ("DROP TABLE pets", "the table pets is missing"),
         ("ALTER TABLE pets RENAME COLUMN status TO state", "the table pets lacks the column status"),
-        ("DROP TABLE api_keys", "the table api_keys is missing"),
+        ("DROP TABLE api_keys", said::TABLE_MISSING),
     ] {
         let folder = Server::start().kill();
         rusqlite::Connection::open(folder.database()).unwrap().execute_batch(change).unwrap();

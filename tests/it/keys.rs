@@ -137,7 +137,7 @@ fn first_key_is_written_to_a_new_private_file() {
     let path = folder.path().join("first-key");
     let path = path.to_str().unwrap();
     let (printed, logged, folder) = printed_and_logged(folder, &["--first-key-file", path]);
-    assert!(printed.is_empty() && logged.contains("the first API key was written to "), "{logged}");
+    assert!(printed.is_empty() && logged.contains(said::FIRST_KEY_WRITTEN), "{logged}");
     assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     let key = std::fs::read_to_string(path).unwrap();
     assert!(!logged.contains(key.trim_end()));
@@ -161,8 +161,8 @@ fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
             "the file already exists; move the file away, or choose another with --first-key-file",
         ),
         ("/dev/full".into(), "the file already exists"),
-        (folder.path().join("nowhere/key"), "its folder does not exist"),
-        (precious.join("key"), "its folder does not exist"),
+        (folder.path().join("nowhere/key"), said::FOLDER_MISSING),
+        (precious.join("key"), said::FOLDER_MISSING),
     ] {
         let said = format!("cannot write the first API key to {}: {why}", path.display());
         expect_refusal(run(&first_key_in(&path), &folder.database()), 1, &said);
@@ -171,10 +171,7 @@ fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
     assert_eq!(run(&["key", "list"], &folder.database()).stdout.iter().filter(|b| **b == b'\n').count(), 1);
     let path = folder.path().join("first-key");
     let (_, logged, _) = printed_and_logged(folder, &first_key_in(&path));
-    assert!(
-        logged.contains("the first API key was written to "),
-        "it is made as soon as it can be: {logged}"
-    );
+    assert!(logged.contains(said::FIRST_KEY_WRITTEN), "it is made as soon as it can be: {logged}");
 }
 
 #[test]

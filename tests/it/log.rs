@@ -1,6 +1,7 @@
 //! The access log, and what must not be in it.
 
 use crate::harness::{Folder, KEY, Server, output, petstore, run, schema_version};
+use crate::said;
 
 #[test]
 fn access_log_has_one_line_a_request_and_no_secrets() {
@@ -34,7 +35,7 @@ fn nothing_is_logged_where_nothing_is_wrong() {
     let version = format!("schema version {}, at most ", schema_version());
     assert!(lines[0].contains(&version), "{logged}");
     assert!(lines[1].contains("SIGTERM: finishing"), "{logged}");
-    assert!(lines[2].contains(" s: SIGTERM; unfinished requests: 0"), "{logged}");
+    assert!(lines[2].contains(said::ENDED_BY_SIGTERM), "{logged}");
 }
 
 #[test]

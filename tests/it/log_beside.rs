@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::backup::{count, names, refuse, succeed};
 use crate::harness::{Folder, KEY, Server};
+use crate::said;
 use crate::wait::wait_until;
 
 /// The files of a killed service, whose log has two pets that the database file lacks.
@@ -75,7 +76,7 @@ fn log_of_another_database_is_refused_however_it_came_here() {
     fs::copy(other.database(), one.database()).unwrap();
     run("touch", &["-r", "pets.db-wal", "pets.db"], one.path());
     let before = fs::read(one.database()).unwrap();
-    refuse(&["--listen", "127.0.0.1:0"], &one.database(), "is not the log of");
+    refuse(&["--listen", "127.0.0.1:0"], &one.database(), said::LOG_FOREIGN);
     assert_eq!(fs::read(one.database()).unwrap(), before);
     // The command in the message helps.
     run("mv", &["pets.db-wal", "pets.db-wal.old"], one.path());
@@ -95,7 +96,7 @@ fn older_copy_is_not_mixed_with_the_log_of_its_successor() {
     server.fill(["lost"]);
     let folder = server.kill();
     fs::rename(&copy, folder.database()).unwrap();
-    refuse(&["--listen", "127.0.0.1:0"], &folder.database(), "is not the log of");
+    refuse(&["--listen", "127.0.0.1:0"], &folder.database(), said::LOG_FOREIGN);
     // A restore does without the log as well, and keeps both.
     assert!(names(folder.path()).contains(&"pets.db-wal".to_owned()));
 }
@@ -109,7 +110,7 @@ fn backup_is_not_mixed_with_a_log_that_is_left() {
     server.fill(["second"]);
     let folder = server.kill();
     fs::copy(&copy, folder.database()).unwrap();
-    refuse(&["--listen", "127.0.0.1:0"], &folder.database(), "is not the log of");
+    refuse(&["--listen", "127.0.0.1:0"], &folder.database(), said::LOG_FOREIGN);
     succeed(&["restore", copy.to_str().unwrap()], &folder.database());
     let server = Server::start_in(folder, |command| command);
     assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 1);
@@ -149,7 +150,7 @@ fn commands_refuse_the_log_of_another_database_too() {
         &["export"],
         &["backup", copy.to_str().unwrap()],
     ] {
-        refuse(words, &one.database(), "is not the log of");
+        refuse(words, &one.database(), said::LOG_FOREIGN);
         let now = [one.database(), one.path().join("pets.db-wal")].map(|file| fs::read(file).unwrap());
         assert!(now == before, "{words:?}");
     }

@@ -102,10 +102,10 @@ fn unsound_backup_is_refused_and_changes_nothing() {
     let folder = filled(0);
     let before = (names(folder.path()), std::fs::read(folder.database()).unwrap());
     Connection::open(&name).unwrap().execute_batch("DROP INDEX pets_by_status").unwrap();
-    refuse(&["restore", &name], &folder.database(), "the index pets_by_status is missing");
+    refuse(&["restore", &name], &folder.database(), said::INDEX_MISSING);
     let file = std::fs::File::options().write(true).open(&name).unwrap();
     file.set_len(8192).unwrap();
-    refuse(&["restore", &name], &folder.database(), "is not sound: a page is missing");
+    refuse(&["restore", &name], &folder.database(), said::PAGE_MISSING);
     std::fs::write(&name, "not a database, but long enough to be looked at").unwrap();
     refuse(&["restore", &name], &folder.database(), said::DATABASE_FOREIGN);
     let missing = backup.path().join("none.db");
@@ -128,7 +128,7 @@ fn database_in_use_by_another_program_is_not_replaced() {
     // Nor is one that another program made.
     let theirs = folder.path().join("theirs.db");
     Connection::open(&theirs).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
-    refuse(&["restore", &name], &theirs, "another application");
+    refuse(&["restore", &name], &theirs, said::ANOTHER_APPLICATION);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn restore_without_room_changes_nothing() {
     let line = format!("ulimit -f 2000; exec {program} restore {name}");
     let mut limited = Command::new("sh");
     limited.args(["-c", &line]).env("PETSTORE_DATABASE", folder.database());
-    expect_refusal(output(&mut limited), "may not grow further");
+    expect_refusal(output(&mut limited), said::TOO_LARGE);
     assert_eq!(names(folder.path()), ["pets.db"]);
 }
 

@@ -27,7 +27,7 @@ fn foreign_files_are_refused() {
     std::fs::remove_file(folder.database()).unwrap();
     let foreign = rusqlite::Connection::open(folder.database()).unwrap();
     foreign.execute_batch("CREATE TABLE theirs (x); PRAGMA application_id = 7").unwrap();
-    expect_refusal(run(SERVE, &folder.database()), 1, "another application");
+    expect_refusal(run(SERVE, &folder.database()), 1, said::ANOTHER_APPLICATION);
 }
 
 #[test]
