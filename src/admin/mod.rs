@@ -14,7 +14,7 @@ use crate::quiet_log::QuietLog;
 use crate::store::Reader;
 use crate::worker::Service;
 
-pub use settings::Settings;
+pub use settings::ProjectSettings;
 
 /// The rows of the admin address.
 static ROUTER: Router<Handler> = Router(&[metrics::OPERATIONS, settings::OPERATIONS]);
@@ -49,7 +49,7 @@ pub struct AdminContext {
     pub store: Reader,
     /// The path of the database.
     pub database: PathBuf,
-    pub settings: Settings,
+    pub settings: ProjectSettings,
 }
 
 impl AdminContext {
@@ -156,7 +156,7 @@ mod tests {
             metrics: Metrics::watched(1),
             store,
             database: folder.database(),
-            settings: Settings::for_tests(&folder.database()),
+            settings: ProjectSettings::for_tests(&folder.database()),
         });
         let mut ask = |method, target| {
             let request = Request { id: "-", method, target, headers: Vec::new(), body: b"" };

@@ -6,7 +6,7 @@ use crate::http::{Request, Target};
 
 /// An empty context.
 #[derive(Clone)]
-pub struct Settings;
+pub struct ProjectSettings;
 
 pub static OPERATIONS: &[Operation] = &[];
 
@@ -22,7 +22,7 @@ pub fn guard(_: &mut AdminContext, _: &Request, _: &Target) -> Result<(), Failur
 }
 
 #[cfg(test)]
-impl Settings {
+impl ProjectSettings {
     pub fn for_tests(_: &std::path::Path) -> Self {
         Self
     }

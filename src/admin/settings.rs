@@ -121,7 +121,7 @@ const STATUS: Optional<Integer> = Optional {
 
 /// The context of the settings' handlers.
 #[derive(Clone)]
-pub struct Settings {
+pub struct ProjectSettings {
     pub upkeep: Arc<Upkeep>,
     pub assets: Arc<Assets>,
     pub authenticator: Authenticator,
@@ -289,7 +289,7 @@ mod tests {
     use crate::admin::ROUTER;
     use crate::project::Project;
 
-    impl Settings {
+    impl ProjectSettings {
         /// The settings of a database, without the page.
         pub fn for_tests(database: &std::path::Path) -> Self {
             let mut config = crate::config::Config { database: database.to_owned(), ..Default::default() };

@@ -164,8 +164,8 @@ impl<'a> NewPet<'a> {
     /// Reads the columns of a CSV row. An empty status means none.
     ///
     /// # Errors
-    /// One sentence that names the column and says what is expected.
-    pub fn from_columns(name: &'a str, category_id: &str, status: &str) -> Result<Self, String> {
+    /// [`Invalid::Member`], which names the column and says what is expected.
+    pub fn from_columns(name: &'a str, category_id: &str, status: &str) -> Result<Self, Invalid> {
         let status = if status.is_empty() { None } else { Some(status) };
         Ok(Self {
             name: name.into(),
@@ -177,14 +177,15 @@ impl<'a> NewPet<'a> {
     /// Reads the column with the id that a pet keeps.
     ///
     /// # Errors
-    /// One sentence that says what is expected.
-    pub fn id_from_column(id: &str) -> Result<i64, String> {
+    /// [`Invalid::Member`], which says what is expected.
+    pub fn id_from_column(id: &str) -> Result<i64, Invalid> {
         column(BROUGHT_ID.name, &BROUGHT_ID.schema, id)
     }
 }
 
-fn column<S: Schema>(name: &str, schema: &S, text: &str) -> Result<S::Value<'static>, String> {
-    schema.of_text(text).ok_or_else(|| format!("The column '{name}' must be {}.", schema.expected()))
+fn column<S: Schema>(name: &str, schema: &S, text: &str) -> Result<S::Value<'static>, Invalid> {
+    let invalid = || Invalid::Member(format!("The column '{name}' must be {}.", schema.expected()));
+    schema.of_text(text).ok_or_else(invalid)
 }
 
 #[cfg(test)]
@@ -256,7 +257,9 @@ mod tests {
     fn columns_are_read_to_the_letter() {
         let pet = NewPet::from_columns(" a\0", "-5", "");
         assert_eq!(pet, Ok(NewPet { name: " a\0".into(), category_id: -5, status: None }));
-        let said = |category: &str, status: &str| NewPet::from_columns("", category, status).unwrap_err();
+        let said = |category: &str, status: &str| {
+            NewPet::from_columns("", category, status).unwrap_err().into_message()
+        };
         assert_eq!(said("", "sold"), "The column 'categoryId' must be an integer of 64 bits (int64).");
         assert_eq!(said("1", "Sold"), "The column 'status' must be 'available', 'pending' or 'sold'.");
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use super::SocketFolder;
-use crate::admin::{self, AdminContext, AdminService, Settings};
+use crate::admin::{self, AdminContext, AdminService, ProjectSettings};
 use crate::gate::{Gate, GateConfig, LaneAddress, Listening, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
@@ -35,7 +35,7 @@ impl Admin {
         listening: Listening,
         metrics: &Metrics,
         folder: &SocketFolder,
-        settings: &Settings,
+        settings: &ProjectSettings,
         died: impl FnOnce(Error) + Send + 'static,
     ) -> Result<Self, Error> {
         let address = listening.address().tcp();

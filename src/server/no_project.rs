@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::admin::Settings;
+use crate::admin::ProjectSettings;
 use crate::service::Hosts;
 use crate::{Config, Error};
 
@@ -26,6 +26,6 @@ pub fn hosts(config: &Config, _: Option<&Arc<Upkeep>>) -> Hosts {
 ///
 /// # Errors
 /// None.
-pub fn settings(_: Option<&Arc<Upkeep>>) -> Result<Settings, Error> {
-    Ok(Settings)
+pub fn settings(_: Option<&Arc<Upkeep>>) -> Result<ProjectSettings, Error> {
+    Ok(ProjectSettings)
 }

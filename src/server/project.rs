@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::admin::Settings;
+use crate::admin::ProjectSettings;
 use crate::project::Project;
 pub(super) use crate::project::Upkeep;
 use crate::service::{Authenticator, Hosts, OnServed};
@@ -33,9 +33,9 @@ pub fn hosts(config: &Config, upkeep: Option<&Arc<Upkeep>>) -> Hosts {
 ///
 /// # Errors
 /// [`ErrorKind::Internal`] if the upkeep was not started.
-pub fn settings(upkeep: Option<&Arc<Upkeep>>) -> Result<Settings, Error> {
+pub fn settings(upkeep: Option<&Arc<Upkeep>>) -> Result<ProjectSettings, Error> {
     let upkeep = upkeep.cloned().ok_or_else(|| Error::new(ErrorKind::Internal, "the project is not open"))?;
     // The key of the environment has no admin scope.
     let authenticator = Authenticator::new(None);
-    Ok(Settings { upkeep, assets: Arc::new(site::html::settings()), authenticator })
+    Ok(ProjectSettings { upkeep, assets: Arc::new(site::html::settings()), authenticator })
 }

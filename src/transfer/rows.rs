@@ -5,6 +5,7 @@ use std::io::{self, BufRead};
 
 use super::Format;
 use super::csv::{COLUMNS, Record};
+use crate::json::Invalid;
 use crate::model::NewPet;
 
 /// The longest row, in bytes. It is far longer than any pet that the HTTP interface accepts.
@@ -131,9 +132,10 @@ impl<R: BufRead> Rows<R> {
                     return Err(format!("The row has {has} fields, and the header has {count}."));
                 }
                 let id = places.id.filter(|_| self.keep_ids);
-                let id = id.map(|place| NewPet::id_from_column(fields[place])).transpose()?;
+                let id = id.map(|place| NewPet::id_from_column(fields[place])).transpose();
                 let status = places.status.map_or("", |place| fields[place]);
-                Ok((id, NewPet::from_columns(fields[places.name], fields[places.category_id], status)?))
+                let new = NewPet::from_columns(fields[places.name], fields[places.category_id], status);
+                id.and_then(|id| Ok((id, new?))).map_err(Invalid::into_message)
             }
         }
     }
