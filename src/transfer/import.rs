@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::ids::Ids;
 use super::input::{Input, Source};
 use super::rows::Rows;
-use super::turns::{self, Size};
+use super::turns::{MOST_BYTES, PAUSE, Size};
 use super::{Format, say};
 use crate::model::{NewPet, Pet};
 use crate::store::Writer;
@@ -151,8 +151,7 @@ impl Import {
         let mut rows = open(&self.input, &self.options)?;
         let mut batch = Vec::new();
         let (mut size, mut is_first) = (Size::default(), true);
-        // When the lock was released, and how long to leave it to other processes.
-        let (mut released, mut pause) = (Instant::now(), Duration::ZERO);
+        let mut released: Option<Instant> = None;
         loop {
             // Read the next pets while other processes can take the lock.
             let line = self.read_batch(&mut rows, size.get(), &mut batch)?;
@@ -160,7 +159,9 @@ impl Import {
             if batch.is_empty() {
                 return Ok(());
             }
-            std::thread::sleep(pause.saturating_sub(released.elapsed()));
+            if let Some(released) = released {
+                std::thread::sleep(PAUSE.saturating_sub(released.elapsed()));
+            }
             take_turn(&mut store, stop)?;
             let began = Instant::now();
             if is_first && self.options.keep_ids {
@@ -178,10 +179,9 @@ impl Import {
                 inserted.map_err(say)?;
             }
             store.commit().map_err(say)?;
-            let hold = began.elapsed();
-            (released, pause) = (Instant::now(), turns::pause(hold));
+            released = Some(Instant::now());
             written(line);
-            size.learn(batch.len(), hold);
+            size.learn(batch.len(), began.elapsed());
             is_first = false;
         }
     }
@@ -190,7 +190,7 @@ impl Import {
     fn read_batch(&self, rows: &mut Lines<'_>, size: usize, batch: &mut Batch) -> Result<u64, Error> {
         batch.clear();
         let mut bytes = 0;
-        while batch.len() < size && bytes < turns::MOST_BYTES {
+        while batch.len() < size && bytes < MOST_BYTES {
             let Some(line) = rows.advance().map_err(|error| self.input.cannot_read(error))? else { break };
             if line < self.options.from_line {
                 continue;
