@@ -80,6 +80,7 @@ pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState, keys as api_keys};
 pub use maintenance::{OnProgress, Progress, Restored, Soundness, backup, check, restore};
 pub use metrics::note_dropped_log_lines;
+pub use model::KeyScope;
 pub use model::PetStatus;
 #[cfg(feature = "site")]
 pub use project::{
@@ -87,7 +88,6 @@ pub use project::{
     Redirect, Refusal, RefusalCode,
 };
 pub use server::{HealthCheck, Server, Stopper};
-pub use store::KeyScope;
 pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};
 
 /// Lists the method and the path of every operation of the HTTP interface, such as `("GET", "/v1/pets")`. `GET`

@@ -128,7 +128,7 @@ pub fn header_fields() -> Vec<&'static str> {
 mod tests {
     use super::*;
     use crate::endpoint::flaw;
-    use crate::store::{ApiKey, KeyScope};
+    use crate::model::{ApiKey, KeyScope};
     use crate::testing::Folder;
 
     #[test]

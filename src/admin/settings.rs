@@ -13,9 +13,9 @@ use crate::endpoint::Failure;
 use crate::endpoint::parameter::{PathParameter, QueryParameter};
 use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
 use crate::json::{Integer, Object, Optional, Required, Text};
+use crate::model::KeyScope;
 use crate::project::{DnsCheck, Refusal, RefusalCode, Upkeep};
 use crate::service::Authenticator;
-use crate::store::KeyScope;
 
 /// The prefix of the interface's paths.
 const API: &str = "/settings/api/";

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::clock::rfc3339;
 use crate::keys::KeyUses;
-use crate::store::{ApiKey, Digest, StoreError, Writer};
+use crate::model::{ApiKey, Digest};
+use crate::store::{StoreError, Writer};
 
 /// How often the uses are written.
 const WRITE_EVERY: Duration = Duration::from_secs(60);
@@ -89,7 +90,7 @@ impl KeyCare {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::KeyScope;
+    use crate::model::KeyScope;
     use crate::store::tests::{Folder, refuse_writes};
 
     const NOW: i64 = 1_000_000_000;

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::Error;
 use crate::clock::unix_time;
-use crate::store::{ApiKey, Database, Digest, KeyScope, Reader};
+use crate::model::{ApiKey, Digest, KeyScope};
+use crate::store::{Database, Reader};
 
 /// An API key as a list shows it, without the key itself.
 #[derive(Clone, Debug)]

@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::info::{self, KeyInfo, hexadecimal};
 use super::secret;
 use crate::clock::unix_time;
-use crate::store::{ApiKey, KeyScope, Writer};
+use crate::model::{ApiKey, KeyScope};
+use crate::store::Writer;
 use crate::{Error, ErrorKind};
 
 /// The longest name of a key, in characters.

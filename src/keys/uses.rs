@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::store::Digest;
+use crate::model::Digest;
 
 /// The last use of each key since the uses were last taken, shared by all workers of a service. Only existing
 /// keys are noted, so there are at most as many entries as keys.

@@ -1,9 +1,11 @@
-//! The things that the service is about: pets and the project. Knows JSON, and nothing of HTTP or SQL.
+//! The things that the service is about: pets, API keys and the project. Knows JSON, and nothing of HTTP or SQL.
 
+mod key;
 mod page;
 mod pet;
 mod project;
 
+pub use key::{ApiKey, Digest, KeyScope};
 pub use page::Page;
 pub use pet::{NewPet, Pet, PetQuery, PetStatus};
 pub use project::{

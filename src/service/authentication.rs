@@ -4,7 +4,8 @@ use crate::endpoint::Failure;
 use crate::http::{ApiError, Code, Request};
 use crate::keys::KeyUses;
 use crate::keys::secret::digest;
-use crate::store::{ApiKey, Database, Digest, KeyScope};
+use crate::model::{ApiKey, Digest, KeyScope};
+use crate::store::Database;
 
 /// The header field with the key.
 pub const AUTHORIZATION: &str = "Authorization";

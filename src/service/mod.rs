@@ -15,8 +15,9 @@ use crate::config::Config;
 use crate::endpoint::{Failure, Route, Router};
 use crate::http::{ACCESS_LOG, Code, Request, Response, Target};
 use crate::metrics::Metrics;
+use crate::model::KeyScope;
 use crate::quiet_log::QuietLog;
-use crate::store::{Database, KeyScope, StoreError};
+use crate::store::{Database, StoreError};
 use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;

@@ -219,10 +219,11 @@ mod tests {
     use crate::api::ROUTER;
     use crate::endpoint::Router;
     use crate::http::{ApiError, Code};
+    use crate::model::ApiKey;
     use crate::model::{NewPet, Page, PetQuery};
     use crate::service::Authenticator;
     use crate::store::tests::{Folder, refuse_writes};
-    use crate::store::{ApiKey, Reader, StoreError, Trouble};
+    use crate::store::{Reader, StoreError, Trouble};
 
     const ROWS: &[Operation] = &[
         Operation::new("/good", "good", "", Handler::Post(|context, call| insert(context, call.body()))),
@@ -374,7 +375,7 @@ mod tests {
         let key = ApiKey {
             digest: [1; 32],
             name: "ci".to_owned(),
-            scope: crate::store::KeyScope::Full,
+            scope: crate::model::KeyScope::Full,
             created_at: 0,
             expires_at: None,
             last_used_at: None,

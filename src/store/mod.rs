@@ -37,7 +37,6 @@ pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
 pub use claim::{Claim, lock_log};
 pub use error::{StoreError, Trouble};
-pub use keys::{ApiKey, Digest, KeyScope};
 pub use open_file::log_of;
 pub use opening::{OpenStore, open_for_service};
 pub use project::ProjectReads;

@@ -28,6 +28,9 @@ pub(super) const PAGE: &str =
 const PAGE_OF_STATUS: &str = "SELECT id, name, category_id, status FROM pets \
     WHERE status = ?1 AND id >= ?2 ORDER BY id LIMIT ?3";
 
+const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1 RETURNING id, name, category_id, status";
+const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
+
 impl ToSql for PetStatus {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(self.as_str().into())
@@ -72,6 +75,36 @@ impl Writer {
             }
             inserted => inserted,
         }
+    }
+
+    /// Changes the status of a pet in the batch, and passes the changed pet to `read`; `None` if there is no
+    /// pet with this id.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    pub fn set_status<T>(
+        &mut self,
+        id: i64,
+        status: PetStatus,
+        read: impl FnOnce(Pet) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        self.write(|connection| {
+            let mut statement = connection.prepare_cached(SET_STATUS)?;
+            statement.query_row(params![id, status], |row| Ok(read(pet(row)?))).optional()
+        })
+    }
+
+    /// Deletes a pet in the batch; `false` if there is none with this id.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    pub fn delete_pet(&mut self, id: i64) -> Result<bool, StoreError> {
+        Ok(self.change(DELETE, params![id])? == 1)
+    }
+
+    /// Runs a statement within the batch, and returns how many rows it changed.
+    pub(super) fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
+        self.write(|connection| connection.prepare_cached(sql)?.execute(values))
     }
 }
 

@@ -1,20 +1,18 @@
-//! The statements for the operator's work on pets: export, import, changes and deletions.
+//! The statements of import and export: all pets out, and many in.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use rusqlite::{OptionalExtension, ToSql, params};
+use rusqlite::params;
 
 use super::claim::check_before_reading;
 use super::pets::pet;
 use super::{Database, Reader, StoreError, Writer, cannot_open, connect, open_file, reading, schema};
-use crate::model::{NewPet, Pet, PetStatus};
+use crate::model::{NewPet, Pet};
 use crate::{Error, ErrorKind};
 
 const EVERY_PET: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
 const INSERT_AS: &str = "INSERT INTO pets (id, name, category_id, status) VALUES (?1, ?2, ?3, ?4)";
-const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1 RETURNING id, name, category_id, status";
-const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
 /// The greatest id ever assigned, including deleted pets.
 const LAST_ID: &str = "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), \
     (SELECT ifnull(max(id), 0) FROM pets))";
@@ -91,36 +89,6 @@ impl Writer {
     pub fn reserve_ids(&mut self, last: i64) -> Result<(), StoreError> {
         self.change(ADD_SEQUENCE, &[])?;
         self.change(RAISE_SEQUENCE, params![last]).map(|_| ())
-    }
-
-    /// Changes the status of a pet in the batch, and passes the changed pet to `read`; `None` if there is no
-    /// pet with this id.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
-    pub fn set_status<T>(
-        &mut self,
-        id: i64,
-        status: PetStatus,
-        read: impl FnOnce(Pet) -> T,
-    ) -> Result<Option<T>, StoreError> {
-        self.write(|connection| {
-            let mut statement = connection.prepare_cached(SET_STATUS)?;
-            statement.query_row(params![id, status], |row| Ok(read(pet(row)?))).optional()
-        })
-    }
-
-    /// Deletes a pet in the batch; `false` if there is none with this id.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
-    pub fn delete_pet(&mut self, id: i64) -> Result<bool, StoreError> {
-        Ok(self.change(DELETE, params![id])? == 1)
-    }
-
-    /// Runs a statement within the batch, and returns how many rows it changed.
-    fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
-        self.write(|connection| connection.prepare_cached(sql)?.execute(values))
     }
 }
 
