@@ -1,4 +1,5 @@
-//! RFC 9112's framing over raw sockets: in one write, byte by byte, and behind another request.
+//! RFC 9112's framing over raw sockets, once for each rule. Every case stands in `src/gate/wire/framing_tests.rs`,
+//! without a socket.
 
 use crate::client::{Connection, Reply};
 use crate::harness::{KEY, Server};
@@ -31,30 +32,13 @@ const PET: &str = r#"{"name":"x","categoryId":1}"#;
 const CHUNKED_PET: &str =
     "5\r\n{\"nam\r\n16;ext=\"1\"\r\ne\":\"x\",\"categoryId\":1}\r\n0\r\nTrailer: x\r\n\r\n";
 
+/// One row for each rule.
 fn rows() -> Vec<Row> {
     let chunked = "Transfer-Encoding: chunked\r\n";
     vec![
         // Request lines.
         refused("nonsense\r\n\r\n", 400),
-        refused("GET\r\n\r\n", 400),
-        refused("GET /healthz\r\n\r\n", 400),
-        refused("GET  /healthz HTTP/1.1\r\nHost: h\r\n\r\n", 400),
-        refused("GET /healthz  HTTP/1.1\r\nHost: h\r\n\r\n", 400),
-        refused("GET /healthz HTTP/1.1 \r\nHost: h\r\n\r\n", 400),
-        refused("GET /heal thz HTTP/1.1\r\nHost: h\r\n\r\n", 400),
-        refused("GET\t/healthz\tHTTP/1.1\r\nHost: h\r\n\r\n", 400),
-        refused("G\"T /healthz HTTP/1.1\r\nHost: h\r\n\r\n", 400),
-        refused("GET healthz HTTP/1.1\r\nHost: h\r\n\r\n", 400),
-        refused("GET * HTTP/1.1\r\nHost: h\r\n\r\n", 400),
-        refused("GET /healthz#x HTTP/1.1\r\nHost: h\r\n\r\n", 400),
-        refused("GET /h\u{e9} HTTP/1.1\r\nHost: h\r\n\r\n", 400),
-        refused(b"GET /\0 HTTP/1.1\r\nHost: h\r\n\r\n", 400),
-        refused("GET /healthz HTTP/1\r\nHost: h\r\n\r\n", 400),
-        refused("GET /healthz http/1.1\r\nHost: h\r\n\r\n", 400),
-        refused("GET /healthz HTTP/1.1x\r\nHost: h\r\n\r\n", 400),
         refused("GET /healthz HTTP/2.0\r\nHost: h\r\n\r\n", 505),
-        refused("GET /healthz HTTP/0.9\r\nHost: h\r\n\r\n", 505),
-        refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
         refused("\r\n\r\nGET /healthz HTTP/1.1\r\nHost: h\r\n\r\n", 400),
         served("\r\nGET /healthz HTTP/1.1\r\nHost: h\r\n\r\n", 200),
         served("GET /healthz HTTP/1.2\r\nHost: h\r\n\r\n", 200),
@@ -63,84 +47,46 @@ fn rows() -> Vec<Row> {
         refused("GET /healthz HTTP/1.1\r\n\r\n", 400),
         refused(get("Host: h\r\n"), 400),
         refused("GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
-        refused("GET /healthz HTTP/1.1\r\nHost: user@h\r\n\r\n", 400),
-        refused("GET http://user@h/healthz HTTP/1.1\r\nHost: h\r\n\r\n", 400),
-        served("GET /healthz HTTP/1.1\r\nHost:\r\n\r\n", 200),
         served("GET http://other/healthz HTTP/1.1\r\nHost: h\r\n\r\n", 200),
         // Header lines.
         refused(get("X : y\r\n"), 400),
-        refused(get("X y\r\n"), 400),
-        refused(get(": y\r\n"), 400),
         refused(get("X: y\r\n folded\r\n"), 400),
-        refused(get("X: y\r\n\tfolded\r\n"), 400),
-        refused(get("X(: y\r\n"), 400),
-        refused(get("X\u{e9}: y\r\n"), 400),
         refused(get("X: a\rb\r\n"), 400),
         refused(get("X: a\0b\r\n"), 400),
-        refused(get("X: a\u{7f}b\r\n"), 400),
         refused("GET /healthz HTTP/1.1\nHost: h\n\n", 400),
-        refused("GET /healthz HTTP/1.1\r\nHost: h\nX: y\r\n\r\n", 400),
         served(get("X:\r\nY:\t z\t\r\nZ: \u{e9}\r\n"), 200),
         // Content-Length.
         refused(post("Content-Length: x\r\n", ""), 400),
-        refused(post("Content-Length:\r\n", ""), 400),
-        refused(post("Content-Length: -1\r\n", ""), 400),
-        refused(post("Content-Length: +5\r\n", ""), 400),
-        refused(post("Content-Length: 5 5\r\n", ""), 400),
-        refused(post("Content-Length: 5,5\r\n", ""), 400),
-        refused(post("Content-Length: 0x5\r\n", ""), 400),
-        refused(post("Content-Length: 5\r\nContent-Length: 5\r\n", ""), 400),
         refused(post("Content-Length: 5\r\nContent-Length: 6\r\n", ""), 400),
         refused(post("Content-Length: 65537\r\n", ""), 413),
         refused(post("Content-Length: 9000000000000000000\r\n", ""), 413),
-        refused(post("Content-Length: 99999999999999999999999999999\r\n", ""), 413),
         refused(post("Expect: 100-continue\r\nContent-Length: 65537\r\n", ""), 413),
-        served(post("Content-Length: 0027\r\n", PET), 201),
-        served(get("Content-Length: 0\r\n"), 200),
         served(get("Content-Length: 3\r\n") + "abc", 200),
         // Transfer-Encoding.
         refused(post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", ""), 400),
-        refused(post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", ""), 400),
-        refused(post("Transfer-Encoding: gzip\r\n", ""), 501),
-        refused(post("Transfer-Encoding: gzip, chunked\r\n", ""), 501),
-        refused(post("Transfer-Encoding: chunked, chunked\r\n", ""), 501),
         refused(post("Transfer-Encoding: xchunked\r\n", ""), 501),
-        refused(post("Transfer-Encoding: identity\r\n", ""), 501),
-        refused(post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", ""), 501),
         refused("POST /v1/pets HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
         served(post(chunked, CHUNKED_PET), 201),
-        served(post("Transfer-Encoding: CHUNKED\r\n", CHUNKED_PET), 201),
         refused(post(chunked, "x\r\n"), 400),
-        refused(post(chunked, "-5\r\n"), 400),
-        refused(post(chunked, "\r\n"), 400),
-        refused(post(chunked, "5\nabcde\n0\n\n"), 400),
-        refused(post(chunked, "5\r\nabcdeX\r\n"), 400),
-        refused(post(chunked, "5;a\0b\r\n"), 400),
         refused(post(chunked, "10001\r\n"), 413),
-        refused(post(chunked, "fffffffffffffffff\r\n"), 413),
         refused(post(chunked, &format!("0\r\n{}", "X: y\r\n".repeat(3000))), 431),
         // Expect.
         refused(get("Expect: tea\r\n"), 417),
-        refused(get("Expect: 100-continue, tea\r\n"), 417),
-        served(get("Expect: 100-continue\r\n"), 200),
         // Bounds.
         refused(format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(8192)), 414),
         served(format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(8191)), 404),
-        refused(format!("GET /{}", "x".repeat(20_000)), 414),
         refused(get(&format!("X: {}\r\n", "x".repeat(16_384))), 431),
-        refused("x".repeat(20_000), 431),
         refused(get(&"X: y\r\n".repeat(64)), 431),
         served(get(&"X: y\r\n".repeat(63)), 200),
-        served(get(&format!("X: {}\r\n", "x".repeat(16_000))), 200),
     ]
 }
 
 #[track_caller]
-fn expect(reply: &Reply, row: &Row, connection: &mut Connection, how: &str) {
+fn expect(reply: &Reply, row: &Row, connection: &mut Connection) {
     let request = String::from_utf8_lossy(&row.request[..row.request.len().min(200)]).into_owned();
-    assert_eq!(reply.status, row.status, "{how}: {request:?} got {reply:?}");
+    assert_eq!(reply.status, row.status, "{request:?} got {reply:?}");
     let closes = reply.header("Connection") == Some("close");
-    assert_eq!(closes, !row.persists, "{how}: {request:?} got {reply:?}");
+    assert_eq!(closes, !row.persists, "{request:?} got {reply:?}");
     if row.persists {
         connection.get("/healthz", "").expect(200);
     } else {
@@ -150,43 +96,28 @@ fn expect(reply: &Reply, row: &Row, connection: &mut Connection, how: &str) {
 }
 
 #[test]
-fn rows_hold_in_one_write() {
+fn rules_of_framing_hold() {
     let server = Server::start();
     for row in rows() {
         let mut connection = server.connect();
         connection.try_send(&row.request);
         let reply = connection.reply();
-        expect(&reply, &row, &mut connection, "in one write");
+        expect(&reply, &row, &mut connection);
     }
 }
 
 #[test]
-fn rows_hold_byte_by_byte() {
+fn request_may_come_byte_by_byte_and_behind_another() {
     let server = Server::start();
-    for row in rows() {
+    for (request, status) in
+        [(post("Transfer-Encoding: chunked\r\n", CHUNKED_PET), 201), (get("X : y\r\n"), 400)]
+    {
         let mut connection = server.connect();
-        for byte in row.request.chunks(1) {
+        for byte in [post("Content-Length: 27\r\n", PET), request].concat().as_bytes().chunks(1) {
             connection.try_send(byte);
         }
-        let reply = connection.reply();
-        expect(&reply, &row, &mut connection, "byte by byte");
-    }
-}
-
-#[test]
-fn rows_hold_behind_another_request() {
-    let server = Server::start();
-    for row in rows() {
-        let mut connection = server.connect();
-        connection.try_send([post("Content-Length: 27\r\n", PET).as_bytes(), &row.request].concat());
         connection.reply().expect(201);
-        if row.request.starts_with(b"\r\n\r\n") {
-            // One empty line before any request is ignored.
-            connection.reply().expect(400);
-            continue;
-        }
-        let reply = connection.reply();
-        expect(&reply, &row, &mut connection, "pipelined");
+        connection.reply().expect(status);
     }
 }
 

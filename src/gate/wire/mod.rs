@@ -9,3 +9,6 @@ pub mod origins;
 pub mod reader;
 pub mod request_id;
 pub mod request_line;
+
+#[cfg(test)]
+mod framing_tests;

@@ -193,7 +193,7 @@ fn is_plain(bytes: [u8; 8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::testing::Random;
 
@@ -225,7 +225,7 @@ mod tests {
         steps
     }
 
-    fn steps(input: &[u8]) -> Vec<String> {
+    pub fn steps(input: &[u8]) -> Vec<String> {
         let whole = steps_in_pieces(input, input.len());
         assert_eq!(whole, steps_in_pieces(input, 1), "byte by byte: {}", String::from_utf8_lossy(input));
         whole
