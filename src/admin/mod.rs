@@ -55,8 +55,9 @@ pub struct AdminContext {
 impl AdminContext {
     /// Runs a part within a fresh snapshot of the store.
     fn in_snapshot<T>(&mut self, part: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Result<T, Failure> {
-        self.store.begin()?;
-        let done = part(self);
+        let begun = self.store.begin().map_err(Failure::from);
+        let done = begun.and_then(|()| part(self));
+        // Even if it has only half begun, so that the next one can begin.
         self.store.end()?;
         done
     }

@@ -64,15 +64,15 @@ struct Pipeline {
 
 /// What the pipeline learns about a request before the handler runs, for the response.
 #[derive(Default)]
-struct Origin {
+struct Findings {
     /// The name of its key, for the access log.
     key_name: Option<String>,
     canonical: Option<Canonical>,
 }
 
-impl Origin {
+impl Findings {
     /// Adds these to a response.
-    fn mark(self, request: &Request, response: Response) -> Response {
+    fn add_to(self, request: &Request, response: Response) -> Response {
         let response = match &self.canonical {
             Some(canonical) => canonical.link(request, response),
             None => response,
@@ -119,10 +119,10 @@ impl Pipeline {
         request: &'r Request<'r>,
         database: &Database,
         now: i64,
-    ) -> Result<(Call<'r>, Origin), Response> {
-        let mut origin = Origin::default();
+    ) -> Result<(Call<'r>, Findings), Response> {
+        let mut findings = Findings::default();
         match self.parts.hosts.admit(request, database) {
-            Ok(Admission::Here(canonical)) => origin.canonical = canonical,
+            Ok(Admission::Here(canonical)) => findings.canonical = canonical,
             Ok(Admission::Redirect(redirect)) => return Err(redirect),
             Err(failure) => return Err(self.refuse(failure, "host", request)),
         }
@@ -137,7 +137,7 @@ impl Pipeline {
                 Ok(key) => {
                     scope = key.scope;
                     let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
-                    origin.key_name = is_logged.then(|| key.name.clone());
+                    findings.key_name = is_logged.then(|| key.name.clone());
                 }
                 Err(failure) => return Err(self.refuse(failure, "authentication", request)),
             }
@@ -151,10 +151,10 @@ impl Pipeline {
         match routed {
             Ok(route) if route.operation.writes() && scope == KeyScope::ReadOnly => {
                 let refused = self.refuse(authentication::insufficient_scope().into(), NO_OPERATION, request);
-                Err(origin.mark(request, route.operation.announce(refused)))
+                Err(findings.add_to(request, route.operation.announce(refused)))
             }
-            Ok(route) => Ok((Call::new(route, request, target), origin)),
-            Err(error) => Err(origin.mark(request, self.refuse(error.into(), NO_OPERATION, request))),
+            Ok(route) => Ok((Call::new(route, request, target), findings)),
+            Err(error) => Err(findings.add_to(request, self.refuse(error.into(), NO_OPERATION, request))),
         }
     }
 

@@ -26,7 +26,7 @@ impl ReadService {
 
     fn respond(&mut self, request: &Request, now: i64) -> Response {
         let Self { context, pipeline, .. } = self;
-        let (call, origin) = match pipeline.enter(request, &context.store, now) {
+        let (call, findings) = match pipeline.enter(request, &context.store, now) {
             Ok(entered) => entered,
             Err(response) => return pipeline.count(None, response),
         };
@@ -38,7 +38,7 @@ impl ReadService {
             Handler::Post(_) => Err(wrong_lane()),
         });
         context.store.bound_rows(None);
-        pipeline.count(Some(operation), origin.mark(request, response))
+        pipeline.count(Some(operation), findings.add_to(request, response))
     }
 }
 

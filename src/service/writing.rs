@@ -8,7 +8,7 @@ use crate::clock::unix_time;
 use crate::endpoint::Failure;
 use crate::http::{Request, Response, name_all};
 use crate::keys::KeyCare;
-use crate::service::{Origin, Parts, Pipeline, wrong_lane};
+use crate::service::{Findings, Parts, Pipeline, wrong_lane};
 use crate::store::{PATIENCE, Units, Writer};
 use crate::worker::Service;
 
@@ -46,7 +46,7 @@ enum Outcome<'r> {
 struct Staging<'r> {
     request: &'r Request<'r>,
     outcome: Outcome<'r>,
-    origin: Origin,
+    findings: Findings,
 }
 
 /// A refused request has written something that only undoing the whole batch removes.
@@ -88,11 +88,11 @@ impl WriteService {
 
     fn stage_one<'r>(&mut self, request: &'r Request<'r>, now: i64) -> Result<Staging<'r>, MustUndo> {
         let Self { context, pipeline, .. } = self;
-        let (call, origin) = match pipeline.enter(request, &context.store, now) {
+        let (call, findings) = match pipeline.enter(request, &context.store, now) {
             Ok(entered) => entered,
             Err(response) => {
                 let outcome = Outcome::Response(None, response);
-                return Ok(Staging { request, outcome, origin: Origin::default() });
+                return Ok(Staging { request, outcome, findings: Findings::default() });
             }
         };
         let operation = call.operation();
@@ -112,7 +112,7 @@ impl WriteService {
             Err(response) if context.store.undo_unit() => Outcome::Response(Some(operation), response),
             Err(_) => return Err(MustUndo),
         };
-        Ok(Staging { request, outcome, origin })
+        Ok(Staging { request, outcome, findings })
     }
 }
 
@@ -155,7 +155,7 @@ impl Service for WriteService {
             self.pipeline.parts.metrics.committed(requests.len(), flush);
             self.rests_at = Some(Instant::now() + QUIET);
         }
-        for Staging { request, outcome, origin } in stagings {
+        for Staging { request, outcome, findings } in stagings {
             let (operation, response) = match outcome {
                 Outcome::Response(operation, response) => (operation, response),
                 Outcome::Staged(operation, staged) => {
@@ -173,7 +173,7 @@ impl Service for WriteService {
                     (Some(operation), self.pipeline.respond(operation, request, || check(probe)))
                 }
             };
-            responses.push(self.pipeline.count(operation, origin.mark(request, response)));
+            responses.push(self.pipeline.count(operation, findings.add_to(request, response)));
         }
         if writes > 0 { flush } else { Duration::ZERO }
     }
