@@ -1,7 +1,7 @@
 //! Why the service or an operator's task failed: a kind for programs, one line for people, and the cause.
 //!
-//! Knows no room. A message describes what happened. Advice such as a command to run belongs to whoever shows
-//! the message: the command line adds it by kind.
+//! Knows no room. A message describes what happened. Advice, such as a command to run, belongs to the program that
+//! shows the message: the command line adds it by kind.
 
 use std::fmt;
 use std::io;
@@ -33,7 +33,7 @@ pub enum ErrorKind {
     /// The socket that was passed, as [`Listen::Socket`](crate::Listen::Socket), does not listen.
     SocketUnusable,
 
-    /// The database does not exist. Where a task creates a database: the folder for it does not exist.
+    /// The database does not exist or is empty. If the task would create it: its folder does not exist.
     DatabaseMissing,
     /// The file is not an SQLite database, or belongs to another application.
     DatabaseForeign,
@@ -170,14 +170,14 @@ impl Error {
     }
 
     /// Creates the error for a thread that could not be started.
-    pub fn no_thread(error: &io::Error) -> Self {
+    pub fn no_thread(error: io::Error) -> Self {
         let message = match error.kind() {
             io::ErrorKind::WouldBlock => {
                 "cannot start a thread: the system allows no more (ulimit -u)".to_owned()
             }
             _ => format!("cannot start a thread: {error}"),
         };
-        Self::new(ErrorKind::Resources, message)
+        Self::new(ErrorKind::Resources, message).caused_by(error)
     }
 }
 

@@ -67,7 +67,7 @@ fn of(kind: ErrorKind, call: &Call) -> Option<String> {
         }
         ErrorKind::FileExists => "choose another name",
         ErrorKind::PermissionDenied => "run petstore as a user who may, such as the user of the service",
-        ErrorKind::DiskFull => "make room, but leave the files beside the database (-wal, -shm) alone",
+        ErrorKind::DiskFull => "make room, but do not delete the -wal and -shm files of the database",
         ErrorKind::Conflict => "try again",
         _ => return None,
     };

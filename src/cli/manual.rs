@@ -45,7 +45,7 @@ pub const COMMANDS: &[Command] = &[
 /// The manual page (man-pages(7)).
 fn page() -> String {
     let mut page = Page::default();
-    page.request(concat!("TH PETSTORE 1  \"petstore ", env!("CARGO_PKG_VERSION"), "\""));
+    page.request(concat!("TH PETSTORE 1 \"\" \"petstore ", env!("CARGO_PKG_VERSION"), "\""));
     page.request("SH NAME");
     page.text(&[roman("petstore - a pet store inventory service over HTTP, on an embedded SQLite database")]);
     page.request("SH COMMANDS");
@@ -113,7 +113,7 @@ fn bold(text: &str) -> String {
 }
 
 fn italic(text: &str) -> String {
-    format!(r"\fI{}\fR", roman(text))
+    if text.is_empty() { String::new() } else { format!(r"\fI{}\fR", roman(text)) }
 }
 
 /// The text with a capital letter at its start and a full stop at its end.

@@ -81,7 +81,7 @@ fn soon(work: Box<dyn FnOnce() -> io::Result<()> + Send>) -> Option<io::Result<(
 /// [`ErrorKind::Resources`] if the system allows no more threads.
 pub fn start_thread(name: &str, work: Box<dyn FnOnce() + Send>) -> Result<(), Error> {
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
-    thread.map(drop).map_err(|error| Error::no_thread(&error))
+    thread.map(drop).map_err(Error::no_thread)
 }
 
 /// Prints rows with aligned columns.

@@ -60,7 +60,7 @@ impl Upkeep {
         let of_thread = Arc::clone(&shared);
         let run = move || of_thread.run(&names);
         let thread = std::thread::Builder::new().name("project".to_owned()).spawn(run);
-        let thread = thread.map_err(|error| Error::no_thread(&error))?;
+        let thread = thread.map_err(Error::no_thread)?;
         Ok(Self { shared, served: Some(served), thread: Some(thread) })
     }
 

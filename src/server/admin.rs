@@ -12,9 +12,9 @@ use crate::store::Reader;
 use crate::worker::Worker;
 use crate::{Config, Error, ErrorKind};
 
-/// Connections at once: those who watch are few.
+/// The most connections at once. Few programs monitor a service.
 const MAX_CONNECTIONS: usize = 32;
-/// Requests in a lane at once, and their bytes.
+/// The most requests in a lane at once, and their bytes.
 const WINDOW: usize = 8;
 const WINDOW_BYTES: usize = 64 * 1024;
 
@@ -26,10 +26,11 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Starts to serve on an address. `died` is told why, where it ends by itself.
+    /// Starts to serve on an address. If it ends by a fault of its own, it calls `died` with the reason.
     ///
     /// # Errors
-    /// One plain line.
+    /// [`ErrorKind::Resources`] if there are too few threads or descriptors, and the kinds of a database that cannot
+    /// be opened.
     pub fn start(
         config: &Config,
         listening: Listening,
@@ -75,7 +76,7 @@ impl Admin {
             }
         };
         let thread = std::thread::Builder::new().name("admin".to_owned()).spawn(run);
-        let gate = thread.map_err(|error| Error::no_thread(&error))?;
+        let gate = thread.map_err(Error::no_thread)?;
         Ok(Self { address, stopper, gate: Some(gate) })
     }
 

@@ -53,7 +53,7 @@ impl Server {
         let gate = std::thread::Builder::new()
             .name("gate".to_owned())
             .spawn(move || running.serve())
-            .map_err(|error| Error::no_thread(&error))?;
+            .map_err(Error::no_thread)?;
         Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
     }
 

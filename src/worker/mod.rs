@@ -62,7 +62,7 @@ impl Worker {
     ) -> Result<Self, Error> {
         // tiny_http panics where it cannot have its first thread.
         let server = catch_unwind(|| tiny_http::Server::http_unix(path))
-            .map_err(|_| Error::no_thread(&ErrorKind::WouldBlock.into()))?
+            .map_err(|_| Error::no_thread(ErrorKind::WouldBlock.into()))?
             .map_err(|error| {
                 Error::new(crate::ErrorKind::Io, format!("cannot listen on {}: {error}", path.display()))
             })?;
@@ -79,7 +79,7 @@ impl Worker {
                 // Whoever waits for the end may have given up.
                 let _ = end.send(());
             };
-            std::thread::Builder::new().name(name).spawn(work).map_err(|error| Error::no_thread(&error))?
+            std::thread::Builder::new().name(name).spawn(work).map_err(Error::no_thread)?
         };
         Ok(Self { server, stopping, thread: Some(thread), ended })
     }
