@@ -18,7 +18,7 @@ try {
   for (const name of ['shop.example.com', 'blog.example.com']) {
     await page.getByLabel('Domain', { exact: true }).fill(name);
     await page.getByRole('button', { name: 'Add domain' }).click();
-    await shows(card(name), 'waits for its DNS record');
+    await shows(card(name), 'waiting for its DNS record');
   }
   const record = await card('shop.example.com').locator('.record code').allTextContents();
   assert.deepEqual(record, ['CNAME', 'shop', 'sites.example.net', '3600']);

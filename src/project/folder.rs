@@ -1,7 +1,7 @@
 //! A folder of static files to publish alongside the built-in site. No link is followed, so nothing outside the folder
 //! is published.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirEntry, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,8 @@ pub struct StaticFile {
     pub path: String,
     /// The path on disk, without links.
     place: PathBuf,
+    /// The size when it was listed.
+    bytes: u64,
 }
 
 impl Folder {
@@ -48,46 +50,32 @@ impl Folder {
         let name = root.display();
         let root =
             root.canonicalize().or_else(|error| invalid(format!("{name} cannot be opened: {error}")))?;
-        let (mut folder, mut bytes, mut folders) = (Self::default(), 0, 0);
+        let (mut folder, mut folders) = (Self::default(), 0);
         let mut left = vec![(root, String::new())];
         while let Some((place, parent)) = left.pop() {
             folders += 1;
-            if folders > MAX_FILES {
-                return invalid(format!("{name} has more than {MAX_FILES} folders"));
-            }
-            let failed =
-                |error: io::Error| unreadable(if parent.is_empty() { "the folder" } else { &parent }, &error);
-            for entry in fs::read_dir(&place).map_err(failed)? {
-                let entry = entry.map_err(failed)?;
+            let shown = if parent.is_empty() { "the folder" } else { &parent };
+            for entry in fs::read_dir(&place).map_err(|error| unreadable(shown, &error))? {
+                let entry = entry.map_err(|error| unreadable(shown, &error))?;
                 let entry_name = entry.file_name();
-                let path = format!("{parent}/{}", entry_name.to_string_lossy());
                 if entry_name.as_encoded_bytes().starts_with(b".") && entry_name != WELL_KNOWN {
                     folder.hidden += 1;
                     continue;
                 }
+                let path = format!("{parent}/{}", entry_name.to_string_lossy());
                 check_name(&path, entry_name.to_str())?;
-                let kind = entry.file_type().map_err(|error| unreadable(&path, &error))?;
-                if kind.is_dir() {
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     left.push((entry.path(), path));
-                    continue;
+                } else {
+                    folder.files.push(StaticFile::new(path, &entry)?);
                 }
-                if kind.is_symlink() {
-                    return Err(link(&path));
-                }
-                if !kind.is_file() {
-                    return invalid(format!("{path} is not a file"));
-                }
-                let size = entry.metadata().map_err(|error| unreadable(&path, &error))?.len();
-                check_size(&path, size)?;
-                bytes += size;
-                if bytes > MAX_BYTES {
-                    return invalid(format!("{name} has more than {MAX_BYTES} bytes"));
-                }
-                folder.files.push(StaticFile { path, place: entry.path() });
-                if folder.files.len() > MAX_FILES {
-                    return invalid(format!("{name} has more than {MAX_FILES} files"));
+                if folder.files.len() > MAX_FILES || folders + left.len() > MAX_FILES {
+                    return invalid(format!("{name} has more than {MAX_FILES} files or folders"));
                 }
             }
+        }
+        if folder.files.iter().map(|file| file.bytes).sum::<u64>() > MAX_BYTES {
+            return invalid(format!("{name} has more than {MAX_BYTES} bytes"));
         }
         folder.files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(folder)
@@ -95,6 +83,20 @@ impl Folder {
 }
 
 impl StaticFile {
+    /// Checks an entry of a folder.
+    fn new(path: String, entry: &DirEntry) -> Result<Self, Refusal> {
+        // Of the entry itself, if it is a link.
+        let found = entry.metadata().map_err(|error| unreadable(&path, &error))?;
+        if found.is_symlink() {
+            return Err(link(&path));
+        }
+        if !found.is_file() {
+            return invalid(format!("{path} is not a file"));
+        }
+        check_size(&path, found.len())?;
+        Ok(Self { path, place: entry.path(), bytes: found.len() })
+    }
+
     /// Reads the file.
     ///
     /// # Errors
