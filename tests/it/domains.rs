@@ -10,7 +10,7 @@ use crate::harness::{Folder, KEY, Server, run};
 use crate::wait::wait_until;
 
 const PLATFORM: &str = "sites.example.net";
-const RIGHT: (&str, Record) = ("pets.example.com", Record::Alias(PLATFORM));
+const RIGHT: (&str, Record) = ("pets.example.com", Record::Cname(PLATFORM));
 
 /// A service with a plan, a deploy and an admin address, and the DNS server that it asks.
 struct Hosted {
@@ -21,7 +21,7 @@ struct Hosted {
 impl Hosted {
     fn start() -> Self {
         let dns = DnsServer::start();
-        let resolver = dns.address.to_string();
+        let resolver = dns.address().to_string();
         let server = Server::start_with(|command| {
             command.args(["--admin", "0", "--platform-host", PLATFORM, "--resolver", &resolver])
         });
@@ -41,7 +41,7 @@ impl Hosted {
     }
 
     fn run(&self, words: &[&str]) -> Output {
-        let resolver = self.dns.address.to_string();
+        let resolver = self.dns.address().to_string();
         let hosting = ["--platform-host", PLATFORM, "--resolver", &resolver];
         let words = if words[0] == "domain" { [words, &hosting].concat() } else { words.to_vec() };
         run(&words, &self.server.folder.database())
@@ -129,11 +129,11 @@ fn record_is_verified_only_when_it_is_right() {
     let hosted = Hosted::start();
     hosted.done(&["domain", "add", "pets.example.com"]);
     let verify = ["domain", "verify", "pets.example.com"];
-    let address = ("pets.example.com", Record::Address([192, 0, 2, 7].into()));
+    let address = ("pets.example.com", Record::A([192, 0, 2, 7]));
     for (records, code, named) in [
         (vec![], "not_found_yet", "48 hours"),
         (vec![address], "conflicting_record", "192.0.2.7"),
-        (vec![("pets.example.com", Record::Alias("elsewhere.test"))], "wrong_target", "elsewhere.test"),
+        (vec![("pets.example.com", Record::Cname("elsewhere.test"))], "wrong_target", "elsewhere.test"),
     ] {
         hosted.dns.set(&records);
         let said = hosted.refused(&verify);
@@ -218,7 +218,7 @@ fn scheme_of_an_untrusted_proxy_is_ignored() {
     hosted.done(&["site", "plan", "pro"]);
     hosted.done(&["site", "deploy"]);
     for (name, alias) in [("pets.example.com", PLATFORM), ("on.example.com", PLATFORM)] {
-        hosted.dns.set(&[(name, Record::Alias(alias))]);
+        hosted.dns.set(&[(name, Record::Cname(alias))]);
         hosted.done(&["domain", "add", name]);
         hosted.done(&["domain", "verify", name]);
     }
@@ -234,7 +234,7 @@ fn scheme_of_an_untrusted_proxy_is_ignored() {
 #[test]
 fn redirect_keeps_path_and_query() {
     let hosted = Hosted::verified();
-    hosted.dns.set(&[RIGHT, ("www.example.com", Record::Alias(PLATFORM))]);
+    hosted.dns.set(&[RIGHT, ("www.example.com", Record::Cname(PLATFORM))]);
     hosted.done(&["domain", "add", "www.example.com"]);
     hosted.done(&["domain", "verify", "www.example.com"]);
     hosted.done(&["domain", "redirect", "add", "www.example.com", "pets.example.com"]);
@@ -276,11 +276,11 @@ fn redirect_keeps_path_and_query() {
 #[test]
 fn caa_record_that_blocks_is_named_by_reverify() {
     let hosted = Hosted::verified();
-    hosted.dns.set(&[RIGHT, ("example.com", Record::Issue("ca.other.test"))]);
+    hosted.dns.set(&[RIGHT, ("example.com", Record::Caa(0, "issue", "ca.other.test"))]);
     let said = hosted.refused(&["domain", "reverify", "pets.example.com"]);
     assert!(said.contains("(caa_blocks)") && said.contains("ca.other.test"), "{said}");
     assert_eq!(hosted.state(), "certificate_delayed");
-    hosted.dns.set(&[RIGHT, ("example.com", Record::Issue("letsencrypt.org"))]);
+    hosted.dns.set(&[RIGHT, ("example.com", Record::Caa(0, "issue", "letsencrypt.org"))]);
     hosted.done(&["domain", "reverify", "pets.example.com"]);
     assert_eq!(hosted.state(), "verified");
 }
