@@ -1,4 +1,4 @@
-//! Accepts connections at the listening socket, and goes on doing so whatever the operating system runs out of.
+//! Accepts connections on the listening socket, and recovers when the operating system runs out of resources.
 
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -13,27 +13,27 @@ use crate::gate::stream::{Peer, Stream};
 /// How long to wait when there are no descriptors or no memory for one more.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often it is looked whether the file of a Unix socket is still there.
+/// How often to check that the file of a Unix socket still exists.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The socket, and whether somebody may be waiting at it.
+/// The listening socket, and whether clients may be waiting.
 pub struct Acceptor {
     listening: Listening,
-    /// Set by events; cleared when nobody waits any more.
+    /// Whether clients may be waiting: set by events, cleared when none is left.
     pub is_ready: bool,
-    /// Until when nobody is let in, for want of resources.
+    /// Until when to accept nobody, because resources are short.
     paused_until: Option<Instant>,
-    /// Whether somebody had to wait for want of resources, which is said once.
+    /// Whether resources are short, which is logged once.
     is_short: bool,
-    /// When to look at its file, where it has one.
+    /// When to check its file next, if it has one.
     next_look: Option<Instant>,
 }
 
-/// Who was at the door.
+/// The result of accepting.
 pub enum Accepted {
     Client(Stream, Peer),
     Nobody,
-    /// Somebody, and no descriptor or memory to let them in with.
+    /// A client waits, but there is no descriptor or memory for it.
     NoResources,
 }
 
@@ -41,19 +41,19 @@ impl Acceptor {
     /// Watches a listening socket.
     ///
     /// # Errors
-    /// Where it cannot be watched.
+    /// If it cannot be watched.
     pub fn new(mut listening: Listening, token: Token, registry: &Registry) -> io::Result<Self> {
         listening.register(registry, token)?;
         let next_look = listening.has_file().then(Instant::now);
         Ok(Self { listening, is_ready: false, paused_until: None, is_short: false, next_look })
     }
 
-    /// Whether whoever waits is served by the next service where this one ends.
+    /// Whether the next service accepts the clients that wait when this one ends.
     pub fn is_passed(&self) -> bool {
         self.listening.is_passed()
     }
 
-    /// The path of its file, where that was removed or replaced. Looks once a second.
+    /// The path of its file, if that was removed or replaced. Checks once a second.
     pub fn lost_path(&mut self, now: Instant) -> Option<PathBuf> {
         self.next_look.take_if(|at| *at <= now)?;
         self.next_look = Some(now + LOOK_EVERY);
@@ -63,14 +63,14 @@ impl Acceptor {
         }
     }
 
-    /// How long until it is worth trying or looking again without a further event.
+    /// How long until the next try or check that needs no event.
     pub fn next_try(&self, now: Instant) -> Option<Duration> {
         let until = if self.is_ready { self.paused_until.or(Some(now)) } else { None };
         let next = until.into_iter().chain(self.next_look).min();
         next.map(|next| next.saturating_duration_since(now))
     }
 
-    /// Takes in one client.
+    /// Accepts one client.
     pub fn accept(&mut self, now: Instant) -> Accepted {
         if !self.is_ready || self.paused_until.is_some_and(|until| now < until) {
             return Accepted::Nobody;
@@ -89,7 +89,7 @@ impl Acceptor {
                     }
                     return Accepted::Nobody;
                 }
-                // Gone before it was let in.
+                // The client left before it was accepted.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(error) => {
@@ -110,7 +110,7 @@ mod tests {
     use mio::Poll;
     use std::net::SocketAddr;
 
-    /// An acceptor that has had no event yet, what watches it, and its address.
+    /// An acceptor without events so far, its poll, and its address.
     fn acceptor() -> (Acceptor, Poll, SocketAddr) {
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
         let (poll, address) = (Poll::new().unwrap(), listening.address().tcp().unwrap());

@@ -1,4 +1,4 @@
-//! The gate's work on its clients: letting them in, moving their bytes, and making room where it is short.
+//! The gate's work on its clients: accepting them, moving their bytes, and making room when it is short.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::IpAddr;
@@ -18,36 +18,37 @@ use crate::gate::stream::{Peer, Stream};
 use crate::gate::{FIRST_LANE, Gate, LISTENER};
 use crate::http::{ApiError, Code};
 
-/// Clients let in before the others are looked after again.
+/// The clients to accept before the others get a turn.
 pub const MAX_ACCEPTS: usize = 128;
-/// Bytes read from a client before the others have their turn.
+/// The bytes to read from a client before the others get a turn.
 pub const READ_BYTES: usize = 16 * 1024;
-/// Clients who are read on from before the others are looked after again.
+/// The clients with more to read that are served before the others get a turn.
 const MAX_READ_ON: usize = 4;
 
 /// A client and its socket.
 pub struct Connection {
     stream: Stream,
     pub client: Client,
-    /// Tells this client from others that had the slot before.
+    /// Tells this client from earlier ones in the same slot.
     pub serial: u64,
-    /// Whom it is counted for.
+    /// The address that it counts for.
     address: IpAddr,
-    /// Whether reading or writing may get on: set by events, cleared by the operating system's word.
+    /// Whether reading or writing may make progress: set by events, cleared when the operating system would
+    /// block.
     pub readable: bool,
     writable: bool,
-    /// Whether the client has ended its side, so that even a short read is followed by an end.
+    /// Whether the client has shut down its side, so that even a short read is followed by the end.
     read_closed: bool,
-    /// Whether our side is ended.
+    /// Whether our side is shut down.
     shut: bool,
-    /// Whether it is among those who are read on from later.
+    /// Whether it is on the list of clients with more to read.
     is_listed: bool,
-    /// Whether it is the service's own, which makes room for nobody.
+    /// Whether it is the service's own connection, which never makes room.
     is_own: bool,
 }
 
 impl Gate {
-    /// Lets in who waits outside, but no more than so many.
+    /// Accepts waiting clients, at most this many.
     pub(super) fn accept(&mut self, most: usize) {
         for _ in 0..most {
             let Some(acceptor) = &mut self.acceptor else { return };
@@ -59,22 +60,22 @@ impl Gate {
         }
     }
 
-    /// Listens anew where the file of the Unix socket was removed, as the service would be out of reach without a
-    /// word. Whoever is connected goes on. Ends where that path cannot be had: a supervisor sees that.
+    /// Listens again if the file of the Unix socket was removed, because otherwise nobody could connect. Open
+    /// connections go on. If the path cannot be used, the service ends, so that a supervisor notices.
     pub(super) fn keep_listening(&mut self) {
         let lost = self.acceptor.as_mut().and_then(|acceptor| acceptor.lost_path(self.shared.now));
         let Some(path) = lost else { return };
         let cannot = |error| Error::io("cannot watch the new socket", error);
-        let anew = Listening::bind(&Listen::Unix(path.clone()))
-            .and_then(|anew| Acceptor::new(anew, LISTENER, self.poll.registry()).map_err(cannot));
-        match anew {
-            Ok(anew) => {
+        let again = Listening::bind(&Listen::Unix(path.clone()))
+            .and_then(|again| Acceptor::new(again, LISTENER, self.poll.registry()).map_err(cannot));
+        match again {
+            Ok(again) => {
                 log::warn!(
-                    "the file of the Unix socket {} was removed; listening there anew",
+                    "the file of the Unix socket {} was removed; listening there again",
                     path.display()
                 );
                 self.accept_all();
-                self.acceptor = Some(anew);
+                self.acceptor = Some(again);
             }
             Err(error) => {
                 self.stopper.stop_because(&error.context("the file of the Unix socket was removed"));
@@ -82,8 +83,8 @@ impl Gate {
         }
     }
 
-    /// Lets in who is connected already, as far as its side can tell: all that the queue at the door holds, but
-    /// not for ever, as others may come as fast.
+    /// Accepts all clients that have connected so far: everything in the backlog, but not endlessly, because
+    /// others may come as fast.
     pub(super) fn accept_all(&mut self) {
         if let Some(acceptor) = &mut self.acceptor {
             acceptor.is_ready = true;
@@ -91,7 +92,8 @@ impl Gate {
         self.accept(2 * BACKLOG);
     }
 
-    /// Lets in the service's own, past all limits: each has one request, which is there already.
+    /// Accepts the service's own connections regardless of limits. Each has one request, which has already
+    /// arrived.
     pub(super) fn let_in_own(&mut self) {
         for stream in self.stopper.take_own() {
             if let Some(slot) = self.admit(Stream::Unix(UnixStream::from_std(stream)), Peer::Unix, true) {
@@ -102,7 +104,7 @@ impl Gate {
 
     pub(super) fn let_in(&mut self, stream: Stream, peer: Peer) {
         let most = self.max_connections;
-        // A single neighbour cannot take all places; behind a proxy stand many.
+        // A single address must not take all places; a proxy stands for many clients.
         let has_its_share = self.holders.connections_of(peer.ip()) >= most.div_ceil(4);
         if has_its_share && !self.is_exempt(peer.ip()) {
             let address = peer.ip();
@@ -142,7 +144,7 @@ impl Gate {
             client: Client::new(peer, &self.shared),
             serial: self.serial,
             address: peer.ip(),
-            // Its request may be here already; then it is no idle one that makes room.
+            // Its request may have arrived already; then it is not idle.
             readable: true,
             writable: true,
             read_closed: false,
@@ -158,7 +160,8 @@ impl Gate {
         is_exempt(address, &self.shared)
     }
 
-    /// Whose turn a client's requests are, for a fair order: its address's, or where that is exempt its own.
+    /// The flow of a client's requests in the fair queue: one per address, or its own if the address is
+    /// exempt.
     pub(super) fn flow(&self, slot: usize) -> u64 {
         match self.connections.get(slot) {
             Some(connection) if self.is_exempt(connection.address) => connection.serial,
@@ -166,11 +169,11 @@ impl Gate {
         }
     }
 
-    /// Refuses a client for whom there is not even a slot to be refused in: a word, and no further look.
+    /// Refuses a client for which there is not even a slot: tries to send a 503, and closes.
     fn turn_away(&mut self, mut stream: Stream, peer: Peer, error: ApiError) {
         let mut client = Client::new(peer, &self.shared);
         client.refuse(error, &mut self.shared);
-        // Best effort throughout: what is read here cannot turn the close into a reset.
+        // Best effort. What is read here cannot turn the close into a reset.
         let _ = stream.write(client.output());
         stream.end();
         let _ = stream.read(&mut self.scratch);
@@ -178,12 +181,12 @@ impl Gate {
 
     /// Makes room for a newcomer.
     fn close_longest_idle(&mut self) {
-        // A request that has just come does not wait where a lane has room.
+        // A request that has just arrived does not wait if a lane has room.
         self.dispatch();
         if let Some(slot) = self.holders.longest_idle() {
             self.connections[slot].client.make_room(&mut self.shared);
             self.drive(slot);
-            // It has had its word, as far as that could be sent at once.
+            // It has its response, as far as that could be sent at once.
             if let Some(connection) = self.connections.get_mut(slot) {
                 connection.client.close(&self.shared);
                 self.drive(slot);
@@ -191,14 +194,15 @@ impl Gate {
         }
     }
 
-    /// Takes note of what has become possible for a client, and does it.
+    /// Notes what has become possible for a client, and does it.
     pub(super) fn note_event(&mut self, slot: usize, event: &mio::event::Event) {
-        // Events are hints: a slot may have changed hands since, and a read or write tells the truth.
+        // Events are hints: the slot may have another client by now, and only a read or write shows the
+        // truth.
         let Some(connection) = self.connections.get_mut(slot) else { return };
         connection.readable |= event.is_readable() || event.is_error();
         connection.writable |= event.is_writable() || event.is_error();
         connection.read_closed |= event.is_read_closed();
-        // Whose request waits neither reads nor writes, so that nothing else would tell that it has gone.
+        // While its request waits, nothing is read or written, so only this shows that the client has gone.
         if event.is_error() || event.is_write_closed() {
             connection.client.close(&self.shared);
         }
@@ -206,7 +210,7 @@ impl Gate {
         self.make_room();
     }
 
-    /// Moves one client's bytes as far as they go without waiting.
+    /// Moves one client's bytes as far as possible without blocking.
     pub(super) fn drive(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
         let (client, shared) = (&mut connection.client, &mut self.shared);
@@ -241,7 +245,7 @@ impl Gate {
             if !client.wants_input() || !connection.readable {
                 break;
             }
-            // Back-pressure: while room is short, the one who holds the most is not read from.
+            // Back-pressure: while room is short, nothing is read from the largest holder.
             if self.holders.lacks(READ_BYTES) && self.holders.largest() == Some(slot) {
                 if !std::mem::replace(&mut connection.is_listed, true) {
                     self.paused.push(Asker { slot, serial: connection.serial });
@@ -260,7 +264,7 @@ impl Gate {
                     client.end(shared);
                 }
                 Ok(count) => {
-                    // Less than asked for: nothing is left, and what comes later is a further event.
+                    // A short read: nothing is left, and later bytes cause another event.
                     connection.readable = count == READ_BYTES || connection.read_closed;
                     has_read = count == READ_BYTES;
                     client.receive(&self.scratch[..count], shared);
@@ -283,7 +287,7 @@ impl Gate {
         }
     }
 
-    /// Has those give way who hold the most, for as long as more is held than the budget.
+    /// Makes the largest holders give way until the budget is met.
     pub(super) fn make_room(&mut self) {
         while self.holders.excess() {
             let Some(slot) = self.holders.largest() else { return };
@@ -291,13 +295,13 @@ impl Gate {
             self.connections[slot].client.give_way(&mut self.shared);
             self.drive(slot);
             if self.holders.total() >= before {
-                // Nothing here leads there; it would never end.
+                // Cannot happen, but would loop forever.
                 return;
             }
         }
     }
 
-    /// Reads on from those who had sent more than was read in their turn.
+    /// Serves the clients that had sent more than was read in their turn.
     pub(super) fn read_on(&mut self) {
         for _ in 0..MAX_READ_ON {
             let Some(asker) = self.unread.pop_front() else { return };
@@ -305,7 +309,7 @@ impl Gate {
         }
     }
 
-    /// Reads on from those who were not read from for want of room.
+    /// Serves the clients that were paused because room was short.
     pub(super) fn resume_paused(&mut self) {
         for asker in std::mem::take(&mut self.paused) {
             self.drive_again(asker);
@@ -321,12 +325,12 @@ impl Gate {
     }
 }
 
-/// Whether the limits for a single address do not hold for this one: many may stand behind it.
+/// Whether the limits per address do not apply to this one, because many clients may share it.
 fn is_exempt(address: IpAddr, shared: &Shared) -> bool {
     address.to_canonical().is_loopback() || shared.intake.trusted.contains(address)
 }
 
-/// Where a client stands when room is made for another.
+/// The standing of a client in this state.
 fn standing(state: State) -> Standing {
     match state {
         State::Idle | State::Lingering => Standing::Idle,
@@ -337,7 +341,7 @@ fn standing(state: State) -> Standing {
     }
 }
 
-/// The answer to one connection too many.
+/// The response to one connection too many.
 fn no_room() -> ApiError {
     let message = "The service has as many connections as it takes; try again in a moment.";
     ApiError::with_message(Code::Overloaded, message)

@@ -1,4 +1,4 @@
-//! A socket that listens and is not yet served: bound here, or passed by a supervisor.
+//! A socket that listens but is not served yet: bound here, or passed by a supervisor.
 
 use std::io::{self, ErrorKind as Os};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -14,9 +14,9 @@ use crate::gate::socket_file::{BACKLOG, SocketFile};
 use crate::gate::stream::{Peer, Stream};
 use crate::{Error, ErrorKind};
 
-/// A listening socket, and how it came to be.
+/// A listening socket and its origin.
 pub struct Listening {
-    /// Before the socket: nobody finds the file of a socket that is closed.
+    /// Dropped before the socket, so that nobody finds the file of a closed socket.
     file: Option<SocketFile>,
     socket: ListeningSocket,
     address: Address,
@@ -49,7 +49,7 @@ impl Listening {
 
     fn tcp(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        // A service that is started again takes its port at once, whatever old connections linger.
+        // A restarted service gets its port at once, even if old connections linger.
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG as i32)?;
@@ -109,17 +109,17 @@ impl Listening {
         Ok(Self { file: None, socket, address, is_passed })
     }
 
-    /// Where it listens, with the port that was taken.
+    /// The address, with the actual port.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Whether a supervisor keeps the socket open, so that whoever waits at it is served by the next service.
+    /// Whether a supervisor keeps the socket open, so that the next service accepts the clients that wait.
     pub fn is_passed(&self) -> bool {
         self.is_passed
     }
 
-    /// Whether it has a file of its own, which may be removed by others.
+    /// Whether it has its own file, which others may remove.
     pub(super) fn has_file(&self) -> bool {
         self.file.is_some()
     }

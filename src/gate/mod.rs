@@ -1,8 +1,8 @@
 //! The gate: one thread on readiness events between all clients and the lanes.
 //!
-//! It knows HTTP's framing, deadlines and bounds, and nothing of routes, pets, SQL or keys. What it
-//! must decide about one client stands in [`client`], without a socket. This file has the loop;
-//! [`connections`] and [`lane`] move the bytes on its either side.
+//! It knows HTTP's framing, deadlines and bounds, and nothing of routes, pets, SQL or keys. [`client`]
+//! decides about one client, without a socket. This file has the loop; [`connections`] and [`lane`] move the
+//! bytes on its either side.
 
 mod acceptor;
 mod client;
@@ -51,20 +51,20 @@ pub use stopper::Stopper;
 pub use trusted_proxies::TrustedProxies;
 pub use wire::origins::Origins;
 
-/// Events handled before everybody else has their turn.
+/// The events to handle before everything else gets a turn.
 const EVENTS: usize = 256;
-/// How often deadlines are looked at, while there are clients.
+/// How often to check deadlines while there are clients.
 const TICK: Duration = Duration::from_millis(100);
-/// Bytes read from a lane at once.
+/// The bytes to read from a lane at once.
 const LANE_READ_BYTES: usize = 256 * 1024;
-/// The most bytes held for all clients together, but for those in the lanes, which have a bound of their own.
+/// The most bytes held for all clients together, without the lanes, which have their own bound.
 pub const BUDGET: usize = 64 * 1024 * 1024;
-/// What the clients may have, all together and each address.
+/// What clients may have, all together and per address.
 const HOLDERS: Limits = Limits { budget: BUDGET, few_connections: 16, picked: 64 };
 /// How long clients have to take their last responses when the service fails.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Why the gate refuses a request by itself.
+/// The codes with which the gate itself refuses requests.
 const REFUSALS: &[Code] = &[
     Code::BadRequest,
     Code::RequestTimeout,
@@ -83,11 +83,11 @@ const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
 const FIRST_LANE: usize = 2;
 
-/// What the gate is to do.
+/// The configuration of the gate.
 pub struct GateConfig {
-    /// Clients who are served at once.
+    /// The most clients at once.
     pub max_connections: usize,
-    /// Further ones who are refused with care; those beyond may miss why they are closed.
+    /// Further clients that get a proper 503. Clients beyond may be closed without seeing one.
     pub max_refused: usize,
     pub deadlines: Deadlines,
     pub lanes: Vec<LaneAddress>,
@@ -115,12 +115,12 @@ impl Waiting {
     }
 }
 
-/// How the end of the service stands.
+/// The state of the service's end.
 #[derive(Default)]
 struct Ending {
     /// Why the service cannot go on.
     failure: Option<Error>,
-    /// When it ends, whoever has not finished by then.
+    /// When it ends at the latest, even with requests unfinished.
     by: Option<Instant>,
 }
 
@@ -137,24 +137,24 @@ pub struct Gate {
     estimates: Estimates,
     shared: Shared,
     holders: Holders,
-    /// Clients who have sent more than was read in their turn.
+    /// Clients that have sent more than was read in their turn.
     unread: VecDeque<Asker>,
-    /// Clients who are not read from for want of room.
+    /// Clients from which nothing is read because room is short.
     paused: Vec<Asker>,
     memory: Memory,
     stopper: Stopper,
-    /// Whether the lanes have not answered yet, and what has gone wrong with them.
+    /// Whether lanes have yet to answer the greeting, and what has gone wrong with them.
     is_starting: bool,
     trouble: Option<String>,
     troubles: QuietLog,
     next_tick: Instant,
-    /// Where bytes of clients and of lanes are read to.
+    /// The buffers for reading from clients and lanes.
     scratch: Vec<u8>,
     lane_scratch: Vec<u8>,
 }
 
 impl Gate {
-    /// Connects the lanes, and waits until a request has gone through each of them. Nobody is let in before
+    /// Connects the lanes, and waits until each has answered its greeting. No client is accepted before
     /// [`Gate::run`].
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl Gate {
             max_refused: config.max_refused,
             serial: 0,
             lanes,
-            // Each connection has one request waiting at the most.
+            // Each connection has at most one request waiting.
             waiting: Waiting { reads: Turns::new(2 * places), writes: Turns::new(2 * places) },
             estimates: Estimates::new(),
             shared: Shared {
@@ -208,7 +208,7 @@ impl Gate {
         gate.greet().map(|()| gate)
     }
 
-    /// Has a request go through each lane and come back.
+    /// Waits until each lane has answered its greeting.
     fn greet(&mut self) -> Result<(), Error> {
         let mut events = Events::with_capacity(EVENTS);
         let end = self.shared.now + MAX_SHUT;
@@ -222,14 +222,14 @@ impl Gate {
                     format!("cannot start: perhaps the system allows too few threads (ulimit -u): {reason}");
                 return Err(Error::new(ErrorKind::Resources, line));
             }
-            // Whoever waits at the door has an event, and is let in later.
+            // Clients that connect meanwhile have an event, and are accepted later.
             self.wait(&mut events, Some(TICK.min(end.saturating_duration_since(now))));
         }
         self.is_starting = false;
         Ok(())
     }
 
-    /// Says on what went wrong: in the log, or at the start in the reason for which it fails.
+    /// Reports what went wrong: in the log, or during the start in the error.
     fn say(&mut self, line: String) {
         if self.is_starting {
             self.trouble.get_or_insert(line);
@@ -238,10 +238,10 @@ impl Gate {
         }
     }
 
-    /// Serves until it is stopped, and then until what was begun is finished.
+    /// Serves until it is stopped, and then until the requests that have begun are finished.
     ///
     /// # Errors
-    /// Why the service could not go on; its clients have been told.
+    /// Why the service could not go on. Its clients have been answered.
     pub fn run(mut self) -> Result<(), Error> {
         let mut events = Events::with_capacity(EVENTS);
         let mut ending = Ending::default();
@@ -253,7 +253,7 @@ impl Gate {
         }
     }
 
-    /// Begins the end where it is time to, and says how the service ended once it has.
+    /// Begins to end when it is time to, and returns how the service ended once it has.
     fn end(&mut self, ending: &mut Ending) -> Option<Result<(), Error>> {
         if ending.failure.is_none() {
             let lane_failure = |gate: &Self| {
@@ -282,7 +282,7 @@ impl Gate {
         Some(ending.failure.take().or_else(|| self.stopper.reason()).map_or(Ok(()), Err))
     }
 
-    /// Notes how many requests are cut off where the service ends now.
+    /// Notes how many requests would be cut off if the service ended now.
     fn note_cut_off(&self) {
         let begun = self.connections.iter().filter(|(_, c)| c.client.has_request());
         self.stopper.note_cut_off(begun.count());
@@ -305,13 +305,13 @@ impl Gate {
         if let Err(error) = self.poll.poll(events, timeout)
             && error.kind() != io::ErrorKind::Interrupted
         {
-            // Nothing that a running service does leads here; a pause keeps the processor free.
+            // This should never happen; a pause avoids a busy loop.
             self.say(format!("cannot wait for events: {error}"));
             std::thread::sleep(TICK);
         }
         self.shared.now = Instant::now();
         self.shared.general.refresh(SystemTime::now());
-        // In a crowd, the events of the lanes and of newcomers may be far behind. They do not wait for theirs.
+        // In a crowd, the events of lanes and of new clients may be far behind, so do not wait for them.
         if events.iter().count() == events.capacity() {
             (0..self.lanes.len()).for_each(|index| self.serve_lane(index, false));
             if let Some(acceptor) = &mut self.acceptor {
@@ -336,7 +336,7 @@ impl Gate {
         }
     }
 
-    /// Answers everybody whose request nobody will answer any more.
+    /// Answers all requests that nobody will answer any more.
     fn tell_all(&mut self, reason: &str) {
         for index in 0..self.lanes.len() {
             self.lose_lane(index, reason);
@@ -365,7 +365,7 @@ impl Gate {
         [tick, accept, self.troubles.due(now)].into_iter().flatten().min()
     }
 
-    /// Looks at the deadlines, when it is time to.
+    /// Checks the deadlines when it is time to.
     fn tick(&mut self) {
         let now = self.shared.now;
         self.troubles.settle(now);
@@ -396,17 +396,17 @@ impl Gate {
         });
     }
 
-    /// Lets nobody in any more, and leaves little time to those who have nothing under way.
+    /// Accepts nobody any more, and closes idle clients soon.
     fn begin_drain(&mut self) {
         self.shared.now = Instant::now();
-        // Whoever waits at a supervisor's socket is served by the next service, and longer.
+        // The next service accepts the clients that wait at a supervisor's socket.
         self.acceptor.take_if(|acceptor| acceptor.is_passed());
         self.accept_all();
         self.acceptor = None;
         self.shared.draining = true;
         let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
-            // What has been sent is begun, even where its event has not been seen yet.
+            // A request that has been sent has begun, even if its event has not been seen yet.
             if let Some(connection) = self.connections.get_mut(slot) {
                 connection.readable = true;
             }

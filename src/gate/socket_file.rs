@@ -1,4 +1,4 @@
-//! The file of a Unix socket: a listening socket that finds its path free, and leaves it free.
+//! The file of a Unix socket: made when the socket listens, removed at the end.
 
 use std::fs::{Metadata, Permissions};
 use std::io::{self, ErrorKind as Os};
@@ -9,10 +9,10 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::{Error, ErrorKind};
 
-/// Connections that wait to be let in; beyond, clients try again after a second. The operating system may
-/// allow fewer (Linux: `net.core.somaxconn`).
+/// The connections that can wait to be accepted. Beyond, clients retry after a second. The operating system
+/// may allow fewer (Linux: `net.core.somaxconn`).
 pub const BACKLOG: usize = 4096;
-/// The owner and the group may connect. A proxy is of the group; everybody else is not.
+/// The owner and the group may connect. A proxy must belong to the group.
 const MODE: u32 = 0o660;
 /// The longest path in bytes: Linux has 108 with the zero at the end, others 104. The name of a socket that does
 /// not listen yet has a dot and four digits more.
@@ -21,12 +21,12 @@ const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 } - 5;
 /// The file of a listening socket. Dropping it removes it.
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and inode, which tell it from the file of a successor.
+    /// Device and inode, to tell it from the file of another service.
     identity: (u64, u64),
 }
 
 impl SocketFile {
-    /// Listens at `path`, and replaces a file that an ended service has left there.
+    /// Listens at `path`, and replaces a file that a killed service has left there.
     ///
     /// # Errors
     /// [`ErrorKind::AddressInUse`] if another service listens there, [`ErrorKind::AddressUnavailable`] or
@@ -61,8 +61,8 @@ fn identity(data: &Metadata) -> (u64, u64) {
     (data.dev(), data.ino())
 }
 
-/// A socket gets its name once it listens. So one that is found there and refuses connections is of a service
-/// that has gone, and not of one that starts.
+/// A socket gets its name only once it listens. So a socket that refuses connections belongs to a service
+/// that has gone, never to one that is starting.
 fn listen(path: &Path) -> io::Result<(Socket, SocketFile)> {
     let own = beside(path);
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
@@ -84,7 +84,7 @@ fn listen(path: &Path) -> io::Result<(Socket, SocketFile)> {
     Ok((socket, file))
 }
 
-/// A further name in the same folder, which nobody else has.
+/// A temporary name in the same folder.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{:04x}", getrandom::u32().unwrap_or_default() >> 16));
@@ -111,7 +111,7 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
     if is_other { Err(Os::AlreadyExists.into()) } else { Ok(()) }
 }
 
-/// Whether a socket is left of a process that has gone. One whose queue is full has an owner.
+/// Whether the process of a socket has gone. A socket with a full backlog has an owner.
 fn has_nobody_listening(path: &Path) -> io::Result<bool> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;

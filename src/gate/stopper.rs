@@ -1,4 +1,4 @@
-//! What ends a running gate from another thread, and what asks it.
+//! Ends a running gate from another thread, and passes it the health checks.
 
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,9 +19,9 @@ struct Word {
     reason: OnceLock<Reason>,
     /// Why the service cannot go on at all.
     failure: OnceLock<Reason>,
-    /// Requests that were not finished when it was looked last, since the end began.
+    /// Requests that were unfinished at the last check since the end began.
     cut_off: AtomicUsize,
-    /// Connections of the service's own, which are not let in yet.
+    /// The service's own connections, not accepted yet.
     own: Mutex<Vec<UnixStream>>,
     /// Wakes the gate, once there is one.
     waker: OnceLock<Waker>,
@@ -71,7 +71,7 @@ impl Stopper {
         self.wake();
     }
 
-    /// Has the gate serve the other end of a connection of our own, which does not wait for bytes.
+    /// Makes the gate serve the other end of our own connection, which must be nonblocking.
     pub(super) fn let_in(&self, stream: UnixStream) {
         self.0.own.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
         self.wake();

@@ -1,4 +1,4 @@
-//! The protocol between the gate and the workers: what one end writes stands beside what the other end reads.
+//! The protocol between the gate and the workers, with encoding and decoding side by side.
 //!
 //! A lane is one connection to a tiny_http server on a private Unix socket. Whole requests go down it pipelined,
 //! and whole responses come back in order. This room knows nothing of routes, pets or SQL, and no sockets.
@@ -11,8 +11,8 @@ pub use request::{Content, LaneRequest, read_ticket};
 pub use response::{Answer, LaneResponse, Malformed, write_response};
 pub use ticket::Ticket;
 
-/// Which lane a request takes: all that the gate knows of meaning. A response may send it on from a lane
-/// for reading to the lane for writing.
+/// The kind of lane that a request takes, which is all that the gate knows of its meaning. A worker that
+/// reads may pass a request on to the write lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneKind {
     /// GET, HEAD and OPTIONS.
@@ -21,12 +21,12 @@ pub enum LaneKind {
     Write,
 }
 
-/// Where a byte stands first, found in eight bytes at once: most lines here are short.
+/// The position of a byte, searched for in eight bytes at once, because most lines here are short.
 fn position(bytes: &[u8], byte: u8) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     let (words, rest) = bytes.as_chunks();
     for (at, word) in words.iter().enumerate() {
-        // A zero where the byte is (Warren, Hacker's Delight, section 6-1); the lowest bit that is set is exact.
+        // A zero marks the byte (Warren, Hacker's Delight, section 6-1); the lowest bit that is set is exact.
         let word = u64::from_le_bytes(*word) ^ (u64::from(byte) * ONES);
         let found = word.wrapping_sub(ONES) & !word & (0x80 * ONES);
         if found != 0 {

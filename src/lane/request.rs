@@ -10,8 +10,8 @@
 //! the body
 //! ```
 //!
-//! tiny_http reads a head byte by byte and allocates for each of its lines, so the ticket and the header fields
-//! travel in the content, which it takes as a whole.
+//! tiny_http reads a head byte by byte and allocates for each line, so the ticket and the header fields travel
+//! in the content, which it reads in one piece.
 
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES};
 use crate::http::response::write_field;
@@ -20,13 +20,13 @@ use crate::lane::ticket::Ticket;
 
 /// After the target.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";
-/// Room for what is added to a request on its way down.
+/// Space for what is added to a request.
 const HEAD_ROOM: usize = 128;
-/// As many as the largest request needs: its fields are fewer bytes than its head had.
+/// Enough for the largest request, whose fields are fewer bytes than its head.
 const LENGTH_DIGITS: usize = 6;
 const _: () = assert!(MAX_HEAD_BYTES + MAX_BODY_BYTES + HEAD_ROOM < 10usize.pow(LENGTH_DIGITS as u32));
 
-/// A request that the gate puts together: first the line, then the header fields, then the body.
+/// A request that the gate assembles: the line, then the header fields, then the body.
 #[derive(Debug, Default)]
 pub struct LaneRequest {
     bytes: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct LaneRequest {
 }
 
 impl LaneRequest {
-    /// Begins with the request line, and with room for so many bytes; what was there before is gone.
+    /// Begins a request with its line, and space for this many bytes. Earlier content is dropped.
     pub fn begin(&mut self, method: &[u8], target: [&[u8]; 2], room: usize) {
         self.bytes.clear();
         self.bytes.reserve(room);
@@ -46,7 +46,7 @@ impl LaneRequest {
         self.line = self.bytes.len();
     }
 
-    /// Adds a header field. What is not ASCII becomes `?`: no field that is passed on has a use for it.
+    /// Adds a header field. Bytes other than ASCII become `?`; no field that is passed on needs them.
     pub fn field(&mut self, name: &str, value: &[u8]) {
         let start = self.bytes.len() + name.len() + 2;
         write_field(&mut self.bytes, name, value);
@@ -61,7 +61,7 @@ impl LaneRequest {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// To which the body is added.
+    /// The buffer to which the body is added.
     pub fn body(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -71,17 +71,17 @@ impl LaneRequest {
         &self.bytes[..self.line.saturating_sub(LINE_END.len())]
     }
 
-    /// Bytes of the request, whole or not.
+    /// The bytes of the request so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes that are held for it.
+    /// The bytes allocated for it.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Writes the whole request as it goes down a lane.
+    /// Writes the complete request for a lane.
     pub fn write(&self, ticket: Ticket, id: &[u8], out: &mut Vec<u8>) {
         let (line, rest) = self.bytes.split_at(self.line);
         out.reserve(self.bytes.len() + HEAD_ROOM);
@@ -104,8 +104,7 @@ impl LaneRequest {
     }
 }
 
-/// Reads the ticket at the start of a request's content, and how many bytes it takes; `None` where it is
-/// something else.
+/// Reads the ticket at the start of a request's content, and its length in bytes; `None` if there is none.
 pub fn read_ticket(content: &[u8]) -> Option<(Ticket, usize)> {
     let mut rest = content;
     let ticket = Ticket::read(&mut rest)?;
@@ -123,9 +122,9 @@ pub struct Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Reads what [`LaneRequest::write`] has written after the ticket; `None` where it is something else.
+    /// Reads what [`LaneRequest::write`] writes after the ticket; `None` if it is something else.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
-        // Only the body may be anything.
+        // Only the body may be other than text.
         let mut text = std::str::from_utf8(bytes)
             .or_else(|error| std::str::from_utf8(&bytes[..error.valid_up_to()]))
             .ok()?;

@@ -10,9 +10,9 @@
 //! the body
 //! ```
 //!
-//! After the ticket stand the bytes of the rest of the head and those of the body, then flags (`-`: none; `c`: the
-//! fields have a Cache-Control; `w`: no answer yet, the request is to go on down the lane for writing), then the
-//! name of the key of the request. So the gate parses one line, and passes on the rest as it is.
+//! After the ticket come the length of the rest of the head and the length of the body, then flags (`-`: none;
+//! `c`: the fields have a Cache-Control; `w`: no response yet, pass the request on to the write lane), then the
+//! name of the request's key. So the gate parses one line, and passes on the rest unchanged.
 
 use std::borrow::Cow;
 
@@ -24,9 +24,9 @@ use crate::http::response::{
 use crate::lane::position;
 use crate::lane::ticket::{Ticket, read_number};
 
-/// Room for what stands before the fields of a response.
+/// Space for what precedes the fields of a response.
 const HEAD_ROOM: usize = 256;
-/// The longest line with a ticket; the name of a key takes a quarter of it at most.
+/// The longest line with a ticket, of which the name of a key takes at most a quarter.
 const MAX_LINE: usize = 1024;
 const START: &[u8] = b"HTTP/1.1 ";
 const TICKET: &[u8] = b"T: ";
@@ -35,10 +35,10 @@ const TICKET: &[u8] = b"T: ";
 #[derive(Debug, PartialEq)]
 pub struct Unprintable(pub &'static str);
 
-/// Writes a response as the gate reads it.
+/// Writes a response for the gate.
 ///
 /// # Errors
-/// Where it could not be read again as what it is: then nothing is written.
+/// If the gate could not read it correctly. Nothing is written then.
 pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) -> Result<(), Unprintable> {
     let fields = check(response)?;
     let (status, length) = (response.status(), response.body().len());
@@ -62,7 +62,7 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
     Ok(())
 }
 
-/// Writes what the gate passes on as it is.
+/// Writes what the gate passes on unchanged.
 fn write_rest(response: &Response, out: &mut Vec<u8>) {
     for (name, value) in response.headers() {
         write_field(out, name, value.as_bytes());
@@ -71,7 +71,7 @@ fn write_rest(response: &Response, out: &mut Vec<u8>) {
     out.extend_from_slice(response.body());
 }
 
-/// Holds to the bounds of a response; returns how many bytes its header fields take.
+/// Checks the bounds of a response; returns how many bytes its header fields take.
 fn check(response: &Response) -> Result<usize, Unprintable> {
     if !(200..=599).contains(&response.status()) {
         return Err(Unprintable("its status is not final"));
@@ -87,7 +87,7 @@ fn check(response: &Response) -> Result<usize, Unprintable> {
         if is_of_the_gate(name) {
             return Err(Unprintable("it has a header field that only the gate writes"));
         }
-        // What is borrowed stands in the source; only what was made of other data can be anything.
+        // Borrowed values are constants in the source; only owned values can have any content.
         if let Cow::Owned(value) = value
             && !is_text(value)
         {
@@ -103,7 +103,7 @@ fn is_text(value: &str) -> bool {
     value.bytes().fold(true, |is_text, b| is_text & (b == b'\t' || (0x20..0x7f).contains(&b)))
 }
 
-/// Whether a header field frames the message, or is the gate's for another reason.
+/// Whether only the gate may write a header field, such as the framing ones.
 fn is_of_the_gate(name: &str) -> bool {
     match name.len() {
         4 => name.eq_ignore_ascii_case("Date"),
@@ -126,14 +126,14 @@ pub struct Answer<'a> {
     /// The lines of the fields, what frames the body, and the empty line.
     pub fields: &'a [u8],
     pub body: &'a [u8],
-    /// Whether the fields say how long the response may be kept.
+    /// Whether the fields include Cache-Control.
     pub has_cache_control: bool,
-    /// The name of the key of the request; `-` where there is none.
+    /// The name of the request's key; `-` if there is none.
     pub key_name: &'a [u8],
 }
 
 impl<'a> Answer<'a> {
-    /// The answer that a response is, by way of a buffer.
+    /// Converts a response, with a buffer for its fields.
     pub fn of(response: &Response, buffer: &'a mut Vec<u8>) -> Self {
         buffer.clear();
         write_rest(response, buffer);
@@ -142,7 +142,7 @@ impl<'a> Answer<'a> {
         Self { status: response.status(), fields, body, has_cache_control, key_name: b"-" }
     }
 
-    /// The value of a header field, by the name to the letter.
+    /// The value of a header field; the name is case-sensitive here.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         let mut lines = self.fields.split(|byte| *byte == b'\n');
         let value = lines.find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b": "))?;
@@ -150,27 +150,27 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// A whole response of a lane, still in the lane's buffer.
+/// A complete response of a lane, still in the lane's buffer.
 #[derive(Debug, PartialEq)]
 pub struct LaneResponse<'a> {
     pub answer: Answer<'a>,
-    /// Whose it is.
+    /// The ticket of its request.
     pub ticket: Ticket,
-    /// Whether the request is to go on, down the lane for writing, and this is no answer yet.
+    /// Whether to pass the request on to the write lane, so that this is not the final response.
     pub goes_on: bool,
-    /// How many bytes it was.
+    /// Its length in bytes.
     pub length: usize,
 }
 
-/// The bytes are no response.
+/// The bytes are not a response.
 #[derive(Debug, PartialEq)]
 pub struct Malformed;
 
 impl<'a> LaneResponse<'a> {
-    /// Reads the response at the start of `bytes`; `None` while it is not whole.
+    /// Reads the response at the start of `bytes`; `None` while it is incomplete.
     ///
     /// # Errors
-    /// Where the bytes are not what [`write_response`] writes, such as what tiny_http says by itself.
+    /// If the bytes are not from [`write_response`], such as an error of tiny_http's own.
     pub fn read(bytes: &'a [u8]) -> Result<Option<Self>, Malformed> {
         let mut rest = bytes;
         let Some(line) = take_line(&mut rest)? else { return Ok(None) };
@@ -196,7 +196,7 @@ impl<'a> LaneResponse<'a> {
     }
 }
 
-/// The line at the start of `bytes`, without its end; `None` while it is not whole.
+/// The line at the start of `bytes`, without its end; `None` while it is incomplete.
 fn take_line<'a>(bytes: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
     let start = &bytes[..bytes.len().min(MAX_LINE)];
     let Some(end) = position(start, b'\n') else {

@@ -1,14 +1,14 @@
-//! The ticket by which the gate knows a request, and finds its response again.
+//! The ticket with which the gate matches a response to its request.
 
 use crate::http::response::write_decimal;
 
-/// A request's place: on which connection of the lane it went down, and as which one.
+/// Identifies a request on a lane: the number of the connection, and its position on it.
 ///
-/// As text it is two numbers with a dot between them, such as `2.17`. The first connection is number 1, so that
-/// the default is nobody's ticket.
+/// As text it is two numbers with a dot between them, such as `2.17`. The first connection is number 1, so the
+/// default belongs to no request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticket {
-    /// Tells the connection from those that the lane had before it broke off.
+    /// The number of the connection; earlier connections of the lane had others.
     pub epoch: usize,
     /// How many requests went down the connection before this one.
     pub place: usize,

@@ -1,67 +1,68 @@
-//! The lines around what belongs together: one snapshot for requests that are read together, one
-//! transaction and one flush for those that are written together.
+//! Batches: one snapshot for requests that read together, one transaction and one flush for requests that
+//! write together.
 
 use std::mem;
 use std::time::{Duration, Instant};
 
 use super::{Reader, StoreError, Trouble, Writer, mark};
 
-/// Where the writer's batch stands.
+/// The state of the writer's batch.
 #[derive(Debug, PartialEq)]
 pub(super) enum State {
     /// No transaction is open.
     Closed,
     /// The transaction is open.
     Open,
-    /// A write failed in a way that may have undone those before it: all of the batch must fail.
+    /// A write failed in a way that may have undone earlier ones, so the whole batch must fail.
     Failed(StoreError),
 }
 
 /// How the writes of one request are kept apart from those of the others in its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Units {
-    /// Not at all, which costs nothing. Who must undo one request undoes the batch.
+    /// Not at all, which costs nothing. To undo one request, undo the batch.
     Joined,
-    /// By a savepoint for each (`sqlite.org/lang_savepoint.html`).
+    /// With a savepoint for each (`sqlite.org/lang_savepoint.html`).
     Separate,
 }
 
-/// Writes the newest animals as they are. Every column is named, so that every index is written.
+/// Rewrites the newest pets unchanged. It names every column, so that every index is written.
 const REWRITE: &str = "UPDATE sqlite_sequence SET seq = seq;
     UPDATE pets SET name = name, category_id = category_id, status = status
         WHERE id > (SELECT max(id) - 1000 FROM pets);";
 
-/// Between two tries to get a lock. SQLite's own waits grow to 100 ms, and miss who leaves it for moments only.
+/// The time between two tries to get a lock. SQLite's own waits grow to 100 ms, and miss a lock that is free
+/// for moments only.
 const RETRY: Duration = Duration::from_millis(1);
-/// What was waited for in vain so long ago is still there: who has waited behind it does not wait anew.
+/// How long a lock that could not be had counts as still held, so that requests behind it do not wait again.
 const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
-/// How many batches share a mark at most, if the service never rests.
+/// The most batches that share a mark if the service is never idle.
 const BATCHES_PER_MARK: u32 = 1000;
 
-/// Shows that a batch is on the disk. Only [`Writer::commit`] makes one, so that nothing can be
-/// acknowledged before.
+/// Proof that a batch is on disk. Only [`Writer::commit`] makes one, so that nothing can be acknowledged
+/// earlier.
 #[derive(Debug, PartialEq)]
 pub struct Committed(());
 
 impl Reader {
-    /// Takes a snapshot, so that all that is read before [`Reader::end`] is of one moment, and of a later
-    /// one than every commit acknowledged before.
+    /// Takes a snapshot. All reads before [`Reader::end`] see this one moment, which is later than every
+    /// acknowledged commit.
     ///
     /// # Errors
-    /// Where the database cannot be read.
+    /// If the database cannot be read.
     pub fn begin(&mut self) -> Result<(), StoreError> {
         self.0.forget_version();
         self.0.watch.look()?;
         self.0.connection.prepare_cached("BEGIN")?.execute([])?;
-        // Reading it is what takes the snapshot: BEGIN alone waits for the first read.
+        // This read takes the snapshot; BEGIN alone does not.
         self.0.read_version()
     }
 
-    /// Gives the snapshot up.
+    /// Releases the snapshot.
     ///
     /// # Errors
-    /// Where the connection is broken.
+    /// If the connection is broken.
     pub fn end(&mut self) -> Result<(), StoreError> {
         if !self.0.connection.is_autocommit() {
             self.0.connection.prepare_cached("COMMIT")?.execute([])?;
@@ -94,7 +95,7 @@ impl Writer {
     /// Starts the writes of one request.
     ///
     /// # Errors
-    /// Where the units are to be separate and the database cannot be written.
+    /// If the units are to be separate and the database cannot be written.
     pub fn begin_unit(&mut self) -> Result<(), StoreError> {
         self.written = 0;
         if self.units == Units::Separate {
@@ -108,7 +109,7 @@ impl Writer {
     /// Keeps the writes of the request for the commit.
     ///
     /// # Errors
-    /// Where the batch has failed.
+    /// If the batch has failed.
     pub fn keep_unit(&mut self) -> Result<(), StoreError> {
         if mem::take(&mut self.in_unit) && self.state == State::Open {
             self.execute("RELEASE unit")?;
@@ -116,12 +117,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Undoes the writes of the request. `false` where that takes undoing the whole batch.
+    /// Undoes the writes of the request. `false` if the whole batch must be undone instead.
     pub fn undo_unit(&mut self) -> bool {
         if self.units == Units::Joined {
             return self.written == 0;
         }
-        // Where this fails, so does the commit, and nothing is left.
+        // If this fails, so does the commit, and nothing is left.
         let undone = match self.state {
             State::Open if mem::take(&mut self.in_unit) => {
                 self.execute("ROLLBACK TO unit").and_then(|()| self.execute("RELEASE unit"))
@@ -151,16 +152,16 @@ impl Writer {
         written
     }
 
-    /// Has the batch fail whole.
+    /// Makes the whole batch fail.
     pub(super) fn failed(&mut self, error: StoreError) -> StoreError {
         self.state = State::Failed(error.clone());
         error
     }
 
-    /// Opens the transaction where it is not open yet. Until its end no other process writes.
+    /// Opens the transaction if it is not open yet. Until its end no other process can write.
     ///
     /// # Errors
-    /// Where another process keeps its lock, or the database cannot be written.
+    /// If another process keeps its lock, or the database cannot be written.
     pub fn open_transaction(&mut self) -> Result<(), StoreError> {
         match &self.state {
             State::Open => Ok(()),
@@ -177,8 +178,8 @@ impl Writer {
         }
     }
 
-    /// Opens the transaction, as soon as no other process has one. Whoever has come while a batch waited in vain
-    /// does not wait again.
+    /// Opens the transaction as soon as no other process has one. Requests that came while a batch waited in
+    /// vain do not wait again.
     fn wait_for_lock(&mut self) -> Result<(), StoreError> {
         let is_known = self.gave_up.is_some_and(|at| at.elapsed() < LOCK_IS_KNOWN);
         let patience = if is_known { Duration::ZERO } else { self.patience };
@@ -199,12 +200,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Opens the transaction; `false` where another process has the lock.
+    /// Opens the transaction; `false` if another process has the lock.
     ///
     /// # Errors
-    /// Where the database cannot be written.
+    /// If the database cannot be written.
     pub fn try_begin(&mut self) -> Result<bool, StoreError> {
-        // IMMEDIATE: the lock is taken at once, so no write can fail later for want of it
+        // IMMEDIATE takes the lock at once, so that no write can fail later because of it
         // (sqlite.org/lang_transaction.html).
         match self.execute("BEGIN IMMEDIATE") {
             Ok(()) => {
@@ -218,14 +219,14 @@ impl Writer {
         }
     }
 
-    /// Ends the batch: what was written is on the disk when this returns `Ok`, and undone when not.
+    /// Ends the batch. If this returns `Ok`, everything is on disk; otherwise everything is undone.
     ///
     /// # Errors
-    /// Where the commit, or a write before it, failed.
+    /// If the commit, or a write before it, failed.
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
         let ended = match mem::replace(&mut self.state, State::Closed) {
             State::Closed => return self.end_reading().map(Committed),
-            // What goes to a file that is no longer there must not be acknowledged.
+            // Writes to a file that was moved away must not be acknowledged.
             State::Open => self.database.watch.look_now().and_then(|()| self.finish()),
             State::Failed(error) => Err(error),
         };
@@ -253,7 +254,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Moves the log into the file as far as readers let it, so that a service that never rests gets new marks too.
+    /// Moves the log into the file as far as readers allow, so that a service that is never idle gets new
+    /// marks too.
     fn settle(&mut self) -> Result<(), StoreError> {
         let connection = &self.database.connection;
         let mark = mark::number(connection)?;
@@ -264,7 +266,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Does one write in a batch of its own.
+    /// Does one write in its own batch.
     pub(super) fn write_alone(
         &mut self,
         statement: &dyn Fn(&rusqlite::Connection) -> rusqlite::Result<usize>,
@@ -294,7 +296,7 @@ impl Writer {
         if !self.database.connection.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {
-            // The next BEGIN fails too, and says so to its clients.
+            // The next BEGIN will fail too, and its clients will learn why.
             log::error!("rollback failed: {error}");
         }
     }
@@ -304,18 +306,18 @@ impl Writer {
         Ok(())
     }
 
-    /// Shows, between batches, that the writer could write: takes the lock, and after a failed commit also
-    /// writes the newest animals as they are and flushes them, some pages that a full disk has no room for.
+    /// Checks, between batches, that the writer can write. It takes the lock and, after a failed commit, also
+    /// rewrites the newest pets and flushes them: a few pages for which a full disk has no room.
     ///
     /// # Errors
-    /// Where it could not.
+    /// If it could not.
     pub fn probe(&mut self) -> Result<(), StoreError> {
         let after_failure = self.last_failed;
         let probed = self.write(|connection| {
             if after_failure {
                 let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
                 connection.pragma_update(None, "user_version", version)?;
-                // Every page that a creation writes: the sequence, the animals, their indexes.
+                // Every page that a create writes: the sequence, the pets, their indexes.
                 connection.execute_batch(REWRITE)?;
             }
             Ok(())
@@ -417,7 +419,7 @@ mod tests {
         let mut version = || {
             reader.begin().unwrap();
             let version = reader.version();
-            // The snapshot is of the same moment as the version, whatever is committed in between.
+            // The snapshot and the version are of the same moment, whatever is committed in between.
             writer.insert_pet(&new_pet("Rex")).unwrap();
             writer.commit().unwrap();
             let seen = super::super::pets::tests::count(&reader);
@@ -450,7 +452,7 @@ mod tests {
         let (_folder, mut writer, mut reader) = pair();
         let pages: i64 =
             writer.database.connection.pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
-        // SQLite's own way to have a full disk.
+        // SQLite's way to simulate a full disk.
         writer.database.connection.pragma_update(None, "max_page_count", pages).unwrap();
         writer.insert_pet(&new_pet("small")).unwrap();
         let large = "x".repeat(60_000);

@@ -1,5 +1,5 @@
-//! The requests that are answered together. All are of one connection, so that their responses can be sent
-//! in one write, and no response can get into a connection that is not its own.
+//! The requests that are answered together. All come from one connection, so that their responses can be sent
+//! in one write, and none can get into another connection.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -11,15 +11,16 @@ use crate::lane::{Content, Ticket, read_ticket, write_response};
 const MAX_REQUESTS: usize = 512;
 /// Room for the largest content of a request.
 const MAX_CONTENT: usize = 128 * 1024;
-/// Responses are sent on once this many bytes are ready, so that memory stays bounded.
+/// The bytes of responses at which to send them, so that memory stays bounded.
 const SEND_BYTES: usize = 64 * 1024;
 
-/// A request taken from tiny_http, with its content read: until then the lane's next request is not read.
+/// A request taken from tiny_http, with its content read. Before that, tiny_http does not read the next
+/// request.
 pub struct Taken {
     request: tiny_http::Request,
     content: Vec<u8>,
     ticket: Ticket,
-    /// Bytes of the content that are the ticket.
+    /// The length of the ticket in the content.
     ticket_length: usize,
 }
 
@@ -27,10 +28,10 @@ impl Taken {
     pub fn new(mut request: tiny_http::Request) -> Self {
         let mut content = Vec::with_capacity(request.body_length().unwrap_or(0).min(MAX_CONTENT));
         if let Err(error) = request.as_reader().read_to_end(&mut content) {
-            // The gate sends whole requests, so its end of the lane is gone, and it says so itself.
+            // The gate sends complete requests, so its end of the lane is gone, and it reports that itself.
             log::debug!("a lane broke off within a request: {error}");
         }
-        // What is not from the gate gets a ticket that is nobody's.
+        // Content that is not from the gate gets a ticket that belongs to no request.
         let (ticket, ticket_length) = read_ticket(&content).unwrap_or_default();
         Self { request, content, ticket, ticket_length }
     }
@@ -47,7 +48,7 @@ impl Taken {
     }
 }
 
-/// One or more requests of one connection, in the order in which they came.
+/// One or more requests of one connection, in the order of arrival.
 pub struct Batch {
     requests: VecDeque<Taken>,
     /// The number of this connection.
@@ -59,7 +60,7 @@ impl Batch {
         Self { epoch: first.ticket.epoch, requests: VecDeque::from([first]) }
     }
 
-    /// Adds a request; gives it back where it came by another connection.
+    /// Adds a request; returns it if it came on another connection.
     #[must_use]
     pub fn push(&mut self, taken: Taken) -> Option<Taken> {
         if taken.ticket.epoch != self.epoch {
@@ -73,7 +74,7 @@ impl Batch {
         self.requests.len() >= MAX_REQUESTS
     }
 
-    /// How many requests are not answered yet.
+    /// The number of requests not answered yet.
     pub fn len(&self) -> usize {
         self.requests.len()
     }
@@ -82,8 +83,8 @@ impl Batch {
         self.requests.iter().map(Taken::as_request).collect()
     }
 
-    /// Sends the responses to the first requests, as many as possible in one write: a request whose writer is
-    /// dropped unused only passes the turn on to the next of its connection.
+    /// Sends the responses to the first requests, as many as possible in one write. A writer of tiny_http
+    /// that is dropped unused just passes the turn to the next request of its connection.
     pub fn send(&mut self, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
         let mut left = responses.len();
         for (taken, response) in self.requests.drain(..left.min(self.requests.len())).zip(responses) {
@@ -101,11 +102,11 @@ impl Batch {
     }
 }
 
-/// A response that cannot be printed costs itself and nobody else.
+/// Writes a response. If it cannot be written, only this one becomes a 500.
 fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
     if let Err(unprintable) = write_response(response, taken.ticket, out) {
         log::error!("request {}: a response was not sent: {}", taken.as_request().id, unprintable.0);
-        // What this makes is known to be printable.
+        // This response can always be written.
         let _ = write_response(&ApiError::new(Code::Internal).into_response(), taken.ticket, out);
     }
 }

@@ -1,9 +1,9 @@
-//! The far end of a lane: a tiny_http server on a private Unix socket, and one worker that drains its
+//! The worker's end of a lane: a tiny_http server on a private Unix socket, and one worker that drains its
 //! queue. The only room that names tiny_http; it knows nothing of pets, or of the sockets of clients.
 //!
-//! A worker takes one request, then whatever else waits, has the service answer all of them, and only then
-//! sends the responses, in order. tiny_http blocks the response to a pipelined request until those before it
-//! are answered, so a lane has one worker, and is first in, first out.
+//! A worker takes one request and whatever else waits, lets the service answer all of them, and only then
+//! sends the responses, in order. tiny_http blocks the response to a pipelined request until the ones before
+//! it are answered, so a lane has one worker and is first in, first out.
 
 mod batch;
 mod pacing;
@@ -22,17 +22,17 @@ use crate::http::{ApiError, Code, Request, Response, name_all};
 use batch::{Batch, Taken};
 use pacing::Pacing;
 
-/// What a worker asks of the service behind it.
+/// What a worker calls to answer requests.
 pub trait Service: Send + 'static {
-    /// Answers the first of the requests, one or as many as it likes, with a response for each. They are sent
-    /// when this returns, which says how long they waited for the disk; zero where they did not.
+    /// Answers at least the first request, or more, with one response each. They are sent when this returns.
+    /// Returns how long they waited for the disk; zero if they did not.
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration;
-    /// Called before each wait for a request. Does what is due beside the requests, and returns in how long
-    /// more is; `None`: nothing is.
+    /// Called before each wait for a request. Does other work that is due, and returns in how long more is
+    /// due; `None` if nothing is.
     fn rest(&mut self) -> Option<Duration> {
         None
     }
-    /// The last call.
+    /// Called last, before the worker ends.
     fn stop(&mut self);
 }
 
@@ -41,26 +41,26 @@ pub struct Worker {
     server: Arc<tiny_http::Server>,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Says that the thread has ended.
+    /// Receives when the thread has ended.
     ended: Receiver<()>,
 }
 
-/// How long an ending service waits for a worker, which may be in the middle of a flush.
+/// How long to wait at the end for a worker, which may be in the middle of a flush.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
 impl Worker {
-    /// Starts the server on a socket at `path`, and the worker. `died` is called where the worker ends
-    /// without having been told to.
+    /// Starts the server on a socket at `path`, and the worker. `died` is called if the worker ends without
+    /// being told to.
     ///
     /// # Errors
-    /// One plain line, where the socket or the threads cannot be had.
+    /// If the socket or the threads cannot be created.
     pub fn start(
         path: &Path,
         name: String,
         service: impl Service,
         died: impl FnOnce() + Send + 'static,
     ) -> Result<Self, Error> {
-        // tiny_http panics where it cannot have its first thread.
+        // tiny_http panics if it cannot start its first thread.
         let server = catch_unwind(|| tiny_http::Server::http_unix(path))
             .map_err(|_| Error::no_thread(ErrorKind::WouldBlock.into()))?
             .map_err(|error| {
@@ -76,7 +76,7 @@ impl Worker {
                 if worked.is_none() || !stopping.load(Ordering::SeqCst) {
                     died();
                 }
-                // Whoever waits for the end may have given up.
+                // The receiver may have given up waiting.
                 let _ = end.send(());
             };
             std::thread::Builder::new().name(name).spawn(work).map_err(Error::no_thread)?
@@ -86,12 +86,12 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Lets the worker finish what waits, and stops it.
+    /// Lets the worker finish the waiting requests, and stops it.
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.server.unblock();
-        // A lock or a disk that holds the worker up does not hold up the end: what it has not committed
-        // was not acknowledged.
+        // Do not wait longer for a worker that a lock or the disk blocks: nothing uncommitted was
+        // acknowledged.
         if self.ended.recv_timeout(MAX_WAIT) == Err(RecvTimeoutError::Timeout) {
             log::error!("a worker did not end in time and is left behind");
         } else if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
@@ -104,7 +104,7 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
     let mut pacing = Pacing::default();
     let mut responses = Vec::new();
     let mut out = Vec::new();
-    // The first request of another connection than that of the batch before.
+    // A request of another connection, which begins the next batch.
     let mut first = None;
     loop {
         let rest = guard(|| service.rest()).flatten();
@@ -135,20 +135,20 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
     guard(|| service.stop());
 }
 
-/// Waits for the next request, for so long at the most. `None` where there is none: the worker may have been
-/// told to stop.
+/// Waits for the next request, for at most this long. `None` if there is none; perhaps the worker was told to
+/// stop.
 fn next(server: &tiny_http::Server, pacing: &mut Pacing, most: Option<Duration>) -> Option<Taken> {
     let request = pacing.receive(server, most);
-    // What waits in the queue was begun before the stop, and is answered.
+    // Requests in the queue came before the stop, so they are answered.
     request.or_else(|| server.try_recv().ok().flatten()).map(Taken::new)
 }
 
-/// Has the service answer some of a batch: at least one response, and not more than requests.
+/// Lets the service answer some of a batch: at least one request, and at most all.
 fn answer(service: &mut impl Service, batch: &Batch, responses: &mut Vec<Response>) -> Duration {
     let requests = batch.requests();
     let flush = guard(|| service.answer(&requests, responses));
     if flush.is_none() || responses.is_empty() || responses.len() > requests.len() {
-        // Nobody knows what became of the batch, so nobody is told that it succeeded.
+        // The outcome of the batch is unknown, so no client may be told that it succeeded.
         log::error!("{}: a service failed to answer", name_all(requests.iter().map(|request| request.id)));
         responses.clear();
         responses.extend(requests.iter().map(|_| ApiError::new(Code::Internal).into_response()));
@@ -156,7 +156,7 @@ fn answer(service: &mut impl Service, batch: &Batch, responses: &mut Vec<Respons
     flush.unwrap_or_default()
 }
 
-/// Runs a part of the service; `None` where it panicked. The panic itself is printed by its hook.
+/// Runs a part of the service; `None` if it panics. The panic hook logs the panic.
 fn guard<T>(part: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(part)).ok()
 }

@@ -1,16 +1,16 @@
-//! When a worker asks for the next request: it lets requests gather where they come in numbers, and looks
-//! out for them where one client asks again at once.
+//! When a worker takes the next request: it pauses to let requests gather if many come, and polls if one
+//! client asks again at once.
 
 use std::time::{Duration, Instant};
 
 /// The longest pause in which requests gather.
 const MAX_PAUSE: Duration = Duration::from_millis(5);
-/// A shorter one is beyond the precision of the operating system's timers.
+/// The shortest pause; the operating system's timers are not more precise.
 const MIN_PAUSE: Duration = Duration::from_micros(50);
 /// How long a worker polls for the next request before it goes to sleep.
 const POLL: Duration = Duration::from_micros(200);
 
-/// What the batch before tells of the next one.
+/// What the previous batch tells about the next one.
 pub struct Pacing {
     /// How many requests it had.
     answered: usize,
@@ -27,19 +27,19 @@ impl Default for Pacing {
 }
 
 impl Pacing {
-    /// A batch of so many requests is being answered.
+    /// Notes that a batch of this many requests is being answered.
     pub fn answered(&mut self, count: usize) {
         self.answered = count;
         self.flush = Duration::ZERO;
     }
 
-    /// Its responses waited for the disk for so long.
+    /// Notes how long its responses waited for the disk.
     pub fn flushed(&mut self, flush: Duration) {
         self.flush = flush;
     }
 
-    /// Waits for the first request of the next batch, for so long at the most. `None` where none came in time,
-    /// and where the server was unblocked, or may have been: polling swallows such a call.
+    /// Waits for the first request of the next batch, for at most this long. `None` if none came in time, or
+    /// if the server was or may have been unblocked, because polling swallows that call.
     pub fn receive(
         &mut self,
         server: &tiny_http::Server,
@@ -63,9 +63,9 @@ impl Pacing {
     }
 }
 
-/// Looks out for the next request for a moment, between turns for other threads: one client who asks again
-/// at once is answered sooner than a sleeping thread is woken. Whose last request took longer to come is not
-/// polled for, so that nothing is spent on slower clients.
+/// Polls briefly for the next request, and yields to other threads in between: a client that asks again at
+/// once is answered sooner than a sleeping thread could be woken. If the last request took longer to come,
+/// there is no polling, so slower clients cost nothing.
 fn poll(server: &tiny_http::Server) -> Option<tiny_http::Request> {
     let began = Instant::now();
     while began.elapsed() < POLL {
@@ -77,9 +77,9 @@ fn poll(server: &tiny_http::Server) -> Option<tiny_http::Request> {
     None
 }
 
-/// Lets other threads run, so that the clients of the last responses can ask again and share the next batch.
-/// A worker that went on at once would begin with half of them, and the other half would wait for that
-/// batch's flush before they have their own.
+/// Lets other threads run, so that the clients of the last responses can send again and share the next batch.
+/// If the worker continued at once, it would begin with half of them, and the other half would wait for that
+/// batch's flush before their own.
 fn gather(flush: Duration) {
     match pause(flush) {
         Some(pause) => std::thread::sleep(pause),
@@ -87,8 +87,8 @@ fn gather(flush: Duration) {
     }
 }
 
-/// Half the time of a flush: what the documentation of `PostgreSQL` recommends for `commit_delay`, which
-/// does the same. `None` where it is too short for a timer.
+/// Half the time of a flush, as the documentation of `PostgreSQL` recommends for `commit_delay`, which does
+/// the same. `None` if it is too short for a timer.
 fn pause(flush: Duration) -> Option<Duration> {
     Some((flush / 2).min(MAX_PAUSE)).filter(|pause| *pause >= MIN_PAUSE)
 }
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(pause(Duration::from_secs(5)), Some(MAX_PAUSE));
     }
 
-    /// A server that was told to end, so that nobody waits for its next request.
+    /// A server that was unblocked, so that receiving returns at once.
     fn unblocked() -> (Folder, tiny_http::Server) {
         let folder = Folder::new();
         let server = tiny_http::Server::http_unix(&folder.0.join("lane")).unwrap();

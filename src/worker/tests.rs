@@ -1,4 +1,4 @@
-//! A worker behind a real tiny_http server, spoken to as the gate does.
+//! A worker behind a real tiny_http server, with a client that speaks like the gate.
 
 use super::*;
 use std::io::{Read, Write};

@@ -73,7 +73,7 @@ fn removed_socket_is_made_anew_and_said() {
     Connection::open_unix(&path).get("/v1/pets", KEY).expect(200);
     before.get("/v1/pets", KEY).expect(200);
     let logged = server.stop();
-    let line = format!("the file of the Unix socket {} was removed; listening there anew", path.display());
+    let line = format!("the file of the Unix socket {} was removed; listening there again", path.display());
     assert_eq!(logged.matches(&line).count(), 1, "{logged}");
     assert!(!path.exists());
 }

@@ -1,4 +1,4 @@
-//! One client: a state machine from bytes to requests and from answers to bytes, without a socket.
+//! One client: a state machine that turns bytes into requests and responses into bytes, without a socket.
 //!
 //! ```text
 //!            a byte            head whole           body whole        queued         sent down a lane
@@ -28,38 +28,38 @@ use crate::http::{ApiError, Code};
 use crate::lane::{Answer, LaneKind, LaneRequest};
 use crate::metrics::Metrics;
 
-/// The most bytes read and thrown away after the last response.
+/// The most bytes to read and drop after the last response.
 const MAX_LINGERING: usize = 1024 * 1024;
-/// How long an idle client has for one more request when the service is ending: one that is on its way
-/// already would otherwise meet a closed door.
+/// How long an idle client may send one more request when the service is ending, so that a request already on
+/// its way is answered.
 const LAST_CALL: Duration = Duration::from_millis(250);
 
-/// Where a client stands.
+/// The state of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nothing of a request has come.
+    /// No byte of a request has arrived.
     Idle,
-    /// The head is coming.
+    /// The head is arriving.
     Head,
-    /// The body is coming.
+    /// The body is arriving.
     Body,
-    /// The request is whole, and nobody has taken note of it yet.
+    /// The request is complete but not queued yet.
     Ready(LaneKind),
     /// The request waits for room in a lane.
     Waiting,
-    /// The request is in a lane of this kind, and its answer is awaited.
+    /// The request is in a lane of this kind and waits for its response.
     Inside(LaneKind),
-    /// The client is taking the response.
+    /// The response is being sent.
     Responding,
-    /// The last response is taken; what still comes is thrown away, so that no reset eats the response.
+    /// The last response is sent. Further bytes are dropped, so that no reset destroys the response.
     Lingering,
     /// Nothing is left to do.
     Closed,
 }
 
-/// What all clients share.
+/// The state that all clients share.
 pub struct Shared {
-    /// The time at which this round of events is handled.
+    /// The time of this round of events.
     pub now: Instant,
     pub deadlines: Deadlines,
     pub intake: Intake,
@@ -72,26 +72,26 @@ pub struct Shared {
 /// One client's side of the conversation.
 pub struct Client {
     peer: Peer,
-    /// Whether it may speak for others.
+    /// Whether its X-Forwarded-For is believed.
     is_trusted: bool,
-    /// Whom the request under way is for: the peer, or whom a trusted proxy names.
+    /// The client of the current request: the peer, or the address that a trusted proxy names.
     address: IpAddr,
     state: State,
     deadline: Option<Instant>,
     reader: Reader,
     /// Bytes received and not yet consumed.
     stash: Vec<u8>,
-    /// The request under way, as the lane gets it.
+    /// The current request, in the form for a lane.
     request: LaneRequest,
     exchange: Option<Exchange>,
-    /// When the request under way began.
+    /// When the current request began.
     begun: Instant,
-    /// Bytes for the client, and how many of them it has taken.
+    /// Bytes for the client, and how many of them have been sent.
     out: Vec<u8>,
     sent: usize,
-    /// Whether the connection persists after the response under way.
+    /// Whether the connection persists after the current response.
     persists: bool,
-    /// Whether the client has ended its side.
+    /// Whether the client has shut down its side.
     ended: bool,
     lingered: usize,
     /// What the request under way asks for, and what the last one did that succeeded, and how many bytes its
@@ -104,7 +104,7 @@ impl Client {
     pub fn new(peer: Peer, shared: &Shared) -> Self {
         let mut client = Self {
             peer,
-            // Who may open the file of a Unix socket is trusted.
+            // A client that may open the file of a Unix socket is trusted.
             is_trusted: peer == Peer::Unix || shared.intake.trusted.contains(peer.ip()),
             address: peer.ip(),
             state: State::Idle,
@@ -135,32 +135,32 @@ impl Client {
         self.deadline
     }
 
-    /// Whether received bytes are of use in this state; others stay with the operating system.
+    /// Whether to read bytes in this state. If not, they stay with the operating system.
     pub fn wants_input(&self) -> bool {
         matches!(self.state, State::Idle | State::Head | State::Body | State::Lingering)
     }
 
-    /// The bytes that the client is to get.
+    /// The bytes to send.
     pub fn output(&self) -> &[u8] {
         &self.out[self.sent..]
     }
 
-    /// The whole request, for the lane.
+    /// The complete request, for the lane.
     pub fn request(&self) -> &LaneRequest {
         &self.request
     }
 
-    /// The identifier of the request under way.
+    /// The identifier of the current request.
     pub fn id(&self) -> &[u8] {
         self.exchange.as_ref().map_or(b"-", |exchange| exchange.id.as_bytes())
     }
 
-    /// Whom the request under way is for.
+    /// The client's address for the current request.
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Bytes held for the client that are freed where it gives way. What is in a lane is not among them.
+    /// The bytes held for the client that are freed if it gives way, without its request in a lane.
     pub fn held(&self) -> usize {
         let request = if matches!(self.state, State::Inside(_)) { 0 } else { self.request.capacity() };
         self.stash.capacity() + request + self.out.capacity()
@@ -171,13 +171,14 @@ impl Client {
         self.asked
     }
 
-    /// Whether a request has begun to come, and its response is not taken yet.
+    /// Whether a request has begun, and its response is not sent yet.
     pub fn has_request(&self) -> bool {
         !matches!(self.state, State::Idle | State::Lingering | State::Closed)
     }
 
-    /// Bytes that the request takes in a lane of this kind, its response included. What is written comes back
-    /// in the response; what is read is as the last time, where the same is asked for again, else as for others.
+    /// The bytes that the request takes in a lane of this kind, including its response. The response to a write
+    /// has the size of its request. The response to a read is estimated: by the last one if the client repeats
+    /// its request, otherwise by those of others.
     pub fn expected_bytes(&self, kind: LaneKind, estimates: &Estimates) -> usize {
         let response = match (kind, self.last) {
             (LaneKind::Write, _) => self.request.len(),
@@ -187,14 +188,14 @@ impl Client {
         self.request.len() + response
     }
 
-    /// Gives back what is held, as room is short. Who can still be answered gets a 503.
+    /// Frees what is held, because room is short. If a response is still possible, it is a 503.
     pub fn give_way(&mut self, shared: &mut Shared) {
         match self.state {
             State::Head | State::Body | State::Ready(_) | State::Waiting => {
                 self.refuse(ApiError::new(Code::Overloaded), shared);
             }
             State::Inside(_) => {
-                // What it sent ahead is forgotten, so the connection cannot persist.
+                // Pipelined bytes are dropped, so the connection cannot persist.
                 self.stash = Vec::new();
                 if let Some(exchange) = &mut self.exchange {
                     exchange.keep_alive = false;
@@ -204,7 +205,7 @@ impl Client {
         }
     }
 
-    /// Leaves, as a newcomer needs the place. Whose request waits is told so.
+    /// Leaves, because a new client needs the place. If its request waits, it gets a 503.
     pub fn make_room(&mut self, shared: &mut Shared) {
         match self.state {
             State::Ready(_) | State::Waiting => self.refuse(ApiError::new(Code::Overloaded), shared),
@@ -212,7 +213,7 @@ impl Client {
         }
     }
 
-    /// The one place where the state changes, and with it the deadline.
+    /// The only place where the state changes, and with it the deadline.
     fn enter(&mut self, state: State, shared: &Shared) {
         let deadlines = &shared.deadlines;
         let patience = match state {
@@ -230,7 +231,7 @@ impl Client {
         self.deadline = patience.map(|patience| shared.now + patience);
     }
 
-    /// Bytes came.
+    /// Takes received bytes.
     pub fn receive(&mut self, bytes: &[u8], shared: &mut Shared) {
         if self.state == State::Lingering {
             self.lingered += bytes.len();
@@ -238,7 +239,7 @@ impl Client {
                 self.close(shared);
             }
         } else if self.stash.is_empty() {
-            // The usual case, a whole request at once, is read where it lies.
+            // The usual case, a complete request in one piece, needs no copy.
             let consumed = self.read(bytes, shared);
             self.stash.extend_from_slice(&bytes[consumed..]);
         } else {
@@ -247,7 +248,7 @@ impl Client {
         }
     }
 
-    /// Reads on in what has been received before; what is not consumed stays where it lies.
+    /// Reads on in bytes received earlier; unconsumed bytes stay there.
     fn read_stash(&mut self, shared: &mut Shared) {
         let mut stash = std::mem::take(&mut self.stash);
         let consumed = self.read(&stash, shared);
@@ -257,7 +258,7 @@ impl Client {
         }
     }
 
-    /// Reads on in the request under way, and returns how many bytes are done with.
+    /// Reads on in the current request, and returns how many bytes were consumed.
     fn read(&mut self, input: &[u8], shared: &mut Shared) -> usize {
         let mut done = 0;
         if self.state == State::Idle {
@@ -300,7 +301,7 @@ impl Client {
         self.exchange = Some(Exchange::of(head, self.request.asked(), self.begun));
     }
 
-    /// The client ended its side. What it asked for before, it still gets.
+    /// Notes that the client has shut down its side. It still gets its pending responses.
     pub fn end(&mut self, shared: &mut Shared) {
         self.ended = true;
         match self.state {
@@ -313,13 +314,13 @@ impl Client {
         }
     }
 
-    /// The request was put into a queue for room in a lane.
+    /// Notes that the request waits for room in a lane.
     pub fn queue(&mut self, asked: Asked, shared: &Shared) {
         self.asked = asked;
         self.enter(State::Waiting, shared);
     }
 
-    /// The request went down a lane. One that only reads may have to go down another, and is kept.
+    /// Notes that the request went down a lane. A read is kept, because it may have to go down another.
     pub fn go_inside(&mut self, kind: LaneKind, shared: &Shared) {
         if kind == LaneKind::Write {
             self.request = LaneRequest::default();
@@ -327,12 +328,12 @@ impl Client {
         self.enter(State::Inside(kind), shared);
     }
 
-    /// A lane for reading has nothing against the request; the lane for writing is asked next.
+    /// Notes that a read lane passes the request on to the write lane.
     pub fn go_on(&mut self, shared: &Shared) {
         self.enter(State::Ready(LaneKind::Write), shared);
     }
 
-    /// Answers; the connection persists where the client wants it to.
+    /// Responds; the connection persists if the client wants it to.
     pub fn answer(&mut self, answer: &Answer, shared: &mut Shared) {
         let exchange = match self.exchange.take() {
             Some(exchange) => exchange,
@@ -349,13 +350,13 @@ impl Client {
         self.enter(State::Responding, shared);
     }
 
-    /// Answers with a failure; the connection persists where the client wants it to.
+    /// Responds with a failure; the connection persists if the client wants it to.
     pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
         shared.metrics.refused(error.code().as_str(), 1);
         self.answer(&Answer::of(&error.into_response(), &mut Vec::new()), shared);
     }
 
-    /// The lane broke off with the request in it.
+    /// Responds to a request that was in a broken lane.
     pub fn lose(&mut self, shared: &mut Shared) {
         let code = match self.state {
             State::Inside(LaneKind::Write) => Code::OutcomeUnknown,
@@ -364,7 +365,7 @@ impl Client {
         self.fail(ApiError::new(code), shared);
     }
 
-    /// Answers with a failure after which the connection cannot persist.
+    /// Responds with a failure, and closes the connection afterwards.
     pub fn refuse(&mut self, error: ApiError, shared: &mut Shared) {
         if self.exchange.is_none()
             && let Some(head) = self.reader.head().cloned()
@@ -379,7 +380,7 @@ impl Client {
         self.fail(error, shared);
     }
 
-    /// The client has taken so many bytes of [`Client::output`].
+    /// Notes that this many bytes of [`Client::output`] were sent.
     pub fn take_output(&mut self, count: usize, shared: &mut Shared) {
         self.sent += count;
         if self.sent < self.out.len() {
@@ -395,13 +396,13 @@ impl Client {
             return;
         }
         self.enter(State::Idle, shared);
-        // The next request may be here already.
+        // The next request may have arrived already.
         if !self.stash.is_empty() {
             self.read_stash(shared);
         }
     }
 
-    /// The deadline has passed.
+    /// Handles a deadline that has passed.
     pub fn expire(&mut self, shared: &mut Shared) {
         match self.state {
             State::Head | State::Body => self.refuse(ApiError::new(Code::RequestTimeout), shared),
@@ -415,14 +416,14 @@ impl Client {
         }
     }
 
-    /// The service is ending: an idle client has only a moment left.
+    /// Gives an idle client only a moment more, because the service is ending.
     pub fn hurry(&mut self, shared: &Shared) {
         if self.state == State::Idle {
             self.enter(State::Idle, shared);
         }
     }
 
-    /// Gives up on the client: nothing more is to be sent or read.
+    /// Gives up on the client: nothing more is sent or read.
     pub fn close(&mut self, shared: &Shared) {
         self.stash = Vec::new();
         self.request = LaneRequest::default();

@@ -11,14 +11,14 @@ use crate::http::{ApiError, Code};
 
 use crate::lane::{LaneKind, LaneResponse, Malformed};
 
-/// How long a lane may stay shut before the service is ended, so that it can be started anew.
+/// How long a lane may stay closed before the service ends, so that a supervisor restarts it.
 pub const MAX_SHUT: Duration = Duration::from_secs(5);
-/// What a request costs beside its bytes, in bytes, for the order in which they go: in the time that the
-/// smallest takes, so many bytes of a response are made.
+/// The fixed cost of a request in the fair queue, in bytes: the time of the smallest request is enough to
+/// make this many bytes of a response.
 const REQUEST_COST: usize = 8 * 1024;
 
 impl Gate {
-    /// Sends waiting requests down the lanes, as far as those have room.
+    /// Sends waiting requests down the lanes, as long as there is room.
     pub(in crate::gate) fn dispatch(&mut self) {
         for kind in [LaneKind::Read, LaneKind::Write] {
             while let Some((asker, said)) = self.waiting.of(kind).peek().map(|(asker, said)| (*asker, said)) {
@@ -27,12 +27,12 @@ impl Gate {
                 let connection = self.connections.get_mut(asker.slot).filter(|c| c.serial == asker.serial);
                 let connection = connection.filter(|c| c.client.state() == State::Waiting);
                 let Some(connection) = connection else {
-                    // Gone, or answered by now.
+                    // The client has gone, or has its response by now.
                     queue.take();
                     continue;
                 };
                 let bytes = connection.client.expected_bytes(kind, &self.estimates);
-                // Responses to its like may have shown meanwhile what it costs.
+                // Similar requests may have shown its real cost meanwhile.
                 if cost(bytes) / 2 > said {
                     queue.take();
                     self.enqueue(asker.slot, kind);
@@ -52,7 +52,7 @@ impl Gate {
         }
     }
 
-    /// Has a client's request wait for its lanes.
+    /// Makes a client's request wait for its lanes.
     pub(in crate::gate) fn join_queue(&mut self, slot: usize, kind: LaneKind) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
         let asked = self.estimates.asked(connection.client.request().asked());
@@ -60,7 +60,7 @@ impl Gate {
         self.enqueue(slot, kind);
     }
 
-    /// Puts a request that waits into the queue, at the price that is known by now.
+    /// Puts a request into the queue, at the cost that is known by now.
     fn enqueue(&mut self, slot: usize, kind: LaneKind) {
         let flow = self.flow(slot);
         let Some(connection) = self.connections.get(slot) else { return };
@@ -68,7 +68,7 @@ impl Gate {
         let cost = cost(connection.client.expected_bytes(kind, &self.estimates));
         let queue = self.waiting.of(kind);
         if queue.push(flow, cost, asker).is_err() {
-            // There are more places than connections, so at least half are of clients who have gone.
+            // There are more places than connections, so at least half belong to clients that have gone.
             let connections = &self.connections;
             queue.retain(|t| connections.get(t.slot).is_some_and(|c| c.serial == t.serial));
             if queue.push(flow, cost, asker).is_err() {
@@ -78,10 +78,10 @@ impl Gate {
         }
     }
 
-    /// Takes the responses of a lane to their clients. `is_ending` says that the lane's last bytes came
+    /// Delivers the responses of a lane to their clients. `is_ending` means that the lane's last bytes came
     /// together with its end.
     pub(in crate::gate) fn serve_lane(&mut self, index: usize, is_ending: bool) {
-        // Out of the way of what reads from clients meanwhile.
+        // Taken, because clients are read meanwhile.
         let mut scratch = std::mem::take(&mut self.lane_scratch);
         let served = self.serve_lane_by(index, is_ending, &mut scratch);
         self.lane_scratch = scratch;
@@ -95,7 +95,7 @@ impl Gate {
             let (count, has_more) = self.lanes[index].receive(scratch, is_ending)?;
             let mut input = self.lanes[index].take_input();
             if input.is_empty() {
-                // The usual case, whole responses at once, is read where it lies.
+                // The usual case, complete responses in one piece, needs no copy.
                 let consumed = self.deliver(index, &scratch[..count])?;
                 input.extend_from_slice(&scratch[consumed..count]);
             } else {
@@ -110,7 +110,7 @@ impl Gate {
         }
     }
 
-    /// Takes the whole responses in `input` to their clients; returns how many bytes they were.
+    /// Delivers the complete responses in `input`; returns how many bytes they were.
     fn deliver(&mut self, index: usize, input: &[u8]) -> io::Result<usize> {
         let mut consumed = 0;
         let kind = self.lanes[index].address.kind;
@@ -136,22 +136,22 @@ impl Gate {
         Ok(consumed)
     }
 
-    /// Learns from a response what its like will cost, and charges what this one cost beyond its price. Whether
-    /// the client is still there makes no difference. What is written was priced by its own size.
+    /// Learns from a response what similar ones will cost, and charges what this one cost beyond its estimate,
+    /// even if the client has gone. The cost of a write is its own size.
     fn learn(&mut self, turn: &Turn, response: &LaneResponse) {
         self.estimates.learn(turn.asked, response.answer.status, response.length);
         let more = u32::try_from(response.length.saturating_sub(turn.bytes)).unwrap_or(u32::MAX);
         self.waiting.of(LaneKind::Read).charge(turn.flow, cost(response.length), more);
     }
 
-    /// The slot of the client of the asker, where the client still waits for its response.
+    /// The slot of a client that still waits for this response.
     fn holder(&self, asker: Asker) -> Option<usize> {
         let connection = self.connections.get(asker.slot)?;
         (connection.serial == asker.serial && matches!(connection.client.state(), State::Inside(_)))
             .then_some(asker.slot)
     }
 
-    /// Sends the requests that this round has brought, those of a lane in one write.
+    /// Sends the requests of this round, with one write per lane.
     pub(in crate::gate) fn flush_lanes(&mut self) {
         for index in 0..self.lanes.len() {
             if let Err(error) = self.lanes[index].flush(self.poll.registry()) {
@@ -160,13 +160,13 @@ impl Gate {
         }
     }
 
-    /// Answers for a lane that broke off, and connects it anew.
+    /// Handles a broken lane: answers its clients and connects it again.
     fn fail_lane(&mut self, index: usize, error: &io::Error) {
         self.lose_lane(index, &error.to_string());
         self.connect_lanes();
     }
 
-    /// Gives a lane's connection up, and tells those who were on it.
+    /// Drops a lane's connection, and answers the clients whose requests were on it.
     pub(in crate::gate) fn lose_lane(&mut self, index: usize, reason: &str) {
         let askers = self.lanes[index].fail(self.shared.now);
         let kind = self.lanes[index].kind();
@@ -195,7 +195,7 @@ impl Gate {
         }
     }
 
-    /// Why the service cannot go on, where a lane has been shut for too long.
+    /// Why the service cannot go on, if a lane has been closed for too long.
     pub(in crate::gate) fn lane_trouble(&self, now: Instant) -> Option<String> {
         let is_lost = |lane: &Lane| {
             lane.shut_since().is_some_and(|since| now.saturating_duration_since(since) >= MAX_SHUT)
@@ -205,7 +205,7 @@ impl Gate {
     }
 }
 
-/// What a request of so many bytes costs, for the order in which they go.
+/// The cost in the fair queue of a request with this many bytes.
 fn cost(bytes: usize) -> u32 {
     u32::try_from(REQUEST_COST + bytes).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! The near end of a lane: whole requests go down pipelined, whole responses come back in order.
+//! The gate's end of a lane: complete requests go down pipelined, complete responses come back in order.
 //!
 //! ```text
 //!            connected             the greeting comes back
@@ -7,8 +7,8 @@
 //!     └─────────────────────┴───────────────────────────────────┘
 //! ```
 //!
-//! The greeting is a request of the gate's own, so that a lane is trusted with those of clients only once one
-//! has gone all the way and come back.
+//! The greeting is the gate's own request. Only when its response has come back does the lane get requests of
+//! clients.
 
 mod dispatcher;
 mod estimates;
@@ -27,70 +27,70 @@ use mio::{Interest, Registry, Token};
 use crate::lane::LaneKind;
 use crate::lane::{LaneRequest, LaneResponse, Malformed, Ticket};
 
-/// A lane's buffers are freed above this size once they are empty.
+/// The size above which an empty buffer of a lane is freed.
 const KEEP_BYTES: usize = 256 * 1024;
 
-/// Which client's request it is. A client's slot may be another's by the time the response comes.
+/// The client of a request. Its slot may belong to another client by the time the response comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asker {
     pub slot: usize,
     pub serial: u64,
 }
 
-/// One lane, as the gate is told of it.
+/// What the gate must know to connect a lane.
 #[derive(Clone, Debug)]
 pub struct LaneAddress {
-    /// Where its server listens.
+    /// The socket of its server.
     pub path: PathBuf,
     pub kind: LaneKind,
     /// The most requests in it at once.
     pub window: usize,
-    /// The most bytes in it at once, of requests and of the responses that are expected, so that what is
-    /// behind them does not wait for long; a single request may have more.
+    /// The most bytes in it at once, of requests and expected responses, so that later requests do not wait
+    /// for long. A single request may exceed it.
     pub window_bytes: usize,
 }
 
-/// Where a lane stands.
+/// The state of a lane.
 enum State {
-    /// Not connected since then, or never yet.
+    /// Not connected since then; perhaps never.
     Closed { since: Instant },
-    /// Connected, and the greeting sent.
+    /// Connected; the greeting has been sent.
     Greeting { since: Instant, stream: UnixStream },
     /// Requests go down and responses come back.
     Open { stream: UnixStream },
 }
 
-/// Whose turn it is on a lane.
+/// A request inside a lane.
 #[derive(Clone, Copy, Default)]
 pub struct Turn {
     /// `None`: the greeting.
     pub asker: Option<Asker>,
-    /// What is asked for, and at whose expense: the client may have gone by the time the response comes.
+    /// Its target and its flow, because the client may have gone by the time the response comes.
     pub asked: Asked,
     pub flow: u64,
-    /// Bytes of the request, and of its response as far as they can be known.
+    /// The bytes of the request and of its expected response.
     pub bytes: usize,
 }
 
-/// One lane's connection, and what is on it.
+/// A lane's connection, and the requests on it.
 pub struct Lane {
     pub address: LaneAddress,
     token: Token,
     state: State,
     /// The requests inside, in the order sent.
     turns: VecDeque<Turn>,
-    /// Bytes of the requests inside, and of their responses as far as they can be known.
+    /// The bytes of the requests inside and of their expected responses.
     bytes: usize,
-    /// Tells this connection from those that the lane had before it broke off.
+    /// The number of this connection; earlier connections of the lane had others.
     epoch: usize,
     /// How many requests went down this connection.
     count: usize,
-    /// Bytes for the server, and how many of them it has taken.
+    /// Bytes for the server, and how many of them have been sent.
     out: Vec<u8>,
     sent: usize,
-    /// Whether the server takes no more bytes for now. Only then is the gate woken when it takes some.
+    /// Whether the server accepts no more bytes for now. Only then is the gate woken when it does again.
     is_full: bool,
-    /// Bytes from the server that are no whole response yet.
+    /// Bytes from the server that are not a complete response yet.
     input: Vec<u8>,
 }
 
@@ -112,10 +112,10 @@ impl Lane {
         }
     }
 
-    /// Connects a closed lane and greets its server; does nothing where it is connected.
+    /// Connects a closed lane and sends the greeting; does nothing if it is connected.
     ///
     /// # Errors
-    /// Where its server cannot be reached.
+    /// If its server cannot be reached.
     pub fn connect(&mut self, registry: &Registry) -> io::Result<()> {
         let State::Closed { since } = self.state else { return Ok(()) };
         let mut stream = UnixStream::connect(&self.address.path)?;
@@ -124,7 +124,7 @@ impl Lane {
         self.epoch += 1;
         self.count = 0;
         self.is_full = false;
-        // A request for the server as a whole, which every service answers.
+        // `OPTIONS *`, which every service answers.
         let mut greeting = LaneRequest::default();
         greeting.begin(b"OPTIONS", [b"*", b""], 0);
         greeting.end_head();
@@ -132,7 +132,7 @@ impl Lane {
         self.flush(registry)
     }
 
-    /// What goes down it, in words.
+    /// The kind of lane, in words.
     pub fn kind(&self) -> &'static str {
         match self.address.kind {
             LaneKind::Read => "reading",
@@ -144,7 +144,7 @@ impl Lane {
         matches!(self.state, State::Open { .. })
     }
 
-    /// Since when the lane takes no requests; `None` where it does.
+    /// Since when the lane takes no requests; `None` if it does.
     pub fn shut_since(&self) -> Option<Instant> {
         match self.state {
             State::Closed { since } | State::Greeting { since, .. } => Some(since),
@@ -164,7 +164,7 @@ impl Lane {
         self.turns.len()
     }
 
-    /// Whether a request may go down that takes so many bytes, its response included.
+    /// Whether there is room for a request with this many bytes, including its response.
     pub fn has_room(&self, bytes: usize) -> bool {
         let has_turn = self.turns.len() < self.address.window;
         self.is_open()
@@ -173,8 +173,7 @@ impl Lane {
             && (self.bytes == 0 || self.bytes + bytes <= self.address.window_bytes)
     }
 
-    /// Puts a whole request on its way, with the ticket by which its response will be known again;
-    /// [`Lane::flush`] sends it.
+    /// Adds a complete request with a ticket that its response will carry; [`Lane::flush`] sends it.
     pub fn push(&mut self, turn: Turn, id: &[u8], request: &LaneRequest) {
         request.write(Ticket { epoch: self.epoch, place: self.count }, id, &mut self.out);
         self.bytes += turn.bytes;
@@ -182,10 +181,10 @@ impl Lane {
         self.count += 1;
     }
 
-    /// Sends what the server takes at once.
+    /// Sends what the server accepts without blocking.
     ///
     /// # Errors
-    /// Where the connection has failed.
+    /// If the connection has failed.
     pub fn flush(&mut self, registry: &Registry) -> io::Result<()> {
         let (token, was_full) = (self.token, self.is_full);
         let (State::Greeting { stream, .. } | State::Open { stream }) = &mut self.state else {
@@ -207,7 +206,8 @@ impl Lane {
             registry.reregister(stream, token, interest)?;
         }
         if !self.is_full {
-            // While it is full nothing more is pushed, so that this comes before the buffer has grown.
+            // While the socket is full nothing more is added, so the buffer does not grow before it gets
+            // here.
             self.out.clear();
             self.out.shrink_to(KEEP_BYTES);
             self.sent = 0;
@@ -219,13 +219,13 @@ impl Lane {
     /// responses are found with [`Lane::next_response`].
     ///
     /// # Errors
-    /// Where the connection has failed or ended.
+    /// If the connection has failed or ended.
     pub fn receive(&mut self, scratch: &mut [u8], is_ending: bool) -> io::Result<(usize, bool)> {
         let Some(stream) = self.stream() else { return Ok((0, false)) };
         match stream.read(scratch) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
-            // Less than asked for: nothing is left, and what comes later is a further event; but an
-            // end that came along has had its event already.
+            // A short read: nothing is left, and later bytes cause another event. But the event of an end
+            // that came along has already been used.
             Ok(count) => Ok((count, is_ending || count == scratch.len())),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok((0, false)),
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok((0, true)),
@@ -233,12 +233,12 @@ impl Lane {
         }
     }
 
-    /// Hands out the bytes that were kept, as they were no whole response.
+    /// Returns the bytes that were kept because they were not a complete response.
     pub fn take_input(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.input)
     }
 
-    /// Keeps bytes that are no whole response yet.
+    /// Keeps bytes that are not a complete response yet.
     pub fn keep_input(&mut self, mut input: Vec<u8>) {
         if !matches!(self.state, State::Closed { .. }) {
             input.shrink_to(KEEP_BYTES);
@@ -246,10 +246,10 @@ impl Lane {
         }
     }
 
-    /// The whole response at the start of `input`, and whose it is; `None` where none is whole yet.
+    /// The complete response at the start of `input`, and its request; `None` if it is incomplete.
     ///
     /// # Errors
-    /// Where the bytes are no response, or not that to the request whose turn it is.
+    /// If the bytes are not a response, or not the one to the next request.
     pub fn next_response<'a>(
         &mut self,
         input: &'a [u8],
@@ -278,10 +278,10 @@ impl Lane {
         };
     }
 
-    /// Gives the connection up, and hands out the requests that were on it.
+    /// Drops the connection, and returns the clients whose requests were on it.
     pub fn fail(&mut self, now: Instant) -> Vec<Asker> {
-        // Dropping the stream also takes it out of the registry. A lane that breaks off within the greeting
-        // has been shut for longer.
+        // Dropping the stream also removes it from the registry. A lane that breaks during the greeting has
+        // been closed for longer.
         self.state = State::Closed { since: self.shut_since().unwrap_or(now) };
         self.out = Vec::new();
         self.sent = 0;

@@ -1,5 +1,4 @@
-//! One request and its response, as far as the gate must remember them: how the response is printed for the
-//! client, and what the access log says.
+//! What the gate remembers of a request, to write its response and its line in the access log.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -13,10 +12,10 @@ use crate::http::ACCESS_LOG;
 use crate::http::response::{write_field, write_status_line};
 use crate::lane::Answer;
 
-/// Room for what the gate adds to a response.
+/// Space for what the gate adds to a response.
 const HEAD_ROOM: usize = 512;
 
-/// The request under way, as far as its response and its log line need it.
+/// The current request, as far as its response and its log line need it.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub id: RequestId,
@@ -24,11 +23,11 @@ pub struct Exchange {
     is_http_1_0: bool,
     /// Whether the client wants the connection to persist.
     pub keep_alive: bool,
-    /// How the origin is allowed that a browser names, and whether it asks what it may send.
+    /// Whether and how the origin that a browser sent is allowed, and whether this is a preflight.
     allowed: Option<Allowed>,
     is_preflight: bool,
     begun: Instant,
-    /// Method and path for the access log; the query stays out of it.
+    /// Method and path for the access log, without the query.
     summary: String,
 }
 
@@ -66,7 +65,7 @@ impl Exchange {
         }
     }
 
-    /// Prints the response as the client gets it. The answer's own Cache-Control counts where it has one.
+    /// Writes the response for the client. The response's own Cache-Control replaces the general one.
     pub fn print(&self, answer: &Answer, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
         out.reserve(HEAD_ROOM + answer.fields.len() + answer.body.len());
         write_status_line(out, answer.status);
@@ -93,12 +92,12 @@ impl Exchange {
         }
     }
 
-    /// How long the request has taken so far.
+    /// The time since the request began.
     pub fn duration(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.begun)
     }
 
-    /// Writes the line of the access log, and its parts for a logger that wants them.
+    /// Writes the line of the access log, and its parts as key-value pairs.
     ///
     /// It names the peer, or the client that a trusted proxy names.
     pub fn log(&self, peer: Peer, client: IpAddr, answer: &Answer, now: Instant) {

@@ -1,4 +1,4 @@
-//! The head of a request: what the gate itself obeys, and what it passes on to the lane.
+//! The head of a request: what the gate itself acts on, and what it passes on to the lane.
 
 use std::net::IpAddr;
 
@@ -15,29 +15,29 @@ use crate::lane::{LaneKind, LaneRequest};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     pub kind: LaneKind,
-    /// Answered without a body, whatever the lane says.
+    /// Whether the response has no body, whatever the lane returns.
     pub is_head: bool,
     is_options: bool,
-    /// HTTP/1.0 must be told that the connection persists, HTTP/1.1 that it does not.
+    /// HTTP/1.0 clients must be told if the connection persists, HTTP/1.1 clients if it does not.
     pub is_http_1_0: bool,
-    /// Whether the client wants to go on after this request.
+    /// Whether the client wants the connection to persist.
     pub keep_alive: bool,
     /// Whether it waits for a 100 Continue before it sends the body.
     pub expects_continue: bool,
-    /// The client's own identifier, where it gave a usable one, else the one made here.
+    /// The client's identifier if it sent a usable one, otherwise one made here.
     pub id: RequestId,
-    /// How the origin is allowed that a browser names.
+    /// Whether and how the origin that a browser sent is allowed.
     pub allowed: Option<Allowed>,
-    /// Whether a browser asks what it may send (Fetch standard, section 3.2.2).
+    /// Whether this is a preflight request of a browser (Fetch standard, section 3.2.2).
     pub is_preflight: bool,
-    /// Whom the request is for, where a proxy says so; believed only from a trusted one.
+    /// The client's address if a trusted proxy names it.
     pub forwarded_for: Option<IpAddr>,
     pub body: Body,
 }
 
 impl Head {
-    /// Reads a whole head, and writes it to `out` for the lane, with the header fields that are passed on. Where this fails, what was understood still counts: the response carries the
-    /// client's identifier, and answers HEAD without a body.
+    /// Reads a complete head, and writes it to `out` for the lane, with the header fields that are passed on. If this
+    /// fails, what was understood still counts: the response has the client's identifier, and no body for HEAD.
     pub fn parse(
         line: &RequestLine,
         head: &[u8],
@@ -81,12 +81,12 @@ impl Head {
         (parsed, checked)
     }
 
-    /// Takes from the header fields what the gate itself obeys.
+    /// Reads the header fields that the gate itself acts on.
     fn obey(&mut self, headers: &[httparse::Header], intake: &Intake) -> Result<(), ApiError> {
         let (mut hosts, mut close) = (0, false);
         let (mut length, mut coding) = (None, None);
         let mut failure = None;
-        // One failure does not end the search for the identifier.
+        // A failure does not end the search for the identifier.
         let mut fail = |error| failure = failure.take().or(Some(error));
         for header in headers {
             let value = header.value.trim_ascii();
@@ -99,7 +99,7 @@ impl Head {
                 }
                 6 if header.name.eq_ignore_ascii_case("Expect") => {
                     if value.eq_ignore_ascii_case(b"100-continue") {
-                        // RFC 9110, section 10.1.1: HTTP/1.0 clients do not know it.
+                        // RFC 9110, section 10.1.1: HTTP/1.0 has no 100 Continue.
                         self.expects_continue = !self.is_http_1_0;
                     } else {
                         fail(ApiError::new(Code::ExpectationFailed));
@@ -147,7 +147,7 @@ impl Head {
         failure.map_or(Ok(()), Err)
     }
 
-    /// How the body is framed (RFC 9112, section 6.3).
+    /// Determines the framing of the body (RFC 9112, section 6.3).
     fn frame(&mut self, length: Option<&[u8]>, coding: Option<&[u8]>) -> Result<(), ApiError> {
         match (length, coding) {
             (None, None) => {}
@@ -181,7 +181,7 @@ impl Head {
 /// Writes the request line for the lane, with its target in origin form.
 fn pass_on_line(target: &[u8], method: &[u8], room: usize, out: &mut LaneRequest) {
     let start: &[u8] = if target.is_empty() && method == b"OPTIONS" {
-        // RFC 9112, section 3.2.4: an absolute form without a path is the server as a whole.
+        // RFC 9112, section 3.2.4: for OPTIONS, an absolute form without a path means the server as a whole.
         b"*"
     } else if !target.starts_with(b"/") && target != b"*" {
         b"/"
@@ -191,8 +191,7 @@ fn pass_on_line(target: &[u8], method: &[u8], room: usize, out: &mut LaneRequest
     out.begin(method, [start, target], room);
 }
 
-/// Writes the header fields for the lane: only those that the service reads. An authority in the request line
-/// takes the place of the Host.
+/// Writes the header fields that the service reads. An authority in the request line replaces the Host.
 fn pass_on(
     headers: &[httparse::Header],
     authority: Option<&[u8]>,
@@ -216,7 +215,7 @@ fn pass_on(
 }
 
 const HOST: &str = "Host";
-/// How a proxy was asked; believed only from a trusted one.
+/// The scheme of the request to the proxy; believed only from a trusted one.
 const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Reads one request from a client's bytes, strictly, and without looking at a head again and again
-//! because it comes in small pieces.
+//! Reads one request from a client's bytes, strictly, and scans each byte of the head only once, however
+//! small the pieces.
 
 use crate::gate::wire::body::is_text;
 use crate::gate::wire::head::Head;
@@ -9,43 +9,43 @@ use crate::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
 use crate::http::{ApiError, Code};
 use crate::lane::LaneRequest;
 
-/// Where the reader stands with the request.
+/// The state of the reader.
 #[derive(Debug)]
 pub enum Reader {
     Head(HeadScan),
     Body {
         head: Head,
-        /// Bytes of the lane's head, after which the body follows.
+        /// The length of the head for the lane, which the body follows.
         head_length: usize,
     },
 }
 
-/// What is known of a head whose end has not come yet.
+/// What is known of an incomplete head.
 #[derive(Debug, Default)]
 pub struct HeadScan {
-    /// Bytes looked at.
+    /// The bytes scanned.
     scanned: usize,
-    /// Where the line under way began.
+    /// The start of the current line.
     line_start: usize,
-    /// Lines ended, the request line among them.
+    /// The complete lines, including the request line.
     lines: usize,
-    /// One empty line before a request is passed over (RFC 9112, section 2.2).
+    /// Whether an empty line before the request was ignored (RFC 9112, section 2.2).
     passed_over_line: bool,
-    /// Whether anything but that line has come.
+    /// Whether anything but that line has arrived.
     begun: bool,
     request_line: Option<RequestLine>,
 }
 
-/// What came of the bytes.
+/// The result of reading.
 #[derive(Debug)]
 pub enum Step {
-    /// The request is not whole; the bytes not consumed must be shown again, with those that follow.
+    /// The request is incomplete. Pass the unconsumed bytes again, with the ones that follow.
     More,
     /// The client waits for a 100 Continue.
     Continue,
-    /// A whole request stands in `out`.
+    /// A complete request is in `out`.
     Request(Head),
-    /// The request breaks a rule. What was understood of its head comes along.
+    /// The request breaks a rule. What was understood of its head is included.
     Refuse(Option<Box<Head>>, ApiError),
 }
 
@@ -54,7 +54,7 @@ impl Reader {
         Self::Head(HeadScan::default())
     }
 
-    /// Whether more than an empty line has come.
+    /// Whether more than an empty line has arrived.
     pub fn has_begun(&self) -> bool {
         match self {
             Reader::Head(scan) => scan.begun,
@@ -62,7 +62,7 @@ impl Reader {
         }
     }
 
-    /// Whether the head is whole and its body is awaited.
+    /// Whether the head is complete and the body is not.
     pub fn is_in_body(&self) -> bool {
         matches!(self, Reader::Body { .. })
     }
@@ -75,8 +75,8 @@ impl Reader {
         }
     }
 
-    /// Reads on. Returns how many bytes are done with; the request line and header fields for the lane and then
-    /// the body are written to `out` as they come. `is_trusted`: the peer may speak for others.
+    /// Reads on, and returns how many bytes were consumed. Writes the request line and header fields for the
+    /// lane, and then the body, to `out`. `is_trusted`: the peer's X-Forwarded-For is believed.
     pub fn advance(
         &mut self,
         input: &[u8],
@@ -121,8 +121,8 @@ impl Reader {
 }
 
 impl HeadScan {
-    /// Looks at what is new in `input`, which begins with the head. Returns the request line and the
-    /// head's length once its end is there.
+    /// Scans the new bytes of `input`, which begins with the head. Returns the request line and the head's
+    /// length once the head is complete.
     fn advance(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, ApiError> {
         let bound = input.len().min(MAX_HEAD_BYTES);
         while self.scanned < bound {
@@ -158,7 +158,7 @@ impl HeadScan {
         Ok(None)
     }
 
-    /// Takes note of the line that ends before `end`; says whether it is the empty one after the head.
+    /// Notes the line that ends before `end`; returns whether it is the empty line after the head.
     fn end_line(&mut self, input: &[u8], end: usize) -> Result<bool, ApiError> {
         if self.request_line.is_none() && self.line_start == end && !self.passed_over_line {
             self.passed_over_line = true;
@@ -175,14 +175,14 @@ impl HeadScan {
     }
 }
 
-/// How many bytes of text are at the start.
+/// The number of text bytes at the start.
 fn text_length(bytes: &[u8]) -> usize {
     let plain = 8 * bytes.as_chunks().0.iter().take_while(|bytes| is_plain(**bytes)).count();
     let rest = &bytes[plain..];
     plain + rest.iter().position(|byte| !is_text(*byte)).unwrap_or(rest.len())
 }
 
-/// Whether eight bytes are text without a tab, found for all of them at once (Warren, Hacker's Delight, section 6-1).
+/// Whether eight bytes are text without a tab, tested all at once (Warren, Hacker's Delight, section 6-1).
 fn is_plain(bytes: [u8; 8]) -> bool {
     const ONES: u64 = u64::MAX / 255;
     let word = u64::from_le_bytes(bytes);
@@ -197,7 +197,7 @@ pub mod tests {
     use super::*;
     use crate::testing::Random;
 
-    /// What a client that sends `input` in pieces of a size gets, one word for each step.
+    /// The steps that `input` causes if it comes in pieces of a size, one word each.
     fn steps_in_pieces(input: &[u8], size: usize) -> Vec<String> {
         let mut reader = Reader::new();
         let mut intake = Intake::default();

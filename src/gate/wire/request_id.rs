@@ -1,6 +1,6 @@
-//! The identifier of a request, which stands in its response and in the log.
+//! The identifier of a request, for its response and the log.
 
-/// The longest identifier that is taken from a client.
+/// The longest identifier that is accepted from a client.
 const MAX_LENGTH: usize = 64;
 
 /// 1 to 64 characters of `A-Z a-z 0-9 . _ -`, kept in place.
@@ -11,7 +11,7 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// The client's own, where it is usable.
+    /// The client's identifier, if it is usable.
     pub fn from_client(value: &[u8]) -> Option<Self> {
         let is_usable = (1..=MAX_LENGTH).contains(&value.len())
             && value.iter().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b));
@@ -29,7 +29,7 @@ impl RequestId {
     }
 
     pub fn as_str(&self) -> &str {
-        // Always ASCII; both ways to make one see to it.
+        // Always ASCII; both constructors see to it.
         std::str::from_utf8(self.as_bytes()).unwrap_or("-")
     }
 }
@@ -40,7 +40,7 @@ impl std::fmt::Debug for RequestId {
     }
 }
 
-/// Makes identifiers for requests that bring none: a random start and a count.
+/// Makes identifiers for requests without one: a random start and a counter.
 pub struct RequestIds {
     /// The start, and the hyphen after it.
     start: RequestId,
