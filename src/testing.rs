@@ -1,7 +1,15 @@
-//! What tests within the crate share: a folder of their own, random numbers that repeat, and how long to wait.
+//! What tests within the crate share: a folder of their own, random numbers that repeat, how long to wait, and the
+//! two ends of a lane, worked by hand.
 
-use std::path::PathBuf;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
+
+use crate::http::Response;
+use crate::lane::{LaneRequest, LaneResponse, Ticket, read_ticket, write_response};
 
 /// Longer than anything in a test takes; a test that waits so long has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,4 +50,117 @@ impl Random {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % bound
     }
+}
+
+/// The worker's end of a lane, worked by hand: it answers each connection's greeting, and leaves the rest to the test.
+pub struct FarEnd(Receiver<UnixStream>);
+
+impl FarEnd {
+    pub fn bind(path: &Path) -> Self {
+        let listener = UnixListener::bind(path).unwrap();
+        let (greeted, streams) = channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let ticket = expect(&mut stream, "*");
+                answer(&mut stream, ticket, "");
+                if greeted.send(stream).is_err() {
+                    return;
+                }
+            }
+        });
+        Self(streams)
+    }
+
+    pub fn accept(&self) -> UnixStream {
+        self.0.recv_timeout(PATIENCE).unwrap()
+    }
+}
+
+/// Reads one request from the lane: its ticket and its path.
+pub fn request(lane: &mut UnixStream) -> (Ticket, String) {
+    lane.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        lane.read_exact(&mut byte).unwrap();
+        head.extend(byte);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let (_, length) = head.trim_end().rsplit_once("Content-Length: ").unwrap();
+    let mut content = vec![0; length.parse().unwrap()];
+    lane.read_exact(&mut content).unwrap();
+    (read_ticket(&content).unwrap().0, head.split(' ').nth(1).unwrap().to_owned())
+}
+
+/// Reads one request with this path, and returns its ticket.
+pub fn expect(lane: &mut UnixStream, path: &str) -> Ticket {
+    let (ticket, asked) = request(lane);
+    assert_eq!(asked, path);
+    ticket
+}
+
+/// Responds with this body.
+pub fn answer(lane: &mut UnixStream, ticket: Ticket, body: &str) {
+    respond_with(lane, ticket, &Response::new(200, body.as_bytes().to_vec()));
+}
+
+/// Writes a response.
+pub fn respond_with(lane: &mut UnixStream, ticket: Ticket, response: &Response) {
+    let mut bytes = Vec::new();
+    write_response(response, ticket, &mut bytes).unwrap();
+    lane.write_all(&bytes).unwrap();
+}
+
+/// The gate's end of a lane, worked by hand.
+pub struct NearEnd {
+    pub stream: UnixStream,
+    read: Vec<u8>,
+}
+
+impl NearEnd {
+    pub fn new(stream: UnixStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { stream, read: Vec::new() }
+    }
+
+    /// Sends a request with this place in its ticket, and as many bytes of a body.
+    pub fn ask(&mut self, place: usize, target: &str, length: usize) {
+        self.ask_on(1, place, target, length);
+    }
+
+    /// Sends it as on this connection.
+    pub fn ask_on(&mut self, epoch: usize, place: usize, target: &str, length: usize) {
+        let (mut request, mut bytes) = (LaneRequest::default(), Vec::new());
+        request.begin(b"POST", [target.as_bytes(), b""], 0);
+        request.end_head();
+        request.body().extend(std::iter::repeat_n(b'x', length));
+        request.write(Ticket { epoch, place }, b"an-id", &mut bytes);
+        self.stream.write_all(&bytes).unwrap();
+    }
+
+    /// Reads one response: its place and its body, after the status if that is not 200.
+    pub fn answer(&mut self) -> (usize, String) {
+        loop {
+            if let Some(response) = LaneResponse::read(&self.read).unwrap() {
+                let body = String::from_utf8(response.answer.body.to_vec()).unwrap();
+                let status = response.answer.status;
+                let answer = if status == 200 { body } else { format!("{status} {body}") };
+                let (place, length) = (response.ticket.place, response.length);
+                self.read.drain(..length);
+                return (place, answer);
+            }
+            let mut piece = [0; 4096];
+            let length = self.stream.read(&mut piece).unwrap();
+            assert_ne!(length, 0, "the lane broke off: {}", String::from_utf8_lossy(&self.read));
+            self.read.extend_from_slice(&piece[..length]);
+        }
+    }
+}
+
+/// Reads all that a client gets.
+pub fn all(mut client: TcpStream) -> String {
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    text
 }

@@ -8,10 +8,10 @@ use mio::Interest;
 use mio::net::UnixStream;
 
 use super::client::State;
-use super::lanes::tests::{FarEnd, all, answer, config, expect};
+use super::lanes::tests::config;
 use super::stream::{Peer, Stream};
 use super::*;
-use crate::testing::{Folder, PATIENCE};
+use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

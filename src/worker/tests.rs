@@ -1,13 +1,12 @@
 //! A worker behind a real tiny_http server, with a client that speaks like the gate.
 
 use super::*;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use crate::lane::{LaneRequest, LaneResponse, Ticket};
-use crate::testing::{Folder, PATIENCE};
+use crate::testing::{Folder, NearEnd, PATIENCE};
 
 /// A service made of a function.
 struct Probe<F>(F);
@@ -41,51 +40,8 @@ impl Bench {
         Self { folder, worker }
     }
 
-    fn connect(&self) -> Lane {
-        let stream = UnixStream::connect(self.folder.0.join("lane")).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Lane { stream, read: Vec::new() }
-    }
-}
-
-/// The gate's end of a lane.
-struct Lane {
-    stream: UnixStream,
-    read: Vec<u8>,
-}
-
-impl Lane {
-    /// Sends a request with this place in its ticket, and as many bytes of a body.
-    fn ask(&mut self, place: usize, target: &str, length: usize) {
-        self.ask_on(1, place, target, length);
-    }
-
-    /// Sends it as on this connection.
-    fn ask_on(&mut self, epoch: usize, place: usize, target: &str, length: usize) {
-        let (mut request, mut bytes) = (LaneRequest::default(), Vec::new());
-        request.begin(b"POST", [target.as_bytes(), b""], 0);
-        request.end_head();
-        request.body().extend(std::iter::repeat_n(b'x', length));
-        request.write(Ticket { epoch, place }, b"an-id", &mut bytes);
-        self.stream.write_all(&bytes).unwrap();
-    }
-
-    /// Reads one response: its place and its body, after the status where that is not 200.
-    fn answer(&mut self) -> (usize, String) {
-        loop {
-            if let Some(response) = LaneResponse::read(&self.read).unwrap() {
-                let body = String::from_utf8(response.answer.body.to_vec()).unwrap();
-                let status = response.answer.status;
-                let answer = if status == 200 { body } else { format!("{status} {body}") };
-                let (place, length) = (response.ticket.place, response.length);
-                self.read.drain(..length);
-                return (place, answer);
-            }
-            let mut piece = [0; 4096];
-            let length = self.stream.read(&mut piece).unwrap();
-            assert_ne!(length, 0, "the lane broke off: {}", String::from_utf8_lossy(&self.read));
-            self.read.extend_from_slice(&piece[..length]);
-        }
+    fn connect(&self) -> NearEnd {
+        NearEnd::new(UnixStream::connect(self.folder.0.join("lane")).unwrap())
     }
 }
 
@@ -93,7 +49,7 @@ impl Lane {
 fn pipelined_requests_are_answered_in_order() {
     let bench = Bench::start(echo_all);
     let mut lane = bench.connect();
-    let mut sending = Lane { stream: lane.stream.try_clone().unwrap(), read: Vec::new() };
+    let mut sending = NearEnd::new(lane.stream.try_clone().unwrap());
     let sender = std::thread::spawn(move || {
         (0..2000).for_each(|i| sending.ask(i, &format!("/{i}"), i % 7 * 400));
     });

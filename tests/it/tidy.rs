@@ -289,7 +289,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("http", &[]),
     ("metrics", &[]),
     ("quiet_log", &[]),
-    ("testing", &[]),
+    // The two ends of a lane, worked by hand.
+    ("testing", &["http", "lane"]),
     ("gate", &["clock", "config", "http", "lane", "metrics", "quiet_log"]),
     ("lane", &["http"]),
     ("worker", &["http", "lane"]),

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::tests::{Bench, all, expect_503};
+use super::tests::{Bench, expect_503};
 use super::*;
 use crate::http::{Request, Response};
-use crate::testing::{Folder, PATIENCE, Random};
+use crate::testing::{Folder, PATIENCE, Random, all};
 use crate::worker::{Service, Worker};
 
 /// Answers each request with its own path, in batches that take a while.

@@ -4,7 +4,6 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use mio::{Events, Poll};
@@ -14,8 +13,7 @@ use crate::Error;
 use crate::config::Deadlines;
 use crate::gate::{Gate, GateConfig, HealthCheck, Listening, Origins, Stopper, TrustedProxies};
 use crate::http::Response;
-use crate::lane::{read_ticket, write_response};
-use crate::testing::{Folder, PATIENCE};
+use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect, request, respond_with};
 
 /// A running gate.
 pub struct Bench {
@@ -68,31 +66,6 @@ impl Bench {
     }
 }
 
-/// The far end of a lane: it answers each connection's greeting, and leaves the rest to the test.
-pub struct FarEnd(Receiver<UnixStream>);
-
-impl FarEnd {
-    pub fn bind(path: &Path) -> Self {
-        let listener = UnixListener::bind(path).unwrap();
-        let (greeted, streams) = channel();
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let ticket = expect(&mut stream, "*");
-                answer(&mut stream, ticket, "");
-                if greeted.send(stream).is_err() {
-                    return;
-                }
-            }
-        });
-        Self(streams)
-    }
-
-    pub fn accept(&self) -> UnixStream {
-        self.0.recv_timeout(PATIENCE).unwrap()
-    }
-}
-
 /// A gate with one lane of a kind, and its far end.
 fn served_by_the_test(kind: LaneKind, window: usize) -> (Folder, Bench, FarEnd) {
     let folder = Folder::new();
@@ -100,44 +73,6 @@ fn served_by_the_test(kind: LaneKind, window: usize) -> (Folder, Bench, FarEnd) 
     let far_end = FarEnd::bind(&path);
     let bench = Bench::start(vec![LaneAddress { path, kind, window, window_bytes: usize::MAX }]);
     (folder, bench, far_end)
-}
-
-/// Reads one request from the lane: its ticket and its path.
-fn request(lane: &mut UnixStream) -> (Ticket, String) {
-    lane.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        lane.read_exact(&mut byte).unwrap();
-        head.extend(byte);
-    }
-    let head = String::from_utf8(head).unwrap();
-    let (_, length) = head.trim_end().rsplit_once("Content-Length: ").unwrap();
-    let mut content = vec![0; length.parse().unwrap()];
-    lane.read_exact(&mut content).unwrap();
-    (read_ticket(&content).unwrap().0, head.split(' ').nth(1).unwrap().to_owned())
-}
-
-pub fn expect(lane: &mut UnixStream, path: &str) -> Ticket {
-    let (ticket, asked) = request(lane);
-    assert_eq!(asked, path);
-    ticket
-}
-
-pub fn answer(lane: &mut UnixStream, ticket: Ticket, body: &str) {
-    respond_with(lane, ticket, &Response::new(200, body.as_bytes().to_vec()));
-}
-
-fn respond_with(lane: &mut UnixStream, ticket: Ticket, response: &Response) {
-    let mut bytes = Vec::new();
-    write_response(response, ticket, &mut bytes).unwrap();
-    lane.write_all(&bytes).unwrap();
-}
-
-pub fn all(mut client: TcpStream) -> String {
-    let mut text = String::new();
-    client.read_to_string(&mut text).unwrap();
-    text
 }
 
 pub fn expect_503(client: TcpStream, code: &str) {
