@@ -51,7 +51,9 @@ fn of(kind: ErrorKind, call: &Call) -> Option<String> {
             return Some(format!("petstore check {} lists what is wrong", call.operand(0)));
         }
         ErrorKind::KeyUnknown => "petstore key list shows the keys",
-        ErrorKind::KeyExists => "petstore key rotate creates its successor, petstore key revoke removes it",
+        ErrorKind::KeyExists => {
+            "choose another name; petstore key rotate creates a successor, petstore key revoke removes a key"
+        }
         ErrorKind::KeyExpired => "set the expiry of its successor with --expires",
         ErrorKind::KeyAmbiguous => "give more digits",
         ErrorKind::InvalidInput if call.flag("from-line").is_some() => {
@@ -68,6 +70,7 @@ fn of(kind: ErrorKind, call: &Call) -> Option<String> {
         ErrorKind::FileExists => "choose another name",
         ErrorKind::PermissionDenied => "run petstore as a user who may, such as the user of the service",
         ErrorKind::DiskFull => "make room, but do not delete the -wal and -shm files of the database",
+        ErrorKind::Conflict if call.command == "import" => "import a copy that nobody changes",
         ErrorKind::Conflict => "try again",
         _ => return None,
     };
