@@ -17,6 +17,8 @@ mod mark;
 mod open_file;
 mod opening;
 mod pets;
+#[cfg(test)]
+mod plans;
 mod project;
 mod retire;
 mod schema;

@@ -1,0 +1,106 @@
+//! The plan of every statement of the store: none scans or sorts a table that can be large, except those listed here.
+//!
+//! A read lane is one thread, so a statement that scans a million pets holds up every request behind it.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::schema::STEPS;
+
+/// Tables, and aliases of tables, of which whoever operates the service makes each row: a scan of them is short.
+const SMALL: [&str; 8] =
+    ["api_keys", "deploys", "d", "domains", "project", "redirects", "sqlite_master", "sqlite_sequence"];
+
+/// Statements that read or sort more than a page: how they begin, and why they may.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("SELECT id, name, category_id, status FROM pets ORDER BY id", "an export reads every pet"),
+    ("SELECT {COLUMNS} FROM api_keys ORDER BY name", "key list sorts the keys"),
+    ("SELECT rowid, path, content_type", "it sorts two rows"),
+];
+
+/// Files whose statements no request runs: this one, and the check of a whole database.
+const UNCHECKED: [&str; 2] = ["plans.rs", "soundness.rs"];
+
+/// The statements in the string literals of a file, each on one line.
+fn statements(source: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = source;
+    while let Some(start) = rest.find('"') {
+        let literal = &rest[start + 1..];
+        let Some(end) =
+            literal.match_indices('"').map(|(at, _)| at).find(|at| !literal[..*at].ends_with('\\'))
+        else {
+            break;
+        };
+        let text = literal[..end].replace("\\\n", " ");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if ["SELECT ", "INSERT ", "UPDATE ", "DELETE "].iter().any(|word| text.starts_with(word)) {
+            found.extend(text.split(';').map(str::trim).filter(|sql| !sql.is_empty()).map(str::to_owned));
+        }
+        rest = &literal[end + 1..];
+    }
+    found
+}
+
+/// What the plan of a statement reads whole or sorts.
+fn scans(connection: &Connection, sql: &str) -> Vec<String> {
+    // What is put together of parts.
+    let sql = sql.replace("{COLUMNS}", "*").replace("{column}", "content").replace("{which}", "id = ?1");
+    let sql = if sql.ends_with(" WHERE") { format!("{sql} id = ?1)") } else { sql };
+    let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap_or_else(|error| {
+        panic!("{sql}: {error}");
+    });
+    let values = vec![rusqlite::types::Null; plan.parameter_count()];
+    let steps = plan.query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+    let is_scan = |step: &String| match step.strip_prefix("SCAN ").map(|rest| rest.split(' ').next()) {
+        Some(table) => step != "SCAN CONSTANT ROW" && !table.is_some_and(|table| SMALL.contains(&table)),
+        None => step.contains("TEMP B-TREE"),
+    };
+    steps.map(Result::unwrap).filter(is_scan).collect()
+}
+
+/// The files of a folder and of those in it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn no_statement_reads_a_whole_table() {
+    let connection = Connection::open_in_memory().unwrap();
+    STEPS.iter().for_each(|step| connection.execute_batch(step).unwrap());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store");
+    let (mut count, mut used, mut faults) = (0, Vec::new(), Vec::new());
+    for path in files(&folder) {
+        let is_code = path.extension().is_some_and(|end| end == "rs");
+        if !is_code || UNCHECKED.iter().any(|name| path.ends_with(name)) {
+            continue;
+        }
+        let source = std::fs::read_to_string(&path).unwrap();
+        let code = source.split("mod tests {").next().unwrap();
+        for sql in statements(code) {
+            count += 1;
+            let scans = scans(&connection, &sql);
+            match EXCEPTIONS.iter().find(|(start, _)| sql.starts_with(start)) {
+                Some((start, _)) => used.push(*start),
+                None if scans.is_empty() => {}
+                None => faults.push(format!("{}: {sql}: {scans:?}", path.display())),
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(count > 30, "{count}");
+    let unused = EXCEPTIONS.iter().find(|(start, _)| !used.contains(start));
+    assert_eq!(unused, None, "it is in no file any more");
+}
+
+#[test]
+fn natural_filter_without_an_index_is_found() {
+    let connection = Connection::open_in_memory().unwrap();
+    STEPS.iter().for_each(|step| connection.execute_batch(step).unwrap());
+    let filter =
+        "const A: &str = \"SELECT id FROM pets \\\n    WHERE category_id = ?1 ORDER BY id LIMIT ?2\";";
+    let [sql] = &statements(filter)[..] else { panic!("one statement") };
+    assert_eq!(scans(&connection, sql), ["SCAN pets"]);
+}
