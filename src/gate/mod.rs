@@ -1,7 +1,7 @@
 //! The gate: one thread on readiness events between all clients and the lanes.
 //!
 //! It knows HTTP's framing, deadlines and bounds, and nothing of routes, pets, SQL or keys. [`client`]
-//! decides about one client, without a socket. This file has the loop; [`connections`] and [`lane`] move the
+//! decides about one client, without a socket. This file has the loop; [`connections`] and [`lanes`] move the
 //! bytes on its either side.
 
 mod acceptor;

@@ -86,7 +86,7 @@ impl Server {
     ///
     /// # Errors
     /// The reason if the service ended without [`Stopper::stop`], such as
-    /// [`ErrorKind::DatabaseMoved`](crate::ErrorKind::DatabaseMoved).
+    /// [`ErrorKind::DatabaseMoved`].
     pub fn wait(mut self) -> Result<(), Error> {
         match self.gate.take().map(JoinHandle::join) {
             Some(Ok(Err(error))) => Err(error),
