@@ -22,6 +22,7 @@ mod file;
 mod framing;
 mod get_pet;
 mod keys;
+mod kinds;
 mod list_pets;
 mod listen;
 mod locked;

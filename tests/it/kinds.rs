@@ -1,0 +1,165 @@
+//! The kinds of the library's errors, as an embedding program meets them. None of these calls goes through the
+//! command line.
+
+use std::net::TcpListener;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use petstore::{
+    Config, Error, ErrorKind, Expiry, Import, ImportOptions, KeyRing, KeyScope, Listen, PetStatus, Server,
+    Source,
+};
+
+use crate::harness::Folder;
+
+/// A configuration for this database and a free port.
+fn config(database: PathBuf) -> Config {
+    let mut config = Config::default();
+    config.listen = ([127, 0, 0, 1], 0).into();
+    config.database = database;
+    config
+}
+
+/// The kind of the failure to start.
+#[track_caller]
+fn start(database: PathBuf, change: impl FnOnce(&mut Config)) -> ErrorKind {
+    let mut config = config(database);
+    change(&mut config);
+    Server::start(config).err().expect("the start must fail").kind()
+}
+
+/// A new database with one key, named `ci`.
+fn new_database(folder: &Folder) -> PathBuf {
+    let mut ring = KeyRing::open(&folder.database()).unwrap();
+    ring.add("ci", None, KeyScope::Full, |_| Ok(())).unwrap();
+    folder.database()
+}
+
+fn sql(database: &Path, statements: &str) {
+    rusqlite::Connection::open(database).unwrap().execute_batch(statements).unwrap();
+}
+
+#[track_caller]
+fn expect<T>(result: Result<T, Error>, kind: ErrorKind) {
+    assert_eq!(result.err().expect("the task must fail").kind(), kind);
+}
+
+#[test]
+fn start_tells_settings_and_addresses_apart() {
+    let folder = Folder::new();
+    let database = || folder.database();
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = taken.local_addr().unwrap();
+    let deaf: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
+    let key = |config: &mut Config| config.api_key = Some("two words".to_owned());
+    assert_eq!(start(database(), key), ErrorKind::Config("api_key"));
+    assert_eq!(start(database(), |config| config.listen = address.into()), ErrorKind::AddressInUse);
+    assert_eq!(start(database(), |config| config.admin = Some(address)), ErrorKind::AddressInUse);
+    // Reserved for documentation (RFC 5737).
+    let elsewhere = |config: &mut Config| config.listen = ([192, 0, 2, 1], 80).into();
+    assert_eq!(start(database(), elsewhere), ErrorKind::AddressUnavailable);
+    let passed = |config: &mut Config| config.listen = Listen::Socket(Arc::new(deaf));
+    assert_eq!(start(database(), passed), ErrorKind::SocketUnusable);
+    assert_eq!(start(database(), |config| config.open_files = Some(9)), ErrorKind::Resources);
+    assert!(!database().exists());
+}
+
+#[test]
+fn start_tells_databases_apart() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.path().join(name);
+    let refused = |database: PathBuf| start(database, |_| {});
+    assert_eq!(refused(at("nowhere/pets.db")), ErrorKind::DatabaseMissing);
+    std::fs::write(at("text"), "not a database, but long enough to be looked at").unwrap();
+    assert_eq!(refused(at("text")), ErrorKind::DatabaseForeign);
+    sql(&at("theirs"), "CREATE TABLE theirs (x)");
+    assert_eq!(refused(at("theirs")), ErrorKind::DatabaseForeign);
+    std::fs::write(at("lost-wal"), "log").unwrap();
+    assert_eq!(refused(at("lost")), ErrorKind::LogOrphaned);
+
+    let database = new_database(&folder);
+    let server = Server::start(config(database.clone())).unwrap();
+    assert_eq!(refused(database.clone()), ErrorKind::DatabaseInUse);
+    drop(server);
+    sql(&database, "DROP TABLE api_keys");
+    assert_eq!(refused(database.clone()), ErrorKind::DatabaseDamaged);
+    sql(&database, "PRAGMA user_version = 99");
+    assert_eq!(refused(database), ErrorKind::DatabaseNewer);
+}
+
+#[test]
+fn lost_database_is_why_a_service_has_ended() {
+    let folder = Folder::new();
+    let server = Server::start(config(folder.database())).unwrap();
+    std::fs::rename(folder.database(), folder.path().join("away")).unwrap();
+    expect(server.wait(), ErrorKind::DatabaseMoved);
+}
+
+#[test]
+fn keys_and_pets_are_told_apart() {
+    let folder = Folder::new();
+    expect(petstore::api_keys(&folder.database()), ErrorKind::DatabaseMissing);
+    expect(petstore::set_status(&folder.database(), 1, PetStatus::Sold), ErrorKind::DatabaseMissing);
+    let database = new_database(&folder);
+    let mut ring = KeyRing::open(&database).unwrap();
+    let ready = |_: &str| Ok(());
+    expect(ring.add("ci", None, KeyScope::Full, ready), ErrorKind::KeyExists);
+    expect(ring.add("a b", None, KeyScope::Full, ready), ErrorKind::InvalidInput);
+    expect(ring.revoke("bob", None), ErrorKind::KeyUnknown);
+    expect(ring.revoke("ci", Some("x")), ErrorKind::KeyUnknown);
+    sql(&database, "UPDATE api_keys SET expires_at = 1");
+    expect(ring.rotate("ci", Duration::ZERO, Expiry::Kept, ready), ErrorKind::KeyExpired);
+    expect(petstore::set_status(&database, 1, PetStatus::Sold), ErrorKind::PetUnknown);
+    expect(petstore::delete_pets(&database, &[1]), ErrorKind::PetUnknown);
+}
+
+#[test]
+fn failures_of_backups_are_told_apart() {
+    let folder = Folder::new();
+    let (copy, text) = (folder.path().join("copy.db"), folder.path().join("text"));
+    std::fs::write(&text, "not a database, but long enough to be looked at").unwrap();
+    let backup = |file: &Path| petstore::backup(&folder.database(), file, &mut |_| ControlFlow::Continue(()));
+    let restore =
+        |file: &Path| petstore::restore(file, &folder.database(), &mut |_| ControlFlow::Continue(()));
+    expect(backup(&copy), ErrorKind::DatabaseMissing);
+    let database = new_database(&folder);
+    expect(backup(&folder.path().join("nowhere/copy.db")), ErrorKind::FileMissing);
+    expect(petstore::backup(&database, &copy, &mut |_| ControlFlow::Break(())), ErrorKind::Interrupted);
+    assert!(!copy.exists());
+    backup(&copy).unwrap();
+    expect(backup(&copy), ErrorKind::FileExists);
+    expect(restore(&text), ErrorKind::BackupUnsound);
+    expect(restore(&folder.path().join("none")), ErrorKind::FileMissing);
+    expect(restore(&database), ErrorKind::InvalidInput);
+    sql(&copy, "DROP INDEX pets_by_status");
+    expect(restore(&copy), ErrorKind::BackupUnsound);
+    expect(petstore::check(&text), ErrorKind::DatabaseForeign);
+}
+
+#[test]
+fn failures_of_imports_are_told_apart() {
+    let folder = Folder::new();
+    let check = |text: &'static str, options: ImportOptions| {
+        let source = Source::Stream(Box::new(text.as_bytes()));
+        Import::check(&folder.database(), source, options, |_, _| {})
+    };
+    let keeping_ids = || {
+        let mut options = ImportOptions::default();
+        options.keep_ids = true;
+        options
+    };
+    let pet = "{\"id\":1,\"name\":\"Rex\",\"categoryId\":1}\n";
+    expect(check("{}", ImportOptions::default()), ErrorKind::InvalidRows);
+    expect(check("name,categoryId\nRex,1\n", ImportOptions::default()), ErrorKind::InputFormat);
+    let missing = Source::File(folder.path().join("none"));
+    let checked = Import::check(&folder.database(), missing, ImportOptions::default(), |_, _| {});
+    expect(checked, ErrorKind::FileMissing);
+    let import = check(pet, keeping_ids()).unwrap();
+    expect(import.write(&AtomicBool::new(true), |_| {}), ErrorKind::Interrupted);
+    check(pet, keeping_ids()).unwrap().write(&AtomicBool::new(false), |_| {}).unwrap();
+    expect(check(pet, keeping_ids()), ErrorKind::DatabaseNotNew);
+}
