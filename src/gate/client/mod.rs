@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::config::Deadlines;
-use crate::gate::lanes::{Asked, Estimates, SUCCESSES};
+use crate::gate::estimates::{Asked, Estimates, SUCCESSES};
 use crate::gate::stream::Peer;
 use crate::gate::wire::exchange::Exchange;
 use crate::gate::wire::general::GeneralFields;

@@ -10,12 +10,6 @@
 //! The greeting is the gate's own request. Only when its response has come back does the lane get requests of
 //! clients.
 
-mod dispatcher;
-mod estimates;
-
-pub use dispatcher::MAX_SHUT;
-pub use estimates::{Asked, Estimates, SUCCESSES};
-
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::PathBuf;
@@ -24,8 +18,8 @@ use std::time::Instant;
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 
-use crate::lane::LaneKind;
-use crate::lane::{LaneRequest, LaneResponse, Malformed, Ticket};
+use crate::gate::estimates::Asked;
+use crate::lane::{LaneKind, LaneRequest, LaneResponse, Malformed, Ticket};
 
 /// The size above which an empty buffer of a lane is freed.
 const KEEP_BYTES: usize = 256 * 1024;

@@ -19,7 +19,7 @@ const REQUEST_COST: usize = 8 * 1024;
 
 impl Gate {
     /// Sends waiting requests down the lanes, as long as there is room.
-    pub(in crate::gate) fn dispatch(&mut self) {
+    pub(super) fn dispatch(&mut self) {
         for kind in [LaneKind::Read, LaneKind::Write] {
             while let Some((asker, said)) = self.waiting.of(kind).peek().map(|(asker, said)| (*asker, said)) {
                 let flow = self.flow(asker.slot);
@@ -53,7 +53,7 @@ impl Gate {
     }
 
     /// Makes a client's request wait for its lanes.
-    pub(in crate::gate) fn join_queue(&mut self, slot: usize, kind: LaneKind) {
+    pub(super) fn join_queue(&mut self, slot: usize, kind: LaneKind) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
         let asked = self.estimates.asked(connection.client.request().asked());
         connection.client.queue(asked, &self.shared);
@@ -80,7 +80,7 @@ impl Gate {
 
     /// Delivers the responses of a lane to their clients. `is_ending` means that the lane's last bytes came
     /// together with its end.
-    pub(in crate::gate) fn serve_lane(&mut self, index: usize, is_ending: bool) {
+    pub(super) fn serve_lane(&mut self, index: usize, is_ending: bool) {
         // Taken, because clients are read meanwhile.
         let mut scratch = std::mem::take(&mut self.lane_scratch);
         let served = self.serve_lane_by(index, is_ending, &mut scratch);
@@ -152,7 +152,7 @@ impl Gate {
     }
 
     /// Sends the requests of this round, with one write per lane.
-    pub(in crate::gate) fn flush_lanes(&mut self) {
+    pub(super) fn flush_lanes(&mut self) {
         for index in 0..self.lanes.len() {
             if let Err(error) = self.lanes[index].flush(self.poll.registry()) {
                 self.fail_lane(index, &error);
@@ -167,7 +167,7 @@ impl Gate {
     }
 
     /// Drops a lane's connection, and answers the clients whose requests were on it.
-    pub(in crate::gate) fn lose_lane(&mut self, index: usize, reason: &str) {
+    pub(super) fn lose_lane(&mut self, index: usize, reason: &str) {
         let askers = self.lanes[index].fail(self.shared.now);
         let kind = self.lanes[index].kind();
         let lost = match askers.len() {
@@ -184,7 +184,7 @@ impl Gate {
     }
 
     /// Connects the lanes that are closed.
-    pub(in crate::gate) fn connect_lanes(&mut self) {
+    pub(super) fn connect_lanes(&mut self) {
         for index in 0..self.lanes.len() {
             let lane = &mut self.lanes[index];
             if let Err(error) = lane.connect(self.poll.registry()) {
@@ -196,7 +196,7 @@ impl Gate {
     }
 
     /// Why the service cannot go on, if a lane has been closed for too long.
-    pub(in crate::gate) fn lane_trouble(&self, now: Instant) -> Option<String> {
+    pub(super) fn lane_trouble(&self, now: Instant) -> Option<String> {
         let is_lost = |lane: &Lane| {
             lane.shut_since().is_some_and(|since| now.saturating_duration_since(since) >= MAX_SHUT)
         };
