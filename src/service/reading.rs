@@ -74,8 +74,8 @@ impl Service for ReadService {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Operation;
-    use crate::endpoint::Router;
+    use crate::api::{Call, Operation};
+    use crate::endpoint::{Failure, Router};
     use crate::service::Authenticator;
     use crate::store::Writer;
     use crate::testing::Folder;
@@ -94,6 +94,7 @@ mod tests {
             "",
             Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; ENOUGH_BYTES / 2]))),
         ),
+        Operation { rows: Some(1), ..Operation::new("/dear", "dear", "", Handler::Get(read_without_end)) },
         Operation::new(
             "/write",
             "write",
@@ -101,6 +102,14 @@ mod tests {
             Handler::Post(|_, _| Ok(Box::new(|_| Response::new(204, b"")))),
         ),
     ];
+
+    /// Reads far more than one row.
+    fn read_without_end(context: &mut ReadContext, _: &Call) -> Result<Response, Failure> {
+        for _ in 0..100_000 {
+            context.store.pet(1, |_| ())?;
+        }
+        Ok(Response::new(204, b""))
+    }
 
     /// Sends all in one batch; returns the statuses of the ones that are answered.
     fn ask(asked: &[(&str, &str)]) -> Vec<u16> {
@@ -123,6 +132,11 @@ mod tests {
         let (small, page, half) = (("GET", "/small"), ("GET", "/page"), ("GET", "/half"));
         assert_eq!(ask(&[half, half, small]), [200, 200]);
         assert_eq!(ask(&[half, page, small, small]), [200; 4]);
+    }
+
+    #[test]
+    fn handler_that_visits_far_more_rows_than_its_row_states_is_stopped() {
+        assert_eq!(ask(&[("GET", "/dear"), ("GET", "/small"), ("GET", "/dear")]), [500, 200, 500]);
     }
 
     #[test]
