@@ -54,7 +54,7 @@ impl<'r, H> Call<'r, H> {
     /// The value of a query parameter; `None` if it is absent.
     ///
     /// # Errors
-    /// Where it is given twice, or is something else.
+    /// 400, if it is given twice or has a wrong value.
     pub fn query<S: Schema>(
         &self,
         parameter: &QueryParameter<S>,
@@ -66,7 +66,7 @@ impl<'r, H> Call<'r, H> {
     /// The value of a query parameter, or its default if it is absent.
     ///
     /// # Errors
-    /// Where it is given twice, or is something else.
+    /// 400, if it is given twice or has a wrong value.
     pub fn query_or_default<S: Schema<Value<'static>: Clone>>(
         &self,
         parameter: &DefaultedParameter<S>,

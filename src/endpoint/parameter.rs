@@ -86,7 +86,7 @@ impl<S: Schema> QueryParameter<S> {
     /// Its value in this query; `None` if it is absent.
     ///
     /// # Errors
-    /// Where it is given twice, or is something else.
+    /// 400, if it is given twice or has a wrong value.
     pub fn read(&self, query: Option<&str>) -> Result<Option<S::Value<'static>>, ApiError> {
         let Some(text) = query::parameter(query, self.name)? else { return Ok(None) };
         self.value(text).map(Some)
@@ -104,7 +104,7 @@ impl<S: Schema<Value<'static>: Clone>> DefaultedParameter<S> {
     /// Its value in this query, or its default.
     ///
     /// # Errors
-    /// Where it is given twice, or is something else.
+    /// 400, if it is given twice or has a wrong value.
     pub fn read(&self, query: Option<&str>) -> Result<S::Value<'static>, ApiError> {
         Ok(self.parameter.read(query)?.unwrap_or_else(|| self.default.clone()))
     }

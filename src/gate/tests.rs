@@ -31,9 +31,9 @@ fn post() -> String {
 struct Bench {
     gate: Gate,
     events: Events,
-    /// Where the gate lets in whoever comes.
+    /// The address at which the gate accepts clients.
     address: SocketAddr,
-    /// Where those come whom the test lets in.
+    /// A listener for the connections that the test itself accepts.
     door: TcpListener,
     _folder: Folder,
 }
@@ -292,7 +292,7 @@ fn what_turns_out_dear_while_it_waits_goes_after_what_is_cheap() {
     let (mut bench, mut lane) = Bench::with_lane();
     let large = GET.replacen('/', "/large", 1);
     let small = GET.replacen('/', "/small", 1);
-    // So that it keeps its price even where the two paths share a place.
+    // So that it keeps its estimate even if the two paths share an entry.
     let asked = bench.gate.estimates.asked(small.as_bytes());
     bench.gate.estimates.learn(asked, 200, 100);
     let _clients = [&large, &large, &small].map(|request| bench.let_in(LOOPBACK, request));

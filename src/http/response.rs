@@ -1,4 +1,4 @@
-//! What a handler answers, and how the parts of a response are written.
+//! A handler's response, and how the parts of a response are written.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ pub type Field = (&'static str, Cow<'static, str>);
 /// So many characters of a key's name stand in the access log.
 const MAX_KEY_NAME: usize = 256;
 
-/// Under which name `RUST_LOG` chooses the lines of the access log.
+/// The log target of the access log, by which `RUST_LOG` chooses it.
 pub const ACCESS_LOG: &str = "petstore::access";
 
-/// What a handler answers. General header fields (Date, Server, …) are the gate's, but where one of the same
-/// name stands here, this one counts.
+/// A handler's response. The gate adds the general header fields (Date, Server, …), unless the response has
+/// one of the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     status: u16,
@@ -67,7 +67,7 @@ impl Response {
         Self { status, headers: Vec::new(), body: Body::Alone(body.into()), key_name: None, goes_on: false }
     }
 
-    /// No response yet: the request is to go on, down the lane for writing.
+    /// Not a response yet: passes the request on to the write lane.
     pub fn pass_on() -> Self {
         Self { goes_on: true, ..Self::new(204, b"") }
     }
@@ -87,7 +87,8 @@ impl Response {
         self
     }
 
-    /// Says whose request it answers, for the access log. What cannot stand in a header field becomes `?`.
+    /// Names the key of the request, for the access log. Characters that a header field cannot have become
+    /// `?`.
     pub fn for_key(mut self, name: &str) -> Self {
         let graphic = |c: char| if c.is_ascii_graphic() { c } else { '?' };
         self.key_name = Some(name.chars().map(graphic).take(MAX_KEY_NAME).collect());
@@ -104,12 +105,12 @@ impl Response {
         &self.headers
     }
 
-    /// The name of the key of the request, where it is to be in the access log.
+    /// The name of the request's key, for the access log.
     pub fn key_name(&self) -> Option<&str> {
         self.key_name.as_deref()
     }
 
-    /// Whether this is no response yet, as [`Response::pass_on`] says.
+    /// Whether the request is passed on; see [`Response::pass_on`].
     pub fn goes_on(&self) -> bool {
         self.goes_on
     }
@@ -128,13 +129,13 @@ pub fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether a response has neither a body nor a Content-Length (RFC 9110, section 8.6; that of a 304 would be
-/// that of the 200).
+/// Whether a response has neither a body nor a Content-Length (RFC 9110, section 8.6; a 304 could only repeat
+/// the one of the 200).
 pub fn has_no_body(status: u16) -> bool {
     status == 204 || status == 304
 }
 
-/// Writes what frames the body, and the empty line before it.
+/// Writes the Content-Length, and the empty line before the body.
 pub fn write_end_of_head(out: &mut Vec<u8>, status: u16, body_length: usize) {
     if !has_no_body(status) {
         out.extend_from_slice(b"Content-Length: ");

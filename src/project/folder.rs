@@ -85,7 +85,7 @@ impl Folder {
 impl StaticFile {
     /// Checks an entry of a folder.
     fn new(path: String, entry: &DirEntry) -> Result<Self, Refusal> {
-        // Of the entry itself, if it is a link.
+        // For a link, the metadata of the link itself.
         let found = entry.metadata().map_err(|error| unreadable(&path, &error))?;
         if found.is_symlink() {
             return Err(link(&path));

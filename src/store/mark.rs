@@ -132,7 +132,7 @@ fn belongs(path: &Path, file: &OpenFile) -> rusqlite::Result<bool> {
         (Some(Alone { mark: Some(alone) }), Some(whole)) => whole.follows(alone),
         // If VACUUM was being moved into the file, the page of the mark cannot be found there.
         (Some(_), _) => true,
-        // The file had a mark of ours once, and is no database of ours.
+        // The file is not a petstore database, although it once had a mark of ours.
         (None, Some(whole)) => whole.before.is_none(),
         (None, None) => true,
     })
@@ -171,7 +171,7 @@ struct Alone {
 }
 
 impl Alone {
-    /// `None`: it is no database of ours, or not one yet.
+    /// `None` if it is not a petstore database, or not one yet.
     fn read(path: &Path) -> rusqlite::Result<Option<Self>> {
         let address = immutable(&fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;

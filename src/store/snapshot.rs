@@ -67,7 +67,7 @@ impl Snapshot {
     /// Takes a snapshot of a file, and changes neither the file nor others next to it.
     ///
     /// # Errors
-    /// If it is not there, is no database of ours, is damaged, or this user may not read it.
+    /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn of_file(path: &Path) -> Result<Self, Error> {
         let cannot = |error: io::Error| {
             let message = match error.kind() {

@@ -81,7 +81,7 @@ fn begun_request_may_be_finished_after_the_signal() {
 
 #[test]
 fn signals_in_the_same_instant_are_one() {
-    // As timeout(1) does.
+    // Like timeout(1).
     let (mut server, mut begun) = end_within_a_request_by(|server| {
         let pid = server.pid().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid, &pid]).status().unwrap().success());
