@@ -1,6 +1,6 @@
 //! The ticket with which the gate matches a response to its request.
 
-use crate::http::response::write_decimal;
+use crate::http::response::{decimal_digits, write_decimal};
 
 /// Identifies a request on a lane: the number of the connection, and its position on it.
 ///
@@ -15,6 +15,11 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// The bytes of its text.
+    pub(super) fn length(self) -> usize {
+        decimal_digits(self.epoch) + 1 + decimal_digits(self.place)
+    }
+
     pub(super) fn write(self, out: &mut Vec<u8>) {
         write_decimal(out, self.epoch);
         out.push(b'.');
@@ -52,6 +57,7 @@ mod tests {
         {
             let mut text = Vec::new();
             ticket.write(&mut text);
+            assert_eq!(text.len(), ticket.length());
             text.extend_from_slice(b" rest");
             let mut bytes = &text[..];
             assert_eq!((Ticket::read(&mut bytes), bytes), (Some(ticket), &b"rest"[..]));
