@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use mio::Token;
 use mio::net::UnixStream;
 
-use crate::Error;
 use crate::config::Listen;
+use crate::error::Error;
 use crate::gate::acceptor::{Accepted, Acceptor};
 use crate::gate::client::{Client, Shared, State};
 use crate::gate::holders::Standing;

@@ -10,9 +10,9 @@ use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::config::{Address, Listen};
+use crate::error::{Error, ErrorKind};
 use crate::gate::socket_file::{BACKLOG, SocketFile};
 use crate::gate::stream::{Peer, Stream};
-use crate::{Error, ErrorKind};
 
 /// A listening socket and its origin.
 pub struct Listening {

@@ -30,11 +30,11 @@ use mio::{Events, Poll, Token, Waker};
 use slab::Slab;
 
 use crate::config::Deadlines;
+use crate::error::{Error, ErrorKind};
 use crate::http::{ApiError, Code};
 use crate::lane::LaneKind;
 use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
-use crate::{Error, ErrorKind};
 use acceptor::Acceptor;
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS, READ_BYTES};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 
 /// The connections that can wait to be accepted. Beyond, clients retry after a second. The operating system
 /// may allow fewer (Linux: `net.core.somaxconn`).

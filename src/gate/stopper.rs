@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mio::Waker;
 
-use crate::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 
 /// Ends a running [`Server`](crate::Server) from any thread. Clones end the same server.
 #[derive(Clone, Default)]

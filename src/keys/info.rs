@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::Error;
 use crate::clock::unix_time;
+use crate::error::Error;
 use crate::model::{ApiKey, Digest, KeyScope};
 use crate::store::{Database, Reader};
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::info::{self, KeyInfo, hexadecimal};
 use super::secret;
 use crate::clock::unix_time;
+use crate::error::{Error, ErrorKind};
 use crate::model::{ApiKey, KeyScope};
 use crate::store::Writer;
-use crate::{Error, ErrorKind};
 
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 64;

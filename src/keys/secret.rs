@@ -1,7 +1,7 @@
 //! Secrets and their digests. A key itself is never stored.
 
+use crate::error::{Error, ErrorKind};
 use crate::model::Digest;
-use crate::{Error, ErrorKind};
 
 /// Creates a key: 256 random bits, in characters that need no quoting anywhere.
 ///

@@ -25,8 +25,8 @@ mod verify_tests;
 
 use crate::clock::unix_time;
 use crate::config::{Config, Hosting};
+use crate::error::{Error, ErrorKind};
 use crate::store::Writer;
-use crate::{Error, ErrorKind};
 
 pub use crate::model::{Deploy, DomainState, Plan, Redirect};
 pub use deploys::Deployed;

@@ -1,7 +1,7 @@
 //! Why a task on the project was refused, with a stable code for programs.
 
+use crate::error::{Error, ErrorKind};
 use crate::store::StoreError;
-use crate::{Error, ErrorKind};
 
 /// Declares the codes, and the HTTP status that each has in the settings interface.
 macro_rules! codes {

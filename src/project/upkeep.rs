@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::Project;
 use super::dns_check::{DnsCheck, DnsChecker};
 use super::overview::Overview;
 use super::refusal::{Refusal, RefusalCode};
-use super::{Error, Project};
 use crate::clock::unix_time;
 use crate::config::Hosting;
+use crate::error::Error;
 use crate::store::Database;
 
 /// The most checks at once. The daily ones leave half of them to people.

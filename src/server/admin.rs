@@ -5,12 +5,13 @@ use std::thread::JoinHandle;
 
 use super::SocketFolder;
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings};
+use crate::config::Config;
+use crate::error::{Error, ErrorKind};
 use crate::gate::{Gate, GateConfig, LaneAddress, Listening, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::store::Reader;
 use crate::worker::Worker;
-use crate::{Config, Error, ErrorKind};
 
 /// The most connections at once. Few programs monitor a service.
 const MAX_CONNECTIONS: usize = 32;

@@ -1,6 +1,7 @@
 //! How many connections the limit of open files allows.
 
-use crate::{Config, Error, ErrorKind};
+use crate::config::Config;
+use crate::error::{Error, ErrorKind};
 
 /// Descriptors that the service itself needs, and those that each lane needs.
 const OWN_DESCRIPTORS: usize = 24;

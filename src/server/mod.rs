@@ -11,10 +11,11 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use crate::config::Address;
+use crate::config::Config;
+use crate::error::{Error, ErrorKind};
 use crate::gate::Listening;
 use crate::keys::secret;
 use crate::store::{self, OpenStore};
-use crate::{Config, Error, ErrorKind};
 use descriptors::connections_allowed;
 use running::Running;
 use socket_folder::SocketFolder;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::admin::ProjectSettings;
+use crate::config::Config;
+use crate::error::Error;
 use crate::service::Hosts;
-use crate::{Config, Error};
 
 /// There is nothing to keep up.
 pub type Upkeep = ();

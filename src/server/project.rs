@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use crate::admin::ProjectSettings;
+use crate::config::Config;
+use crate::error::{Error, ErrorKind};
 use crate::project::Project;
 pub(super) use crate::project::Upkeep;
 use crate::service::{Authenticator, Hosts, OnServed};
-use crate::{Config, Error, ErrorKind, site};
+use crate::site;
 
 /// Starts the upkeep of the project if a hosting platform or an admin address is set.
 ///

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use super::admin::Admin;
 use super::project::{self, Upkeep};
 use super::{Bound, SocketFolder};
+use crate::config::Config;
+use crate::error::{Error, ErrorKind};
 use crate::gate::{BUDGET, Gate, GateConfig, LaneAddress, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Lost, Parts, ReadService, WriteService};
+use crate::site;
 use crate::store::{Claim, OpenStore};
 use crate::worker::{Service, Worker};
-use crate::{Config, Error, ErrorKind, site};
 
 /// The most requests in one lane for reading at once, and their bytes: 64 lists of 100 pets.
 const READ_WINDOW: (usize, usize) = (64, 512 * 1024);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 
 /// The beginning of the folder's name.
 const PREFIX: &str = "petstore-lanes-";

@@ -24,7 +24,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use super::Snapshot;
 use super::open_file::MODE_AT;
 use super::snapshot::unreadable;
-use crate::{Error, ErrorKind as Kind};
+use crate::error::{Error, ErrorKind as Kind};
 
 /// Pages between two flushes of the copy: 1 MiB.
 const STEP: c_int = 256;

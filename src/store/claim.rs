@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::mark;
 use super::open_file::{FileId, OpenFile, cannot_open, failed, held, log_of};
-use crate::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 
 /// How long to wait for a lock that a petstore command holds for a moment.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 
 use rusqlite::ErrorCode;
 
-use crate::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 
 /// What is the matter with the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

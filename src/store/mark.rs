@@ -21,7 +21,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 use super::open_file::{OpenFile, log_of};
 use super::snapshot::immutable;
 use super::{connect, schema};
-use crate::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 
 const READ: &str = "SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'";
 const CHANGE: &str = "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'petstore log'";

@@ -46,7 +46,7 @@ pub use retire::retire;
 pub use snapshot::Snapshot;
 pub use watch::Loss;
 
-use crate::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 use batch::State;
 use cost::Cost;
 use open_file::{OpenFile, index_of, journal_of};

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
 use rustix::io::Errno;
 
-use crate::{Error, ErrorKind as Kind};
+use crate::error::{Error, ErrorKind as Kind};
 
 /// The offset of the header's two format versions, for writers and for readers: 1 means a rollback journal, 2 a
 /// write-ahead log (`sqlite.org/fileformat2.html`, section 1.3.3).

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::claim::Claim;
 use super::watch::Loss;
 use super::{Reader, Writer};
-use crate::Error;
+use crate::error::Error;
 
 /// A database that a service has open. The fields drop in their order: connections before the claim.
 pub struct OpenStore {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::open_file::log_of;
 use super::schema;
 use super::{cannot_open, connect};
-use crate::{Error, ErrorKind as Kind};
+use crate::error::{Error, ErrorKind as Kind};
 
 /// A database that is all in one file, which nobody else can open while this exists.
 pub struct Retired(#[expect(dead_code, reason = "it holds SQLite's locks")] Connection);

@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::{Writer, cannot_open, mark};
-use crate::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 
 /// Marks the file as ours in its header: the letters "PETS" (`sqlite.org/pragma.html#pragma_application_id`).
 const APPLICATION_ID: i64 = 0x5045_5453;

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::claim::check_before_reading;
 use super::open_file::{self, OpenFile, journal_of, log_of};
 use super::{cannot_open, connect, reading, schema};
-use crate::{Error, ErrorKind as Kind};
+use crate::error::{Error, ErrorKind as Kind};
 
 /// The message about a file that SQLite cannot read.
 pub const DAMAGED: &str = "a page is missing, or contradicts another";

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use super::schema::{STEPS, is_foreign, newest_version, version};
 use super::snapshot::DAMAGED;
 use super::{Snapshot, cannot_open};
-use crate::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 
 /// The result of a check.
 pub struct Findings {

@@ -8,8 +8,8 @@ use rusqlite::params;
 use super::claim::check_before_reading;
 use super::pets::pet;
 use super::{Database, Reader, StoreError, Writer, cannot_open, connect, open_file, reading, schema};
+use crate::error::{Error, ErrorKind};
 use crate::model::{NewPet, Pet};
-use crate::{Error, ErrorKind};
 
 const EVERY_PET: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
 const INSERT_AS: &str = "INSERT INTO pets (id, name, category_id, status) VALUES (?1, ?2, ?3, ?4)";

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::say;
+use crate::error::{Error, ErrorKind};
 use crate::model::PetStatus;
 use crate::store::Writer;
-use crate::{Error, ErrorKind};
 
 /// Sets the status of a pet, and returns the pet as JSON, as the HTTP interface now serves it.
 ///

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::{Format, csv, say};
-use crate::Error;
+use crate::error::Error;
 use crate::json::Word;
 use crate::model::Pet;
 use crate::store::Reader;
@@ -106,7 +106,7 @@ mod tests {
                 let export = |kind| export(&folder.database(), format, &mut Full(room, kind));
                 assert!(export(ErrorKind::BrokenPipe).is_ok());
                 let error = export(ErrorKind::StorageFull).unwrap_err();
-                assert_eq!(error.kind(), crate::ErrorKind::DiskFull);
+                assert_eq!(error.kind(), crate::error::ErrorKind::DiskFull);
                 assert_eq!(
                     error.to_string(),
                     "cannot write the pets: no storage space; the export is incomplete"

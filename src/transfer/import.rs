@@ -11,9 +11,9 @@ use super::input::{Input, Source};
 use super::rows::Rows;
 use super::turns::{MOST_BYTES, PAUSE, Size};
 use super::{Format, say};
+use crate::error::{Error, ErrorKind};
 use crate::model::{NewPet, Pet};
 use crate::store::Writer;
-use crate::{Error, ErrorKind};
 
 /// How long a batch waits for another process to release its lock on the database.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -12,7 +12,7 @@ mod turns;
 
 use std::str::FromStr;
 
-use crate::Error;
+use crate::error::Error;
 use crate::store::StoreError;
 
 pub use change::{delete_pets, set_status};

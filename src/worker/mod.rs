@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::Error;
+use crate::error::Error;
 use crate::http::{ApiError, Code, Request, Response, name_all};
 use batch::{Batch, Taken};
 use pacing::Pacing;
@@ -64,7 +64,10 @@ impl Worker {
         let server = catch_unwind(|| tiny_http::Server::http_unix(path))
             .map_err(|_| Error::no_thread(ErrorKind::WouldBlock.into()))?
             .map_err(|error| {
-                Error::new(crate::ErrorKind::Io, format!("cannot listen on {}: {error}", path.display()))
+                Error::new(
+                    crate::error::ErrorKind::Io,
+                    format!("cannot listen on {}: {error}", path.display()),
+                )
             })?;
         let server = Arc::new(server);
         let stopping = Arc::new(AtomicBool::new(false));

@@ -9,8 +9,8 @@ use std::time::Duration;
 use mio::{Events, Poll};
 
 use super::*;
-use crate::Error;
 use crate::config::Deadlines;
+use crate::error::Error;
 use crate::gate::{Gate, GateConfig, HealthCheck, Listening, Origins, Stopper, TrustedProxies};
 use crate::http::Response;
 use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect, request, respond_with};
@@ -415,7 +415,7 @@ fn service_ends_where_a_worker_has_died_and_its_clients_are_told() {
     expect(&mut lane, "/x");
     // Once a later client is answered, the earlier ones have been read.
     assert!(all(bench.send("nonsense\r\n\r\n")).starts_with("HTTP/1.1 400 "));
-    bench.stopper.fail(&Error::new(crate::ErrorKind::Internal, "the writer has died"));
+    bench.stopper.fail(&Error::new(crate::error::ErrorKind::Internal, "the writer has died"));
     let codes = [all(inside), all(waiting)].map(|response| {
         assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
         response.contains("outcome_unknown")
