@@ -1,12 +1,12 @@
--- What wrk sends and how it looks at the answers, by three variables of the environment:
+-- What wrk sends, and how it checks the responses. Three environment variables decide:
 -- KIND   read, create, mix (nine reads to one create), or walk (a thousand pages, from the one that the
 --        path ends with)
 -- KEY    the API key
--- CHECK  1: every body is looked at, which slows wrk down
--- One line of JSON comes out at the end.
+-- CHECK  1: every body is checked, which slows wrk down
+-- The last line of output is JSON.
 
 local kind = os.getenv("KIND")
-local animal = '{"name":"Rex","categoryId":3,"status":"available"}'
+local pet = '{"name":"Rex","categoryId":3,"status":"available"}'
 local json = "application/json"
 local turn = 0
 local requests = {}
@@ -16,7 +16,7 @@ wrong = 0
 
 wrk.headers["Authorization"] = "Bearer " .. os.getenv("KEY")
 if kind == "create" then
-   wrk.method, wrk.body = "POST", animal
+   wrk.method, wrk.body = "POST", pet
    wrk.headers["Content-Type"] = json
 end
 
@@ -24,7 +24,7 @@ function setup(thread)
    table.insert(threads, thread)
 end
 
--- With one request for all, wrk calls no script to send it.
+-- If all requests are the same, wrk sends them without calling this script.
 if kind == "mix" or kind == "walk" then
    function init()
       local headers = { ["Authorization"] = wrk.headers["Authorization"] }
@@ -39,7 +39,7 @@ if kind == "mix" or kind == "walk" then
          requests[i] = wrk.format("GET", wrk.path, headers)
       end
       headers["Content-Type"] = json
-      requests[10] = wrk.format("POST", "/v1/pets", headers, animal)
+      requests[10] = wrk.format("POST", "/v1/pets", headers, pet)
    end
 
    function request()
@@ -48,7 +48,7 @@ if kind == "mix" or kind == "walk" then
    end
 end
 
--- Reads must all be the same; creates must show the animal.
+-- All reads must get the same body; creates must get the pet.
 if os.getenv("CHECK") == "1" then
    function response(status, headers, body)
       if status == 201 then

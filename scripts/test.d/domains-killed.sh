@@ -1,8 +1,8 @@
 # shellcheck shell=sh
-# What is killed in the middle of its work, read by scripts/test.d/domains. Each is killed ever later, until it is done
-# before. This is the death of a process, not a power cut.
+# Kills processes in the middle of their work; sourced by scripts/test.d/domains. Each process is killed later and later,
+# until it ends before that. This simulates the death of a process, not a power cut.
 
-# Whatever was killed: the database is sound, and every domain is in a state that there is.
+# Checks that the database is sound, and that every domain is in a known state.
 is_whole() {
     "$program" check >"$body" 2>&1 || fail "after $1: $(cat "$body")"
     "$program" domain list --json >"$body"
@@ -10,7 +10,8 @@ is_whole() {
         "$body" >/dev/null || fail "after $1, a domain is in no state of the table: $(cat "$body")"
 }
 
-# killed_ever_later AFTERWARDS WORDS…: kills a command after 0.5 ms, 0.75 ms and so on, with AFTERWARDS after each.
+# killed_ever_later AFTERWARDS WORDS…: kills a command after 0.5 ms, 0.75 ms and so on, and runs AFTERWARDS each
+# time.
 killed_ever_later() {
     afterwards=$1 microseconds=500 killed=0
     shift
@@ -29,7 +30,7 @@ killed_ever_later() {
     echo "  petstore $1 $2: killed $killed times" >&2
 }
 
-# The files of one deploy are served, and not some of the one and some of the other.
+# Checks that all files come from one deploy.
 serves_one_deploy() {
     served=$(for file in 01 20 40; do inside -f "http://localhost/$file.txt" | head -n 1; done | sort -u)
     case $served in
@@ -38,7 +39,7 @@ serves_one_deploy() {
     esac
 }
 
-# deploy_folder TEXT: forty files that each begin with a text; they take many transactions.
+# deploy_folder TEXT: writes forty files that each begin with a text. Their deploy takes many transactions.
 deploy_folder() {
     for file in $(seq -w 40); do
         yes "$1" | head -c 300000 >"$folder/site/$file.txt"
@@ -49,13 +50,13 @@ nothing() {
     :
 }
 
-# A domain whose add was killed is there or not. It is added again.
+# After a killed `domain add` the domain may exist or not. Removes it, so that it can be added again.
 add_again() {
     name=many$number.example.com
     [ "$rc" = 0 ] || [ -z "$(state "$name")" ] || done_with removed domain remove "$name"
 }
 
-# The service is killed while it looks at domains whose record has just come or gone.
+# Kills the service while it checks domains whose record has just appeared or disappeared.
 kill_verifying_service() {
     fields="Authorization: Bearer $1"
     for round in $(seq 12); do
@@ -66,7 +67,7 @@ kill_verifying_service() {
             curl -sf --max-time 20 -X POST -H "$fields" \
                 "$admin/settings/api/domains/many$number.example.com/verify" >/dev/null || fail "no look is begun"
         done
-        # Later each time, by the work of some requests.
+        # Each round kills it a few requests later.
         for _ in $(seq "$round"); do
             curl -sf --max-time 20 -H "$fields" "$admin/settings/api/project" >"$body" || fail "no project is shown"
         done

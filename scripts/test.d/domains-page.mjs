@@ -1,5 +1,4 @@
-// The settings page in a real browser, before the service of scripts/test.d/domains: what an operator does there, with
-// the records of a real DNS server. ADMIN is the admin address, ADMIN_KEY a key of the admin scope.
+// Tests the settings page in a real browser, with the service and the DNS server of scripts/test.d/domains. ADMIN is the admin address, ADMIN_KEY a key of the admin scope.
 import assert from 'node:assert/strict';
 
 import { launch, open } from '../../tests/site/harness.mjs';

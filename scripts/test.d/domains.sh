@@ -1,12 +1,12 @@
 # shellcheck shell=sh
-# What the tests of domains stand on, read by scripts/test.d/domains: a service, an authoritative DNS server (Knot)
-# and Caddy with an authority of its own, all on ports of loopback addresses that are free.
+# The environment of the tests of domains, sourced by scripts/test.d/domains: the service, an authoritative DNS server
+# (Knot), and Caddy with a certificate authority of its own, all on free ports of loopback addresses.
 
 serial=0
 body=$folder/body head=$folder/head err=$folder/err
 export PETSTORE_DATABASE="$folder/petstore.db" PETSTORE_PLATFORM_HOST=sites.example.net TMPDIR="$folder"
 
-# The service itself, without Caddy.
+# Calls the service directly, without Caddy.
 inside() {
     curl -s --max-time 20 --unix-socket "$folder/http.sock" "$@"
 }
@@ -21,11 +21,11 @@ start_service() {
 kill_service() {
     kill -9 "$service"
     wait "$service" 2>/dev/null || true
-    # Its id may be another's at the end.
+    # Another process may have its id by the end.
     processes=$(echo "$processes " | sed "s/ $service / /")
 }
 
-# write_zone NAME RECORDS: a zone with these records, beside those that it needs.
+# write_zone NAME RECORDS: writes a zone with these records and those that every zone needs.
 write_zone() {
     serial=$((serial + 1))
     cat >"$folder/dns/$1.zone" <<END
@@ -38,7 +38,7 @@ $2
 END
 }
 
-# zone NAME RECORDS: the zone has these records from now on.
+# zone NAME RECORDS: replaces the records of a zone.
 zone() {
     write_zone "$1" "$2"
     knotc -s "$folder/dns/knot.sock" -b zone-reload "$1" >"$folder/knotc.log" 2>&1 || fail "the zone $1 is not loaded"
@@ -78,7 +78,7 @@ END
     export PETSTORE_RESOLVER="127.0.0.1:$dns_port"
 }
 
-# The Caddyfile as it is, but for ports, paths and the authority.
+# Starts Caddy with the Caddyfile; only ports, paths and the authority are changed.
 start_caddy() {
     sed "s|127.0.0.1:8080|unix/$folder/http.sock|; s|127.0.0.1:9090|127.0.0.1:$admin_port|
         0,/^{/s|^{|{\n\tadmin off\n\tlocal_certs\n\tskip_install_trust\n\tdefault_bind 127.0.0.1\n\thttp_port $plain_port\n\thttps_port $tls_port|" \
@@ -90,7 +90,7 @@ start_caddy() {
     wait_for "Caddy" visit 200 https://petstore.sites.example.net/healthz
 }
 
-# visit STATUS URL CURL-WORDS…: one request through Caddy.
+# visit STATUS URL CURL-WORDS…: sends one request through Caddy, which must get this status.
 visit() {
     expected=$1 url=$2
     shift 2
@@ -99,20 +99,20 @@ visit() {
     [ "$status" = "$expected" ] || fail "$status in place of $expected for $url: $(cat "$body")"
 }
 
-# The name gets no certificate, so that there is no TLS.
+# Checks that TLS fails, as the name gets no certificate.
 has_no_certificate() {
     rc=0
     curl -s --max-time 20 --cacert "$authority" --connect-to "::127.0.0.1:$tls_port" "https://$1/" >"$body" || rc=$?
     [ "$rc" = 35 ] || fail "curl ended with $rc, and not for want of TLS, for $1"
 }
 
-# is_error STATUS CODE: the last response through Caddy was the service's own refusal.
+# is_error STATUS CODE: checks that the last response through Caddy was a refusal by the service.
 is_error() {
     jq -e --arg code "$2" ".status == $1 and .code == \$code and (.message | length > 0)" "$body" >/dev/null ||
         fail "no $1 $2: $(cat "$body")"
 }
 
-# done_with PATTERN WORDS…: a command that works, and says so.
+# done_with PATTERN WORDS…: runs a command, which must succeed and print a match.
 done_with() {
     pattern=$1
     shift
@@ -120,7 +120,7 @@ done_with() {
     grep -q -- "$pattern" "$body" || fail "petstore $* does not say '$pattern': $(cat "$body")"
 }
 
-# refused_with CODE PATTERN WORDS…: a command that is refused, in one line.
+# refused_with CODE PATTERN WORDS…: runs a command, which must be refused in one line.
 refused_with() {
     code=$1 pattern=$2 rc=0
     shift 2
@@ -130,7 +130,7 @@ refused_with() {
     grep "($code)\$" "$err" | grep -q -- "$pattern" || fail "petstore $* says no $code with '$pattern': $(cat "$err")"
 }
 
-# state NAME: where a domain stands.
+# state NAME: prints the state of a domain.
 state() {
     "$program" domain list --json | jq -r --arg name "$1" '.domains[] | select(.name == $name).state'
 }
@@ -139,7 +139,7 @@ is_in_state() {
     [ "$(state "$1")" = "$2" ]
 }
 
-# may_have_certificate STATUS NAME: what Caddy is told.
+# may_have_certificate STATUS NAME: checks the answer that Caddy gets.
 may_have_certificate() {
     status=$(curl -s --max-time 20 -o "$body" -w '%{http_code}' "$admin/internal/tls-allowed?domain=$2")
     [ "$status" = "$1" ] || fail "tls-allowed says $status in place of $1 for $2"

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# What tests that run several programs share, read by those who set $program: a folder for them, in which each has its
-# log, and the end of all that was started.
+# Shared by the tests that run several programs, which set $program and source this file. Each program has a log in
+# $folder, and everything that was started ends with the script.
 
 PATH=$PATH:/usr/sbin
 folder=$(mktemp -d)
@@ -42,7 +42,7 @@ wait_for() {
     done
 }
 
-# A port that is free at the moment.
+# Prints a port that is free at the moment.
 free_port() {
     mkfifo "$folder/port"
     "$program" --listen 127.0.0.1:0 --database "$folder/port.db" >"$folder/port" 2>/dev/null &
