@@ -69,6 +69,7 @@ fn import(call: &Call) -> Done {
             Failure::Usage(format!("--from-line must be the number of a line, 1 or more, not '{line}'"))
         })?;
     }
+    let from_line = options.from_line;
     signals::survive_file_limit()?;
     let source = match call.operand(0) {
         "" | "-" => Source::Stream(Box::new(File::from(standard_input()?))),
@@ -91,7 +92,7 @@ fn import(call: &Call) -> Done {
     // Nothing has been written yet, so until here a signal could end the process at once.
     let stop = signals::note(&[SIGINT, SIGTERM])?;
     let (is_terminal, is_new) = (stderr().is_terminal(), !call.config.database.exists());
-    let mut next_line = None;
+    let mut next_line = Some(from_line).filter(|line| *line > 1);
     let written = import.write(&stop, |progress| {
         next_line = Some(progress.line + 1);
         say(&if is_terminal { bar(progress) } else { line(progress) });
