@@ -101,7 +101,7 @@ CREATE UNIQUE INDEX primary_domain ON domains (is_primary) WHERE is_primary = 1;
 CREATE TABLE redirects (
     -- A domain of the project.
     source TEXT    PRIMARY KEY REFERENCES domains (name),
-    -- Where its requests are sent: another domain of the project, or its name on the platform.
+    -- The target of its requests: another domain of the project, or its name on the platform.
     target TEXT    NOT NULL,
     -- RFC 9110, section 15.4.
     status INTEGER NOT NULL CHECK (status IN (301, 302, 307, 308))

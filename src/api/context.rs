@@ -88,11 +88,11 @@ impl<'w> Probe<'w> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Trouble;
+    use crate::store::Cause;
     use crate::store::tests::{Folder, refuse_writes};
 
     fn no() -> Result<(), StoreError> {
-        Err(StoreError::Unavailable(Trouble::Locked, "as if just seen".to_owned()))
+        Err(StoreError::Unavailable(Cause::Locked, "as if just seen".to_owned()))
     }
 
     #[test]
@@ -115,8 +115,8 @@ mod tests {
         writing.hold(Ok(()));
         writing.succeeded();
         assert!(writing.verdict.is_some(), "no probe is needed");
-        writing.failed(StoreError::Unavailable(Trouble::Full, "full".to_owned()));
-        assert!(matches!(writing.verdict, Some((_, Err(StoreError::Unavailable(Trouble::Full, _))))));
+        writing.failed(StoreError::Unavailable(Cause::Full, "full".to_owned()));
+        assert!(matches!(writing.verdict, Some((_, Err(StoreError::Unavailable(Cause::Full, _))))));
         writing.succeeded();
         assert!(writing.verdict.is_none(), "only a probe can tell");
     }

@@ -67,14 +67,14 @@ impl From<Invalid> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Trouble;
+    use crate::store::Cause;
 
     #[test]
     fn detail_is_for_the_log_only() {
         for (failure, status) in [
             (Failure::Fault("SELECT secret".to_owned()), 500),
             (Failure::Store(StoreError::Internal("SELECT secret".to_owned())), 500),
-            (Failure::Store(StoreError::Unavailable(Trouble::Full, "SELECT secret".to_owned())), 503),
+            (Failure::Store(StoreError::Unavailable(Cause::Full, "SELECT secret".to_owned())), 503),
         ] {
             assert_eq!(failure.detail(), Some("SELECT secret"));
             let response = failure.into_error().into_response();

@@ -34,7 +34,7 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
         let snapshot = Snapshot::of_file(file)?;
         let found = snapshot.findings();
         if snapshot.is_unchanged() {
-            return Ok(Soundness { pets: found.animals, version: found.version, faults: found.faults });
+            return Ok(Soundness { pets: found.pets, version: found.version, faults: found.faults });
         }
     }
     Err(Error::new(ErrorKind::Conflict, format!("{} was written to while it was checked", file.display())))

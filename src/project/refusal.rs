@@ -104,7 +104,7 @@ impl From<Refusal> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Trouble;
+    use crate::store::Cause;
 
     #[test]
     fn error_has_the_refusal_as_its_source_or_the_kind_of_the_database() {
@@ -115,7 +115,7 @@ mod tests {
         );
         let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<Refusal>());
         assert_eq!(source.map(|refusal| refusal.code), Some(RefusalCode::UnknownDeploy));
-        let locked = Refusal::from(StoreError::Unavailable(Trouble::Locked, "busy".to_owned()));
+        let locked = Refusal::from(StoreError::Unavailable(Cause::Locked, "busy".to_owned()));
         assert_eq!((locked.code.status(), Error::from(locked).kind()), (503, ErrorKind::DatabaseLocked));
     }
 }

@@ -223,7 +223,7 @@ mod tests {
     use crate::model::{NewPet, Page, PetQuery};
     use crate::service::Authenticator;
     use crate::store::tests::{Folder, refuse_writes};
-    use crate::store::{Reader, StoreError, Trouble};
+    use crate::store::{Cause, Reader, StoreError};
 
     const ROWS: &[Operation] = &[
         Operation::new("/good", "good", "", Handler::Post(|context, call| insert(context, call.body()))),
@@ -349,10 +349,7 @@ mod tests {
     fn readiness_comes_back_with_the_first_write_that_works() {
         let mut bench = bench();
         bench.service.pipeline.router = ROUTER;
-        bench
-            .service
-            .context
-            .hold(Err(StoreError::Unavailable(Trouble::Locked, "as if just seen".to_owned())));
+        bench.service.context.hold(Err(StoreError::Unavailable(Cause::Locked, "as if just seen".to_owned())));
         assert_eq!(bench.ask(&["/readyz"]), [503], "nothing has been written since");
         bench.service.pipeline.router = Router(&[ROWS]);
         assert_eq!(bench.ask(&["/good"]), [201]);

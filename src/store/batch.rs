@@ -4,7 +4,7 @@
 use std::mem;
 use std::time::{Duration, Instant};
 
-use super::{Reader, StoreError, Trouble, Writer, mark};
+use super::{Cause, Reader, StoreError, Writer, mark};
 
 /// The state of the writer's batch.
 #[derive(Debug, PartialEq)]
@@ -144,10 +144,15 @@ impl Writer {
         let written = statement(&self.database.connection).map_err(StoreError::from);
         match &written {
             Ok(_) => self.written += 1,
-            // A full disk or an I/O error may have rolled back the whole transaction by itself
+            // A full disk, an I/O error or an interrupt may have rolled back the whole transaction by itself
             // (sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction).
-            Err(error @ StoreError::Unavailable(..)) => self.state = State::Failed(error.clone()),
-            Err(StoreError::Internal(_)) => {}
+            Err(error)
+                if matches!(error, StoreError::Unavailable(..))
+                    || self.database.connection.is_autocommit() =>
+            {
+                self.state = State::Failed(error.clone());
+            }
+            Err(_) => {}
         }
         written
     }
@@ -193,7 +198,7 @@ impl Writer {
                 self.gave_up = Some(Instant::now());
             }
             return Err(StoreError::Unavailable(
-                Trouble::Locked,
+                Cause::Locked,
                 "it did not release its lock in time".to_owned(),
             ));
         }
@@ -214,7 +219,7 @@ impl Writer {
                 self.has_mark = false;
                 Ok(true)
             }
-            Err(StoreError::Unavailable(Trouble::Locked, _)) => Ok(false),
+            Err(StoreError::Unavailable(Cause::Locked, _)) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -352,6 +357,20 @@ mod tests {
         writer.insert_pet(&new_pet("Tom")).unwrap();
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Tom"]);
+    }
+
+    #[test]
+    fn batch_that_sqlite_rolled_back_fails_whole() {
+        let (_folder, mut writer, mut reader) = pair();
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.bound_rows(Some(0));
+        let endless = "INSERT INTO pets (name, category_id) \
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT '', i FROM n";
+        assert!(writer.write(|connection| connection.execute(endless, [])).is_err());
+        writer.bound_rows(None);
+        assert!(writer.insert_pet(&new_pet("Tom")).is_err());
+        assert!(writer.commit().is_err());
+        assert_eq!(names(&mut reader), [""; 0]);
     }
 
     #[test]

@@ -1,11 +1,15 @@
 //! The store: the only place with SQL. Knows nothing of HTTP.
 //!
-//! The workers that read have a [`Reader`] each, which cannot write; the worker that writes has the only
-//! [`Writer`]. Both are a [`Database`], which is what can be read. `file.rs` looks after the file itself, `watch.rs`
-//! notices what becomes of it, `mark.rs` tells its write-ahead log from others,
-//! `schema.rs` says whose it is and brings it up to date, `batch.rs` draws the lines around what belongs
-//! together, `pets.rs`, `keys.rs`, `project.rs` and `transfer.rs` hold the statements, and `error.rs` says what is the
-//! matter. `snapshot.rs`, `backup.rs`, `soundness.rs` and `retire.rs` work on a whole database.
+//! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`]. Both
+//! are a [`Database`], which is what can be read.
+//!
+//! - The file: `open_file.rs` names and identifies it, `claim.rs` gives it to one service, `opening.rs` has the order
+//!   in which a service opens it, `mark.rs` tells its log from others, `watch.rs` notices when it is moved or deleted.
+//! - The schema: `schema.rs` says whose database it is and brings it up to date; `soundness.rs` compares all of it.
+//! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs`. `plans.rs` checks that none scans a large
+//!   table, and `cost.rs` stops one that does.
+//! - `batch.rs` draws the lines around what belongs together, and `error.rs` says why the store failed.
+//! - Whole databases: `snapshot.rs`, `backup.rs` and `retire.rs`.
 
 mod backup;
 mod batch;
@@ -38,7 +42,7 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Params, Row};
 pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
 pub use claim::{Claim, lock_log};
-pub use error::{StoreError, Trouble};
+pub use error::{Cause, StoreError};
 pub use open_file::log_of;
 pub use opening::{OpenStore, open_for_service};
 pub use project::ProjectReads;
@@ -161,7 +165,7 @@ impl Database {
         Ok(())
     }
 
-    /// A number that differs from that of an earlier batch where anybody else has committed since
+    /// A number that differs from that of an earlier batch if anybody else has committed since
     /// (`sqlite.org/pragma.html#pragma_data_version`). What this connection itself writes does not count.
     pub fn version(&self) -> i64 {
         self.version
@@ -216,7 +220,7 @@ impl DerefMut for Writer {
 }
 
 impl Writer {
-    /// Opens the database for writing: makes the file where there is none (mode 0600), refuses one
+    /// Opens the database for writing: makes the file if there is none (mode 0600), refuses one
     /// that is not ours, and brings an older one up to date.
     ///
     /// # Errors
@@ -274,10 +278,10 @@ impl Writer {
         })
     }
 
-    /// Looks whether the file is still where its path leads.
+    /// Looks whether the path still leads to the file.
     ///
     /// # Errors
-    /// Where it is not.
+    /// If it does not.
     pub fn look(&mut self) -> Result<(), StoreError> {
         self.database.watch.look()
     }
@@ -291,7 +295,7 @@ impl Writer {
     /// nobody.
     ///
     /// # Errors
-    /// Where the disk or another process does not let it; nothing is lost then, the log stays.
+    /// If the disk fails, or another process reads; nothing is lost then, the log stays.
     pub fn checkpoint(&mut self) -> Result<(), StoreError> {
         // The log may be that of another database by now, and this file in nobody's sight.
         self.database.watch.look_now()?;
@@ -299,7 +303,7 @@ impl Writer {
         let mark = mark::number(connection)?;
         let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if is_busy {
-            Err(StoreError::Unavailable(Trouble::Locked, "another process reads it".to_owned()))
+            Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned()))
         } else {
             self.settled = mark;
             Ok(())
@@ -307,9 +311,10 @@ impl Writer {
     }
 }
 
-/// How a database is opened that is not to be changed. Where it has no log, SQLite makes one, and whoever may write
-/// removes it again. Where it has one, that stays for whom it belongs to: the last one to close a database moves the log
-/// into it. A journal that a killed restore has left is undone first, which takes writing.
+/// How to open a database that is not to be changed. If it has a log, the connection must not write: the last one to
+/// close a database moves its log into it, and the log is for the service. If it has none, SQLite makes one, and only
+/// a connection that may write removes it again. A journal that a killed restore has left is undone first, which
+/// takes writing.
 fn reading(path: &Path) -> OpenFlags {
     if log_of(path).exists() && !journal_of(path).exists() {
         OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -323,7 +328,7 @@ fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
     // The plan of a statement does not depend on the values bound to it (sqlite.org/queryplanner-ng.html#qpsg).
-    // Without this, SQLite prepares a statement with `LIMIT ?` anew each time a value is bound.
+    // Without this, SQLite prepares a statement with `LIMIT ?` again each time a value is bound.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Nothing here sorts on disk; with this, no descriptor is needed after the start.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -386,7 +391,7 @@ pub(crate) mod tests {
         writer.connection.pragma_update(None, "query_only", refuse).unwrap();
     }
 
-    /// Takes the animals away, so that nobody can read them.
+    /// Takes the pets away, so that nobody can read them.
     pub fn lose_pets(writer: &Writer) {
         writer.connection.execute_batch("DROP TABLE pets").unwrap();
     }

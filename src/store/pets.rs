@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::{Committed, Database, StoreError, Trouble, Writer};
+use super::{Cause, Committed, Database, StoreError, Writer};
 use crate::json::Word;
 use crate::model::{NewPet, Pet, PetQuery, PetStatus};
 
@@ -70,8 +70,8 @@ impl Writer {
         self.has_mark |= inserted.is_ok();
         match inserted {
             // SQLite reports both cases as a full disk (sqlite.org/autoinc.html).
-            Err(StoreError::Unavailable(Trouble::Full, detail)) if self.last_id() == Ok(i64::MAX) => {
-                Err(self.failed(StoreError::Unavailable(Trouble::NoIds, detail)))
+            Err(StoreError::Unavailable(Cause::Full, detail)) if self.last_id() == Ok(i64::MAX) => {
+                Err(self.failed(StoreError::Unavailable(Cause::NoIds, detail)))
             }
             inserted => inserted,
         }

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 /// The result of a check.
 pub struct Findings {
     /// The number of pets.
-    pub animals: u64,
+    pub pets: u64,
     /// The version of the schema.
     pub version: i64,
     /// What is wrong, one plain line each; empty if nothing is.
@@ -30,7 +30,7 @@ struct Object {
 impl Snapshot {
     /// Checks the whole database.
     pub fn findings(&self) -> Findings {
-        let mut findings = Findings { animals: 0, version: 0, faults: Vec::new() };
+        let mut findings = Findings { pets: 0, version: 0, faults: Vec::new() };
         if let Err(error) = look(&self.connection, &mut findings) {
             findings.faults.push(match error.sqlite_error_code() {
                 Some(ErrorCode::DatabaseCorrupt) => format!("it cannot be read to its end: {DAMAGED}"),
@@ -69,7 +69,7 @@ fn look(connection: &Connection, findings: &mut Findings) -> rusqlite::Result<()
         if findings.version > 1 && number("SELECT count(*) FROM project")? != 1 {
             findings.faults.push("the table project does not have its one row".to_owned());
         }
-        findings.animals = u64::try_from(number("SELECT count(*) FROM pets")?).unwrap_or(0);
+        findings.pets = u64::try_from(number("SELECT count(*) FROM pets")?).unwrap_or(0);
     }
     findings.faults.extend(integrity(connection)?);
     Ok(())
@@ -196,11 +196,11 @@ fn ids(connection: &Connection) -> rusqlite::Result<Vec<String>> {
         id("SELECT max(seq) FROM sqlite_sequence WHERE name = 'pets' HAVING count(*) > 0")?.unwrap_or(0);
     let mut faults = Vec::new();
     if let Some(least) = id("SELECT id FROM pets ORDER BY id LIMIT 1")?.filter(|id| *id < 1) {
-        faults.push(format!("an animal has the id {least}, which is not positive"));
+        faults.push(format!("a pet has the id {least}, which is not positive"));
     }
     if let Some(greatest) = id("SELECT id FROM pets ORDER BY id DESC LIMIT 1")?.filter(|id| *id > last_given)
     {
-        faults.push(format!("an animal has the id {greatest}, and the last one given is {last_given}"));
+        faults.push(format!("a pet has the id {greatest}, and the last one given is {last_given}"));
     }
     Ok(faults)
 }

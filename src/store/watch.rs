@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::open_file::{FileId, index_of, log_of};
-use super::{StoreError, Trouble};
+use super::{Cause, StoreError};
 
 /// How long to wait for a missing file to come back.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -87,7 +87,7 @@ impl Watch {
                 return Ok(());
             }
             let detail = format!("{} is not the file that was opened", path.display());
-            Err(StoreError::Unavailable(Trouble::Moved, detail))
+            Err(StoreError::Unavailable(Cause::Moved, detail))
         });
         self.found()
     }
@@ -148,7 +148,7 @@ mod tests {
         writer.share(&loss);
         reader.share(&loss);
         writer.insert_pet(&new_pet("Rex")).unwrap();
-        loss.declare(&StoreError::Unavailable(Trouble::Damaged, "a page".to_owned()));
+        loss.declare(&StoreError::Unavailable(Cause::Damaged, "a page".to_owned()));
         assert!(writer.commit().unwrap_err().is_lost());
         assert!(reader.begin().unwrap_err().is_lost() && writer.checkpoint().unwrap_err().is_lost());
         drop((writer, reader));

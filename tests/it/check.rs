@@ -128,14 +128,11 @@ fn another_schema_is_found() {
 
 #[test]
 fn ids_that_no_service_gave_are_found() {
-    expect_fault(
-        "UPDATE sqlite_sequence SET seq = 7",
-        "an animal has the id 501, and the last one given is 7",
-    );
-    expect_fault("DELETE FROM sqlite_sequence", "an animal has the id 501, and the last one given is 0");
+    expect_fault("UPDATE sqlite_sequence SET seq = 7", "a pet has the id 501, and the last one given is 7");
+    expect_fault("DELETE FROM sqlite_sequence", "a pet has the id 501, and the last one given is 0");
     expect_fault(
         "INSERT INTO pets (id, name, category_id) VALUES (-5, '', 1)",
-        "an animal has the id -5, which is not positive",
+        "a pet has the id -5, which is not positive",
     );
 }
 
