@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::partial::{Partial, exists};
 use super::{OnProgress, copy};
-use crate::Error;
+use crate::error::Error;
 use crate::store::Snapshot;
 
 /// Copies a database into one new file that only its owner may read, also while a service uses the database.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::error::{Error, ErrorKind};
 use crate::store::Snapshot;
-use crate::{Error, ErrorKind};
 
 /// How often to check a file that other processes write to meanwhile.
 const TRIES: usize = 3;

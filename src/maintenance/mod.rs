@@ -8,8 +8,8 @@ mod restore;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use crate::error::{Error, ErrorKind};
 use crate::store::{CopyTarget, Snapshot};
-use crate::{Error, ErrorKind};
 use partial::Partial;
 
 pub use backup::backup;

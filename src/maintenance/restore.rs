@@ -20,8 +20,8 @@ use super::check::check;
 use super::partial::{Partial, exists, flush_folder, link, names_after, with_suffix};
 use super::{OnProgress, copy};
 use crate::clock::{rfc3339, unix_time};
+use crate::error::{Error, ErrorKind};
 use crate::store::{Claim, Snapshot, lock_log, log_of, retire};
-use crate::{Error, ErrorKind};
 
 /// The suffixes of the files that belong to a database.
 const BESIDE: [&str; 2] = ["-wal", "-journal"];
