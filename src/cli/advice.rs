@@ -3,7 +3,7 @@
 //!
 //! No advice may cost data: nothing here tells anybody to delete or overwrite a file.
 
-use petstore::{Error, ErrorKind};
+use petstore::{Error, ErrorKind, SETTINGS};
 
 use super::command::Call;
 
@@ -25,7 +25,10 @@ fn of(kind: ErrorKind, call: &Call) -> Option<String> {
     let has_file = matches!(call.command, "check" | "restore") && !call.operands.is_empty();
     let text = match kind {
         ErrorKind::Config("api_key") => "change PETSTORE_API_KEY",
-        ErrorKind::Config(field) => return Some(format!("change --{}", field.replace('_', "-"))),
+        ErrorKind::Config(field) => {
+            let flag = field.replace('_', "-");
+            return SETTINGS.iter().any(|setting| setting.flag == flag).then(|| format!("change --{flag}"));
+        }
         ErrorKind::AddressInUse => {
             "end the program that listens there, or choose another address with --listen or --admin"
         }
@@ -82,7 +85,7 @@ mod tests {
     use super::super::all;
     use super::super::own::Own;
     use super::*;
-    use petstore::{Config, SETTINGS};
+    use petstore::Config;
 
     /// Kinds with advice, which differs from command to command.
     const KINDS: &[ErrorKind] = &[
