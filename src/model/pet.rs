@@ -131,7 +131,7 @@ pub(super) fn components() -> Vec<(&'static str, serde_json::Value)> {
         PetStatus::SCHEMA.component("Availability of a pet."),
         ("NewPet", describe("A pet to add.", &[&NAME, &CATEGORY_ID, &STATUS], new)),
         ("Pet", describe("A pet in the inventory.", &[&ID, &NAME, &CATEGORY_ID, &STATUS], pet)),
-        ("Pets", list_of("Pet", "Animals in ascending order of their ids.")),
+        ("Pets", list_of("Pet", "Pets in ascending order of their ids.")),
     ]
 }
 

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn last_id_is_remembered_of_deleted_animals() {
+    fn last_id_counts_deleted_pets() {
         let (_folder, mut writer, _reader) = pair();
         writer.insert_pet(&new_pet("Rex")).unwrap();
         assert_eq!(writer.delete_pet(1), Ok(true));
