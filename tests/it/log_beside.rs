@@ -27,10 +27,17 @@ fn run(program: &str, words: &[&str], folder: &Path) {
     assert!(Command::new(program).args(words).current_dir(folder).status().unwrap().success(), "{program}");
 }
 
+/// Writes as sqlite3 does, and leaves the log as a crash would.
+fn write_and_crash(folder: &Path, sql: &str) {
+    let other = rusqlite::Connection::open(folder.join("pets.db")).unwrap();
+    other.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+    other.execute_batch(sql).unwrap();
+}
+
 #[test]
 fn crashed_database_starts_after_what_operators_do_with_files() {
     type Do = fn(&Path);
-    let ways: [Do; 5] = [
+    let ways: [Do; 7] = [
         |folder| run("chmod", &["640", "pets.db"], folder),
         |folder| run("ln", &["pets.db", "second"], folder),
         |folder| {
@@ -45,6 +52,9 @@ fn crashed_database_starts_after_what_operators_do_with_files() {
             run("mv", &["copy", "pets.db"], folder);
         },
         |folder| run("touch", &["pets.db"], folder),
+        // What sqlite3 wrote last, and a crash of that as well.
+        |folder| write_and_crash(folder, "UPDATE sqlite_sequence SET seq = 1000"),
+        |folder| write_and_crash(folder, "UPDATE pets SET status = 'sold'; PRAGMA wal_checkpoint; VACUUM"),
     ];
     for (i, way) in ways.into_iter().enumerate() {
         let folder = crashed();
