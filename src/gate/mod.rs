@@ -8,6 +8,7 @@ mod acceptor;
 mod client;
 mod connections;
 mod dispatcher;
+mod ending;
 mod estimates;
 mod fair_queue;
 mod health_check;
@@ -31,7 +32,7 @@ use slab::Slab;
 
 use crate::config::Deadlines;
 use crate::error::{Error, ErrorKind};
-use crate::http::{ApiError, Code};
+use crate::http::Code;
 use crate::lane::LaneKind;
 use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
@@ -39,6 +40,7 @@ use acceptor::Acceptor;
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS, READ_BYTES};
 use dispatcher::MAX_SHUT;
+use ending::Ending;
 use estimates::Estimates;
 use holders::{Holders, Limits};
 use lanes::{Asker, Lane};
@@ -65,8 +67,6 @@ const LANE_READ_BYTES: usize = 256 * 1024;
 pub const BUDGET: usize = 64 * 1024 * 1024;
 /// What clients may have, all together and per address.
 const HOLDERS: Limits = Limits { budget: BUDGET, few_connections: 16, picked: 64 };
-/// How long clients have to take their last responses when the service fails.
-const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The codes with which the gate itself refuses requests.
 const REFUSALS: &[Code] = &[
@@ -117,15 +117,6 @@ impl Waiting {
             LaneKind::Write => &mut self.writes,
         }
     }
-}
-
-/// The state of the service's end.
-#[derive(Default)]
-struct Ending {
-    /// Why the service cannot go on.
-    failure: Option<Error>,
-    /// When it ends at the latest, even with requests unfinished.
-    by: Option<Instant>,
 }
 
 /// The gate's one thread.
@@ -257,41 +248,6 @@ impl Gate {
         }
     }
 
-    /// Begins to end when it is time to, and returns how the service ended once it has.
-    fn end(&mut self, ending: &mut Ending) -> Option<Result<(), Error>> {
-        if ending.failure.is_none() {
-            let lane_failure = |gate: &Self| {
-                gate.lane_trouble(gate.shared.now).map(|line| Error::new(ErrorKind::Internal, line))
-            };
-            ending.failure = self.stopper.failure().or_else(|| lane_failure(self));
-            if let Some(reason) = &ending.failure {
-                log::error!("ending: {reason}");
-                self.stopper.stop();
-                self.tell_all(&reason.to_string());
-                ending.by = Some(Instant::now() + LAST_WORDS);
-            }
-        }
-        if self.stopper.is_stopping() && !self.shared.draining {
-            if let Some(reason) = self.stopper.reason() {
-                log::error!("ending: {reason}");
-            }
-            ending.by = ending.by.or(Some(Instant::now() + self.shared.deadlines.drain));
-            self.begin_drain();
-        }
-        let by = ending.by?;
-        if !self.connections.is_empty() && self.shared.now < by {
-            return None;
-        }
-        self.note_cut_off();
-        Some(ending.failure.take().or_else(|| self.stopper.reason()).map_or(Ok(()), Err))
-    }
-
-    /// Notes how many requests would be cut off if the service ended now.
-    fn note_cut_off(&self) {
-        let begun = self.connections.iter().filter(|(_, c)| c.client.has_request());
-        self.stopper.note_cut_off(begun.count());
-    }
-
     /// Waits until there is something to do, and does it.
     fn round(&mut self, events: &mut Events) {
         self.wait(events, self.timeout());
@@ -340,22 +296,6 @@ impl Gate {
         }
     }
 
-    /// Answers all requests that nobody will answer any more.
-    fn tell_all(&mut self, reason: &str) {
-        for index in 0..self.lanes.len() {
-            self.lose_lane(index, reason);
-        }
-        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
-        for slot in slots {
-            if let Some(connection) = self.connections.get_mut(slot)
-                && connection.client.state() == client::State::Waiting
-            {
-                connection.client.refuse(ApiError::new(Code::Overloaded), &mut self.shared);
-                self.drive(slot);
-            }
-        }
-    }
-
     /// How long to wait for events.
     fn timeout(&self) -> Option<Duration> {
         if !self.unread.is_empty() {
@@ -398,27 +338,6 @@ impl Gate {
             writes: self.waiting.writes.len(),
             held: self.holders.total(),
         });
-    }
-
-    /// Accepts nobody any more, and closes idle clients soon.
-    fn begin_drain(&mut self) {
-        self.shared.now = Instant::now();
-        // The next service accepts the clients that wait at a supervisor's socket.
-        self.acceptor.take_if(|acceptor| acceptor.is_passed());
-        self.accept_all();
-        self.acceptor = None;
-        self.shared.draining = true;
-        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
-        for slot in slots {
-            // A request that has been sent has begun, even if its event has not been seen yet.
-            if let Some(connection) = self.connections.get_mut(slot) {
-                connection.readable = true;
-            }
-            self.drive(slot);
-            if let Some(connection) = self.connections.get_mut(slot) {
-                connection.client.hurry(&self.shared);
-            }
-        }
     }
 }
 

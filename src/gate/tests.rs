@@ -8,6 +8,7 @@ use mio::Interest;
 use mio::net::UnixStream;
 
 use super::client::State;
+use super::ending::LAST_WORDS;
 use super::lanes::tests::config;
 use super::stream::{Peer, Stream};
 use super::*;

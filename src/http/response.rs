@@ -14,8 +14,8 @@ const MAX_KEY_NAME: usize = 256;
 /// The log target of the access log, by which `RUST_LOG` chooses it.
 pub const ACCESS_LOG: &str = "petstore::access";
 
-/// A handler's response. The gate adds the general header fields (Date, Server, …), unless the response has
-/// one of the same name.
+/// A handler's response. The gate adds the general header fields: `Cache-Control` unless the response has one, and
+/// Date, Server and what frames the message, which a handler may not set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     status: u16,

@@ -1,0 +1,94 @@
+//! How the service ends: what has begun is finished, or the clients are told why it cannot be.
+
+use std::time::{Duration, Instant};
+
+use crate::gate::Gate;
+use crate::gate::client::State;
+use crate::http::{ApiError, Code};
+use crate::{Error, ErrorKind};
+
+/// How long clients have to take their last responses when the service fails.
+pub const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The state of the service's end.
+#[derive(Default)]
+pub struct Ending {
+    /// Why the service cannot go on.
+    failure: Option<Error>,
+    /// When it ends at the latest, even with requests unfinished.
+    pub by: Option<Instant>,
+}
+
+impl Gate {
+    /// Begins to end when it is time to, and returns how the service ended once it has.
+    pub(super) fn end(&mut self, ending: &mut Ending) -> Option<Result<(), Error>> {
+        if ending.failure.is_none() {
+            let lane_failure = |gate: &Self| {
+                gate.lane_trouble(gate.shared.now).map(|line| Error::new(ErrorKind::Internal, line))
+            };
+            ending.failure = self.stopper.failure().or_else(|| lane_failure(self));
+            if let Some(reason) = &ending.failure {
+                log::error!("ending: {reason}");
+                self.stopper.stop();
+                self.tell_all(&reason.to_string());
+                ending.by = Some(Instant::now() + LAST_WORDS);
+            }
+        }
+        if self.stopper.is_stopping() && !self.shared.draining {
+            if let Some(reason) = self.stopper.reason() {
+                log::error!("ending: {reason}");
+            }
+            ending.by = ending.by.or(Some(Instant::now() + self.shared.deadlines.drain));
+            self.begin_drain();
+        }
+        let by = ending.by?;
+        if !self.connections.is_empty() && self.shared.now < by {
+            return None;
+        }
+        self.note_cut_off();
+        Some(ending.failure.take().or_else(|| self.stopper.reason()).map_or(Ok(()), Err))
+    }
+
+    /// Notes how many requests would be cut off if the service ended now.
+    pub(super) fn note_cut_off(&self) {
+        let begun = self.connections.iter().filter(|(_, c)| c.client.has_request());
+        self.stopper.note_cut_off(begun.count());
+    }
+
+    /// Answers all requests that nobody will answer any more.
+    fn tell_all(&mut self, reason: &str) {
+        for index in 0..self.lanes.len() {
+            self.lose_lane(index, reason);
+        }
+        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            if let Some(connection) = self.connections.get_mut(slot)
+                && connection.client.state() == State::Waiting
+            {
+                connection.client.refuse(ApiError::new(Code::Overloaded), &mut self.shared);
+                self.drive(slot);
+            }
+        }
+    }
+
+    /// Accepts nobody any more, and closes idle clients soon.
+    pub(super) fn begin_drain(&mut self) {
+        self.shared.now = Instant::now();
+        // The next service accepts the clients that wait at a supervisor's socket.
+        self.acceptor.take_if(|acceptor| acceptor.is_passed());
+        self.accept_all();
+        self.acceptor = None;
+        self.shared.draining = true;
+        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            // A request that has been sent has begun, even if its event has not been seen yet.
+            if let Some(connection) = self.connections.get_mut(slot) {
+                connection.readable = true;
+            }
+            self.drive(slot);
+            if let Some(connection) = self.connections.get_mut(slot) {
+                connection.client.hurry(&self.shared);
+            }
+        }
+    }
+}
