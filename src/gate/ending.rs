@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use crate::error::{Error, ErrorKind};
 use crate::gate::Gate;
 use crate::gate::client::State;
 use crate::http::{ApiError, Code};
-use crate::{Error, ErrorKind};
 
 /// How long clients have to take their last responses when the service fails.
 pub const LAST_WORDS: Duration = Duration::from_secs(1);
