@@ -235,14 +235,18 @@ impl Writer {
             State::Open => self.database.watch.look_now().and_then(|()| self.finish()),
             State::Failed(error) => Err(error),
         };
-        self.last_failed = ended.is_err();
-        if ended.is_err() {
-            self.roll_back();
+        match &ended {
+            Ok(has_changed) => self.last_failed &= !has_changed,
+            Err(_) => {
+                self.last_failed = true;
+                self.roll_back();
+            }
         }
-        ended.map(|()| Committed(()))
+        ended.map(|_| Committed(()))
     }
 
-    fn finish(&mut self) -> Result<(), StoreError> {
+    /// Commits, and returns whether the transaction changed anything.
+    fn finish(&mut self) -> Result<bool, StoreError> {
         let connection = &self.database.connection;
         let has_changed = connection.total_changes() != self.changes;
         if has_changed && (self.settled.is_some() || !self.has_mark) {
@@ -256,7 +260,7 @@ impl Writer {
                 log::debug!("the write-ahead log stays for now: {error}");
             }
         }
-        Ok(())
+        Ok(has_changed)
     }
 
     /// Moves the log into the file as far as readers allow, so that a service that is never idle gets new
@@ -493,6 +497,9 @@ mod tests {
         writer.insert_pet(&new_pet("Rex")).unwrap();
         writer.commit().unwrap();
         writer.last_failed = true;
+        writer.begin(Units::Joined).unwrap();
+        writer.commit().unwrap();
+        assert!(writer.last_failed, "a batch that writes nothing shows nothing");
         refuse_writes(&writer, true);
         assert!(writer.probe().is_err(), "it writes");
         refuse_writes(&writer, false);
