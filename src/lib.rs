@@ -93,8 +93,7 @@ pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_p
 /// Lists the method and the path of every operation of the HTTP interface, such as `("GET", "/v1/pets")`. `GET`
 /// stands for `HEAD` as well.
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let rows = api::TABLES.iter().copied().flatten();
-    rows.map(|operation| (operation.method(), operation.path))
+    api::ROUTER.operations().map(|operation| (operation.method(), operation.path))
 }
 
 /// Prints the interface description (OpenAPI 3.1, JSON) with the base URL and the staging URL of a configuration.

@@ -48,11 +48,13 @@ impl QuietLog {
         Some((began + SECOND).saturating_duration_since(now))
     }
 
-    /// Logs what was held back, once its second is over.
-    pub fn settle(&mut self, now: Instant) {
+    /// Logs what was held back, once its second is over. Returns in how long to call it again; `None` if nothing
+    /// is held back.
+    pub fn settle(&mut self, now: Instant) -> Option<Duration> {
         if self.due(now) == Some(Duration::ZERO) {
             self.say_held_back();
         }
+        self.due(now)
     }
 
     fn say_held_back(&mut self) {

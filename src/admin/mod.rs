@@ -108,9 +108,7 @@ impl Service for AdminService {
     }
 
     fn rest(&mut self) -> Option<Duration> {
-        let now = Instant::now();
-        self.failures.settle(now);
-        self.failures.due(now)
+        self.failures.settle(Instant::now())
     }
 
     fn stop(&mut self) {}
@@ -118,11 +116,7 @@ impl Service for AdminService {
 
 /// The header fields that the admin address reads.
 pub fn header_fields() -> Vec<&'static str> {
-    let declared = ROUTER.operations().flat_map(|operation| operation.headers).copied();
-    let mut fields: Vec<_> = declared.chain(settings::GUARD_FIELDS.iter().copied()).collect();
-    fields.sort_unstable();
-    fields.dedup();
-    fields
+    ROUTER.header_fields(settings::GUARD_FIELDS)
 }
 
 #[cfg(test)]

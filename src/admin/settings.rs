@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{AdminContext, Call, Handler, Operation};
 use crate::clock::unix_time;
 use crate::endpoint::Failure;
-use crate::endpoint::parameter::{PathParameter, QueryParameter};
+use crate::endpoint::parameter::{Parameter, PathParameter, QueryParameter};
 use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
 use crate::json::{Integer, Object, Optional, Required, Text};
 use crate::model::KeyScope;
@@ -20,91 +20,38 @@ use crate::service::Authenticator;
 /// The prefix of the interface's paths.
 const API: &str = "/settings/api/";
 
-const BODY_FIELDS: &[&str] = &["Content-Type", "Content-Encoding"];
-
 pub static OPERATIONS: &[Operation] = &[
-    Operation {
-        headers: ASSET_HEADERS,
-        ..Operation::new("/settings/domains", "getSettings", "The settings page", Handler::Get(asset))
-    },
-    Operation {
-        headers: ASSET_HEADERS,
-        ..Operation::new(
-            "/assets/{file}",
-            "getSettingsAsset",
-            "A file that the page needs",
-            Handler::Get(asset),
-        )
-    },
+    asset("/settings/domains", "getSettings"),
+    asset("/assets/{file}", "getSettingsAsset"),
     Operation {
         parameters: &[&DOMAIN],
-        ..Operation::new(
-            "/internal/tls-allowed",
-            "checkCertificate",
-            "Tells the proxy that makes certificates whether it may make one for a name",
-            Handler::Get(check_certificate),
-        )
+        ..Operation::new("/internal/tls-allowed", "checkCertificate", Handler::Get(check_certificate))
     },
-    Operation::new("/settings/api/project", "getProject", "The whole project", Handler::Get(get_project)),
-    Operation {
-        headers: BODY_FIELDS,
-        ..Operation::new("/settings/api/domains", "addDomain", "Add a domain", Handler::Post(add_domain))
-    },
-    Operation {
-        parameters: &[&NAME_IN_PATH],
-        ..Operation::new(
-            "/settings/api/domains/{name}",
-            "removeDomain",
-            "Remove a domain",
-            Handler::Delete(remove_domain),
-        )
-    },
-    Operation {
-        parameters: &[&NAME_IN_PATH],
-        ..Operation::new(
-            "/settings/api/domains/{name}/primary",
-            "setPrimary",
-            "Make a domain the primary one",
-            Handler::Post(set_primary),
-        )
-    },
-    Operation {
-        parameters: &[&NAME_IN_PATH],
-        ..Operation::new(
-            "/settings/api/domains/{name}/verify",
-            "verifyDomain",
-            "Check the DNS record of a domain",
-            Handler::Post(|context, call| begin(context, call, DnsCheck::Record)),
-        )
-    },
-    Operation {
-        parameters: &[&NAME_IN_PATH],
-        ..Operation::new(
-            "/settings/api/domains/{name}/reverify",
-            "reverifyDomain",
-            "Check the DNS record of a domain, and its CAA records",
-            Handler::Post(|context, call| begin(context, call, DnsCheck::RecordAndCaa)),
-        )
-    },
-    Operation {
-        headers: BODY_FIELDS,
-        ..Operation::new(
-            "/settings/api/redirects",
-            "addRedirect",
-            "Add a redirect",
-            Handler::Post(add_redirect),
-        )
-    },
-    Operation {
-        parameters: &[&NAME_IN_PATH],
-        ..Operation::new(
-            "/settings/api/redirects/{name}",
-            "removeRedirect",
-            "Remove a redirect",
-            Handler::Delete(remove_redirect),
-        )
-    },
+    Operation::new("/settings/api/project", "getProject", Handler::Get(get_project)),
+    with_body("/settings/api/domains", "addDomain", Handler::Post(add_domain)),
+    named("/settings/api/domains/{name}", "removeDomain", Handler::Delete(remove_domain)),
+    named("/settings/api/domains/{name}/primary", "setPrimary", Handler::Post(set_primary)),
+    named("/settings/api/domains/{name}/verify", "verifyDomain", Handler::Post(verify)),
+    named("/settings/api/domains/{name}/reverify", "reverifyDomain", Handler::Post(reverify)),
+    with_body("/settings/api/redirects", "addRedirect", Handler::Post(add_redirect)),
+    named("/settings/api/redirects/{name}", "removeRedirect", Handler::Delete(remove_redirect)),
 ];
+
+/// A row for a file of the settings page.
+const fn asset(path: &'static str, id: &'static str) -> Operation {
+    Operation { headers: &ASSET_HEADERS, ..Operation::new(path, id, Handler::Get(get_asset)) }
+}
+
+/// A row for a request with a JSON body.
+const fn with_body(path: &'static str, id: &'static str, handler: Handler) -> Operation {
+    Operation { headers: &["Content-Type", "Content-Encoding"], ..Operation::new(path, id, handler) }
+}
+
+/// A row for a domain of the project, whose name is in the path.
+const fn named(path: &'static str, id: &'static str, handler: Handler) -> Operation {
+    const PARAMETERS: &[&dyn Parameter] = &[&NAME_IN_PATH];
+    Operation { parameters: PARAMETERS, ..Operation::new(path, id, handler) }
+}
 
 static DOMAIN: QueryParameter<Text> =
     QueryParameter { name: "domain", about: "The name of a domain.", schema: Text };
@@ -182,14 +129,11 @@ fn forbidden(message: &'static str) -> ApiError {
 }
 
 /// The page, or a file that it loads.
-fn asset(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
-    let asset = context.settings.assets.find(call.whole_path());
-    let asset = asset.ok_or_else(|| ApiError::new(Code::NotFound))?;
-    let [encoding, tags] = ["Accept-Encoding", "If-None-Match"].map(|name| call.header_values(name));
-    Ok(asset.respond(encoding, tags))
+fn get_asset(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+    Ok(context.settings.assets.respond(call.whole_path(), call.asset_fields())?)
 }
 
-/// 200 exactly for the names that may have a certificate.
+/// Tells the proxy that makes certificates whether it may make one: 200 exactly for the names that may have a certificate.
 fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let Some(name) = call.query(&DOMAIN)? else {
         let message = "The query parameter 'domain' is missing; it must be the name of a domain.";
@@ -237,6 +181,14 @@ fn set_primary(context: &mut AdminContext, call: &Call) -> Result<Response, Fail
     answer(set.map(|()| Response::new(204, b"")))
 }
 
+fn verify(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+    begin(context, call, DnsCheck::Record)
+}
+
+fn reverify(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+    begin(context, call, DnsCheck::RecordAndCaa)
+}
+
 /// Begins a check of a domain, if the project has it. The overview shows when it is done.
 fn begin(context: &mut AdminContext, call: &Call, check: DnsCheck) -> Result<Response, Failure> {
     let upkeep = &context.settings.upkeep;
@@ -265,8 +217,7 @@ fn name(call: &Call) -> Cow<'static, str> {
 }
 
 fn body<'r>(call: &Call<'r>, expected: &str) -> Result<Object<'r>, Failure> {
-    call.check_json()?;
-    Ok(Object::parse(call.body(), expected)?)
+    Ok(Object::parse(call.json_body()?, expected)?)
 }
 
 /// Turns a refusal of the project into a response with its own code.
@@ -305,7 +256,7 @@ mod tests {
     fn every_file_of_the_page_has_a_row() {
         for path in crate::site::html::settings().paths() {
             let routed = ROUTER.route("GET", &Target::parse(path));
-            assert!(routed.is_ok_and(|route| route.operation.headers == ASSET_HEADERS), "{path}");
+            assert!(routed.is_ok_and(|route| route.operation.headers == &ASSET_HEADERS[..]), "{path}");
         }
     }
 }

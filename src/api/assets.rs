@@ -4,21 +4,22 @@ use super::{Call, Handler, Operation, ReadContext};
 use crate::endpoint::Failure;
 use crate::http::{ASSET_HEADERS, ApiError, Code, Form, Response, percent};
 
-pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription", "The interface description")];
+pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription")];
 
 /// The pages of the feature `site`.
 pub static PAGES: &[Operation] = &[
-    row("/", "getReference", "The reference, with a panel to try each operation"),
-    row("/docs/{page}", "getPage", "A page of the project site"),
-    row("/assets/{file}", "getAsset", "A file that the pages need"),
+    // The reference, with a panel to try each operation.
+    row("/", "getReference"),
+    row("/docs/{page}", "getPage"),
+    row("/assets/{file}", "getAsset"),
 ];
 
 /// A static file of the deploy, for paths that match no row.
 pub const FILE: Operation = Operation {
     // Which deploy is live, the file or the index of its folder, and the content.
     rows: Some(4),
-    headers: ASSET_HEADERS,
-    ..Operation::new("/{file}", "getFile", "A static file of the deploy", Handler::Get(get_file))
+    headers: &ASSET_HEADERS,
+    ..Operation::new("/{file}", "getFile", Handler::Get(get_file))
 };
 
 /// Returns a file, or the index of a folder. A folder without its trailing slash is redirected, so that its
@@ -41,22 +42,15 @@ fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure>
         let query = call.raw_query().map(|query| format!("?{query}")).unwrap_or_default();
         return Ok(Response::new(308, b"").header("Location", format!("./{name}/{query}")));
     }
-    let [encoding, tags] = ["Accept-Encoding", "If-None-Match"].map(|name| call.header_values(name));
-    let form = Form::choose(&file.tag, file.has_gzip, encoding, tags);
+    let form = Form::choose(&file.tag, file.has_gzip, call.asset_fields());
     let content = if form.is_known { None } else { Some(project.content(&file, form.gzip)?.into()) };
     Ok(form.respond(file.content_type, content).header("Cache-Control", "no-cache"))
 }
 
-const fn row(path: &'static str, id: &'static str, summary: &'static str) -> Operation {
-    Operation {
-        headers: ASSET_HEADERS,
-        rows: Some(0),
-        ..Operation::new(path, id, summary, Handler::Get(get))
-    }
+const fn row(path: &'static str, id: &'static str) -> Operation {
+    Operation { headers: &ASSET_HEADERS, rows: Some(0), ..Operation::new(path, id, Handler::Get(get)) }
 }
 
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    let asset = context.assets.find(call.whole_path()).ok_or_else(|| ApiError::new(Code::NotFound))?;
-    let [encoding, tags] = ["Accept-Encoding", "If-None-Match"].map(|name| call.header_values(name));
-    Ok(asset.respond(encoding, tags))
+    Ok(context.assets.respond(call.whole_path(), call.asset_fields())?)
 }

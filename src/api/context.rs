@@ -55,7 +55,10 @@ impl WriteContext {
     }
 
     /// Whether the store accepts writes, probed now or a moment ago. Call it between batches only.
-    fn takes_writes(&mut self) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// The [`StoreError`] with which it refuses them.
+    pub fn takes_writes(&mut self) -> Result<(), StoreError> {
         match &self.verdict {
             Some((at, verdict)) if at.elapsed() < VERDICT_HOLDS => verdict.clone(),
             _ => {
@@ -64,24 +67,6 @@ impl WriteContext {
                 verdict
             }
         }
-    }
-}
-
-/// What a health check may ask of the writer. It cannot write anything itself.
-pub struct Probe<'w>(&'w mut WriteContext);
-
-impl<'w> Probe<'w> {
-    /// Wraps a writer that is between two batches.
-    pub fn new(writing: &'w mut WriteContext) -> Self {
-        Self(writing)
-    }
-
-    /// Whether the store accepts writes.
-    ///
-    /// # Errors
-    /// The [`StoreError`] with which it refuses them.
-    pub fn takes_writes(self) -> Result<(), StoreError> {
-        self.0.takes_writes()
     }
 }
 

@@ -3,34 +3,21 @@
 
 use std::ops::ControlFlow;
 
-use super::{Handler, Operation, Probe, ReadContext};
+use super::{Handler, Operation, ReadContext, WriteContext};
 use crate::endpoint::Failure;
 use crate::http::Response;
 use crate::model::{Page, PetQuery};
 
 pub static OPERATIONS: &[Operation] = &[
-    Operation {
-        rows: Some(0),
-        ..Operation::new(
-            "/healthz",
-            "checkHealth",
-            "Says that the process answers",
-            Handler::Check { read: |_| Ok(()), write: is_alive },
-        )
-    },
-    Operation {
-        rows: Some(1),
-        ..Operation::new(
-            "/readyz",
-            "checkReadiness",
-            "Says that a read and a write work",
-            Handler::Check { read: can_read, write: can_write },
-        )
-    },
+    Operation { rows: Some(0), ..Operation::new("/healthz", "checkHealth", HEALTH) },
+    Operation { rows: Some(1), ..Operation::new("/readyz", "checkReadiness", READINESS) },
 ];
 
+const HEALTH: Handler = Handler::Check { read: |_| Ok(()), write: is_alive };
+const READINESS: Handler = Handler::Check { read: can_read, write: can_write };
+
 /// Liveness. Getting here is the proof.
-fn is_alive(_: Probe) -> Result<Response, Failure> {
+fn is_alive(_: &mut WriteContext) -> Result<Response, Failure> {
     Ok(Response::json_bytes(200, br#"{"status":"ok"}"#))
 }
 
@@ -40,8 +27,8 @@ fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
 }
 
 /// Readiness: 503 as soon as a batch has failed, 200 again only after a write has worked.
-fn can_write(probe: Probe) -> Result<Response, Failure> {
-    probe.takes_writes()?;
+fn can_write(context: &mut WriteContext) -> Result<Response, Failure> {
+    context.takes_writes()?;
     Ok(Response::json_bytes(200, br#"{"status":"ready"}"#))
 }
 

@@ -1,7 +1,7 @@
 //! What each operation takes, checks and returns: one file per resource, which owns its rows of the table of
 //! operations. Knows the store's reads and writes, and nothing of sockets or SQL.
 //!
-//! To add a resource, write its file, and name its rows in [`TABLES`].
+//! To add a resource, write its file, and name its rows in [`ROUTER`].
 
 mod assets;
 mod context;
@@ -16,19 +16,16 @@ use crate::http::Response;
 use crate::store::Committed;
 
 pub use assets::FILE;
-pub use context::{Probe, ReadContext, WriteContext};
+pub use context::{ReadContext, WriteContext};
 
-/// The rows of every resource.
-pub static TABLES: &[&[Operation]] = &[
+/// The rows of every resource. It finds the row of a request.
+pub static ROUTER: Router<Handler> = Router(&[
     pets::OPERATIONS,
     orders::OPERATIONS,
     health::OPERATIONS,
     assets::OPERATIONS,
     if cfg!(feature = "site") { assets::PAGES } else { &[] },
-];
-
-/// Finds the row of a request.
-pub static ROUTER: Router<Handler> = Router(TABLES);
+]);
 
 /// A row of the table.
 pub type Operation = endpoint::Operation<Handler>;
@@ -39,6 +36,9 @@ pub type Call<'r> = endpoint::Call<'r, Handler>;
 /// A response that waits for the commit: a closure that makes it once the batch is on disk.
 pub type Staged<'r> = Box<dyn FnOnce(&Committed) -> Response + 'r>;
 
+/// The part of a health check that asks the writer.
+pub type Check = fn(&mut WriteContext) -> Result<Response, Failure>;
+
 /// The handler of an operation. Its variant decides the method, the lane and the key scope, so that they
 /// cannot disagree.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +47,8 @@ pub enum Handler {
     Get(for<'r> fn(&mut ReadContext, &Call<'r>) -> Result<Response, Failure>),
     /// POST: writes, in the write lane. A read-only key may not call it.
     Post(for<'r> fn(&mut WriteContext, &Call<'r>) -> Result<Staged<'r>, Failure>),
-    /// GET and HEAD: asks a reader and, if all is well, the writer between two batches.
-    Check { read: fn(&mut ReadContext) -> Result<(), Failure>, write: fn(Probe) -> Result<Response, Failure> },
+    /// GET and HEAD: asks a reader and, if all is well, the writer between two batches. It must write nothing.
+    Check { read: fn(&mut ReadContext) -> Result<(), Failure>, write: Check },
 }
 
 impl endpoint::Handler for Handler {
@@ -62,9 +62,7 @@ impl endpoint::Handler for Handler {
 
 /// Whether the first segment of a path belongs to an operation. A deploy may not have files there.
 pub fn is_built_in(path: &str) -> bool {
-    let first = |path: &'static str| path.split('/').nth(1);
-    let mut rows = TABLES.iter().copied().flatten();
-    rows.any(|row| path.split('/').nth(1) == first(row.path))
+    ROUTER.operations().any(|row| path.split('/').nth(1) == row.path.split('/').nth(1))
 }
 
 #[cfg(test)]
@@ -103,7 +101,7 @@ mod tests {
     #[test]
     fn only_the_orders_are_not_stable() {
         let marked: Vec<_> =
-            ROUTER.operations().filter(|row| row.stability.is_some()).map(|row| row.id).collect();
+            ROUTER.operations().filter(|row| row.is_experimental).map(|row| row.id).collect();
         assert_eq!(marked, ["listOrders"]);
     }
 }

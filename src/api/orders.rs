@@ -2,16 +2,17 @@
 
 use super::pets::ANIMALS;
 use super::{Call, Handler, Operation, ReadContext};
-use crate::endpoint::{Failure, Stability};
+use crate::endpoint::Failure;
 use crate::http::{ApiError, Code, Response};
 
 pub static OPERATIONS: &[Operation] = &[Operation {
+    summary: "List the orders of the store",
     about: "Announced, but not specified yet: returns 501.",
     tag: Some(&ANIMALS),
     rows: Some(0),
     codes: &[Code::NotImplemented],
-    stability: Some(Stability::Experimental),
-    ..Operation::new("/v1/store/orders", "listOrders", "List the orders of the store", Handler::Get(list))
+    is_experimental: true,
+    ..Operation::new("/v1/store/orders", "listOrders", Handler::Get(list))
 }];
 
 /// Returns 501 until the fields of an order are specified.

@@ -15,6 +15,7 @@ pub static ANIMALS: Tag = Tag { name: "animals", about: "The animals of the inve
 
 pub static OPERATIONS: &[Operation] = &[
     Operation {
+        summary: "List all animals",
         about: "Returns pets in ascending order of their ids, one page at a time. If another page follows, the Link \
             header has its address.",
         tag: Some(&ANIMALS),
@@ -22,9 +23,10 @@ pub static OPERATIONS: &[Operation] = &[
         parameters: &[&LIMIT, &STATUS, &AFTER],
         success: Some(Success { status: 200, about: "A page of pets.", schema: "Pets", headers: &[LINK] }),
         codes: &[Code::InvalidParameter, Code::DuplicateParameter],
-        ..Operation::new(PETS, "listPets", "List all animals", Handler::Get(list))
+        ..Operation::new(PETS, "listPets", Handler::Get(list))
     },
     Operation {
+        summary: "Add an animal",
         about: "Adds a new pet. When you receive the 201, the pet is saved to disk.",
         tag: Some(&ANIMALS),
         rows: Some(0),
@@ -44,9 +46,10 @@ pub static OPERATIONS: &[Operation] = &[
             Code::UnsupportedMediaType,
             Code::UnsupportedContentEncoding,
         ],
-        ..Operation::new(PETS, "createPet", "Add an animal", Handler::Post(create))
+        ..Operation::new(PETS, "createPet", Handler::Post(create))
     },
     Operation {
+        summary: "Get an animal",
         about: "Returns one pet by its identifier.",
         tag: Some(&ANIMALS),
         rows: Some(1),
@@ -54,7 +57,7 @@ pub static OPERATIONS: &[Operation] = &[
         success: Some(Success { status: 200, about: "The pet.", schema: "Pet", headers: &[] }),
         codes: &[Code::NotFound],
         deprecation: Some(&GET_PET_ENDS),
-        ..Operation::new("/v1/pets/{petId}", "getPet", "Get an animal", Handler::Get(get))
+        ..Operation::new("/v1/pets/{petId}", "getPet", Handler::Get(get))
     },
 ];
 
@@ -91,8 +94,7 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
 /// {"name":"Rex","categoryId":3,"status":"available"}
 /// ```
 fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
-    call.check_json()?;
-    let new = NewPet::from_json(call.body())?;
+    let new = NewPet::from_json(call.json_body()?)?;
     let inserted = context.store.insert_pet(&new)?;
     Ok(Box::new(move |committed| {
         let id = inserted.id(committed);

@@ -3,7 +3,7 @@
 use super::operation::Operation;
 use super::parameter::{DefaultedParameter, PathParameter, QueryParameter};
 use super::router::Route;
-use crate::http::{ApiError, Request, Target, percent};
+use crate::http::{ASSET_HEADERS, ApiError, Request, Target, percent};
 use crate::json::Schema;
 
 /// A request, as its handler reads it.
@@ -92,17 +92,17 @@ impl<'r, H> Call<'r, H> {
         self.request.header_values(name)
     }
 
-    /// Refuses a body whose header fields declare something other than plain JSON.
+    /// The values of [`ASSET_HEADERS`].
+    pub fn asset_fields(&self) -> [impl Iterator<Item = &'r str>; 2] {
+        ASSET_HEADERS.map(|name| self.header_values(name))
+    }
+
+    /// The body without any transfer coding, unless the header fields declare something other than plain JSON.
     ///
     /// # Errors
     /// 415.
-    pub fn check_json(&self) -> Result<(), ApiError> {
-        self.request.check_json()
-    }
-
-    /// The body without any transfer coding.
-    pub fn body(&self) -> &'r [u8] {
-        self.request.body
+    pub fn json_body(&self) -> Result<&'r [u8], ApiError> {
+        self.request.check_json().map(|()| self.request.body)
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
     static ROUTER: Router<&str> = Router(&[&[Operation {
         parameters: &[&ID, &NAME],
         headers: &["Content-Type"],
-        ..Operation::new("/x/{id}/photos/{name}", "deep", "", "GET")
+        ..Operation::new("/x/{id}/photos/{name}", "deep", "GET")
     }]]);
 
     fn with_call<T>(target: &str, ask: impl FnOnce(&Call<&str>) -> T) -> T {

@@ -11,7 +11,7 @@ mod router;
 
 pub use call::Call;
 pub use failure::Failure;
-pub use operation::{Deprecation, Handler, HeaderField, Operation, Stability, Success, Tag};
+pub use operation::{Deprecation, Handler, HeaderField, Operation, Success, Tag};
 pub use router::{Route, Router};
 
 #[cfg(test)]

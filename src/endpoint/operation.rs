@@ -23,9 +23,9 @@ pub struct Operation<H> {
     pub id: &'static str,
     /// Its handler.
     pub handler: H,
-    /// A summary in one line.
+    /// A summary in one line, for the interface description.
     pub summary: &'static str,
-    /// The description in the interface description.
+    /// The text of the interface description.
     pub about: &'static str,
     /// Its tag in the interface description; `None` if it is not described there.
     pub tag: Option<&'static Tag>,
@@ -42,8 +42,8 @@ pub struct Operation<H> {
     pub success: Option<Success>,
     /// The error codes that this operation adds to the general ones.
     pub codes: &'static [Code],
-    /// The mark `x-stability` in the interface description; `None` if the operation is stable.
-    pub stability: Option<Stability>,
+    /// Whether it may change or disappear without notice (specification, section 9).
+    pub is_experimental: bool,
     /// Set if the operation is to be removed.
     pub deprecation: Option<&'static Deprecation>,
 }
@@ -74,22 +74,6 @@ pub struct HeaderField {
     pub example: &'static str,
 }
 
-/// A stability mark below stable (specification, section 9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stability {
-    /// It may change or disappear without notice.
-    Experimental,
-}
-
-impl Stability {
-    /// The word in the interface description.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Stability::Experimental => "experimental",
-        }
-    }
-}
-
 /// The deprecation of an operation, which each of its responses announces.
 #[derive(Debug)]
 pub struct Deprecation {
@@ -107,13 +91,13 @@ pub struct Deprecation {
 
 impl<H> Operation<H> {
     /// A row for a stable operation whose handler reads nothing from the request.
-    pub const fn new(path: &'static str, id: &'static str, summary: &'static str, handler: H) -> Self {
+    pub const fn new(path: &'static str, id: &'static str, handler: H) -> Self {
         Self {
             path,
             literal: literal(path),
             id,
             handler,
-            summary,
+            summary: "",
             about: "",
             tag: None,
             rows: None,
@@ -122,7 +106,7 @@ impl<H> Operation<H> {
             body: None,
             success: None,
             codes: &[],
-            stability: None,
+            is_experimental: false,
             deprecation: None,
         }
     }
@@ -165,13 +149,11 @@ impl Deprecation {
     }
 
     fn announce(&'static self, response: Response) -> Response {
-        self.fields()
-            .into_iter()
-            .fold(response, |response, (field, value)| response.header(field.name, value))
+        self.fields().into_iter().fold(response, |response, field| response.header(field.name, field.example))
     }
 
-    /// The header fields that announce the deprecation, with their values.
-    pub fn fields(&self) -> [(HeaderField, &str); 3] {
+    /// The header fields that announce the deprecation; their examples are their values.
+    pub fn fields(&'static self) -> [HeaderField; 3] {
         let [since, successor, sunset] = self.values.get_or_init(|| {
             [
                 format!("@{}", self.since),
@@ -179,19 +161,14 @@ impl Deprecation {
                 http_date(self.sunset),
             ]
         });
-        [(DEPRECATION, since), (SUCCESSOR, successor), (SUNSET, sunset)]
+        [
+            ("Deprecation", "Since when the operation is deprecated (RFC 9745).", since),
+            ("Link", "What to call instead (RFC 5829).", successor),
+            ("Sunset", "When the operation is to be removed (RFC 8594).", sunset),
+        ]
+        .map(|(name, about, example)| HeaderField { name, about, example })
     }
 }
-
-const DEPRECATION: HeaderField = HeaderField {
-    name: "Deprecation",
-    about: "Since when the operation is deprecated (RFC 9745).",
-    example: "",
-};
-const SUCCESSOR: HeaderField =
-    HeaderField { name: "Link", about: "What to call instead (RFC 5829).", example: "" };
-const SUNSET: HeaderField =
-    HeaderField { name: "Sunset", about: "When the operation is to be removed (RFC 8594).", example: "" };
 
 #[cfg(test)]
 mod tests {

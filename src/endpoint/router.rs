@@ -38,19 +38,27 @@ impl<H> Route<H> {
 
     /// The segment of `path` that is the value of a parameter.
     pub fn segment<'p>(&self, parameter: &str, path: &'p str) -> Option<&'p str> {
-        let (_, range) = self.captures.0.iter().find(|(name, _)| *name == parameter)?;
+        let (_, range) = self.captures.iter().find(|(name, _)| *name == parameter)?;
         path.get(range.clone())
     }
 }
 
 /// The names of parameters, and the positions of their values in the path. Unused entries are empty.
-#[derive(Debug, Default, PartialEq)]
-struct Captures([(&'static str, Range<usize>); MAX_PARAMETERS]);
+type Captures = [(&'static str, Range<usize>); MAX_PARAMETERS];
 
 impl<H: Handler> Router<H> {
     /// Every operation, in the order of the tables.
     pub fn operations(self) -> impl Iterator<Item = &'static Operation<H>> {
         self.0.iter().copied().flatten()
+    }
+
+    /// The header fields that the operations declare, and `more`, each once.
+    pub fn header_fields(self, more: &[&'static str]) -> Vec<&'static str> {
+        let declared = self.operations().flat_map(|operation| operation.headers);
+        let mut fields: Vec<_> = declared.chain(more).copied().collect();
+        fields.sort_unstable();
+        fields.dedup();
+        fields
     }
 
     /// Finds the row for a method and a path.
@@ -116,7 +124,7 @@ fn fit<H>(row: &Operation<H>, path: &str) -> Option<Captures> {
         return None;
     }
     let mut captures = Captures::default();
-    let mut free = captures.0.iter_mut();
+    let mut free = captures.iter_mut();
     let (mut in_row, mut in_path) = (literal, literal);
     while let Some(expected) = row_bytes.get(in_row) {
         if *expected == b'{' {
@@ -188,7 +196,7 @@ pub mod tests {
     }
 
     const fn row(method: &'static str, path: &'static str, id: &'static str) -> Operation<&'static str> {
-        Operation::new(path, id, "", method)
+        Operation::new(path, id, method)
     }
 
     const fn get(path: &'static str, id: &'static str) -> Operation<&'static str> {

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use crate::http::Response;
 use crate::http::gzip::{gunzip, gzip};
 use crate::http::response::Field;
+use crate::http::{ApiError, Code, Response};
 
 /// The request header fields that decide in which form an asset is sent.
-pub const ASSET_HEADERS: &[&str] = &["Accept-Encoding", "If-None-Match"];
+pub const ASSET_HEADERS: [&str; 2] = ["Accept-Encoding", "If-None-Match"];
 
 /// The documents by their paths.
 #[derive(Debug, Default)]
@@ -32,6 +32,19 @@ impl Assets {
     /// The document at a path.
     pub fn find(&self, path: &str) -> Option<&Asset> {
         self.0.get(path)
+    }
+
+    /// The response with the document at a path; see [`Asset::respond`].
+    ///
+    /// # Errors
+    /// 404, if there is none.
+    pub fn respond<'a>(
+        &self,
+        path: &str,
+        fields: [impl Iterator<Item = &'a str>; 2],
+    ) -> Result<Response, ApiError> {
+        let found = self.find(path).ok_or_else(|| ApiError::new(Code::NotFound));
+        found.map(|asset| asset.respond(fields))
     }
 }
 
@@ -78,18 +91,13 @@ impl Asset {
         self
     }
 
-    /// The response to a client that sent these header fields; 304 if it has the document already.
-    pub fn respond<'a>(
-        &self,
-        accept_encoding: impl Iterator<Item = &'a str>,
-        if_none_match: impl Iterator<Item = &'a str>,
-    ) -> Response {
-        let form = Form::choose(&self.tag, self.gzip.is_some(), accept_encoding, if_none_match);
-        let content = || match &self.gzip {
+    /// The response to a client that sent these values of [`ASSET_HEADERS`]; 304 if it has the document already.
+    pub fn respond<'a>(&self, fields: [impl Iterator<Item = &'a str>; 2]) -> Response {
+        let form = Form::choose(&self.tag, self.gzip.is_some(), fields);
+        let content = (!form.is_known).then(|| match &self.gzip {
             Some(gzip) if form.gzip => gzip.clone(),
             Some(_) | None => self.plain().to_vec().into(),
-        };
-        let content = if form.is_known { None } else { Some(content()) };
+        });
         let response = form.respond(self.content_type.clone(), content);
         let own = self.headers.iter().cloned();
         own.fold(response, |response, (name, value)| response.header(name, value))
@@ -111,13 +119,9 @@ pub struct Form {
 }
 
 impl Form {
-    /// The form for a client that sent these header fields.
-    pub fn choose<'a>(
-        tag: &str,
-        has_gzip: bool,
-        mut accept_encoding: impl Iterator<Item = &'a str>,
-        mut if_none_match: impl Iterator<Item = &'a str>,
-    ) -> Self {
+    /// The form for a client that sent these values of [`ASSET_HEADERS`].
+    pub fn choose<'a>(tag: &str, has_gzip: bool, fields: [impl Iterator<Item = &'a str>; 2]) -> Self {
+        let [mut accept_encoding, mut if_none_match] = fields;
         let gzip = has_gzip && accept_encoding.any(takes_gzip);
         // Each form has its own strong entity tag (RFC 9110, section 8.8.3).
         let tag = if gzip { format!("\"{tag}-gzip\"") } else { format!("\"{tag}\"") };
@@ -169,7 +173,7 @@ mod tests {
     }
 
     fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
-        asset.respond(encoding.into_iter(), tag.into_iter())
+        asset.respond([encoding, tag].map(Option::into_iter))
     }
 
     #[test]

@@ -31,7 +31,7 @@ mod tests {
     }
 
     fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
-        asset.respond(encoding.into_iter(), tag.into_iter())
+        asset.respond([encoding, tag].map(Option::into_iter))
     }
 
     #[test]

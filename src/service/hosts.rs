@@ -13,11 +13,10 @@ use crate::http::{ApiError, Code, Request, Response};
 use crate::model::{Domain, DomainState, Redirect};
 use crate::store::Database;
 
-/// The header fields that it reads.
-pub const HOST_FIELDS: [&str; 2] = [HOST, FORWARDED_PROTO];
-const HOST: &str = "Host";
+/// The header field with the name that the client asked for.
+pub const HOST: &str = "Host";
 /// The scheme of the request to the proxy. The gate passes it on only from a trusted proxy.
-const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
+pub const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 
 /// The most domains to remember.
 const MAX_KNOWN: usize = 1024;

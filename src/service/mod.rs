@@ -8,7 +8,6 @@ mod writing;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use crate::api::{Call, Handler, Operation, ROUTER};
 use crate::config::Config;
@@ -21,7 +20,7 @@ use crate::store::{Database, StoreError};
 use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;
-use hosts::{Admission, Canonical};
+use hosts::{Admission, Canonical, FORWARDED_PROTO, HOST};
 pub use hosts::{Hosts, OnServed};
 pub use reading::ReadService;
 pub use writing::WriteService;
@@ -31,9 +30,7 @@ const NO_OPERATION: &str = "none";
 
 /// Creates the counters of all known operations, so that they are in the metrics from the start.
 pub fn announce(metrics: &mut Metrics) {
-    let operations = ROUTER.operations();
-    let operations = operations.chain([&crate::api::FILE]);
-    for operation in operations {
+    for operation in ROUTER.operations().chain([&crate::api::FILE]) {
         let success = operation.success.map_or(200, |success| success.status);
         let failures = operation.codes.iter().map(|code| code.status());
         failures.chain([success, 500, 503]).for_each(|status| metrics.announce(operation.id, status));
@@ -184,12 +181,6 @@ impl Pipeline {
         done.map_or_else(|refused| refused, |response| operation.announce(response))
     }
 
-    /// Logs the failures that were held back. Returns in how long to call it again.
-    fn rest(&mut self, now: Instant) -> Option<Duration> {
-        self.failures.settle(now);
-        self.failures.due(now)
-    }
-
     /// Turns the failure of a request into its response, and logs what the client must not see.
     fn refuse(&mut self, failure: Failure, part: &str, request: &Request) -> Response {
         match &failure {
@@ -207,14 +198,9 @@ impl Pipeline {
 /// The header fields that the service reads: the key, what the operations declare, and what tells the names of
 /// the project from others.
 pub fn header_fields(config: &Config) -> Vec<&'static str> {
-    let mut fields: Vec<_> = ROUTER.operations().flat_map(|operation| operation.headers).copied().collect();
-    fields.push(AUTHORIZATION);
-    if config.hosting.platform_host.is_some() {
-        fields.extend(hosts::HOST_FIELDS);
-    }
-    fields.sort_unstable();
-    fields.dedup();
-    fields
+    let has_domains = config.hosting.platform_host.is_some();
+    let own = [AUTHORIZATION, HOST, FORWARDED_PROTO];
+    ROUTER.header_fields(if has_domains { &own } else { &own[..1] })
 }
 
 /// Whether a request needs a key before anything else is checked.

@@ -65,7 +65,7 @@ impl Service for ReadService {
     }
 
     fn rest(&mut self) -> Option<Duration> {
-        self.pipeline.rest(Instant::now())
+        self.pipeline.failures.settle(Instant::now())
     }
 
     fn stop(&mut self) {}
@@ -81,26 +81,15 @@ mod tests {
     use crate::testing::Folder;
 
     const ROWS: &[Operation] = &[
-        Operation::new("/small", "small", "", Handler::Get(|_, _| Ok(Response::new(200, b"x")))),
-        Operation::new(
-            "/page",
-            "page",
-            "",
-            Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; 64 * 1024]))),
-        ),
+        Operation::new("/small", "small", Handler::Get(|_, _| Ok(Response::new(200, b"x")))),
+        Operation::new("/page", "page", Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; 64 * 1024])))),
         Operation::new(
             "/half",
             "half",
-            "",
             Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; ENOUGH_BYTES / 2]))),
         ),
-        Operation { rows: Some(1), ..Operation::new("/dear", "dear", "", Handler::Get(read_without_end)) },
-        Operation::new(
-            "/write",
-            "write",
-            "",
-            Handler::Post(|_, _| Ok(Box::new(|_| Response::new(204, b"")))),
-        ),
+        Operation { rows: Some(1), ..Operation::new("/dear", "dear", Handler::Get(read_without_end)) },
+        Operation::new("/write", "write", Handler::Post(|_, _| Ok(Box::new(|_| Response::new(204, b""))))),
     ];
 
     /// Reads far more than one row.

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::api::{Handler, Operation, Probe, Staged, WriteContext};
+use crate::api::{Check, Handler, Operation, Staged, WriteContext};
 use crate::clock::unix_time;
 use crate::endpoint::Failure;
 use crate::http::{Request, Response, name_all};
@@ -39,7 +39,7 @@ enum Outcome<'r> {
     /// The closure that makes the response after the commit.
     Staged(&'static Operation, Staged<'r>),
     /// The health check to ask of the writer after the commit.
-    Check(&'static Operation, fn(Probe) -> Result<Response, Failure>),
+    Check(&'static Operation, Check),
 }
 
 /// A request of a batch before the commit.
@@ -169,8 +169,8 @@ impl Service for WriteService {
                     (Some(operation), response)
                 }
                 Outcome::Check(operation, check) => {
-                    let probe = Probe::new(&mut self.context);
-                    (Some(operation), self.pipeline.respond(operation, request, || check(probe)))
+                    let context = &mut self.context;
+                    (Some(operation), self.pipeline.respond(operation, request, || check(context)))
                 }
             };
             responses.push(self.pipeline.count(operation, findings.add_to(request, response)));
@@ -194,21 +194,22 @@ impl Service for WriteService {
         }
         let care = self.key_care.rest(&mut self.context.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
-        [Some(care), Some(QUIET), quiet, self.pipeline.rest(now)].into_iter().flatten().min()
+        [Some(care), Some(QUIET), quiet, self.pipeline.failures.settle(now)].into_iter().flatten().min()
     }
 
     fn stop(&mut self) {
         let patience = self.patience().min(QUIET);
         let store = &mut self.context.store;
         store.be_patient(patience);
-        let kept =
-            self.key_care.write(store).map_err(|error| ("when API keys were last used is not kept", error));
-        let moved =
-            store.checkpoint().map_err(|error| ("the write-ahead log stays beside the database", error));
-        for (what, error) in
-            [kept.err(), moved.err()].into_iter().flatten().filter(|(_, error)| !error.is_lost())
-        {
-            log::warn!("{what}: {error}");
+        for (what, done) in [
+            ("when API keys were last used is not kept", self.key_care.write(store)),
+            ("the write-ahead log stays beside the database", store.checkpoint()),
+        ] {
+            if let Err(error) = done
+                && !error.is_lost()
+            {
+                log::warn!("{what}: {error}");
+            }
         }
     }
 }
@@ -226,41 +227,37 @@ mod tests {
     use crate::store::{Cause, Reader, StoreError};
 
     const ROWS: &[Operation] = &[
-        Operation::new("/good", "good", "", Handler::Post(|context, call| insert(context, call.body()))),
+        Operation::new("/good", "good", Handler::Post(|context, call| insert(context, call.json_body()?))),
         Operation::new(
             "/panic",
             "panic",
-            "",
             Handler::Post(|context, call| {
-                let _staged = insert(context, call.body())?;
+                let _staged = insert(context, call.json_body()?)?;
                 panic!("after the insert")
             }),
         ),
         Operation::new(
             "/refused",
             "refused",
-            "",
             Handler::Post(|context, call| {
-                let _staged = insert(context, call.body())?;
+                let _staged = insert(context, call.json_body()?)?;
                 Err(ApiError::new(Code::InvalidMember).into())
             }),
         ),
         Operation::new(
             "/early",
             "early",
-            "",
             Handler::Post(|_, _| Err(ApiError::new(Code::InvalidMember).into())),
         ),
         Operation::new(
             "/ready",
             "ready",
-            "",
             Handler::Check {
                 read: |_| Ok(()),
-                write: |probe| Ok(probe.takes_writes().map(|()| Response::new(204, b""))?),
+                write: |context| Ok(context.takes_writes().map(|()| Response::new(204, b""))?),
             },
         ),
-        Operation::new("/read", "read", "", Handler::Get(|_, _| Ok(Response::new(204, b"")))),
+        Operation::new("/read", "read", Handler::Get(|_, _| Ok(Response::new(204, b"")))),
     ];
 
     fn insert<'r>(context: &mut WriteContext, body: &[u8]) -> Result<Staged<'r>, Failure> {

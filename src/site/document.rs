@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::{Operation, TABLES};
+use crate::api::{Operation, ROUTER};
 use crate::clock::day;
 use crate::config::ServerUrls;
-use crate::endpoint::{HeaderField, Success, Tag};
+use crate::endpoint::{Deprecation, HeaderField, Success, Tag};
 use crate::http::response::reason;
 use crate::http::{Asset, Code, error_schema};
 use crate::json::reference;
@@ -55,9 +55,8 @@ pub fn print(servers: &ServerUrls) -> String {
 
 /// The whole document.
 fn document(servers: &ServerUrls) -> Value {
-    let operations = TABLES.iter().copied().flatten();
     let mut paths = Map::new();
-    for operation in operations {
+    for operation in ROUTER.operations() {
         // Paths outside are for operators.
         let Some(path) = operation.path.strip_prefix(BASE) else { continue };
         let item = paths.entry(path).or_insert_with(|| json!({}));
@@ -95,7 +94,7 @@ fn document(servers: &ServerUrls) -> Value {
 /// Each tag once, in the order of the tables.
 fn describe_tags() -> Value {
     let mut tags: Vec<&Tag> = Vec::new();
-    for tag in TABLES.iter().copied().flatten().filter_map(|operation| operation.tag) {
+    for tag in ROUTER.operations().filter_map(|operation| operation.tag) {
         if !tags.contains(&tag) {
             tags.push(tag);
         }
@@ -118,7 +117,7 @@ fn schemas() -> Map<String, Value> {
     let mut schemas: Map<String, Value> =
         components.map(|(name, schema)| (name.to_owned(), schema)).collect();
     // A list has at most as many items as `limit` allows.
-    for operation in TABLES.iter().copied().flatten() {
+    for operation in ROUTER.operations() {
         let limit = operation.parameters.iter().find(|parameter| parameter.name() == "limit");
         if let (Some(limit), Some(success)) = (limit, &operation.success) {
             schemas[success.schema]["maxItems"] = limit.describe()["schema"]["maximum"].clone();
@@ -143,8 +142,8 @@ fn describe(operation: &Operation) -> Value {
         let content = json!({ "application/json": { "schema": reference(schema) } });
         described["requestBody"] = json!({ "required": true, "content": content });
     }
-    if let Some(mark) = operation.stability {
-        described["x-stability"] = mark.as_str().into();
+    if operation.is_experimental {
+        described["x-stability"] = "experimental".into();
         // There is nothing to try yet.
         described["x-hideTryItPanel"] = operation.success.is_none().into();
     }
@@ -201,12 +200,10 @@ fn for_each_response(paths: &mut Map<String, Value>, mut visit: impl FnMut(&str,
 
 /// Every status that an operation can return.
 fn responses(operation: &Operation) -> Map<String, Value> {
-    let announced = operation.deprecation.iter().flat_map(|deprecation| deprecation.fields());
-    let announced: Vec<(HeaderField, String)> =
-        announced.map(|(field, value)| (field, value.to_owned())).collect();
+    let announced = operation.deprecation.map(Deprecation::fields);
+    let announced = announced.as_slice().as_flattened();
     let success = operation.success.iter().map(|success| {
-        let fields = success.headers.iter().map(|field| (*field, field.example.to_owned()));
-        (success.status.to_string(), describe_success(success, headers(fields.chain(announced.clone()))))
+        (success.status.to_string(), describe_success(success, headers(&[success.headers, announced])))
     });
     let mut causes: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in Code::general(operation.writes()).chain(operation.codes.iter().copied()) {
@@ -223,9 +220,8 @@ fn responses(operation: &Operation) -> Map<String, Value> {
         // A request refused before its operation is known cannot announce a deprecation.
         let is_past_authentication =
             [500, 501, 503].contains(&status) || codes.iter().any(|code| operation.codes.contains(code));
-        let announced = announced.iter().filter(|_| is_past_authentication).cloned();
-        let fields = own.iter().map(|field| (*field, field.example.to_owned()));
-        (status.to_string(), describe_failure(&codes, headers(fields.chain(announced))))
+        let announced = if is_past_authentication { announced } else { &[] };
+        (status.to_string(), describe_failure(&codes, headers(&[own, announced])))
     });
     success.chain(failures).collect()
 }
@@ -251,13 +247,12 @@ fn describe_failure(codes: &[Code], headers: Value) -> Value {
 }
 
 /// The header fields of a response, except the framing ones.
-fn headers(own: impl Iterator<Item = (HeaderField, String)>) -> Value {
-    let general = [(REQUEST_ID, REQUEST_ID.example.to_owned())];
-    let describe = |(field, example): (HeaderField, String)| {
-        let schema = json!({ "type": "string", "examples": [example] });
+fn headers(own: &[&[HeaderField]]) -> Value {
+    let describe = |field: &HeaderField| {
+        let schema = json!({ "type": "string", "examples": [field.example] });
         (field.name.to_owned(), json!({ "description": field.about, "schema": schema }))
     };
-    general.into_iter().chain(own).map(describe).collect::<Map<_, _>>().into()
+    [REQUEST_ID].iter().chain(own.iter().copied().flatten()).map(describe).collect::<Map<_, _>>().into()
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ mod tests {
         let mut assets = Assets::default();
         let config = Config { base_url: Some("https://pets.example/v1".to_owned()), ..Config::default() };
         crate::site::html::add(&mut assets, &config, &Address::Tcp(([127, 0, 0, 1], 1).into()));
-        let response = assets.find(path).unwrap().respond(std::iter::empty(), std::iter::empty());
+        let response = assets.find(path).unwrap().respond([None, None].map(Option::into_iter));
         String::from_utf8(response.body().to_vec()).unwrap()
     }
 

@@ -68,7 +68,7 @@ mod tests {
         assets
             .find(path)
             .unwrap_or_else(|| panic!("{path}"))
-            .respond(["gzip"].into_iter(), std::iter::empty())
+            .respond([Some("gzip"), None].map(Option::into_iter))
     }
 
     #[test]
@@ -76,7 +76,7 @@ mod tests {
         let config =
             Config { base_url: Some("https://pets.example:8443/x/v1".to_owned()), ..Config::default() };
         let assets = crate::site::assets(&config, &crate::config::Address::Tcp(([127, 0, 0, 1], 1).into()));
-        let page = assets.find("/").unwrap().respond(std::iter::empty(), std::iter::empty());
+        let page = assets.find("/").unwrap().respond([None, None].map(Option::into_iter));
         let policy = &page.headers().iter().find(|(name, _)| *name == "Content-Security-Policy").unwrap().1;
         assert!(policy.contains("connect-src 'self' https://pets.example:8443;"), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");

@@ -1,6 +1,6 @@
 //! The tables of the pages, generated from the tables of the code.
 
-use crate::api::{Operation, TABLES};
+use crate::api::{Operation, ROUTER};
 use crate::clock::day;
 use crate::config::{Config, SETTINGS};
 use crate::http::Code;
@@ -12,7 +12,7 @@ type Table = (&'static str, fn(&Config) -> String);
 
 const ALL: [Table; 7] = [
     ("operations", |_| operations(|operation| operation.path.starts_with(BASE))),
-    ("marks", |_| operations(|operation| operation.stability.is_some())),
+    ("marks", |_| operations(|operation| operation.is_experimental)),
     ("deprecations", |_| deprecations()),
     ("codes", |_| codes()),
     ("limits", |_| limits()),
@@ -36,13 +36,11 @@ pub fn fill(page: &str, config: &Config) -> String {
 
 /// A table of the operations that a page wants.
 fn operations(is_wanted: fn(&Operation) -> bool) -> String {
-    let rows = TABLES.iter().copied().flatten().filter(|operation| is_wanted(operation)).map(|operation| {
-        let mark = match (&operation.deprecation, operation.stability) {
-            (Some(deprecation), _) => {
-                format!("deprecated; to be removed on {}", day(deprecation.sunset))
-            }
-            (None, Some(stability)) => stability.as_str().to_owned(),
-            (None, None) => "stable".to_owned(),
+    let rows = ROUTER.operations().filter(|operation| is_wanted(operation)).map(|operation| {
+        let mark = match operation.deprecation {
+            Some(deprecation) => format!("deprecated; to be removed on {}", day(deprecation.sunset)),
+            None if operation.is_experimental => "experimental".to_owned(),
+            None => "stable".to_owned(),
         };
         [format!("`{} {}`", operation.method(), operation.path), operation.summary.to_owned(), mark]
     });
@@ -50,8 +48,8 @@ fn operations(is_wanted: fn(&Operation) -> bool) -> String {
 }
 
 fn deprecations() -> String {
-    let rows = TABLES.iter().copied().flatten().filter_map(|operation| {
-        let deprecation = operation.deprecation.as_ref()?;
+    let rows = ROUTER.operations().filter_map(|operation| {
+        let deprecation = operation.deprecation?;
         Some([
             format!("`{} {}`", operation.method(), operation.path),
             day(deprecation.sunset),
