@@ -8,27 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Nanoseconds, for how long a client waits and a disk takes.
-const SECONDS: &[u64] = &[
-    100_000,
-    250_000,
-    500_000,
-    1_000_000,
-    2_500_000,
-    5_000_000,
-    10_000_000,
-    25_000_000,
-    50_000_000,
-    100_000_000,
-    250_000_000,
-    500_000_000,
-    1_000_000_000,
-    2_500_000_000,
-    5_000_000_000,
-    10_000_000_000,
-];
+/// Seconds, for how long a client waits and a disk takes.
+const SECONDS: &[f64] =
+    &[1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 /// Requests, up to the most in a batch.
-const REQUESTS: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+const REQUESTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+/// The histograms of durations count nanoseconds.
+const NANO: f64 = 1e9;
 
 /// Log lines that the logger dropped.
 static DROPPED_LINES: AtomicU64 = AtomicU64::new(0);
@@ -88,10 +74,10 @@ impl Metrics {
         Self(Some(Arc::new(Meters {
             requests: Vec::new(),
             responses: Statuses::new(),
-            duration: Histogram::new(SECONDS),
+            duration: Histogram::new(SECONDS, NANO),
             refusals: Mutex::default(),
-            batch: Histogram::new(REQUESTS),
-            flush: Histogram::new(SECONDS),
+            batch: Histogram::new(REQUESTS, 1.0),
+            flush: Histogram::new(SECONDS, NANO),
             failed_writes: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             waiting_reads: AtomicU64::new(0),
@@ -185,29 +171,26 @@ impl Meters {
     fn print(&self, now: Now, text: &mut Text) {
         text.family("build_info", "gauge", "Always 1; the label says which version runs.");
         text.sample("build_info", &[("version", &env!("CARGO_PKG_VERSION"))], 1);
-        text.single("connections", "gauge", "Connections of clients.", self.connections.load(Relaxed));
-        let help = "Bytes that the service may still write to the disk.";
-        text.single("disk_free_bytes", "gauge", help, now.free);
-        let help = "Log lines that nobody took in time.";
-        text.single("dropped_log_lines_total", "counter", help, DROPPED_LINES.load(Relaxed));
+        text.gauge("connections", "Connections of clients.", self.connections.load(Relaxed));
+        text.gauge("disk_free_bytes", "Bytes that the service may still write to the disk.", now.free);
+        let dropped = DROPPED_LINES.load(Relaxed);
+        text.counter("dropped_log_lines_total", "Log lines that nobody took in time.", dropped);
         let help = "When the first of the valid keys expires: Unix time; 0: none does.";
-        let expiry = now.key_expiry.unwrap_or_default();
-        text.single("earliest_key_expiry_timestamp_seconds", "gauge", help, expiry);
-        let help = "Writes that were undone, or never begun.";
-        text.single("failed_writes_total", "counter", help, self.failed_writes.load(Relaxed));
+        text.gauge("earliest_key_expiry_timestamp_seconds", help, now.key_expiry.unwrap_or_default());
+        let failed = self.failed_writes.load(Relaxed);
+        text.counter("failed_writes_total", "Writes that were undone, or never begun.", failed);
         text.family("file_bytes", "gauge", "Bytes of the database and its write-ahead log.");
         text.sample("file_bytes", &[("file", &"database")], now.database);
         text.sample("file_bytes", &[("file", &"wal")], now.log);
-        let help = "Commits with their flush of the disk.";
-        self.flush.print("flush_duration_seconds", help, 1e9, text);
-        text.single("held_bytes", "gauge", "Bytes held for clients.", self.held.load(Relaxed));
-        text.single("held_bytes_limit", "gauge", "The most bytes held for clients.", self.budget);
+        self.flush.print("flush_duration_seconds", "Commits with their flush of the disk.", text);
+        text.gauge("held_bytes", "Bytes held for clients.", self.held.load(Relaxed));
+        text.gauge("held_bytes_limit", "The most bytes held for clients.", self.budget);
         text.family("refusals_total", "counter", "Requests refused at the gate, by code.");
         for (code, count) in &*self.refusals.lock().unwrap_or_else(PoisonError::into_inner) {
             text.sample("refusals_total", &[("code", code)], count);
         }
         let help = "From the first byte of a request to its response.";
-        self.duration.print("request_duration_seconds", help, 1e9, text);
+        self.duration.print("request_duration_seconds", help, text);
         let help = "Requests that reached the service, by operation and status.";
         text.family("requests_total", "counter", help);
         for (operation, statuses) in &self.requests {
@@ -222,7 +205,7 @@ impl Meters {
         text.family("waiting_requests", "gauge", "Requests that wait for a lane, by its kind.");
         text.sample("waiting_requests", &[("lane", &"read")], self.waiting_reads.load(Relaxed));
         text.sample("waiting_requests", &[("lane", &"write")], self.waiting_writes.load(Relaxed));
-        self.batch.print("write_batch_size", "Requests in a batch of the writer.", 1.0, text);
+        self.batch.print("write_batch_size", "Requests in a batch of the writer.", text);
     }
 }
 
@@ -253,36 +236,36 @@ impl Statuses {
 
 /// Counts of values by how large they are: one for each bound, and one for what is above all of them.
 struct Histogram {
-    bounds: &'static [u64],
+    /// In the unit of the metric, which is `scale` units of the values.
+    bounds: &'static [f64],
+    scale: f64,
     buckets: Vec<AtomicU64>,
     sum: AtomicU64,
 }
 
 impl Histogram {
-    fn new(bounds: &'static [u64]) -> Self {
-        Self {
-            bounds,
-            buckets: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
-            sum: AtomicU64::new(0),
-        }
+    fn new(bounds: &'static [f64], scale: f64) -> Self {
+        let buckets = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
+        Self { bounds, scale, buckets, sum: AtomicU64::new(0) }
     }
 
     fn observe(&self, value: u64) {
-        let i = self.bounds.partition_point(|bound| *bound < value);
+        let scaled = value as f64 / self.scale;
+        let i = self.bounds.partition_point(|bound| *bound < scaled);
         self.buckets[i].fetch_add(1, Relaxed);
         self.sum.fetch_add(value, Relaxed);
     }
 
-    /// Prints the buckets, each with those below it. A unit of the metric is `scale` units of the values.
-    fn print(&self, name: &str, help: &str, scale: f64, text: &mut Text) {
+    /// Prints the buckets, each with those below it.
+    fn print(&self, name: &str, help: &str, text: &mut Text) {
         text.family(name, "histogram", help);
-        let bounds = self.bounds.iter().map(|bound| (*bound as f64 / scale).to_string());
+        let bounds = self.bounds.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
         let mut count = 0;
-        for (bucket, bound) in self.buckets.iter().zip(bounds.chain(["+Inf".to_owned()])) {
+        for (bucket, bound) in self.buckets.iter().zip(bounds) {
             count += bucket.load(Relaxed);
             text.sample(&format!("{name}_bucket"), &[("le", &bound)], count);
         }
-        text.sample(&format!("{name}_sum"), &[], self.sum.load(Relaxed) as f64 / scale);
+        text.sample(&format!("{name}_sum"), &[], self.sum.load(Relaxed) as f64 / self.scale);
         text.sample(&format!("{name}_count"), &[], count);
     }
 }
@@ -292,24 +275,25 @@ struct Text(String);
 
 impl Text {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
-        self.line(format_args!("# HELP petstore_{name} {help}\n# TYPE petstore_{name} {kind}"));
+        // Writing to memory cannot fail.
+        let _ = writeln!(self.0, "# HELP petstore_{name} {help}\n# TYPE petstore_{name} {kind}");
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
         let labels: Vec<String> =
             labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
-        let braces = if labels.is_empty() { ["", ""] } else { ["{", "}"] };
-        self.line(format_args!("petstore_{name}{}{}{} {value}", braces[0], labels.join(","), braces[1]));
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(self.0, "petstore_{name}{labels} {value}");
     }
 
-    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.family(name, kind, help);
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family(name, "gauge", help);
         self.sample(name, &[], value);
     }
 
-    fn line(&mut self, line: impl Display) {
-        // Writing to memory cannot fail.
-        let _ = writeln!(self.0, "{line}");
+    fn counter(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family(name, "counter", help);
+        self.sample(name, &[], value);
     }
 }
 
