@@ -60,11 +60,8 @@ static NAME_IN_PATH: PathParameter<Text> =
 const NAME: Required<Text> = Required { name: "name", about: "The name of a domain.", schema: Text };
 const FROM: Required<Text> = Required { name: "from", about: "A domain of the project.", schema: Text };
 const TO: Required<Text> = Required { name: "to", about: "Where its requests are sent.", schema: Text };
-const STATUS: Optional<Integer> = Optional {
-    name: "status",
-    about: "301, 302, 307 or 308.",
-    schema: Integer { minimum: 301, maximum: 308 },
-};
+const STATUS: Optional<Integer> =
+    Optional { name: "status", about: "301, 302, 307 or 308.", schema: Integer::between(301, 308) };
 
 /// The context of the settings' handlers.
 #[derive(Clone)]

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 
 use super::{Call, ReadContext};
-use crate::endpoint::parameter::{DefaultedParameter, QueryParameter};
+use crate::endpoint::parameter::QueryParameter;
 use crate::endpoint::{Failure, HeaderField};
 use crate::http::limits::FULL_PAGE_BYTES;
 use crate::http::{ApiError, Response};
@@ -13,17 +13,15 @@ use crate::json::Integer;
 use crate::model::Page;
 use crate::store::Reader;
 
+const DEFAULT_LIMIT: i64 = 20;
 const MAX_LIMIT: u32 = 100;
 /// What a list reads at most: a full page, and one row that shows whether another page follows.
 pub const PAGE_ROWS: Option<u32> = Some(MAX_LIMIT + 1);
 /// Items on a page (specification, section 8).
-pub static LIMIT: DefaultedParameter<Integer> = DefaultedParameter {
-    parameter: QueryParameter {
-        name: "limit",
-        about: "Maximum number of items on the page.",
-        schema: Integer { minimum: 1, maximum: MAX_LIMIT as i64 },
-    },
-    default: 20,
+pub static LIMIT: QueryParameter<Integer> = QueryParameter {
+    name: "limit",
+    about: "Maximum number of items on the page.",
+    schema: Integer { minimum: 1, maximum: MAX_LIMIT as i64, default: Some(DEFAULT_LIMIT) },
 };
 /// The cursor: the id of the last item of the previous page.
 pub static AFTER: QueryParameter<Integer> = QueryParameter {
@@ -43,7 +41,7 @@ pub const LINK: HeaderField = HeaderField {
 /// # Errors
 /// If one of them is given twice, or is something else.
 pub fn page(call: &Call) -> Result<Page, ApiError> {
-    let limit = u32::try_from(call.query_or_default(&LIMIT)?).unwrap_or(u32::MAX);
+    let limit = u32::try_from(call.query(&LIMIT)?.unwrap_or(DEFAULT_LIMIT)).unwrap_or(u32::MAX);
     Ok(Page { limit, after: call.query(&AFTER)? })
 }
 

@@ -1,7 +1,7 @@
 //! A request on its way to a handler, together with its operation.
 
 use super::operation::Operation;
-use super::parameter::{DefaultedParameter, PathParameter, QueryParameter};
+use super::parameter::{PathParameter, QueryParameter};
 use super::router::Route;
 use crate::http::{ASSET_HEADERS, ApiError, Request, Target, percent};
 use crate::json::Schema;
@@ -60,18 +60,6 @@ impl<'r, H> Call<'r, H> {
         parameter: &QueryParameter<S>,
     ) -> Result<Option<S::Value<'static>>, ApiError> {
         self.check_declared(parameter.name);
-        parameter.read(self.target.query)
-    }
-
-    /// The value of a query parameter, or its default if it is absent.
-    ///
-    /// # Errors
-    /// 400, if it is given twice or has a wrong value.
-    pub fn query_or_default<S: Schema<Value<'static>: Clone>>(
-        &self,
-        parameter: &DefaultedParameter<S>,
-    ) -> Result<S::Value<'static>, ApiError> {
-        self.check_declared(parameter.parameter.name);
         parameter.read(self.target.query)
     }
 

@@ -1,7 +1,5 @@
 //! Parameters as values: each reads its text, words what is expected, and describes itself.
 
-use std::borrow::Cow;
-
 use serde_json::json;
 
 use crate::http::query;
@@ -15,69 +13,32 @@ pub trait Parameter: Sync {
     fn describe(&self) -> serde_json::Value;
 }
 
-/// A path parameter: the segment in braces in the operation's path.
+/// A declared parameter.
 #[derive(Debug)]
-pub struct PathParameter<S> {
-    pub name: &'static str,
-    /// Its meaning, for the interface description.
-    pub about: &'static str,
-    pub schema: S,
-}
-
-/// An optional query parameter.
-#[derive(Debug)]
-pub struct QueryParameter<S> {
+pub struct DeclaredParameter<S, const IN_PATH: bool> {
     pub name: &'static str,
     /// What it means, for the interface description.
     pub about: &'static str,
     pub schema: S,
 }
 
-/// A query parameter with a default.
-#[derive(Debug)]
-pub struct DefaultedParameter<S: Schema> {
-    pub parameter: QueryParameter<S>,
-    pub default: S::Value<'static>,
-}
+/// A path parameter: the segment in braces in the operation's path.
+pub type PathParameter<S> = DeclaredParameter<S, true>;
 
-impl<S: Schema + Sync> Parameter for PathParameter<S> {
+/// An optional query parameter.
+pub type QueryParameter<S> = DeclaredParameter<S, false>;
+
+impl<S: Schema + Sync, const IN_PATH: bool> Parameter for DeclaredParameter<S, IN_PATH> {
     fn name(&self) -> &'static str {
         self.name
     }
     fn describe(&self) -> serde_json::Value {
-        json!({
-            "name": self.name,
-            "in": "path",
-            "required": true,
-            "description": self.about,
-            "schema": self.schema.describe(),
-        })
-    }
-}
-
-impl<S: Schema + Sync> Parameter for QueryParameter<S> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn describe(&self) -> serde_json::Value {
-        json!({
-            "name": self.name,
-            "in": "query",
-            "description": self.about,
-            "schema": self.schema.describe(),
-        })
-    }
-}
-
-impl<S: Schema<Value<'static>: Sync + Clone + Into<serde_json::Value>> + Sync> Parameter
-    for DefaultedParameter<S>
-{
-    fn name(&self) -> &'static str {
-        self.parameter.name
-    }
-    fn describe(&self) -> serde_json::Value {
-        let mut described = self.parameter.describe();
-        described["schema"]["default"] = self.default.clone().into();
+        let mut described = json!({ "name": self.name, "in": if IN_PATH { "path" } else { "query" } });
+        if IN_PATH {
+            described["required"] = true.into();
+        }
+        described["description"] = self.about.into();
+        described["schema"] = self.schema.describe();
         described
     }
 }
@@ -89,24 +50,11 @@ impl<S: Schema> QueryParameter<S> {
     /// 400, if it is given twice or has a wrong value.
     pub fn read(&self, query: Option<&str>) -> Result<Option<S::Value<'static>>, ApiError> {
         let Some(text) = query::parameter(query, self.name)? else { return Ok(None) };
-        self.value(text).map(Some)
-    }
-
-    fn value(&self, text: Cow<str>) -> Result<S::Value<'static>, ApiError> {
-        self.schema.of_text(&text).ok_or_else(|| {
+        let value = self.schema.of_text(&text).ok_or_else(|| {
             let message = format!("The query parameter '{}' must be {}.", self.name, self.schema.expected());
             ApiError::with_message(Code::InvalidParameter, message)
-        })
-    }
-}
-
-impl<S: Schema<Value<'static>: Clone>> DefaultedParameter<S> {
-    /// Its value in this query, or its default.
-    ///
-    /// # Errors
-    /// 400, if it is given twice or has a wrong value.
-    pub fn read(&self, query: Option<&str>) -> Result<S::Value<'static>, ApiError> {
-        Ok(self.parameter.read(query)?.unwrap_or_else(|| self.default.clone()))
+        })?;
+        Ok(Some(value))
     }
 }
 
@@ -115,20 +63,17 @@ mod tests {
     use super::*;
     use crate::json::Integer;
 
-    const COUNT: DefaultedParameter<Integer> = DefaultedParameter {
-        parameter: QueryParameter {
-            name: "count",
-            about: "How many.",
-            schema: Integer { minimum: 0, maximum: 9 },
-        },
-        default: 5,
+    const COUNT: QueryParameter<Integer> = QueryParameter {
+        name: "count",
+        about: "How many.",
+        schema: Integer { minimum: 0, maximum: 9, default: Some(5) },
     };
 
     #[test]
-    fn value_stands_in_the_query_or_is_the_default() {
-        assert_eq!(COUNT.read(Some("x=1&count=9")), Ok(9));
-        assert_eq!(COUNT.read(Some("x=1")), Ok(5));
-        assert_eq!(COUNT.parameter.read(None), Ok(None));
+    fn value_stands_in_the_query() {
+        assert_eq!(COUNT.read(Some("x=1&count=9")), Ok(Some(9)));
+        assert_eq!(COUNT.read(Some("x=1")), Ok(None));
+        assert_eq!(COUNT.read(None), Ok(None));
     }
 
     #[test]

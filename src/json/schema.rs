@@ -35,11 +35,18 @@ pub trait Schema {
 pub struct Integer {
     pub minimum: i64,
     pub maximum: i64,
+    /// What its absence means, for the interface description.
+    pub default: Option<i64>,
 }
 
 impl Integer {
     /// Any integer of 64 bits.
-    pub const INT64: Self = Self { minimum: i64::MIN, maximum: i64::MAX };
+    pub const INT64: Self = Self::between(i64::MIN, i64::MAX);
+
+    /// An integer between two bounds, without a default.
+    pub const fn between(minimum: i64, maximum: i64) -> Self {
+        Self { minimum, maximum, default: None }
+    }
 
     fn allows(&self, number: i64) -> bool {
         (self.minimum..=self.maximum).contains(&number)
@@ -74,7 +81,13 @@ impl Schema for Integer {
     }
 
     fn describe(&self) -> serde_json::Value {
-        json!({ "type": "integer", "format": "int64", "minimum": self.minimum, "maximum": self.maximum })
+        let (minimum, maximum) = (self.minimum, self.maximum);
+        let mut schema =
+            json!({ "type": "integer", "format": "int64", "minimum": minimum, "maximum": maximum });
+        if let Some(default) = self.default {
+            schema["default"] = default.into();
+        }
+        schema
     }
 }
 
@@ -185,7 +198,7 @@ mod tests {
         }
     }
 
-    const FEW: Integer = Integer { minimum: 1, maximum: 100 };
+    const FEW: Integer = Integer::between(1, 100);
 
     #[test]
     fn bounds_belong_to_what_is_allowed() {
@@ -193,7 +206,7 @@ mod tests {
             assert_eq!(FEW.of_text(text), number, "{text}");
             assert_eq!(FEW.of_json(Value::Number(text)).ok(), number, "{text}");
         }
-        assert_eq!(Integer { minimum: 0, maximum: 9 }.of_text("-0"), None);
+        assert_eq!(Integer::between(0, 9).of_text("-0"), None);
         assert_eq!(Integer::INT64.of_text("-0"), Some(0));
         assert_eq!(FEW.expected(), "an integer from 1 to 100");
         assert_eq!(Integer::INT64.expected(), "an integer of 64 bits (int64)");

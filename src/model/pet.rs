@@ -120,8 +120,7 @@ const ID: Required<Integer> = Required {
 
 /// The id in an import that keeps ids. The greatest int64 is not allowed, because no id would be left for the
 /// next create (`sqlite.org/autoinc.html`).
-const BROUGHT_ID: Required<Integer> =
-    Required { schema: Integer { minimum: 1, maximum: i64::MAX - 1 }, ..ID };
+const BROUGHT_ID: Required<Integer> = Required { schema: Integer::between(1, i64::MAX - 1), ..ID };
 
 /// The schemas of the interface description: their names and their JSON Schemas.
 pub(super) fn components() -> Vec<(&'static str, serde_json::Value)> {
