@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use lexopt::{Arg, Parser, ValueExt};
 use petstore::{Config, SETTINGS, Setting};
 
-use super::command::{Call, Command, Count, Flag, Takes};
+use super::command::{Call, Command, Flag, Takes};
 use super::own::Own;
 use super::{all, help};
 
@@ -123,14 +123,14 @@ fn distance(one: &str, other: &str) -> usize {
 }
 
 fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
-    let next = command.operands.get(operands.len());
-    if let Some(missing) = next.filter(|operand| operand.count != Count::Optional) {
-        let article = if missing.name.starts_with(['A', 'E', 'I', 'O']) { "an" } else { "a" };
-        return Err(format!("{} needs {article} {}", command.name, missing.name));
-    }
-    let takes_many = command.operands.last().is_some_and(|operand| operand.count == Count::Many);
-    match operands.get(command.operands.len()) {
-        Some(word) if !takes_many => Err(format!("unexpected word '{word}'")),
+    let expected: Vec<&str> = command.operands.split_whitespace().collect();
+    match (expected.get(operands.len()), operands.get(expected.len())) {
+        (Some(missing), _) if !missing.starts_with('[') => {
+            let missing = missing.trim_end_matches("...");
+            let article = if missing.starts_with(['A', 'E', 'I', 'O']) { "an" } else { "a" };
+            Err(format!("{} needs {article} {missing}", command.name))
+        }
+        (_, Some(word)) if !command.operands.ends_with("...") => Err(format!("unexpected word '{word}'")),
         _ => Ok(()),
     }
 }

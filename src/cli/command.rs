@@ -9,13 +9,31 @@ use super::own::Own;
 pub struct Command {
     /// Its words, such as `key add`.
     pub name: &'static str,
-    /// What follows the words.
-    pub operands: &'static [Operand],
+    /// What follows the words, as the help text shows it, such as `NAME`. The last one may be optional, such as
+    /// `[FILE]`, or given once or more, such as `ID...`.
+    pub operands: &'static str,
     pub flags: &'static [Flag],
     pub takes: Takes,
     /// What it does, in one line.
     pub about: &'static str,
     pub run: fn(&Call) -> Done,
+}
+
+impl Command {
+    /// A command that works on a database and has no flags of its own.
+    pub const fn new(
+        name: &'static str,
+        operands: &'static str,
+        about: &'static str,
+        run: fn(&Call) -> Done,
+    ) -> Self {
+        Self { name, operands, flags: &[], takes: Takes::Only(&["database"]), about, run }
+    }
+
+    /// The name and the operands, such as `key add NAME`.
+    pub fn usage(&self) -> String {
+        [self.name, self.operands].join(" ").trim_end().to_owned()
+    }
 }
 
 /// Which settings a command takes.
@@ -37,28 +55,6 @@ impl Takes {
     }
 }
 
-/// The setting of a command that works on a database.
-pub const DATABASE: Takes = Takes::Only(&["database"]);
-
-/// For a command that takes no settings.
-pub const NO_SETTINGS: Takes = Takes::Only(&[]);
-
-/// A word that follows the command.
-pub struct Operand {
-    pub name: &'static str,
-    pub count: Count,
-}
-
-/// How often an operand is given.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Count {
-    One,
-    /// Once or not at all; only the last operand.
-    Optional,
-    /// Once or more; only the last operand.
-    Many,
-}
-
 /// A flag of one command. A name takes a value in every command or in none. It may be the name of a setting that
 /// the command does not take: it is the command's own flag then, once the command is named.
 pub struct Flag {
@@ -66,6 +62,23 @@ pub struct Flag {
     /// What stands for the value in the help text; `None`: it has none.
     pub value: Option<&'static str>,
     pub about: &'static str,
+}
+
+impl Flag {
+    /// A flag without a value.
+    pub const fn new(name: &'static str, about: &'static str) -> Self {
+        Self { name, value: None, about }
+    }
+
+    /// A flag with a value.
+    pub const fn with(name: &'static str, value: &'static str, about: &'static str) -> Self {
+        Self { name, value: Some(value), about }
+    }
+
+    /// The flag and its value, such as `--expires DATE`.
+    pub fn usage(&self) -> String {
+        format!("--{} {}", self.name, self.value.unwrap_or_default()).trim_end().to_owned()
+    }
 }
 
 /// How a command ended.

@@ -3,7 +3,7 @@
 use petstore::SETTINGS;
 
 use super::all;
-use super::command::{Command, Count, Operand, Takes};
+use super::command::{Command, Flag, Takes};
 
 /// The column in which the explanations begin.
 const COLUMN: usize = 31;
@@ -57,23 +57,10 @@ DURATION is for example 30min, 12h or 7d.
 Exit codes: 0 success, 1 failure, 2 wrong command line.
 ";
 
-/// The operands of a command, each with a space before it.
-pub fn operands(command: &Command) -> String {
-    let operand = |operand: &Operand| match operand.count {
-        Count::One => format!(" {}", operand.name),
-        Count::Optional => format!(" [{}]", operand.name),
-        Count::Many => format!(" {}...", operand.name),
-    };
-    command.operands.iter().map(operand).collect()
-}
-
 fn describe(command: &Command) -> String {
-    let mut text = row(&format!("petstore {}{}", command.name, operands(command)), command.about);
-    for flag in command.flags {
-        let value = flag.value.map(|value| format!(" {value}")).unwrap_or_default();
-        text += &row(&format!("    --{}{value}", flag.name), flag.about);
-    }
-    text
+    let flag = |flag: &Flag| row(&format!("    {}", flag.usage()), flag.about);
+    let command_row = row(&format!("petstore {}", command.usage()), command.about);
+    std::iter::once(command_row).chain(command.flags.iter().map(flag)).collect()
 }
 
 /// Prints two columns. If the first is too long, the second begins on a line of its own.

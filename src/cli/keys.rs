@@ -8,53 +8,39 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use petstore::{Error, ErrorKind, Expiry, KeyInfo, KeyRing, KeyScope, rfc3339};
 
-use super::command::{Call, Command, Count, DATABASE, Done, Failure, Flag, Operand};
+use super::command::{Call, Command, Done, Failure, Flag};
 use super::output::{self, print, print_soon, say, say_new};
 
-const NAME: Operand = Operand { name: "NAME", count: Count::One };
-const FINGERPRINT: Operand = Operand { name: "FINGERPRINT", count: Count::Optional };
-const EXPIRES: Flag = Flag { name: "expires", value: Some("DATE"), about: "when the key expires" };
+const EXPIRES: Flag = Flag::with("expires", "DATE", "when the key expires");
 
 pub const COMMANDS: &[Command] = &[
     Command {
-        name: "key add",
-        operands: &[NAME],
         flags: &[
             EXPIRES,
-            Flag { name: "read-only", value: None, about: "the key may only read" },
-            Flag { name: "admin", value: None, about: "the key may also change the settings of the project" },
+            Flag::new("read-only", "the key may only read"),
+            Flag::new("admin", "the key may also change the settings of the project"),
         ],
-        takes: DATABASE,
-        about: "create an API key and print it, this once",
-        run: add,
+        ..Command::new("key add", "NAME", "create an API key and print it, this once", add)
     },
     Command {
-        name: "key list",
-        operands: &[],
-        flags: &[Flag { name: "json", value: None, about: "print JSON, for programs" }],
-        takes: DATABASE,
-        about: "list the keys with their scopes, expiry and last use",
-        run: list,
+        flags: &[Flag::new("json", "print JSON, for programs")],
+        ..Command::new("key list", "", "list the keys with their scopes, expiry and last use", list)
     },
     Command {
-        name: "key rotate",
-        operands: &[NAME],
-        flags: &[
-            Flag { name: "overlap", value: Some("DURATION"), about: "how long both keys are valid [0s]" },
-            EXPIRES,
-        ],
-        takes: DATABASE,
-        about: "create the successor of a key and print it, this once; by default it keeps the expiry",
-        run: rotate,
+        flags: &[Flag::with("overlap", "DURATION", "how long both keys are valid [0s]"), EXPIRES],
+        ..Command::new(
+            "key rotate",
+            "NAME",
+            "create the successor of a key and print it, this once; by default it keeps the expiry",
+            rotate,
+        )
     },
-    Command {
-        name: "key revoke",
-        operands: &[NAME, FINGERPRINT],
-        flags: &[],
-        takes: DATABASE,
-        about: "delete the keys of a name, or the one with the fingerprint; they stop working at once",
-        run: revoke,
-    },
+    Command::new(
+        "key revoke",
+        "NAME [FINGERPRINT]",
+        "delete the keys of a name, or the one with the fingerprint; they stop working at once",
+        revoke,
+    ),
 ];
 
 /// A new key is printed alone on its line, for scripts.

@@ -7,36 +7,20 @@ use std::sync::atomic::Ordering;
 use petstore::{Error, ErrorKind, Progress};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::command::{Call, Command, Count, DATABASE, Done, Operand};
+use super::command::{Call, Command, Done};
 use super::output::print;
 use super::progress::Bar;
 use super::signals;
 
 pub const COMMANDS: &[Command] = &[
-    Command {
-        name: "backup",
-        operands: &[Operand { name: "FILE", count: Count::One }],
-        flags: &[],
-        takes: DATABASE,
-        about: "copy the database into a new file, also while the service runs",
-        run: backup,
-    },
-    Command {
-        name: "check",
-        operands: &[Operand { name: "FILE", count: Count::Optional }],
-        flags: &[],
-        takes: DATABASE,
-        about: "check whether the database, or a backup, is sound",
-        run: check,
-    },
-    Command {
-        name: "restore",
-        operands: &[Operand { name: "FILE", count: Count::One }],
-        flags: &[],
-        takes: DATABASE,
-        about: "replace the database by a backup; the old one is kept under a dated name",
-        run: restore,
-    },
+    Command::new("backup", "FILE", "copy the database into a new file, also while the service runs", backup),
+    Command::new("check", "[FILE]", "check whether the database, or a backup, is sound", check),
+    Command::new(
+        "restore",
+        "FILE",
+        "replace the database by a backup; the old one is kept under a dated name",
+        restore,
+    ),
 ];
 
 fn backup(call: &Call) -> Done {

@@ -6,41 +6,31 @@ use std::fmt::Write;
 use petstore::SETTINGS;
 
 use super::all;
-use super::command::{Command, Count, Done, Failure, Flag, NO_SETTINGS, Operand};
+use super::command::{Call, Command, Done, Failure, Takes};
 use super::help::ENVIRONMENT;
 use super::output::print;
 
 pub const COMMANDS: &[Command] = &[
     Command {
-        name: "man",
-        operands: &[],
-        flags: &[],
-        takes: NO_SETTINGS,
-        about: "print the manual page, for man(1)",
-        run: |_| Ok(print(&page())?),
+        takes: Takes::Only(&[]),
+        ..Command::new("man", "", "print the manual page, for man(1)", |_| Ok(print(&page())?))
     },
     Command {
-        name: "completions",
-        operands: &[Operand { name: "SHELL", count: Count::One }],
-        flags: &[],
-        takes: NO_SETTINGS,
-        about: "print the completion script for bash, zsh or fish",
-        run: |call| {
-            let script = match call.operand(0) {
-                "bash" => bash(),
-                // zsh reads completions for bash (zshcompsys(1), bashcompinit).
-                "zsh" => {
-                    format!("#compdef petstore\nautoload -U +X bashcompinit && bashcompinit\n{}", bash())
-                }
-                "fish" => fish(),
-                other => {
-                    return Err(Failure::Usage(format!("SHELL must be bash, zsh or fish, not '{other}'")));
-                }
-            };
-            Ok(print(&script)?) as Done
-        },
+        takes: Takes::Only(&[]),
+        ..Command::new("completions", "SHELL", "print the completion script for bash, zsh or fish", complete)
     },
 ];
+
+fn complete(call: &Call) -> Done {
+    let script = match call.operand(0) {
+        "bash" => bash(),
+        // zsh reads completions for bash (zshcompsys(1), bashcompinit).
+        "zsh" => format!("#compdef petstore\nautoload -U +X bashcompinit && bashcompinit\n{}", bash()),
+        "fish" => fish(),
+        other => return Err(Failure::Usage(format!("SHELL must be bash, zsh or fish, not '{other}'"))),
+    };
+    Ok(print(&script)?)
+}
 
 /// The manual page (man-pages(7)).
 fn page() -> String {
@@ -50,39 +40,33 @@ fn page() -> String {
     page.text(&[roman("petstore - a pet store inventory service over HTTP, on an embedded SQLite database")]);
     page.request("SH COMMANDS");
     for command in all() {
-        page.request("TP");
-        let operands = super::help::operands(command);
-        page.text(&[bold(&format!("petstore {}", command.name)), italic(&operands)]);
-        page.text(&[roman(&sentence(command.about))]);
-        for Flag { name, value, about } in command.flags {
+        let name = bold(&format!("petstore {}", command.name));
+        page.item(&[name, italic(command.operands)], command.about);
+        for flag in command.flags {
             page.request("RS");
-            page.request("TP");
-            let value = value.map(|value| format!(" {value}")).unwrap_or_default();
-            page.text(&[bold(&format!("--{name}")), italic(&value)]);
-            page.text(&[roman(&sentence(about))]);
+            page.item(
+                &[bold(&format!("--{}", flag.name)), italic(flag.value.unwrap_or_default())],
+                flag.about,
+            );
             page.request("RE");
         }
     }
     page.request("SH SETTINGS");
     page.text(&[roman("Each is a flag and an environment variable. If both are given, the flag wins.")]);
     for setting in SETTINGS {
-        page.request("TP");
-        let (flag, value) = (format!("--{}", setting.flag), format!(" {}", setting.value));
-        page.text(&[bold(&flag), italic(&value), roman(", "), bold(&setting.variable())]);
-        let mut about = sentence(setting.help);
+        let mut about = setting.help.to_owned();
         if setting.is_list {
-            about += " Repeat the flag, or separate values in the variable with commas.";
+            about += ". Repeat the flag, or separate values in the variable with commas";
         }
         if !setting.default.is_empty() {
-            about += &format!(" Default: {}.", setting.default);
+            about += &format!(". Default: {}", setting.default);
         }
-        page.text(&[roman(&about)]);
+        let flag = bold(&format!("--{}", setting.flag));
+        page.item(&[flag, italic(setting.value), roman(", "), bold(&setting.variable())], &about);
     }
     page.request("SH ENVIRONMENT");
     for (name, about) in ENVIRONMENT {
-        page.request("TP");
-        page.text(&[bold(name)]);
-        page.text(&[roman(&sentence(about))]);
+        page.item(&[bold(name)], about);
     }
     page.request("SH \"EXIT STATUS\"");
     page.text(&[roman("0 after success, 1 after a failure, 2 for a wrong command line.")]);
@@ -101,6 +85,14 @@ impl Page {
     fn text(&mut self, parts: &[String]) {
         self.0 += &(parts.concat() + "\n");
     }
+
+    /// A tagged paragraph: its head, and a sentence in plain words.
+    fn item(&mut self, head: &[String], about: &str) {
+        let (first, rest) = about.split_at(about.chars().next().map_or(0, char::len_utf8));
+        self.request("TP");
+        self.text(head);
+        self.text(&[roman(&format!("{}{rest}.", first.to_uppercase()))]);
+    }
 }
 
 /// Plain text. No text of ours begins with a full stop or an apostrophe, which would make it a request.
@@ -112,14 +104,9 @@ fn bold(text: &str) -> String {
     format!(r"\fB{}\fR", roman(text))
 }
 
+/// The text and a space before it, if there is any text.
 fn italic(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!(r"\fI{}\fR", roman(text)) }
-}
-
-/// The text with a capital letter at its start and a full stop at its end.
-fn sentence(text: &str) -> String {
-    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
-    format!("{}{rest}.", first.to_uppercase())
+    if text.is_empty() { String::new() } else { format!(r"\fI {}\fR", roman(text)) }
 }
 
 /// The flags that a command takes, without their dashes.

@@ -1,28 +1,16 @@
 //! `petstore pet …`: what the HTTP interface leaves to the operator.
 
-use super::command::{Call, Command, Count, DATABASE, Done, Failure, Operand};
+use super::command::{Call, Command, Done, Failure};
 use super::output::print;
 
-const ID: Operand = Operand { name: "ID", count: Count::One };
-const STATUS: Operand = Operand { name: "STATUS", count: Count::One };
-
 pub const COMMANDS: &[Command] = &[
-    Command {
-        name: "pet status",
-        operands: &[ID, STATUS],
-        flags: &[],
-        takes: DATABASE,
-        about: "set the status of a pet to available, pending or sold, and print the pet",
-        run: set_status,
-    },
-    Command {
-        name: "pet delete",
-        operands: &[Operand { count: Count::Many, ..ID }],
-        flags: &[],
-        takes: DATABASE,
-        about: "delete pets, all of these or none",
-        run: delete,
-    },
+    Command::new(
+        "pet status",
+        "ID STATUS",
+        "set the status of a pet to available, pending or sold, and print the pet",
+        set_status,
+    ),
+    Command::new("pet delete", "ID...", "delete pets, all of these or none", delete),
 ];
 
 fn set_status(call: &Call) -> Done {

@@ -19,12 +19,13 @@ use super::{first_key, logging, signals, supervisor};
 static HAS_STARTED: AtomicBool = AtomicBool::new(false);
 
 pub const COMMANDS: &[Command] = &[Command {
-    name: "serve",
-    operands: &[],
-    flags: &[],
     takes: Takes::All,
-    about: "run the service until SIGTERM or SIGINT; this is the default command",
-    run: |call| run(call.config.clone(), &call.own),
+    ..Command::new(
+        "serve",
+        "",
+        "run the service until SIGTERM or SIGINT; this is the default command",
+        |call| run(call.config.clone(), &call.own),
+    )
 }];
 
 /// Serves until a signal asks for the end.

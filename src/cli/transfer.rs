@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use petstore::{Error, ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::command::{Call, Command, Count, DATABASE, Done, Failure, Flag, Operand};
+use super::command::{Call, Command, Done, Failure, Flag};
 use super::output::{print, say_new};
 use super::progress::cells;
 use super::signals;
@@ -15,41 +15,26 @@ use super::signals;
 /// The most refused lines that are printed one by one; the rest is counted.
 const MAX_REFUSED: u64 = 20;
 
-const FORMAT: Flag = Flag { name: "format", value: Some("FORMAT"), about: "ndjson or csv [ndjson]" };
+const FORMAT: Flag = Flag::with("format", "FORMAT", "ndjson or csv [ndjson]");
 
 pub const COMMANDS: &[Command] = &[
     Command {
-        name: "export",
-        operands: &[],
         flags: &[FORMAT],
-        takes: DATABASE,
-        about: "print all pets, as they are at one moment",
-        run: export,
+        ..Command::new("export", "", "print all pets, as they are at one moment", export)
     },
     Command {
-        name: "import",
-        operands: &[Operand { name: "FILE", count: Count::Optional }],
         flags: &[
             FORMAT,
-            Flag {
-                name: "keep-ids",
-                value: None,
-                about: "keep the ids; only into a database that never had a pet",
-            },
-            Flag {
-                name: "skip-invalid",
-                value: None,
-                about: "import the valid pets even if others are refused",
-            },
-            Flag {
-                name: "from-line",
-                value: Some("NUMBER"),
-                about: "continue an interrupted import at this line [1]",
-            },
+            Flag::new("keep-ids", "keep the ids; only into a database that never had a pet"),
+            Flag::new("skip-invalid", "import the valid pets even if others are refused"),
+            Flag::with("from-line", "NUMBER", "continue an interrupted import at this line [1]"),
         ],
-        takes: DATABASE,
-        about: "add the pets of a file or of standard input; all are checked first",
-        run: import,
+        ..Command::new(
+            "import",
+            "[FILE]",
+            "add the pets of a file or of standard input; all are checked first",
+            import,
+        )
     },
 ];
 

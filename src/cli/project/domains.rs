@@ -2,15 +2,8 @@
 
 use petstore::{DnsCheck, DomainState, DomainView, Error, ErrorKind, Overview, Project, Redirect};
 
-use crate::cli::command::{Call, Command, Count, Done, Failure, Flag, Operand, Takes};
+use crate::cli::command::{Call, Command, Done, Failure, Flag, Takes};
 use crate::cli::output::print;
-
-const NAME: Operand = Operand { name: "NAME", count: Count::One };
-const FROM: Operand = Operand { name: "FROM", count: Count::One };
-const TO: Operand = Operand { name: "TO", count: Count::One };
-const STATUS: Flag =
-    Flag { name: "status", value: Some("STATUS"), about: "301 (the default), 302, 307 or 308" };
-const JSON: Flag = Flag { name: "json", value: None, about: "print JSON, for programs" };
 
 /// The settings of the service that describe how the project is hosted.
 const HOSTING: Takes =
@@ -18,32 +11,35 @@ const HOSTING: Takes =
 
 const fn row(
     name: &'static str,
-    operands: &'static [Operand],
-    flags: &'static [Flag],
+    operands: &'static str,
     about: &'static str,
     run: fn(&Call) -> Done,
 ) -> Command {
-    Command { name, operands, flags, takes: HOSTING, about, run }
+    Command { takes: HOSTING, ..Command::new(name, operands, about, run) }
 }
 
 pub const COMMANDS: &[Command] = &[
-    row("domain add", &[NAME], &[], "add a domain and print the DNS record to create", add),
-    row("domain verify", &[NAME], &[], "check the DNS record of a domain", verify),
+    row("domain add", "NAME", "add a domain and print the DNS record to create", add),
+    row("domain verify", "NAME", "check the DNS record of a domain", verify),
     row(
         "domain reverify",
-        &[NAME],
-        &[],
+        "NAME",
         "check again, including CAA records that forbid the certificate",
         reverify,
     ),
-    row("domain primary", &[NAME], &[], "make a domain the primary one", set_primary),
-    row("domain list", &[], &[JSON], "list the domains and their redirects", list),
-    row("domain remove", &[NAME], &[], "remove a domain; the service stops serving it at once", remove),
-    row("domain redirect add", &[FROM, TO], &[STATUS], "redirect a domain to another one", add_redirect),
+    row("domain primary", "NAME", "make a domain the primary one", set_primary),
+    Command {
+        flags: &[Flag::new("json", "print JSON, for programs")],
+        ..row("domain list", "", "list the domains and their redirects", list)
+    },
+    row("domain remove", "NAME", "remove a domain; the service stops serving it at once", remove),
+    Command {
+        flags: &[Flag::with("status", "STATUS", "301 (the default), 302, 307 or 308")],
+        ..row("domain redirect add", "FROM TO", "redirect a domain to another one", add_redirect)
+    },
     row(
         "domain redirect remove",
-        &[FROM],
-        &[],
+        "FROM",
         "remove a redirect, so that the domain shows the site again",
         remove_redirect,
     ),

@@ -4,42 +4,29 @@ use std::path::Path;
 
 use petstore::{Project, rfc3339};
 
-use crate::cli::command::{Call, Command, Count, DATABASE, Done, Failure, Operand};
+use crate::cli::command::{Call, Command, Done, Failure};
 use crate::cli::output::{print, table};
 
 pub const COMMANDS: &[Command] = &[
-    Command {
-        name: "site plan",
-        operands: &[Operand { name: "PLAN", count: Count::Optional }],
-        flags: &[],
-        takes: DATABASE,
-        about: "print the plan of the project, or set it: free, pro or enterprise",
-        run: plan,
-    },
-    Command {
-        name: "site deploy",
-        operands: &[Operand { name: "FOLDER", count: Count::Optional }],
-        flags: &[],
-        takes: DATABASE,
-        about: "publish the built-in site, with the static files of a folder alongside it",
-        run: deploy,
-    },
-    Command {
-        name: "site list",
-        operands: &[],
-        flags: &[],
-        takes: DATABASE,
-        about: "list the stored deploys",
-        run: list,
-    },
-    Command {
-        name: "site rollback",
-        operands: &[Operand { name: "DEPLOY", count: Count::Optional }],
-        flags: &[],
-        takes: DATABASE,
-        about: "serve an earlier deploy again: DEPLOY, or the one before the live one",
-        run: roll_back,
-    },
+    Command::new(
+        "site plan",
+        "[PLAN]",
+        "print the plan of the project, or set it: free, pro or enterprise",
+        plan,
+    ),
+    Command::new(
+        "site deploy",
+        "[FOLDER]",
+        "publish the built-in site, with the static files of a folder alongside it",
+        deploy,
+    ),
+    Command::new("site list", "", "list the stored deploys", list),
+    Command::new(
+        "site rollback",
+        "[DEPLOY]",
+        "serve an earlier deploy again: DEPLOY, or the one before the live one",
+        roll_back,
+    ),
 ];
 
 fn plan(call: &Call) -> Done {
