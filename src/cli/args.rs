@@ -1,7 +1,7 @@
 //! Turns the words of the command line and the environment into a call of a command, or says what is wrong with
 //! them.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use lexopt::{Arg, Parser, ValueExt};
 use petstore::{Config, SETTINGS, Setting};
@@ -18,12 +18,12 @@ pub enum Wish {
     Run(&'static Command, Box<Call>),
 }
 
-/// A flag as it was given.
+/// The flags as they were given, in their order.
+#[derive(Default)]
 struct Given {
-    name: String,
-    value: OsString,
-    /// Whether it is the command's own flag and not the setting of the same name.
-    is_own: bool,
+    settings: Vec<(&'static Setting, OsString)>,
+    /// Flags of commands.
+    own: Vec<(&'static Flag, OsString)>,
 }
 
 /// Reads the words of the command line; `variable` reads the environment.
@@ -31,7 +31,7 @@ struct Given {
 /// # Errors
 /// One line that names the wrong word and says what is expected.
 pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) -> Result<Wish, String> {
-    let (mut words, mut given, mut wants_help) = (Vec::new(), Vec::new(), false);
+    let (mut words, mut given, mut wants_help) = (Vec::new(), Given::default(), false);
     let say = |error: lexopt::Error| error.to_string();
     while let Some(arg) = parser.next().map_err(say)? {
         match arg {
@@ -39,11 +39,18 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
             Arg::Short('V') | Arg::Long("version") => return Ok(Wish::Version),
             Arg::Long(name) => {
                 let name = name.to_owned();
-                let own = own_flag(&name, &words);
-                let takes_value = own.map_or_else(|| takes_value(&name), |flag| Some(flag.value.is_some()));
-                let takes_value = takes_value.ok_or_else(|| format!("unknown flag --{name}"))?;
-                let value = if takes_value { parser.value().map_err(say)? } else { OsString::new() };
-                given.push(Given { name, value, is_own: own.is_some() });
+                // A flag of the command named so far comes before the setting of the same name.
+                let of_command = find(&words).ok().and_then(|(command, _)| command.flag(&name));
+                let setting = || SETTINGS.iter().find(|setting| setting.flag == name);
+                match of_command.map_or_else(setting, |_| None) {
+                    Some(setting) => given.settings.push((setting, parser.value().map_err(say)?)),
+                    None => {
+                        let flag = of_command.or_else(|| all().find_map(|command| command.flag(&name)));
+                        let flag = flag.ok_or_else(|| format!("unknown flag --{name}"))?;
+                        let value = flag.value.map(|_| parser.value()).transpose().map_err(say)?;
+                        given.own.push((flag, value.unwrap_or_default()));
+                    }
+                }
             }
             Arg::Short(flag) => return Err(format!("unknown flag -{flag}")),
             Arg::Value(word) => words.push(word.string().map_err(say)?),
@@ -54,22 +61,9 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
     }
     let (command, operands) = find(&words)?;
     check_count(command, &operands)?;
-    let (config, own) = settings(command, &given, variable)?;
-    let call = Call { command: command.name, config, own, flags: flags(command, &given)?, operands };
+    let (config, own) = settings(command, &given.settings, variable)?;
+    let call = Call { command: command.name, config, own, flags: flags(command, given.own)?, operands };
     Ok(Wish::Run(command, Box::new(call)))
-}
-
-/// The flag of this name that belongs to the command named by the words so far.
-fn own_flag(name: &str, words: &[String]) -> Option<&'static Flag> {
-    let (command, _) = find(words).ok()?;
-    command.flags.iter().find(|flag| flag.name == name)
-}
-
-/// Whether a flag has a value; `None` if no command has the flag.
-fn takes_value(name: &str) -> Option<bool> {
-    let is_setting = SETTINGS.iter().any(|setting| setting.flag == name);
-    let flag = || all().flat_map(|command| command.flags).find(|flag| flag.name == name);
-    if is_setting { Some(true) } else { flag().map(|flag| flag.value.is_some()) }
 }
 
 /// The command that the words begin with, and the words after it.
@@ -136,44 +130,33 @@ fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
 }
 
 /// The flags of the command itself.
-fn flags(command: &Command, given: &[Given]) -> Result<Vec<(&'static str, String)>, String> {
-    let mut flags = Vec::new();
-    let is_flag = |given: &&Given| given.is_own || setting(&given.name).is_none();
-    for Given { name, value, .. } in given.iter().filter(is_flag) {
-        let flag = command.flags.iter().find(|flag| flag.name == *name);
-        let flag = flag.ok_or_else(|| format!("'{}' does not take --{name}", command.name))?;
-        let value = value.to_str().ok_or_else(|| format!("--{name} is not UTF-8 text"))?;
-        flags.push((flag.name, value.to_owned()));
-    }
-    Ok(flags)
-}
-
-fn setting(name: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|setting| setting.flag == name)
+fn flags(command: &Command, given: Vec<(&Flag, OsString)>) -> Result<Vec<(&'static str, String)>, String> {
+    let read = |(flag, value): (&Flag, OsString)| {
+        let name = flag.name;
+        let flag = command.flag(name).ok_or_else(|| format!("'{}' does not take --{name}", command.name))?;
+        Ok((flag.name, value.into_string().map_err(|_| format!("--{name} is not UTF-8 text"))?))
+    };
+    given.into_iter().map(read).collect()
 }
 
 /// The settings that the command takes: flags first, then the environment.
 fn settings(
     command: &Command,
-    given: &[Given],
+    given: &[(&'static Setting, OsString)],
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<(Config, Own), String> {
-    let is_setting = |given: &&Given| !given.is_own && setting(&given.name).is_some();
-    if let Some(other) = given.iter().filter(is_setting).find(|given| !command.takes.includes(&given.name)) {
-        return Err(format!("'{}' does not take --{}", command.name, other.name));
+    if let Some((other, _)) = given.iter().find(|(setting, _)| !command.takes.includes(setting.flag)) {
+        return Err(format!("'{}' does not take --{}", command.name, other.flag));
     }
     let (mut config, mut own) = (Config::default(), Own::default());
     for setting in SETTINGS.iter().filter(|setting| command.takes.includes(setting.flag)) {
-        let values: Vec<OsString> = given
-            .iter()
-            .filter(|given| given.name == setting.flag)
-            .map(|given| given.value.clone())
-            .collect();
+        let is_this = |(other, _): &&(&Setting, _)| other.flag == setting.flag;
+        let values: Vec<&OsStr> = given.iter().filter(is_this).map(|(_, value)| value.as_os_str()).collect();
         let (name, value) = match &values[..] {
             [] => (setting.variable(), variable(&setting.variable())),
             // Several values of a list become one text with commas, as in the environment variable.
             [.., last] => {
-                let all = if setting.is_list { values.join(",".as_ref()) } else { last.clone() };
+                let all = if setting.is_list { values.join(",".as_ref()) } else { (*last).to_owned() };
                 (format!("--{}", setting.flag), Some(all))
             }
         };

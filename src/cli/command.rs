@@ -30,6 +30,11 @@ impl Command {
         Self { name, operands, flags: &[], takes: Takes::Only(&["database"]), about, run }
     }
 
+    /// The flag of this name.
+    pub fn flag(&self, name: &str) -> Option<&'static Flag> {
+        self.flags.iter().find(|flag| flag.name == name)
+    }
+
     /// The name and the operands, such as `key add NAME`.
     pub fn usage(&self) -> String {
         [self.name, self.operands].join(" ").trim_end().to_owned()

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Config, Setting};
+use super::Setting;
+use super::settings::{list, put};
 
 /// How the project is hosted.
 #[derive(Clone, Debug)]
@@ -47,11 +48,9 @@ pub const PROJECT: Setting = Setting {
     value: "NAME",
     help: "name of the project on the hosting platform",
     default: "petstore",
-    set: Some(|config: &mut Config, text| {
-        config.hosting.project = Some(text.to_owned())
-            .filter(|text| is_label(text))
-            .ok_or("lower-case letters, digits and hyphens")?;
-        Ok(())
+    set: Some(|config, text| {
+        let name = is_label(text).then(|| text.to_owned());
+        put(&mut config.hosting.project, name, "lower-case letters, digits and hyphens")
     }),
     is_list: false,
 };
@@ -62,8 +61,7 @@ pub const PLATFORM_HOST: Setting = Setting {
     help: "host of the hosting platform, to which the DNS records of domains point",
     default: "",
     set: Some(|config, text| {
-        config.hosting.platform_host = Some(host(text).ok_or("a name such as sites.example.net")?);
-        Ok(())
+        put(&mut config.hosting.platform_host, host(text).map(Some), "a name such as sites.example.net")
     }),
     is_list: false,
 };
@@ -74,10 +72,9 @@ pub const RESOLVER: Setting = Setting {
     help: "DNS server to ask about domains, instead of their authoritative servers",
     default: "",
     set: Some(|config, text| {
-        let address =
-            text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 53)));
-        config.hosting.resolver = Some(address.ok_or("an address such as 192.0.2.53 or 192.0.2.53:5353")?);
-        Ok(())
+        let address = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| (ip, 53).into())).ok();
+        let expected = "an address such as 192.0.2.53 or 192.0.2.53:5353";
+        put(&mut config.hosting.resolver, address.map(Some), expected)
     }),
     is_list: false,
 };
@@ -88,9 +85,8 @@ pub const CERTIFICATE_AUTHORITY: Setting = Setting {
     help: "certificate authority that CAA records must allow, as they name it",
     default: "those of Let's Encrypt and ZeroSSL",
     set: Some(|config, text| {
-        let names: Option<Vec<String>> = text.split(',').map(|word| host(word.trim())).collect();
-        config.hosting.certificate_authorities = names.ok_or("a name such as letsencrypt.org")?;
-        Ok(())
+        let names = list(text, host);
+        put(&mut config.hosting.certificate_authorities, names, "a name such as letsencrypt.org")
     }),
     is_list: true,
 };
@@ -116,6 +112,7 @@ fn is_label(label: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn set(setting: &Setting, text: &str) -> Result<Hosting, &'static str> {
         let mut config = Config::default();

@@ -21,6 +21,9 @@ pub struct Network {
 }
 
 impl Network {
+    /// What [`from_str`](FromStr::from_str) reads, as the end of a sentence such as "--trusted-proxy must be …".
+    pub(super) const EXPECTED: &str = "an address such as 10.0.0.1 or 10.0.0.0/8";
+
     /// The addresses that share their first `bits` bits with `address`. `None` if an address has fewer bits: 32
     /// for IPv4, 128 for IPv6.
     pub const fn new(address: IpAddr, bits: u8) -> Option<Self> {
@@ -57,13 +60,13 @@ impl FromStr for Network {
     /// # Errors
     /// What is expected, as the end of a sentence such as "--trusted-proxy must be …".
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        let expected = "an address such as 10.0.0.1 or 10.0.0.0/8";
         let Some((address, bits)) = text.split_once('/') else {
-            return text.parse::<IpAddr>().map(Self::from).map_err(|_| expected);
+            return text.parse::<IpAddr>().map(Self::from).map_err(|_| Self::EXPECTED);
         };
         let is_number = bits.bytes().all(|byte| byte.is_ascii_digit());
         let bits = bits.parse().ok().filter(|_| is_number);
-        address.parse().ok().zip(bits).and_then(|(address, bits)| Self::new(address, bits)).ok_or(expected)
+        let parts = address.parse().ok().zip(bits);
+        parts.and_then(|(address, bits)| Self::new(address, bits)).ok_or(Self::EXPECTED)
     }
 }
 

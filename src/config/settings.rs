@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use super::urls::{origin, url};
+use super::urls::{URL, origin, url};
 use super::{Config, Listen, Network, hosting};
 
 /// Sets a field of a [`Config`] from text, or returns what is expected, such as "a number from 1 to 64". Commas
@@ -41,8 +41,7 @@ const ALL: &[Setting] = &[
         default: "127.0.0.1:8080",
         set: Some(|config, text| {
             let expected = "an address such as 127.0.0.1:8080, or unix: and a path";
-            config.listen = Listen::parse(text).ok_or(expected)?;
-            Ok(())
+            put(&mut config.listen, Listen::parse(text), expected)
         }),
         is_list: false,
     },
@@ -52,8 +51,8 @@ const ALL: &[Setting] = &[
         help: "the SQLite file, created if there is none",
         default: "petstore.db",
         set: Some(|config, text| {
-            config.database = PathBuf::from(text);
-            if text.is_empty() { Err("a file name") } else { Ok(()) }
+            let file = Some(text).filter(|text| !text.is_empty());
+            put(&mut config.database, file.map(PathBuf::from), "a file name")
         }),
         is_list: false,
     },
@@ -63,8 +62,7 @@ const ALL: &[Setting] = &[
         help: "clients connected at once; one more gets a 503",
         default: "10000",
         set: Some(|config, text| {
-            config.max_connections = number(text, 1_000_000).ok_or("a number from 1 to 1000000")?;
-            Ok(())
+            put(&mut config.max_connections, number(text, 1_000_000), "a number from 1 to 1000000")
         }),
         is_list: false,
     },
@@ -73,10 +71,7 @@ const ALL: &[Setting] = &[
         value: "NUMBER",
         help: "threads that read from the database",
         default: "half the processors, 1 to 4",
-        set: Some(|config, text| {
-            config.workers = number(text, 64).ok_or("a number from 1 to 64")?;
-            Ok(())
-        }),
+        set: Some(|config, text| put(&mut config.workers, number(text, 64), "a number from 1 to 64")),
         is_list: false,
     },
     Setting {
@@ -85,9 +80,8 @@ const ALL: &[Setting] = &[
         help: "proxy whose X-Forwarded-For is believed, instead of the default",
         default: "the loopback addresses",
         set: Some(|config, text| {
-            let networks: Result<_, _> = text.split(',').map(|word| word.trim().parse::<Network>()).collect();
-            config.trusted_proxies = networks?;
-            Ok(())
+            let networks = list(text, |word| word.parse().ok());
+            put(&mut config.trusted_proxies, networks, Network::EXPECTED)
         }),
         is_list: true,
     },
@@ -97,10 +91,8 @@ const ALL: &[Setting] = &[
         help: "origin whose scripts may read responses in a browser, or *",
         default: "",
         set: Some(|config, text| {
-            let origins: Option<Vec<String>> = text.split(',').map(|word| origin(word.trim())).collect();
-            config.allow_origins =
-                origins.ok_or("* or an origin such as https://app.example, without a path")?;
-            Ok(())
+            let expected = "* or an origin such as https://app.example, without a path";
+            put(&mut config.allow_origins, list(text, origin), expected)
         }),
         is_list: true,
     },
@@ -113,9 +105,8 @@ const ALL: &[Setting] = &[
             let text = text.strip_prefix(':').unwrap_or(text);
             let port = text.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)));
             let named = || text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-            config.admin =
-                Some(port.or_else(named).ok_or("a port such as 9090, or an address with its port")?);
-            Ok(())
+            let expected = "a port such as 9090, or an address with its port";
+            put(&mut config.admin, port.or_else(named).map(Some), expected)
         }),
         is_list: false,
     },
@@ -140,10 +131,7 @@ const ALL: &[Setting] = &[
         value: "URL",
         help: "production address in the interface description, ending in /v1",
         default: "",
-        set: Some(|config, text| {
-            config.base_url = Some(url(text)?);
-            Ok(())
-        }),
+        set: Some(|config, text| put(&mut config.base_url, url(text).map(Some), URL)),
         is_list: false,
     },
     Setting {
@@ -151,10 +139,7 @@ const ALL: &[Setting] = &[
         value: "URL",
         help: "staging address in the interface description, ending in /v1",
         default: "",
-        set: Some(|config, text| {
-            config.staging_url = Some(url(text)?);
-            Ok(())
-        }),
+        set: Some(|config, text| put(&mut config.staging_url, url(text).map(Some), URL)),
         is_list: false,
     },
     hosting::PROJECT,
@@ -168,6 +153,17 @@ impl Setting {
     pub fn variable(&self) -> String {
         format!("PETSTORE_{}", self.flag.to_uppercase().replace('-', "_"))
     }
+}
+
+/// Puts a value into its field. Without a value, the field stays and the error is what is expected.
+pub fn put<T>(field: &mut T, value: Option<T>, expected: &'static str) -> Result<(), &'static str> {
+    *field = value.ok_or(expected)?;
+    Ok(())
+}
+
+/// Reads values that commas separate.
+pub fn list<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    text.split(',').map(|word| read(word.trim())).collect()
 }
 
 fn number(text: &str, most: usize) -> Option<usize> {

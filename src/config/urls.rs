@@ -24,15 +24,14 @@ fn is_authority(text: &str) -> bool {
     is_host && port.is_none_or(is_port)
 }
 
+/// What [`url`] reads.
+pub const URL: &str = "an http or https address whose path ends in /v1";
+
 /// Reads an address of the interface.
-///
-/// # Errors
-/// What is expected.
-pub fn url(text: &str) -> Result<String, &'static str> {
-    let expected = "an http or https address whose path ends in /v1";
-    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or(expected)?;
-    let (authority, path) = rest.split_once('/').ok_or(expected)?;
+pub fn url(text: &str) -> Option<String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"))?;
+    let (authority, path) = rest.split_once('/')?;
     let is_plain = path.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~/".contains(&b));
     let is_ours = path == "v1" || path.ends_with("/v1");
-    if is_authority(authority) && is_plain && is_ours { Ok(text.to_owned()) } else { Err(expected) }
+    (is_authority(authority) && is_plain && is_ours).then(|| text.to_owned())
 }
