@@ -160,7 +160,7 @@ impl Error {
 
     /// Creates an error for a failed system call: `what`, a colon and the system's words. The kind follows from
     /// the system's error.
-    pub(crate) fn io(what: impl fmt::Display, error: io::Error) -> Self {
+    pub fn io(what: impl fmt::Display, error: io::Error) -> Self {
         Self::new(ErrorKind::of_io(&error), format!("{what}: {error}")).caused_by(error)
     }
 

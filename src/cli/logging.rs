@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use log::LevelFilter;
@@ -14,7 +14,6 @@ use super::command::Failure;
 use super::json_line;
 use super::output::start_thread;
 use super::own::LogFormat;
-use super::pending::{Pending, pending};
 
 /// The most lines that can wait to be written.
 const MAX_LINES: usize = 8192;
@@ -29,7 +28,7 @@ static DROPPED: AtomicU64 = AtomicU64::new(0);
 enum Message {
     Line(Vec<u8>),
     /// Dropped once everything before it is written.
-    Flush(Pending),
+    Flush(Sender<()>),
 }
 
 /// Starts to log to standard error what `RUST_LOG` asks for.
@@ -111,12 +110,12 @@ fn filters(text: &str) -> Option<Vec<(Option<&str>, LevelFilter)>> {
 
 /// Waits until the lines so far are written, for `patience` at most.
 pub fn flush(patience: Duration) {
-    let (pending, written) = pending();
+    let (pending, written) = channel();
     if let Some(sender) = SENDER.get()
         && sender.try_send(Message::Flush(pending)).is_ok()
     {
         // If nobody reads standard error, the lines are lost.
-        written.wait(patience);
+        let _ = written.recv_timeout(patience);
     }
 }
 

@@ -16,7 +16,6 @@ mod maintenance;
 mod manual;
 mod output;
 mod own;
-mod pending;
 mod pets;
 mod progress;
 #[cfg_attr(not(feature = "site"), path = "no_project.rs")]

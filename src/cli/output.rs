@@ -2,12 +2,10 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use petstore::{Error, ErrorKind};
-
-use super::pending::pending;
 
 /// How long to wait for a stream that somebody holds open and does not read.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -39,7 +37,7 @@ fn write_out(text: &str) -> io::Result<()> {
 }
 
 fn cannot_print(error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot write to standard output: {error}")).caused_by(error)
+    Error::io("cannot write to standard output", error)
 }
 
 /// Prints one plain line to standard error, and waits for its reader for a moment only.
@@ -60,18 +58,9 @@ pub fn say_new(database: &Path) {
 
 /// Runs what may never end in a thread of its own. `None`: it takes longer than a moment.
 fn soon(work: Box<dyn FnOnce() -> io::Result<()> + Send>) -> Option<io::Result<()>> {
-    let done = Arc::new(Mutex::new(None));
-    let (pending, waiter) = pending();
-    let there = Arc::clone(&done);
-    let work = move || {
-        let result = work();
-        *there.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        drop(pending);
-    };
-    start_thread("", Box::new(work)).ok()?;
-    waiter.wait(PATIENCE);
-    // While the work goes on, nobody holds the lock for long.
-    done.lock().unwrap_or_else(PoisonError::into_inner).take()
+    let (sender, done) = channel();
+    start_thread("", Box::new(move || drop(sender.send(work())))).ok()?;
+    done.recv_timeout(PATIENCE).ok()
 }
 
 /// Starts a thread that ends with its work, or with the process. The work is boxed because the code that starts a

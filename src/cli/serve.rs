@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 
 use petstore::{Address, Config, Error, ErrorKind, KeyRing, Listen, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -12,7 +13,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::command::{Command, Done, Takes};
 use super::output::{print, start_thread};
 use super::own::Own;
-use super::pending::pending;
 use super::{first_key, logging, signals, supervisor};
 
 /// Whether the service has started, so that a panic belongs in the log.
@@ -50,17 +50,17 @@ fn run(mut config: Config, own: &Own) -> Done {
     let (address, admin) = (server.address().clone(), server.admin_address());
     supervisor::say_ready(&address);
     // In a thread of its own, because standard output may have no reader.
-    let (pending, announced) = pending();
+    let (done, announced) = channel::<()>();
     let announce = move || {
         announce(&address, admin, ring, &config);
-        drop(pending);
+        drop(done);
     };
     if let Err(error) = start_thread("announce", Box::new(announce)) {
         log::warn!("cannot print where the service listens: {error}");
     }
     let ended = server.wait();
     // A key is printed whole, unless nobody reads it.
-    announced.wait(logging::PATIENCE);
+    let _ = announced.recv_timeout(logging::PATIENCE);
     signals.ended(ended.is_err());
     logging::flush(logging::PATIENCE);
     Ok(ended?)

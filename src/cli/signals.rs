@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use petstore::{Error, ErrorKind, Stopper};
+use petstore::{Error, Stopper};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -48,7 +48,7 @@ fn watch(signals: &[i32], mut obey: Box<dyn FnMut(i32) + Send>) -> Result<(), Er
 }
 
 fn cannot_watch(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot catch signals: {error}")).caused_by(error)
+    Error::io("cannot catch signals", error)
 }
 
 fn end_at_once(signal: i32) {

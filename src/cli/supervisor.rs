@@ -2,13 +2,13 @@
 //! notifications (`sd_notify`) and the watchdog.
 
 use std::os::fd::OwnedFd;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use petstore::{Error, ErrorKind, HealthCheck};
 use sd_notify::NotifyState;
 
 use super::output::start_thread;
-use super::pending::pending;
 
 /// How long to wait for a supervisor to take a notification.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -60,18 +60,18 @@ fn say(state: NotifyState<'static>, status: Option<String>) {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return;
     }
-    let (pending, told) = pending();
+    let (told, waiter) = channel::<()>();
     let tell = move || {
         let mut notices = vec![state];
         notices.extend(status.as_deref().map(NotifyState::Status));
         if let Err(error) = sd_notify::notify(&notices) {
             log::warn!("cannot notify the supervisor (NOTIFY_SOCKET): {error}");
         }
-        drop(pending);
+        drop(told);
     };
     match start_thread("notify", Box::new(tell)) {
         // Wait, because the end of the process would also end the thread.
-        Ok(()) => told.wait(PATIENCE),
+        Ok(()) => drop(waiter.recv_timeout(PATIENCE)),
         Err(error) => log::warn!("{error}"),
     }
 }

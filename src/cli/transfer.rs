@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::os::fd::{AsFd, OwnedFd};
 
-use petstore::{Error, ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
+use petstore::{Error, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
@@ -99,9 +99,7 @@ fn import(call: &Call) -> Done {
 
 /// Standard input without the buffer of the standard library, because the import reads large pieces.
 fn standard_input() -> Result<OwnedFd, Error> {
-    stdin().as_fd().try_clone_to_owned().map_err(|error| {
-        Error::new(ErrorKind::Io, format!("cannot read standard input: {error}")).caused_by(error)
-    })
+    stdin().as_fd().try_clone_to_owned().map_err(|error| Error::io("cannot read standard input", error))
 }
 
 fn format(call: &Call) -> Result<Format, Failure> {
