@@ -181,6 +181,11 @@ impl Error {
     }
 }
 
+/// Fails with a kind and a one-line description.
+pub(crate) fn fail<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, Error> {
+    Err(Error::new(kind, message))
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(&self.message)

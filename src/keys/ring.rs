@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::info::{self, KeyInfo, hexadecimal};
 use super::secret;
 use crate::clock::unix_time;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, fail};
 use crate::model::{ApiKey, KeyScope};
 use crate::store::Writer;
 
@@ -109,10 +109,7 @@ impl KeyRing {
         check_expiry(expires_at, now)?;
         self.in_transaction(|ring| {
             if ring.newest(name)?.is_some_and(|key| !key.is_expired(now)) {
-                return Err(Error::new(
-                    ErrorKind::KeyExists,
-                    format!("there is already a key named '{name}'"),
-                ));
+                return fail(ErrorKind::KeyExists, format!("there is already a key named '{name}'"));
             }
             let key = secret::new_key()?;
             hand_over(&key)?;
@@ -147,12 +144,12 @@ impl KeyRing {
             if known.is_none_or(|known| known.digest != old.digest) {
                 let line =
                     format!("another process has just rotated the key named '{name}'; nothing was changed");
-                return Err(Error::new(ErrorKind::Conflict, line));
+                return fail(ErrorKind::Conflict, line);
             }
             let expires_at = match expiry {
                 Expiry::Kept if old.is_expired(now) => {
                     let line = format!("the key named '{name}' has expired, so its expiry cannot be kept");
-                    return Err(Error::new(ErrorKind::KeyExpired, line));
+                    return fail(ErrorKind::KeyExpired, line);
                 }
                 Expiry::Kept => old.expires_at,
                 Expiry::Never => None,
@@ -192,7 +189,7 @@ impl KeyRing {
             [_, _, ..] => (ErrorKind::KeyAmbiguous, "more than one key"),
         };
         let line = format!("{some} named '{name}' has a SHA-256 digest that begins with '{fingerprint}'");
-        Err(Error::new(kind, line))
+        fail(kind, line)
     }
 
     /// Runs reads and writes as one transaction: no other process writes meanwhile, and a failure changes
@@ -234,14 +231,14 @@ fn check_name(name: &str) -> Result<(), Error> {
     let line = format!(
         "the name of a key must be 1 to {MAX_NAME} printable ASCII characters without spaces, the first of them not '-'"
     );
-    Err(Error::new(ErrorKind::InvalidInput, line))
+    fail(ErrorKind::InvalidInput, line)
 }
 
 fn check_expiry(expires_at: Option<i64>, now: i64) -> Result<(), Error> {
-    if expires_at.is_some_and(|at| at <= now) {
-        return Err(Error::new(ErrorKind::InvalidInput, "the expiry of the key is in the past"));
+    match expires_at {
+        Some(at) if at <= now => fail(ErrorKind::InvalidInput, "the expiry of the key is in the past"),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn no_key_named(name: &str) -> Error {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, fail};
 use crate::store::Snapshot;
 
 /// How often to check a file that other processes write to meanwhile.
@@ -37,5 +37,5 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
             return Ok(Soundness { pets: found.pets, version: found.version, faults: found.faults });
         }
     }
-    Err(Error::new(ErrorKind::Conflict, format!("{} was written to while it was checked", file.display())))
+    fail(ErrorKind::Conflict, format!("{} was written to while it was checked", file.display()))
 }

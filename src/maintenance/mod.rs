@@ -8,7 +8,7 @@ mod restore;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, fail};
 use crate::store::{CopyTarget, Snapshot};
 use partial::Partial;
 
@@ -40,6 +40,6 @@ fn copy(snapshot: &Snapshot, to: &Partial, name: &Path, on_progress: OnProgress)
     })?;
     match copied {
         ControlFlow::Continue(()) => Ok(size),
-        ControlFlow::Break(()) => Err(Error::new(ErrorKind::Interrupted, "interrupted; nothing was changed")),
+        ControlFlow::Break(()) => fail(ErrorKind::Interrupted, "interrupted; nothing was changed"),
     }
 }

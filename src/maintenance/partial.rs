@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind as Os};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, fail};
 
 /// A file that only its owner may read, locked while it is written. Dropping this removes it. If the process is
 /// killed, the next one with the same target removes it.
@@ -22,7 +22,7 @@ impl Partial {
     pub fn beside(target: &Path) -> Result<Self, Error> {
         if target.as_os_str().is_empty() || target.as_os_str().as_encoded_bytes().ends_with(b"/") {
             let line = format!("'{}' is not the name of a file", target.display());
-            return Err(Error::new(ErrorKind::InvalidInput, line));
+            return fail(ErrorKind::InvalidInput, line);
         }
         remove_left(target);
         let random = getrandom::u64()
@@ -82,15 +82,11 @@ fn remove_left(target: &Path) {
 /// The files in the target's folder whose names are the target's name, `begin`, and a rest, with that rest.
 pub fn names_after(target: &Path, begin: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let begin = [target.file_name().unwrap_or_default().as_encoded_bytes(), begin.as_bytes()].concat();
-    let mut found = Vec::new();
-    if let Ok(entries) = fs::read_dir(folder(target)) {
-        for entry in entries.flatten() {
-            if let Some(rest) = entry.file_name().as_encoded_bytes().strip_prefix(&begin[..]) {
-                found.push((entry.path(), rest.to_owned()));
-            }
-        }
-    }
-    found
+    let after = |entry: fs::DirEntry| {
+        let rest = entry.file_name().as_encoded_bytes().strip_prefix(&begin[..])?.to_owned();
+        Some((entry.path(), rest))
+    };
+    fs::read_dir(folder(target)).into_iter().flatten().flatten().filter_map(after).collect()
 }
 
 /// Gives a file a second name, which must be new.

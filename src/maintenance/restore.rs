@@ -20,7 +20,7 @@ use super::check::check;
 use super::partial::{Partial, exists, flush_folder, link, names_after, with_suffix};
 use super::{OnProgress, copy};
 use crate::clock::{rfc3339, unix_time};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, fail};
 use crate::store::{Claim, Snapshot, lock_log, log_of, retire};
 
 /// The suffixes of the files that belong to a database.
@@ -56,21 +56,15 @@ pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<
     let target = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
     let old = fs::symlink_metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
-        return Err(unusable(database, "is not a file that can be replaced"));
+        return unusable(database, "is not a file that can be replaced");
     }
     let is_old = |file: &Metadata| old.as_ref().is_some_and(|old| id(old) == id(file));
     if fs::metadata(file).is_ok_and(|file| is_old(&file)) {
-        return Err(unusable(file, "is the database itself, not a backup"));
+        return unusable(file, "is the database itself, not a backup");
     }
     // Held until the new database is in place, and longer than every connection to the old one.
-    let claim = match &old {
-        Some(_) => Some(Claim::take(&target)?),
-        None => None,
-    };
-    let _log = match &old {
-        None if log_of(&target).exists() => Some(lock_log(&target)?),
-        _ => None,
-    };
+    let claim = old.as_ref().map(|_| Claim::take(&target)).transpose()?;
+    let _log = (old.is_none() && log_of(&target).exists()).then(|| lock_log(&target)).transpose()?;
     // The log of another database must not be moved into the old one.
     let is_whole = claim.as_ref().is_some_and(|claim| claim.check_log(&target).is_ok());
     let partial = Partial::beside(&target)?;
@@ -88,12 +82,12 @@ fn fill(partial: &Partial, file: &Path, target: &Path, on_progress: OnProgress) 
     let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
     copy(&snapshot, partial, target, on_progress).map_err(of_backup)?;
     if !snapshot.is_unchanged() {
-        return Err(Error::new(ErrorKind::Conflict, format!("{name} was written to while it was copied")));
+        return fail(ErrorKind::Conflict, format!("{name} was written to while it was copied"));
     }
     let sound = check(partial.path())?;
     match sound.faults.first() {
         None => Ok(sound.pets),
-        Some(fault) => Err(Error::new(ErrorKind::BackupUnsound, format!("{name} is not sound: {fault}"))),
+        Some(fault) => fail(ErrorKind::BackupUnsound, format!("{name} is not sound: {fault}")),
     }
 }
 
@@ -199,8 +193,8 @@ fn give(partial: &Partial, old: &Metadata, database: &Path) -> Result<(), Error>
     })
 }
 
-fn unusable(path: &Path, why: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, format!("{} {why}", path.display()))
+fn unusable<T>(path: &Path, why: &str) -> Result<T, Error> {
+    fail(ErrorKind::InvalidInput, format!("{} {why}", path.display()))
 }
 
 fn id(file: &Metadata) -> (u64, u64) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::say;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, fail};
 use crate::model::PetStatus;
 use crate::store::Writer;
 
@@ -54,7 +54,7 @@ pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
 fn open(database: &Path) -> Result<Writer, Error> {
     if !database.exists() {
         let line = format!("there is no database {}", database.display());
-        return Err(Error::new(ErrorKind::DatabaseMissing, line));
+        return fail(ErrorKind::DatabaseMissing, line);
     }
     Writer::open(database)
 }

@@ -9,12 +9,19 @@ use std::time::{Duration, Instant};
 use super::ids::Ids;
 use super::input::{Input, Source};
 use super::rows::Rows;
-use super::turns::{MOST_BYTES, PAUSE, Size};
 use super::{Format, say};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, fail};
 use crate::model::{NewPet, Pet};
 use crate::store::Writer;
 
+/// The most pets of a batch. It holds the lock on the database for about 20 ms, its flush included, so the creates of
+/// a running service never wait long.
+const MOST_PETS: usize = 4096;
+/// The most bytes of names in a batch, which bound the memory.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// How long the lock is left to others between two batches. The writer of a service, and every command, asks for it
+/// each millisecond; sleeps are never exact.
+const PAUSE: Duration = Duration::from_millis(5);
 /// How long a batch waits for another process to release its lock on the database.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The time between two tries to get the lock. A busy service releases it for moments only.
@@ -111,7 +118,7 @@ impl Import {
             let lines =
                 if found.refused == 1 { "1 line is" } else { &format!("{} lines are", found.refused) };
             let line = format!("{lines} refused, so nothing was written");
-            return Err(Error::new(ErrorKind::InvalidRows, line));
+            return fail(ErrorKind::InvalidRows, line);
         }
         Ok(Self { input, options, database: database.to_owned(), found })
     }
@@ -150,11 +157,10 @@ impl Import {
         let mut store = Writer::open(&self.database)?;
         let mut rows = open(&self.input, &self.options)?;
         let mut batch = Vec::new();
-        let (mut size, mut is_first) = (Size::default(), true);
         let mut released: Option<Instant> = None;
         loop {
             // Read the next pets while other processes can take the lock.
-            let line = self.read_batch(&mut rows, size.get(), &mut batch)?;
+            let line = self.read_batch(&mut rows, &mut batch)?;
             self.input.check()?;
             if batch.is_empty() {
                 return Ok(());
@@ -163,8 +169,7 @@ impl Import {
                 std::thread::sleep(PAUSE.saturating_sub(released.elapsed()));
             }
             take_turn(&mut store, stop)?;
-            let began = Instant::now();
-            if is_first && self.options.keep_ids {
+            if released.is_none() && self.options.keep_ids {
                 if self.options.from_line == 1 {
                     check_new(&self.database, Some(&store))?;
                 }
@@ -181,16 +186,14 @@ impl Import {
             store.commit().map_err(say)?;
             released = Some(Instant::now());
             written(line);
-            size.learn(batch.len(), began.elapsed());
-            is_first = false;
         }
     }
 
     /// Reads the next pets to write, and returns the last line that was read.
-    fn read_batch(&self, rows: &mut Lines<'_>, size: usize, batch: &mut Batch) -> Result<u64, Error> {
+    fn read_batch(&self, rows: &mut Lines<'_>, batch: &mut Batch) -> Result<u64, Error> {
         batch.clear();
         let mut bytes = 0;
-        while batch.len() < size && bytes < MOST_BYTES {
+        while batch.len() < MOST_PETS && bytes < MOST_BYTES {
             let Some(line) = rows.advance().map_err(|error| self.input.cannot_read(error))? else { break };
             if line < self.options.from_line {
                 continue;
@@ -214,7 +217,7 @@ fn open<'i>(input: &'i Input, options: &ImportOptions) -> Result<Lines<'i>, Erro
     let cannot = |error| input.cannot_read(error);
     let mut source = input.read()?;
     if let Some(looks) = other_format(source.fill_buf().map_err(cannot)?, options.format) {
-        return Err(Error::new(ErrorKind::InputFormat, format!("the input looks like {looks}")));
+        return fail(ErrorKind::InputFormat, format!("the input looks like {looks}"));
     }
     let rows = Rows::new(source, options.format, options.keep_ids).map_err(cannot)?;
     rows.map_err(|why| Error::new(ErrorKind::InvalidInput, format!("line 1: {}", why.trim_end_matches('.'))))
@@ -238,7 +241,7 @@ fn check_new(database: &Path, store: Option<&Writer>) -> Result<(), Error> {
         0 => Ok(()),
         _ => {
             let line = format!("ids cannot be kept: {} already has or had pets", database.display());
-            Err(Error::new(ErrorKind::DatabaseNotNew, line))
+            fail(ErrorKind::DatabaseNotNew, line)
         }
     }
 }
@@ -292,11 +295,11 @@ fn check(
     let (from_line, lines) = (options.from_line, found.lines);
     if from_line > 1 && from_line > lines {
         let line = format!("line {from_line} is beyond the end: the last line is {lines}");
-        return Err(Error::new(ErrorKind::InvalidInput, line));
+        return fail(ErrorKind::InvalidInput, line);
     }
     if let Some((line, false)) = is_continued {
         let line = format!("the pet of line {line} is not in {}", database.display());
-        return Err(Error::new(ErrorKind::InvalidInput, line));
+        return fail(ErrorKind::InvalidInput, line);
     }
     Ok(found)
 }
@@ -306,14 +309,14 @@ fn take_turn(store: &mut Writer, stop: &AtomicBool) -> Result<(), Error> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if stop.load(Ordering::SeqCst) {
-            return Err(Error::new(ErrorKind::Interrupted, "interrupted"));
+            return fail(ErrorKind::Interrupted, "interrupted");
         }
         if store.try_begin().map_err(say)? {
             return Ok(());
         }
         if Instant::now() > deadline {
             let line = "another process has held the lock on the database for 30 seconds";
-            return Err(Error::new(ErrorKind::DatabaseLocked, line));
+            return fail(ErrorKind::DatabaseLocked, line);
         }
         std::thread::sleep(RETRY);
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, fail};
 
 /// How many bytes to read at once.
 const PIECE: usize = 64 * 1024;
@@ -47,10 +47,7 @@ impl Input {
                 })?;
                 let metadata = file.metadata().map_err(|error| cannot_read(&name, error))?;
                 if metadata.is_dir() {
-                    return Err(Error::new(
-                        ErrorKind::InvalidInput,
-                        format!("{name} is a folder, not a file"),
-                    ));
+                    return fail(ErrorKind::InvalidInput, format!("{name} is a folder, not a file"));
                 }
                 if !metadata.is_file() {
                     return Self::copied(Box::new(file), name);
@@ -99,7 +96,7 @@ impl Input {
         if state(&self.file).map_err(|error| self.cannot_read(error))? == opened {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Conflict, format!("{} was changed during the import", self.name)))
+        fail(ErrorKind::Conflict, format!("{} was changed during the import", self.name))
     }
 
     /// The error for a failure to read the input.

@@ -8,7 +8,6 @@ mod ids;
 mod import;
 mod input;
 mod rows;
-mod turns;
 
 use std::str::FromStr;
 
