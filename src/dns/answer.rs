@@ -33,14 +33,17 @@ pub(crate) enum Data {
     Address(IpAddr),
     Alias(String),
     NameServer(String),
-    /// A property of RFC 8659, section 4.1.
-    Caa {
-        flags: u8,
-        tag: String,
-        value: Vec<u8>,
-    },
+    Caa(Caa),
     /// A record whose content the service does not need.
     Other(RecordType),
+}
+
+/// A property of RFC 8659, section 4.1. The tag is in lower case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Caa {
+    pub flags: u8,
+    pub tag: String,
+    pub value: Vec<u8>,
 }
 
 impl Answer {
@@ -61,11 +64,7 @@ impl Answer {
     pub fn canonical(&self) -> Result<&str, DnsError> {
         let mut name = self.name.as_str();
         for _ in 0..=MAX_ALIASES {
-            let alias = self.of(name).find_map(|data| match data {
-                Data::Alias(target) => Some(target),
-                _ => None,
-            });
-            match alias {
+            match self.of(name).find_map(Data::alias) {
                 Some(target) => name = target,
                 None => return Ok(name),
             }
@@ -94,14 +93,19 @@ impl Data {
             RData::AAAA(data) => Self::Address(IpAddr::V6(data.address.into())),
             RData::CNAME(target) => Self::Alias(text(target)),
             RData::NS(server) => Self::NameServer(text(server)),
-            RData::CAA(property) => Self::Caa {
+            RData::CAA(property) => Self::Caa(Caa {
                 flags: property.flag,
                 tag: property.tag.to_string().to_ascii_lowercase(),
                 value: property.value.to_vec(),
-            },
+            }),
             RData::Empty(_) => return None,
             other => Self::Other(other.type_code()),
         })
+    }
+
+    /// The target of an alias.
+    pub fn alias(&self) -> Option<&str> {
+        if let Self::Alias(target) = self { Some(target) } else { None }
     }
 
     /// The type of the record.
@@ -111,7 +115,7 @@ impl Data {
             Self::Address(IpAddr::V6(_)) => RecordType::AAAA,
             Self::Alias(_) => RecordType::CNAME,
             Self::NameServer(_) => RecordType::NS,
-            Self::Caa { .. } => RecordType::CAA,
+            Self::Caa(_) => RecordType::CAA,
             Self::Other(kind) => *kind,
         }
     }
@@ -123,12 +127,16 @@ impl std::fmt::Display for Data {
         match self {
             Self::Address(address) => write!(f, "{:?} {address}", self.kind()),
             Self::Alias(name) | Self::NameServer(name) => write!(f, "{:?} {name}", self.kind()),
-            Self::Caa { flags, tag, value } => {
-                write!(f, "CAA {flags} {} \"{}\"", escaped(tag.as_bytes()), escaped(value))
-            }
+            Self::Caa(property) => write!(f, "CAA {property}"),
             Self::Other(RecordType::Unknown(number)) => write!(f, "TYPE{number}"),
             Self::Other(kind) => write!(f, "{kind:?}"),
         }
+    }
+}
+
+impl std::fmt::Display for Caa {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{} {} \"{}\"", self.flags, escaped(self.tag.as_bytes()), escaped(&self.value))
     }
 }
 
@@ -188,7 +196,8 @@ mod tests {
 
     #[test]
     fn records_are_shown_as_in_a_zone_file() {
-        let caa = |value: &[u8]| Data::Caa { flags: 128, tag: "issue".to_owned(), value: value.to_vec() };
+        let caa =
+            |value: &[u8]| Data::Caa(Caa { flags: 128, tag: "issue".to_owned(), value: value.to_vec() });
         assert_eq!(Data::Address([192, 0, 2, 7].into()).to_string(), "A 192.0.2.7");
         assert_eq!(Data::Address(IpAddr::V6("2001:db8::7".parse().unwrap())).to_string(), "AAAA 2001:db8::7");
         assert_eq!(Data::Alias("a.example".to_owned()).to_string(), "CNAME a.example");

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{Answer, Data, DnsError, Inquiry, NameServers, RecordType};
+use super::{Answer, Data, DnsError, Inquiry, NameServers, RecordType, with_parents};
 
 /// The most name servers of a zone that are looked up, and the most addresses that are asked.
 const MAX_SERVERS: usize = 8;
@@ -18,8 +18,7 @@ impl Inquiry<'_> {
             return Ok(resolvers);
         }
         let mut before = None;
-        let mut at = name;
-        while !at.is_empty() {
+        for at in with_parents(name) {
             match resolvers.ask(at, RecordType::NS) {
                 Ok(answer) if answer.own().any(|data| data.kind() == RecordType::NS) => {
                     return self.servers_of(&answer, resolvers);
@@ -29,7 +28,6 @@ impl Inquiry<'_> {
                 Err(error) if at == name => before = Some(error),
                 Err(error) => return Err(before.unwrap_or(error)),
             }
-            at = at.split_once('.').map_or("", |(_, parent)| parent);
         }
         Err(before.unwrap_or_else(|| DnsError::NoServers { name: name.to_owned() }))
     }

@@ -11,6 +11,7 @@ use super::servers::NameServers;
 const WHOLE: Duration = Duration::from_secs(15);
 /// How long to wait for a server in the first round; twice as long in the second.
 const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Whom to ask, and how long to wait.
 pub(crate) struct Dns {
     /// The server to ask everything, if one is given. It need not be an authority.
@@ -32,18 +33,15 @@ impl Dns {
 
     /// Starts the clock for the questions of one verification: 15 seconds for all of them together.
     pub fn begin(&self) -> Inquiry<'_> {
-        self.begin_within(self.whole)
+        let since = Instant::now();
+        Inquiry { dns: self, since, until: since + self.whole }
     }
 
     /// Starts the clock for a few questions alongside a verification: a quarter of its time, so that both have
     /// finished within 20 seconds.
     pub fn begin_short(&self) -> Inquiry<'_> {
-        self.begin_within(self.whole / 4)
-    }
-
-    fn begin_within(&self, most: Duration) -> Inquiry<'_> {
-        let since = Instant::now();
-        Inquiry { dns: self, since, until: since + most }
+        let whole = self.begin();
+        Inquiry { until: whole.since + self.whole / 4, ..whole }
     }
 }
 

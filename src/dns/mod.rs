@@ -22,9 +22,14 @@ mod test_server;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use answer::{Answer, Data};
+pub(crate) use answer::{Answer, Caa, Data};
 pub(crate) use error::DnsError;
 pub(crate) use inquiry::{Dns, Inquiry};
 pub(crate) use servers::NameServers;
 /// The type of a record, such as `A` or `CNAME`.
 pub(crate) use simple_dns::TYPE as RecordType;
+
+/// A name and its parents, from the longest to the one of a single label.
+pub(crate) fn with_parents(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |at| at.split_once('.').map(|(_, parent)| parent))
+}

@@ -1,120 +1,68 @@
 //! Whether CAA records allow a certificate authority to issue a certificate for a domain (RFC 8659).
 
-use super::verify::shortened;
-use crate::dns::{Answer, Data, Dns, DnsError, RecordType};
+use super::dns_check::{DNS_UNAVAILABLE, Finding};
+use super::verify::list;
+use crate::dns::{Answer, Caa, Data, Dns, DnsError, RecordType, with_parents};
+use crate::model::DomainEvent;
 
 /// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `zerossl.com`.
-pub(super) const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
+const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
 
 /// The tags that every authority knows: RFC 8659, section 4, and RFC 9495.
 const KNOWN_TAGS: [&str; 4] = ["issue", "issuewild", "iodef", "issuemail"];
 /// An authority that does not know the tag must not issue (RFC 8659, section 4.1).
 const CRITICAL: u8 = 128;
-/// The most properties that a message names.
-const MAX_NAMED: usize = 4;
 
-/// What the CAA records of a name mean for its certificate.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum CaaStatus {
-    /// One of the authorities may issue.
-    Allowed,
-    /// None of the authorities may issue.
-    Blocked(Blocked),
-    /// DNS gave no answer, for the reason in this sentence.
-    Unknown(String),
-}
-
-/// CAA records that allow none of the authorities to issue.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Blocked {
-    /// The name that has the records.
-    pub at: String,
-    /// The properties as a zone file shows them, such as `0 issue "other.example"`, separated by commas.
-    pub value: String,
-    /// The property to add; `None` if the named properties must be removed instead.
-    pub add: Option<String>,
-}
-
-impl std::fmt::Display for Blocked {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        let Self { at, value, add } = self;
-        write!(f, "The CAA records of {at} block the certificate ({value}): ")?;
-        match add {
-            Some(add) => write!(f, "add the CAA record {add} there."),
-            None => f.write_str("remove these records, which certificate authorities do not know."),
-        }
+/// Looks up whether one of the authorities may issue a certificate for a name whose own record is right, which takes
+/// at most 4 seconds. Without any, the default ones count.
+pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Finding {
+    let mut authorities: Vec<&str> = authorities.iter().map(|authority| caa_name(authority)).collect();
+    if authorities.is_empty() {
+        authorities.extend(DEFAULT_AUTHORITIES);
     }
-}
-
-/// Looks up whether one of the authorities may issue a certificate for the name, which takes at most 4 seconds. The
-/// authorities are given as CAA records name them.
-pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> CaaStatus {
     let mut resolvers = dns.begin_short().resolvers();
-    let mut at = name;
-    while !at.is_empty() {
-        let answer = resolvers.ask(at, RecordType::CAA);
-        match answer.and_then(|answer| properties(&answer)) {
-            Ok((_, properties)) if properties.is_empty() => {}
+    for at in with_parents(name) {
+        match resolvers.ask(at, RecordType::CAA).and_then(|answer| judge(&answer, &authorities)) {
+            Ok(None) => {}
             // The closest set decides.
-            Ok((owner, properties)) => {
-                let blocked = judge(&properties, authorities);
-                let blocked = blocked.map(|(value, add)| Blocked { at: owner, value, add });
-                return blocked.map_or(CaaStatus::Allowed, CaaStatus::Blocked);
-            }
+            Ok(Some(finding)) => return finding,
             Err(error) => {
-                let why = format!("The CAA records of {at} could not be looked up: {error}.");
-                return CaaStatus::Unknown(why);
+                let why = format!(
+                    "The record is right. It is not known whether CAA records forbid the certificate: The CAA \
+                     records of {at} could not be looked up: {error}."
+                );
+                return Finding::new(DomainEvent::Right, DNS_UNAVAILABLE, why);
             }
         }
-        at = at.split_once('.').map_or("", |(_, parent)| parent);
     }
-    CaaStatus::Allowed
+    Finding::RIGHT
 }
 
-/// A property of a CAA record.
-struct Property {
-    flags: u8,
-    tag: String,
-    value: Vec<u8>,
-    shown: String,
-}
-
-/// The properties at the end of the aliases, and the name that has them.
-fn properties(answer: &Answer) -> Result<(String, Vec<Property>), DnsError> {
+/// What the CAA records at the end of the aliases mean for the certificate; `None` if there are none.
+fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsError> {
     let owner = answer.canonical()?;
-    let property = |data: &Data| match data {
-        Data::Caa { flags, tag, value } => {
-            let shown = data.to_string().trim_start_matches("CAA ").to_owned();
-            Some(Property { flags: *flags, tag: tag.clone(), value: value.clone(), shown })
-        }
-        _ => None,
-    };
-    Ok((owner.to_owned(), answer.of(owner).filter_map(property).collect()))
-}
-
-/// The properties that block the certificate and the one to add, or `None` if nothing blocks it.
-fn judge(properties: &[Property], authorities: &[String]) -> Option<(String, Option<String>)> {
-    let show = |properties: &[&Property]| {
-        let first = properties.iter().take(MAX_NAMED).map(|property| shortened(&property.shown));
-        first.collect::<Vec<_>>().join(", ")
-    };
-    let is_unknown =
-        |property: &&Property| property.flags & CRITICAL != 0 && !KNOWN_TAGS.contains(&property.tag.as_str());
-    let unknown: Vec<&Property> = properties.iter().filter(is_unknown).collect();
-    if !unknown.is_empty() {
-        return Some((show(&unknown), None));
+    let properties =
+        answer.of(owner).filter_map(|data| if let Data::Caa(it) = data { Some(it) } else { None });
+    let properties: Vec<&Caa> = properties.collect();
+    if properties.is_empty() {
+        return Ok(None);
     }
-    let issue: Vec<&Property> = properties.iter().filter(|property| property.tag == "issue").collect();
-    let allows = |property: &&Property| {
-        authorities
-            .iter()
-            .any(|authority| issuer(&property.value).eq_ignore_ascii_case(caa_name(authority).as_bytes()))
+    let is_unknown = |property: &Caa| property.flags & CRITICAL != 0 && !KNOWN_TAGS.contains(&&*property.tag);
+    let allows = |property: &Caa| {
+        authorities.iter().any(|name| issuer(&property.value).eq_ignore_ascii_case(name.as_bytes()))
     };
-    if issue.is_empty() || issue.iter().any(allows) {
-        return None;
-    }
-    let wanted = authorities.first().map_or(DEFAULT_AUTHORITIES[0], |authority| caa_name(authority));
-    Some((show(&issue), Some(format!("0 issue \"{wanted}\""))))
+    let (unknown, known): (Vec<&Caa>, Vec<&Caa>) = properties.into_iter().partition(|it| is_unknown(it));
+    let issue: Vec<&Caa> = known.into_iter().filter(|property| property.tag == "issue").collect();
+    let (blocking, remedy) = if !unknown.is_empty() {
+        (unknown, "remove these records, which certificate authorities do not know".to_owned())
+    } else if issue.is_empty() || issue.iter().any(|property| allows(property)) {
+        return Ok(Some(Finding::RIGHT));
+    } else {
+        (issue, format!("add the CAA record 0 issue \"{}\" there", authorities[0]))
+    };
+    let shown = list(blocking);
+    let message = format!("The CAA records of {owner} block the certificate ({shown}): {remedy}.");
+    Ok(Some(Finding::new(DomainEvent::Blocked, "caa_blocks", message)))
 }
 
 /// The authority that an `issue` property names; empty for none. Parameters follow it (RFC 8659, section 4.2).
@@ -137,19 +85,22 @@ mod tests {
         Record::Caa(0, "issue", value)
     }
 
-    fn ask(records: Records) -> Option<Blocked> {
-        let authorities = DEFAULT_AUTHORITIES.map(str::to_owned);
-        match check_caa(WWW, &authorities, &Server::of(records).dns()) {
-            CaaStatus::Allowed => None,
-            CaaStatus::Blocked(blocked) => Some(blocked),
-            CaaStatus::Unknown(why) => panic!("{why}"),
-        }
+    /// Why the records block the certificate; empty if they do not.
+    fn ask(records: Records) -> String {
+        let found = check_caa(WWW, &[], &Server::of(records).dns());
+        let is_blocked = found.event == DomainEvent::Blocked;
+        assert!(is_blocked || found == Finding::RIGHT, "{found:?}");
+        found.reason.map(|reason| reason.message).unwrap_or_default()
+    }
+
+    fn blocks_at(name: &str, records: Records) -> bool {
+        ask(records).starts_with(&format!("The CAA records of {name} block"))
     }
 
     #[test]
     fn without_records_nothing_blocks_and_all_parents_are_asked() {
         let server = Server::of(Vec::new());
-        assert_eq!(check_caa(WWW, &[], &server.dns()), CaaStatus::Allowed);
+        assert_eq!(check_caa(WWW, &[], &server.dns()), Finding::RIGHT);
         let asked: Vec<String> = server.asked().into_iter().map(|asked| asked.name).collect();
         assert_eq!(asked, ["www.example.com", "example.com", "com"]);
     }
@@ -157,12 +108,12 @@ mod tests {
     #[test]
     fn named_authority_may_issue() {
         for value in ["letsencrypt.org", "LetsEncrypt.ORG", " sectigo.com ; account=1", "letsencrypt.org;"] {
-            assert_eq!(ask(vec![("example.com", issue(value))]), None, "{value}");
+            assert_eq!(ask(vec![("example.com", issue(value))]), "", "{value}");
         }
         let several = vec![("example.com", issue(";")), ("example.com", issue("sectigo.com"))];
-        assert_eq!(ask(several), None);
+        assert_eq!(ask(several), "");
         let server = Server::of(vec![("example.com", issue("sectigo.com"))]);
-        assert_eq!(check_caa(WWW, &["ZeroSSL.com".to_owned()], &server.dns()), CaaStatus::Allowed);
+        assert_eq!(check_caa(WWW, &["ZeroSSL.com".to_owned()], &server.dns()), Finding::RIGHT);
     }
 
     #[test]
@@ -174,10 +125,8 @@ mod tests {
             ("notletsencrypt.org", "0 issue \"notletsencrypt.org\""),
             ("x.letsencrypt.org", "0 issue \"x.letsencrypt.org\""),
         ] {
-            let blocked = ask(vec![("example.com", issue(value))]).unwrap();
-            assert_eq!((&*blocked.at, &*blocked.value), ("example.com", shown));
             assert_eq!(
-                blocked.to_string(),
+                ask(vec![("example.com", issue(value))]),
                 format!(
                     "The CAA records of example.com block the certificate ({shown}): add the CAA record 0 issue \
                      \"letsencrypt.org\" there."
@@ -189,12 +138,12 @@ mod tests {
     #[test]
     fn closest_records_decide() {
         let com = ("com", issue("other.example"));
-        assert_eq!(ask(vec![com.clone(), (WWW, issue("letsencrypt.org"))]), None);
-        assert_eq!(ask(vec![com.clone()]).unwrap().at, "com");
+        assert_eq!(ask(vec![com.clone(), (WWW, issue("letsencrypt.org"))]), "");
+        assert!(blocks_at("com", vec![com.clone()]));
         let both = vec![("example.com", issue("letsencrypt.org")), (WWW, issue("other.example"))];
-        assert_eq!(ask(both).unwrap().at, WWW);
+        assert!(blocks_at(WWW, both));
         // Records without `issue` restrict nothing, and are the closest all the same.
-        assert_eq!(ask(vec![com, (WWW, Record::Caa(0, "iodef", "mailto:a@example.com"))]), None);
+        assert_eq!(ask(vec![com, (WWW, Record::Caa(0, "iodef", "mailto:a@example.com"))]), "");
     }
 
     #[test]
@@ -204,27 +153,26 @@ mod tests {
             ("a.example.net", issue("other.example")),
             ("example.com", issue("letsencrypt.org")),
         ];
-        assert_eq!(ask(records).unwrap().at, "a.example.net");
+        assert!(blocks_at("a.example.net", records));
         // The parents of the alias do not count.
         let records = vec![(WWW, Record::Cname("a.example.net")), ("example.net", issue("other.example"))];
-        assert_eq!(ask(records), None);
+        assert_eq!(ask(records), "");
     }
 
     #[test]
     fn wildcards_and_known_tags_do_not_block() {
         for tag in ["issuewild", "issuemail", "iodef"] {
-            assert_eq!(ask(vec![(WWW, Record::Caa(128, tag, "other.example"))]), None, "{tag}");
+            assert_eq!(ask(vec![(WWW, Record::Caa(128, tag, "other.example"))]), "", "{tag}");
         }
-        assert_eq!(ask(vec![(WWW, Record::Caa(128, "ISSUE", "letsencrypt.org"))]), None);
-        assert_eq!(ask(vec![(WWW, Record::Caa(1, "tbs", "unknown"))]), None);
+        assert_eq!(ask(vec![(WWW, Record::Caa(128, "ISSUE", "letsencrypt.org"))]), "");
+        assert_eq!(ask(vec![(WWW, Record::Caa(1, "tbs", "unknown"))]), "");
     }
 
     #[test]
     fn unknown_critical_tag_blocks() {
         let records = vec![(WWW, issue("letsencrypt.org")), (WWW, Record::Caa(128, "tbs", "un\x1bknown"))];
-        let blocked = ask(records).unwrap();
         assert_eq!(
-            blocked.to_string(),
+            ask(records),
             "The CAA records of www.example.com block the certificate (128 tbs \"un\\027known\"): remove these \
              records, which certificate authorities do not know."
         );
@@ -236,16 +184,19 @@ mod tests {
             vec![with_flags(respond(query, &Vec::new()), |flags| *flags = *flags & !15 | 2)]
         });
         let expected = format!(
-            "The CAA records of www.example.com could not be looked up: the name server {} failed to answer (SERVFAIL).",
+            "The record is right. It is not known whether CAA records forbid the certificate: The CAA records of \
+             www.example.com could not be looked up: the name server {} failed to answer (SERVFAIL).",
             server.address
         );
-        assert_eq!(check_caa(WWW, &[], &server.dns()), CaaStatus::Unknown(expected));
+        let found = check_caa(WWW, &[], &server.dns());
+        assert_eq!(found, Finding::new(DomainEvent::Right, DNS_UNAVAILABLE, expected));
     }
 
     #[test]
     fn long_values_are_shortened() {
         let long: &'static str = Box::leak("x".repeat(5000).into_boxed_str());
         let records = (0..6).map(|_| (WWW, issue(long))).collect();
-        assert!(ask(records).unwrap().to_string().len() < 700);
+        let message = ask(records);
+        assert!(message.len() < 700 && message.contains(" and 2 more)"), "{message}");
     }
 }

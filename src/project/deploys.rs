@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::Project;
 use super::folder::{Folder, StaticFile};
+use super::media_type;
 use super::refusal::{Refusal, RefusalCode};
 use crate::clock::unix_time;
 use crate::http::{gzip, tag_of};
@@ -97,7 +98,7 @@ fn read(found: &StaticFile) -> Result<SiteFile, Refusal> {
     let content = found.read()?;
     // Saving less than a tenth is not worth the client's time to decompress.
     let gzip = gzip(&content).filter(|packed| packed.len() < content.len() / 10 * 9);
-    let (path, content_type) = (found.path.clone(), found.content_type());
+    let (path, content_type) = (found.path.clone(), media_type::of(&found.path).to_owned());
     Ok(SiteFile { path, content_type, tag: tag_of(&content), content, gzip })
 }
 

@@ -1,7 +1,7 @@
 //! The domains of the project: adding, checking and removing them, and which one is primary.
 
 use super::Project;
-use super::dns_check::{DNS_UNAVAILABLE, DnsCheck, DnsChecker, Finding};
+use super::dns_check::{DNS_UNAVAILABLE, DnsCheck, Finding, check_dns};
 use super::name;
 use super::overview::DomainView;
 use super::refusal::{Refusal, RefusalCode};
@@ -60,7 +60,7 @@ impl Project {
     /// platform is set.
     pub fn check(&mut self, text: &str, check: DnsCheck) -> Result<DomainView, Refusal> {
         let name = self.find(text)?;
-        let finding = DnsChecker::new(&self.hosting).check(&name, platform_host(&self.hosting)?, check);
+        let finding = check_dns(&name, platform_host(&self.hosting)?, &self.hosting, check);
         self.keep(&name, &finding)
     }
 

@@ -1,14 +1,10 @@
-//! A folder of static files to publish alongside the built-in site. No link is followed, so nothing outside the folder
-//! is published.
+//! A folder of static files to publish alongside the built-in site. Links are refused, so nothing outside the folder is
+//! published. Whoever deploys must not change the folder meanwhile: what is read is not checked again.
 
-use std::fs::{self, DirEntry, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
-
-use super::media_type;
 use super::refusal::{Refusal, RefusalCode};
 use crate::api;
 
@@ -35,10 +31,8 @@ pub struct Folder {
 pub struct StaticFile {
     /// The path in requests, without percent-encoding, such as `/guide/first.html`.
     pub path: String,
-    /// The path on disk, without links.
+    /// The path on disk.
     place: PathBuf,
-    /// The size when it was listed.
-    bytes: u64,
 }
 
 impl Folder {
@@ -48,15 +42,13 @@ impl Folder {
     /// [`RefusalCode::InvalidFolder`], with a message that names the file that cannot be published.
     pub fn list(root: &Path) -> Result<Self, Refusal> {
         let name = root.display();
-        let root =
-            root.canonicalize().or_else(|error| invalid(format!("{name} cannot be opened: {error}")))?;
-        let (mut folder, mut folders) = (Self::default(), 0);
-        let mut left = vec![(root, String::new())];
+        let (mut folder, mut folders, mut bytes) = (Self::default(), 0, 0);
+        let mut left = vec![(root.to_owned(), String::new())];
         while let Some((place, parent)) = left.pop() {
             folders += 1;
-            let shown = if parent.is_empty() { "the folder" } else { &parent };
-            for entry in fs::read_dir(&place).map_err(|error| unreadable(shown, &error))? {
-                let entry = entry.map_err(|error| unreadable(shown, &error))?;
+            let failed = |error| unreadable(&place.display().to_string(), &error);
+            for entry in fs::read_dir(&place).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
                 let entry_name = entry.file_name();
                 if entry_name.as_encoded_bytes().starts_with(b".") && entry_name != WELL_KNOWN {
                     folder.hidden += 1;
@@ -64,17 +56,21 @@ impl Folder {
                 }
                 let path = format!("{parent}/{}", entry_name.to_string_lossy());
                 check_name(&path, entry_name.to_str())?;
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                // For a link, the metadata of the link itself.
+                let found = entry.metadata().map_err(|error| unreadable(&path, &error))?;
+                if found.is_dir() {
                     left.push((entry.path(), path));
                 } else {
-                    folder.files.push(StaticFile::new(path, &entry)?);
+                    check_file(&path, &found)?;
+                    bytes += found.len();
+                    folder.files.push(StaticFile { path, place: entry.path() });
                 }
                 if folder.files.len() > MAX_FILES || folders + left.len() > MAX_FILES {
                     return invalid(format!("{name} has more than {MAX_FILES} files or folders"));
                 }
             }
         }
-        if folder.files.iter().map(|file| file.bytes).sum::<u64>() > MAX_BYTES {
+        if bytes > MAX_BYTES {
             return invalid(format!("{name} has more than {MAX_BYTES} bytes"));
         }
         folder.files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -83,45 +79,12 @@ impl Folder {
 }
 
 impl StaticFile {
-    /// Checks an entry of a folder.
-    fn new(path: String, entry: &DirEntry) -> Result<Self, Refusal> {
-        // For a link, the metadata of the link itself.
-        let found = entry.metadata().map_err(|error| unreadable(&path, &error))?;
-        if found.is_symlink() {
-            return Err(link(&path));
-        }
-        if !found.is_file() {
-            return invalid(format!("{path} is not a file"));
-        }
-        check_size(&path, found.len())?;
-        Ok(Self { path, place: entry.path(), bytes: found.len() })
-    }
-
     /// Reads the file.
     ///
     /// # Errors
-    /// [`RefusalCode::InvalidFolder`] if it cannot be read, has grown too large, or is a file no more.
+    /// [`RefusalCode::InvalidFolder`] if it cannot be read.
     pub fn read(&self) -> Result<Vec<u8>, Refusal> {
-        let failed = |error: io::Error| unreadable(&self.path, &error);
-        // Since it was listed, a folder above it may have become a link.
-        if self.place.canonicalize().map_err(failed)? != self.place {
-            return Err(link(&self.path));
-        }
-        // NONBLOCK: a pipe without a writer opens too, instead of waiting for one.
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(&self.place).map_err(failed)?;
-        if !file.metadata().is_ok_and(|file| file.is_file()) {
-            return invalid(format!("{} is not a file", self.path));
-        }
-        let mut content = Vec::new();
-        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content).map_err(failed)?;
-        check_size(&self.path, content.len() as u64)?;
-        Ok(content)
-    }
-
-    /// The media type by the extension of its name.
-    pub fn content_type(&self) -> String {
-        media_type::of(&self.path).to_owned()
+        fs::read(&self.place).map_err(|error| unreadable(&self.path, &error))
     }
 }
 
@@ -140,8 +103,14 @@ fn check_name(path: &str, name: Option<&str>) -> Result<(), Refusal> {
     }
 }
 
-fn check_size(path: &str, bytes: u64) -> Result<(), Refusal> {
-    if bytes > MAX_FILE_BYTES {
+fn check_file(path: &str, found: &Metadata) -> Result<(), Refusal> {
+    if found.is_symlink() {
+        return invalid(format!("{path} is a link, and links are not followed; put the file itself there"));
+    }
+    if !found.is_file() {
+        return invalid(format!("{path} is not a file"));
+    }
+    if found.len() > MAX_FILE_BYTES {
         return invalid(format!("{path} has more than {MAX_FILE_BYTES} bytes"));
     }
     Ok(())
@@ -149,11 +118,6 @@ fn check_size(path: &str, bytes: u64) -> Result<(), Refusal> {
 
 fn unreadable(path: &str, error: &io::Error) -> Refusal {
     Refusal::new(RefusalCode::InvalidFolder, format!("{path} cannot be read: {error}"))
-}
-
-fn link(path: &str) -> Refusal {
-    let message = format!("{path} is a link, and links are not followed; put the file itself there");
-    Refusal::new(RefusalCode::InvalidFolder, message)
 }
 
 fn invalid<T>(message: String) -> Result<T, Refusal> {
@@ -165,6 +129,7 @@ mod tests {
     use super::*;
     use crate::testing::Folder as TestFolder;
     use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
 
     fn write(root: &TestFolder, path: &str, content: &[u8]) {
         let place = root.0.join(path);
@@ -173,29 +138,19 @@ mod tests {
     }
 
     #[test]
-    fn files_are_listed_with_their_types() {
+    fn files_are_listed_and_read() {
         let root = TestFolder::new();
-        for path in ["guide/index.html", "a b.css", "logo.svg", "x.unknown", ".well-known/security.txt"] {
+        for path in ["guide/index.html", "a b.css", ".well-known/security.txt"] {
             write(&root, path, b"x");
         }
         for path in [".git/config", "guide/.DS_Store"] {
             write(&root, path, b"x");
         }
         let folder = Folder::list(&root.0).unwrap();
-        let found: Vec<_> = folder.files.iter().map(|file| (&file.path[..], file.content_type())).collect();
-        let found: Vec<_> = found.iter().map(|(path, of)| (*path, &of[..])).collect();
-        assert_eq!(
-            found,
-            [
-                ("/.well-known/security.txt", "text/plain; charset=utf-8"),
-                ("/a b.css", "text/css; charset=utf-8"),
-                ("/guide/index.html", "text/html; charset=utf-8"),
-                ("/logo.svg", "image/svg+xml"),
-                ("/x.unknown", "application/octet-stream"),
-            ]
-        );
+        let found: Vec<_> = folder.files.iter().map(|file| &file.path[..]).collect();
+        assert_eq!(found, ["/.well-known/security.txt", "/a b.css", "/guide/index.html"]);
         assert_eq!(folder.hidden, 2);
-        assert_eq!(folder.files[3].read().unwrap(), b"x");
+        assert_eq!(folder.files[2].read().unwrap(), b"x");
     }
 
     #[test]
@@ -214,6 +169,9 @@ mod tests {
         assert!(refused(|root| symlink("..", root.0.join("up")).unwrap()).contains("/up is a link"));
         assert!(refused(|root| symlink("nowhere", root.0.join("x")).unwrap()).contains("/x is a link"));
         assert!(
+            refused(|root| drop(UnixListener::bind(root.0.join("x")).unwrap())).contains("/x is not a file")
+        );
+        assert!(
             refused(|root| write(root, "a\u{1b}[31m.txt", b"")).contains("'/a\\u{1b}[31m.txt' has a control")
         );
         assert!(refused(|root| write(root, "\\evil.example", b"")).contains("backslash"));
@@ -222,35 +180,16 @@ mod tests {
                 .contains("/big.bin has more")
         );
         let no_folder = |path| Folder::list(Path::new(path)).unwrap_err().message;
-        assert!(no_folder("/nowhere").contains("/nowhere cannot be opened"));
+        assert!(no_folder("/nowhere").contains("/nowhere cannot be read"));
         assert!(no_folder("/dev/null").contains("Not a directory"));
     }
 
     #[test]
-    fn what_becomes_a_link_or_a_pipe_meanwhile_is_not_read() {
+    fn file_that_is_gone_is_named() {
         let root = TestFolder::new();
         write(&root, "a/b.txt", b"x");
         let folder = Folder::list(&root.0).unwrap();
-        let refused = || folder.files[0].read().unwrap_err().message;
         fs::remove_file(root.0.join("a/b.txt")).unwrap();
-        assert!(refused().contains("/a/b.txt cannot be read"));
-        symlink("/etc/hostname", root.0.join("a/b.txt")).unwrap();
-        assert!(refused().contains("/a/b.txt is a link"));
-        fs::remove_file(root.0.join("a/b.txt")).unwrap();
-        let (pipe, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
-        rustix::fs::mknodat(rustix::fs::CWD, root.0.join("a/b.txt"), pipe, mode, 0).unwrap();
-        assert!(refused().contains("/a/b.txt is not a file"));
-        fs::rename(root.0.join("a"), root.0.join("c")).unwrap();
-        symlink("c", root.0.join("a")).unwrap();
-        assert!(refused().contains("is a link"));
-    }
-
-    #[test]
-    fn file_that_grows_meanwhile_is_refused() {
-        let root = TestFolder::new();
-        write(&root, "a.txt", b"x");
-        let folder = Folder::list(&root.0).unwrap();
-        write(&root, "a.txt", &vec![0; MAX_FILE_BYTES as usize + 1]);
-        assert!(folder.files[0].read().unwrap_err().message.contains("/a.txt has more"));
+        assert!(folder.files[0].read().unwrap_err().message.contains("/a/b.txt cannot be read"));
     }
 }

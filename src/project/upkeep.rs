@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Project;
-use super::dns_check::{DnsCheck, DnsChecker};
+use super::dns_check::{DnsCheck, check_dns};
 use super::overview::Overview;
 use super::refusal::{Refusal, RefusalCode};
 use crate::clock::unix_time;
@@ -189,7 +189,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Checks a domain, and keeps the finding if the service still runs.
 fn run_check(shared: &Weak<Shared>, hosting: &Hosting, name: &str, check: DnsCheck) {
     let Some(platform) = &hosting.platform_host else { return };
-    let finding = DnsChecker::new(hosting).check(name, platform, check);
+    let finding = check_dns(name, platform, hosting, check);
     let Some(shared) = shared.upgrade() else { return };
     match lock(&shared.project).keep(name, &finding) {
         Ok(domain) => {

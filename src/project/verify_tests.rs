@@ -1,21 +1,26 @@
 //! Domains with right and wrong records, on a DNS server of the tests.
 
+use super::dns_check::Finding;
 use super::verify::*;
 use crate::dns::RecordType;
 use crate::dns::tests::{Record, Records, Server, WWW, respond, with_flags};
+use crate::model::DomainEvent;
 
 const HOST: &str = "petstore.sites.example.net";
 const APEX: &str = "example.com";
 
-fn status(name: &str, records: Records) -> RecordStatus {
+fn status(name: &str, records: Records) -> Finding {
     verify(name, HOST, &Server::of(records).dns())
 }
 
-fn wrong(name: &str, records: Records) -> (&'static str, String) {
-    match status(name, records) {
-        RecordStatus::Wrong(problem) => (problem.code.as_str(), problem.message),
-        other => panic!("{other:?}"),
-    }
+fn reason(found: Finding, event: DomainEvent) -> (String, String) {
+    assert_eq!(found.event, event, "{found:?}");
+    let reason = found.reason.unwrap();
+    (reason.code, reason.message)
+}
+
+fn wrong(name: &str, records: Records) -> (String, String) {
+    reason(status(name, records), DomainEvent::Wrong)
 }
 
 /// The platform host has two addresses of either kind.
@@ -31,13 +36,13 @@ fn apex(mut records: Records) -> Records {
 
 #[test]
 fn cname_to_the_platform_host_is_right_in_any_case() {
-    assert_eq!(status(WWW, vec![(WWW, Record::Cname(HOST))]), RecordStatus::Right);
+    assert_eq!(status(WWW, vec![(WWW, Record::Cname(HOST))]), Finding::RIGHT);
     let records = vec![("WWW.Example.com", Record::Cname("PetStore.Sites.example.NET"))];
     let server = Server::of(records);
-    assert_eq!(verify(WWW, "Petstore.sites.example.net.", &server.dns()), RecordStatus::Right);
+    assert_eq!(verify(WWW, "Petstore.sites.example.net.", &server.dns()), Finding::RIGHT);
     // Records of the platform host are no conflict.
     let records = vec![(WWW, Record::Cname(HOST)), (HOST, Record::A([192, 0, 2, 1]))];
-    assert_eq!(status(WWW, records), RecordStatus::Right);
+    assert_eq!(status(WWW, records), Finding::RIGHT);
 }
 
 #[test]
@@ -108,7 +113,7 @@ fn apex_with_addresses_of_the_platform_host_is_right() {
         vec![Record::A([192, 0, 2, 2]), Record::A([192, 0, 2, 1]), Record::Aaaa("2001:db8::1")],
     ] {
         let records = own.into_iter().map(|record| (APEX, record)).collect();
-        assert_eq!(status(APEX, apex(records)), RecordStatus::Right);
+        assert_eq!(status(APEX, apex(records)), Finding::RIGHT);
     }
 }
 
@@ -148,7 +153,8 @@ fn cname_at_an_apex_conflicts() {
 #[test]
 fn silent_server_leaves_the_status_unknown() {
     let server = Server::datagrams(|_| Vec::new());
-    let RecordStatus::Unknown(reason) = verify(WWW, HOST, &server.dns().within(60, 20)) else { panic!() };
+    let found = verify(WWW, HOST, &server.dns().within(60, 20));
+    let (_, reason) = reason(found, DomainEvent::Unknown);
     let start = format!(
         "The record of www.example.com could not be looked up: the name server {} did not answer within ",
         server.address
@@ -166,10 +172,10 @@ fn server_that_fails_for_a_rare_type_does_not_leave_the_status_unknown() {
             vec![if fails { with_flags(response, |flags| *flags = *flags & !15 | 4) } else { response }]
         })
     };
-    assert_eq!(verify(WWW, HOST, &failing_for(RecordType::HTTPS.into()).dns()), RecordStatus::Right);
+    assert_eq!(verify(WWW, HOST, &failing_for(RecordType::HTTPS.into()).dns()), Finding::RIGHT);
     for kind in [RecordType::CNAME, RecordType::A, RecordType::AAAA] {
-        let status = verify(WWW, HOST, &failing_for(kind.into()).dns());
-        assert!(matches!(&status, RecordStatus::Unknown(reason) if reason.contains("NOTIMP")), "{status:?}");
+        let found = verify(WWW, HOST, &failing_for(kind.into()).dns());
+        assert!(reason(found, DomainEvent::Unknown).1.contains("NOTIMP"), "{kind:?}");
     }
 }
 
@@ -181,7 +187,6 @@ fn wrong_target_is_found_even_if_a_resolver_cannot_follow_it() {
         let is_cname = u16::from_be_bytes([high, low]) == u16::from(RecordType::CNAME);
         vec![if is_cname { response } else { with_flags(response, |flags| *flags = *flags & !15 | 2) }]
     });
-    let status = verify(WWW, HOST, &server.dns());
-    let RecordStatus::Wrong(problem) = status else { panic!("{status:?}") };
-    assert_eq!(problem.code, ProblemCode::WrongTarget);
+    let found = verify(WWW, HOST, &server.dns());
+    assert_eq!(reason(found, DomainEvent::Wrong).0, "wrong_target");
 }

@@ -8,10 +8,8 @@ use super::ProjectReads;
 use crate::model::{Domain, Plan, Redirect, SiteFile};
 use crate::store::{StoreError, Writer};
 
-/// Reads and changes the project within one transaction.
-pub struct ProjectChange<'c> {
-    reads: ProjectReads<'c>,
-}
+/// Reads and changes the project within one transaction. Each method fails if the database cannot be written.
+pub struct ProjectChange<'c>(ProjectReads<'c>);
 
 impl Writer {
     /// Reads and changes the project in one transaction: either all of it is on the disk, or nothing has changed.
@@ -26,8 +24,7 @@ impl Writer {
         // Work that panicked has left its transaction open.
         self.undo();
         let opened = self.open_transaction().map_err(E::from);
-        let done =
-            opened.and_then(|()| work(&ProjectChange { reads: ProjectReads(&self.database.connection) }));
+        let done = opened.and_then(|()| work(&ProjectChange(ProjectReads(&self.database.connection))));
         match done {
             Ok(done) => Ok(self.commit().map(|_| done)?),
             Err(error) => {
@@ -42,27 +39,21 @@ impl<'c> Deref for ProjectChange<'c> {
     type Target = ProjectReads<'c>;
 
     fn deref(&self) -> &ProjectReads<'c> {
-        &self.reads
+        &self.0
     }
 }
 
 impl ProjectChange<'_> {
     fn execute(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<usize, StoreError> {
-        Ok(self.reads.0.prepare_cached(sql)?.execute(parameters)?)
+        Ok(self.0.0.prepare_cached(sql)?.execute(parameters)?)
     }
 
     /// Sets the plan.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
     pub fn set_plan(&self, plan: Plan) -> Result<(), StoreError> {
         self.execute("UPDATE project SET plan = ?1", [plan.as_str()]).map(drop)
     }
 
     /// Inserts or updates a domain, all but whether it is primary.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
     pub fn put_domain(&self, domain: &Domain) -> Result<(), StoreError> {
         let reason = domain.reason.as_ref();
         self.execute(
@@ -83,27 +74,18 @@ impl ProjectChange<'_> {
     }
 
     /// Makes this domain the only primary one.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
     pub fn set_primary(&self, name: &str) -> Result<(), StoreError> {
         self.execute("UPDATE domains SET is_primary = 0 WHERE is_primary = 1", [])?;
         self.execute("UPDATE domains SET is_primary = 1 WHERE name = ?1", [name]).map(drop)
     }
 
     /// Removes a domain and the redirects from it and to it. Returns whether it existed.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
     pub fn remove_domain(&self, name: &str) -> Result<bool, StoreError> {
         self.execute("DELETE FROM redirects WHERE source = ?1 OR target = ?1", [name])?;
         Ok(self.execute("DELETE FROM domains WHERE name = ?1", [name])? > 0)
     }
 
     /// Inserts a redirect, or replaces the one from the same domain.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
     pub fn put_redirect(&self, redirect: &Redirect) -> Result<(), StoreError> {
         self.execute(
             "INSERT INTO redirects (source, target, status) VALUES (?1, ?2, ?3)
@@ -114,27 +96,18 @@ impl ProjectChange<'_> {
     }
 
     /// Removes a redirect. Returns whether it existed.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
     pub fn remove_redirect(&self, from: &str) -> Result<bool, StoreError> {
         Ok(self.execute("DELETE FROM redirects WHERE source = ?1", [from])? > 0)
     }
 
     /// Begins a deploy, which nobody sees before [`Self::go_live`], and removes unfinished ones. Returns its number.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
     pub fn add_deploy(&self) -> Result<i64, StoreError> {
         self.remove_deploys("deployed_at IS NULL", [])?;
         self.execute("INSERT INTO deploys (deployed_at) VALUES (NULL)", [])?;
-        Ok(self.reads.0.last_insert_rowid())
+        Ok(self.0.0.last_insert_rowid())
     }
 
     /// Adds a static file to a deploy. Returns `false` if another deploy has begun and removed this one.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
     pub fn add_file(&self, deploy: i64, file: &SiteFile) -> Result<bool, StoreError> {
         let added = self.execute(
             "INSERT INTO deploy_files (deploy, path, content_type, content, gzip, tag)
@@ -145,9 +118,6 @@ impl ProjectChange<'_> {
     }
 
     /// Makes a finished deploy the live one, at this Unix time in seconds. Returns `false` if it does not exist.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
     pub fn go_live(&self, deploy: i64, now: i64) -> Result<bool, StoreError> {
         let whole = "UPDATE deploys SET deployed_at = ifnull(deployed_at, ?2) WHERE id = ?1";
         let is_there = self.execute(whole, [deploy, now])? > 0;
@@ -158,9 +128,6 @@ impl ProjectChange<'_> {
     }
 
     /// Removes all deploys but the newest `count` and the live one.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
     pub fn keep_deploys(&self, count: i64) -> Result<(), StoreError> {
         self.remove_deploys(
             "id NOT IN (SELECT id FROM deploys ORDER BY id DESC LIMIT ?1)

@@ -6,19 +6,16 @@ mod change;
 use std::str::FromStr;
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::{Database, StoreError};
 use crate::model::{Deploy, Domain, Plan, Reason, Redirect};
 
-/// Reads the project.
+/// Reads the project. Each method fails if the database cannot be read.
 pub struct ProjectReads<'c>(&'c Connection);
 
 impl Database {
-    /// Reads the project.
-    ///
-    /// # Errors
-    /// If the database file was moved or deleted.
+    /// Reads the project; fails if the database file was moved or deleted.
     pub fn project(&self) -> Result<ProjectReads<'_>, StoreError> {
         Ok(ProjectReads(self.connection()?))
     }
@@ -53,112 +50,92 @@ fn redirect(row: &Row<'_>) -> rusqlite::Result<Redirect> {
 }
 
 impl ProjectReads<'_> {
+    /// The first row, if there is one.
+    fn first<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        read: impl FnOnce(&Row) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        Ok(self.0.prepare_cached(sql)?.query_row(parameters, read).optional()?)
+    }
+
+    /// Every row.
+    fn all<T>(&self, sql: &str, read: impl FnMut(&Row) -> rusqlite::Result<T>) -> Result<Vec<T>, StoreError> {
+        Ok(self.0.prepare_cached(sql)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// The plan that is paid for.
-    ///
-    /// # Errors
-    /// If the database cannot be read.
     pub fn plan(&self) -> Result<Plan, StoreError> {
         Ok(self.0.prepare_cached("SELECT plan FROM project")?.query_row([], |row| word(row, 0))?)
     }
 
     /// Every domain, ordered by name.
-    ///
-    /// # Errors
-    /// If the database cannot be read.
     pub fn domains(&self) -> Result<Vec<Domain>, StoreError> {
-        let mut statement = self.0.prepare_cached(&format!("{DOMAIN} ORDER BY name"))?;
-        Ok(statement.query_map([], domain)?.collect::<rusqlite::Result<_>>()?)
+        self.all(&format!("{DOMAIN} ORDER BY name"), domain)
     }
 
     /// The domain with this name, in A-labels and lower case.
-    ///
-    /// # Errors
-    /// If the database cannot be read.
     pub fn domain(&self, name: &str) -> Result<Option<Domain>, StoreError> {
-        let mut statement = self.0.prepare_cached(&format!("{DOMAIN} WHERE name = ?1"))?;
-        Ok(statement.query_row([name], domain).optional()?)
+        self.first(&format!("{DOMAIN} WHERE name = ?1"), [name], domain)
     }
 
     /// The name of the primary domain.
-    ///
-    /// # Errors
-    /// If the database cannot be read.
     pub fn primary(&self) -> Result<Option<String>, StoreError> {
-        let mut statement = self.0.prepare_cached("SELECT name FROM domains WHERE is_primary = 1")?;
-        Ok(statement.query_row([], |row| row.get(0)).optional()?)
+        self.first("SELECT name FROM domains WHERE is_primary = 1", [], |row| row.get(0))
     }
 
     /// Every redirect, ordered by its source.
-    ///
-    /// # Errors
-    /// If the database cannot be read.
     pub fn redirects(&self) -> Result<Vec<Redirect>, StoreError> {
-        let mut statement =
-            self.0.prepare_cached("SELECT source, target, status FROM redirects ORDER BY source")?;
-        Ok(statement.query_map([], redirect)?.collect::<rusqlite::Result<_>>()?)
+        self.all("SELECT source, target, status FROM redirects ORDER BY source", redirect)
     }
 
     /// The redirect from this domain.
-    ///
-    /// # Errors
-    /// If the database cannot be read.
     pub fn redirect(&self, from: &str) -> Result<Option<Redirect>, StoreError> {
-        let mut statement =
-            self.0.prepare_cached("SELECT source, target, status FROM redirects WHERE source = ?1")?;
-        Ok(statement.query_row([from], redirect).optional()?)
+        self.first("SELECT source, target, status FROM redirects WHERE source = ?1", [from], redirect)
     }
 
     /// The deploys that are kept, the newest first.
-    ///
-    /// # Errors
-    /// If the database cannot be read.
     pub fn deploys(&self) -> Result<Vec<Deploy>, StoreError> {
-        let mut statement = self.0.prepare_cached(
+        self.all(
             "SELECT d.id, d.deployed_at, count(f.path), ifnull(sum(length(f.content)), 0),
                     d.id IS (SELECT deploy FROM project)
              FROM deploys AS d LEFT JOIN deploy_files AS f ON f.deploy = d.id
              WHERE d.deployed_at IS NOT NULL GROUP BY d.id ORDER BY d.id DESC",
-        )?;
-        let deploy = |row: &Row| {
-            Ok(Deploy {
-                id: row.get(0)?,
-                deployed_at: row.get(1)?,
-                files: row.get(2)?,
-                bytes: row.get(3)?,
-                is_live: row.get(4)?,
-            })
-        };
-        Ok(statement.query_map([], deploy)?.collect::<rusqlite::Result<_>>()?)
+            |row| {
+                Ok(Deploy {
+                    id: row.get(0)?,
+                    deployed_at: row.get(1)?,
+                    files: row.get(2)?,
+                    bytes: row.get(3)?,
+                    is_live: row.get(4)?,
+                })
+            },
+        )
     }
 
     /// Whether the site was ever deployed.
-    ///
-    /// # Errors
-    /// If the database cannot be read.
     pub fn is_deployed(&self) -> Result<bool, StoreError> {
         let mut statement = self.0.prepare_cached("SELECT deploy IS NOT NULL FROM project")?;
         Ok(statement.query_row([], |row| row.get(0))?)
     }
 
     /// The static file of the live deploy at `path`, or else at `other`, without its content.
-    ///
-    /// # Errors
-    /// If the database cannot be read.
     pub fn file(&self, path: &str, other: &str) -> Result<Option<FileInfo>, StoreError> {
-        let mut statement = self.0.prepare_cached(
+        self.first(
             "SELECT rowid, path, content_type, tag, length(gzip) IS NOT NULL FROM deploy_files
              WHERE deploy = (SELECT deploy FROM project) AND path IN (?1, ?2) ORDER BY path <> ?1 LIMIT 1",
-        )?;
-        let file = |row: &Row| {
-            Ok(FileInfo {
-                row: row.get(0)?,
-                path: row.get(1)?,
-                content_type: row.get(2)?,
-                tag: row.get(3)?,
-                has_gzip: row.get(4)?,
-            })
-        };
-        Ok(statement.query_row([path, other], file).optional()?)
+            [path, other],
+            |row| {
+                Ok(FileInfo {
+                    row: row.get(0)?,
+                    path: row.get(1)?,
+                    content_type: row.get(2)?,
+                    tag: row.get(3)?,
+                    has_gzip: row.get(4)?,
+                })
+            },
+        )
     }
 
     /// The content of a file, in gzip or as it is.
