@@ -1,6 +1,6 @@
 //! What the reads of one request may cost, counted in the steps of SQLite's virtual machine
-//! (`sqlite.org/c3ref/progress_handler.html`): a statement that scans a large table is stopped within a millisecond,
-//! instead of holding up everybody behind it. Only `count(*)` over a whole table is a single step, however large it is.
+//! (`sqlite.org/c3ref/progress_handler.html`): a statement that scans a large table is stopped after a bounded
+//! number of them, instead of holding up everybody behind it. Only `count(*)` over a whole table is a single step, however large it is.
 
 use std::ffi::c_int;
 use std::sync::Arc;
