@@ -13,7 +13,7 @@ use crate::store::log_of;
 /// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub static OPERATIONS: &[Operation] = &[Operation::new("/metrics", "getMetrics", Handler::Get(get))];
+pub static OPERATIONS: &[Operation] = &[Operation::new("/metrics", "getMetrics", Handler("GET", get))];
 
 fn get(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
     Ok(Response::new(200, context.metrics.print(now(context))).header("Content-Type", TEXT_FORMAT))

@@ -2,7 +2,6 @@
 //! key, and requests from other sites' pages are refused.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -11,6 +10,7 @@ use super::{AdminContext, Call, Handler, Operation};
 use crate::clock::unix_time;
 use crate::endpoint::Failure;
 use crate::endpoint::parameter::{Parameter, PathParameter, QueryParameter};
+use crate::http::host::{is_address, without_port};
 use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
 use crate::json::{Integer, Object, Optional, Required, Text};
 use crate::model::KeyScope;
@@ -25,21 +25,21 @@ pub static OPERATIONS: &[Operation] = &[
     asset("/assets/{file}", "getSettingsAsset"),
     Operation {
         parameters: &[&DOMAIN],
-        ..Operation::new("/internal/tls-allowed", "checkCertificate", Handler::Get(check_certificate))
+        ..Operation::new("/internal/tls-allowed", "checkCertificate", Handler("GET", check_certificate))
     },
-    Operation::new("/settings/api/project", "getProject", Handler::Get(get_project)),
-    with_body("/settings/api/domains", "addDomain", Handler::Post(add_domain)),
-    named("/settings/api/domains/{name}", "removeDomain", Handler::Delete(remove_domain)),
-    named("/settings/api/domains/{name}/primary", "setPrimary", Handler::Post(set_primary)),
-    named("/settings/api/domains/{name}/verify", "verifyDomain", Handler::Post(verify)),
-    named("/settings/api/domains/{name}/reverify", "reverifyDomain", Handler::Post(reverify)),
-    with_body("/settings/api/redirects", "addRedirect", Handler::Post(add_redirect)),
-    named("/settings/api/redirects/{name}", "removeRedirect", Handler::Delete(remove_redirect)),
+    Operation::new("/settings/api/project", "getProject", Handler("GET", get_project)),
+    with_body("/settings/api/domains", "addDomain", Handler("POST", add_domain)),
+    named("/settings/api/domains/{name}", "removeDomain", Handler("DELETE", remove_domain)),
+    named("/settings/api/domains/{name}/primary", "setPrimary", Handler("POST", set_primary)),
+    named("/settings/api/domains/{name}/verify", "verifyDomain", Handler("POST", verify)),
+    named("/settings/api/domains/{name}/reverify", "reverifyDomain", Handler("POST", reverify)),
+    with_body("/settings/api/redirects", "addRedirect", Handler("POST", add_redirect)),
+    named("/settings/api/redirects/{name}", "removeRedirect", Handler("DELETE", remove_redirect)),
 ];
 
 /// A row for a file of the settings page.
 const fn asset(path: &'static str, id: &'static str) -> Operation {
-    Operation { headers: &ASSET_HEADERS, ..Operation::new(path, id, Handler::Get(get_asset)) }
+    Operation { headers: &ASSET_HEADERS, ..Operation::new(path, id, Handler("GET", get_asset)) }
 }
 
 /// A row for a request with a JSON body.
@@ -102,12 +102,7 @@ pub fn guard(context: &mut AdminContext, request: &Request, target: &Target) -> 
 /// address (DNS rebinding), or from a foreign origin.
 fn is_at_home(request: &Request) -> Result<(), Failure> {
     let host = request.header_values("Host").next().unwrap_or_default();
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
-    if bare.parse::<IpAddr>().is_err() && !bare.eq_ignore_ascii_case("localhost") {
+    if !is_address(without_port(host)) {
         let message = "The settings are served at IP addresses and localhost only, not under another name.";
         return Err(ApiError::with_message(Code::MisdirectedRequest, message).into());
     }

@@ -5,6 +5,7 @@ mod asset;
 mod error;
 #[cfg_attr(not(feature = "site"), path = "no_gzip.rs")]
 mod gzip;
+pub mod host;
 pub mod limits;
 pub mod percent;
 pub mod query;

@@ -2,12 +2,12 @@
 //! redirects to another.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::clock::unix_time;
 use crate::config::Config;
 use crate::endpoint::Failure;
+use crate::http::host::{is_address, without_port};
 use crate::http::response::Field;
 use crate::http::{ApiError, Code, Request, Response};
 use crate::model::{Domain, DomainState, Redirect};
@@ -40,7 +40,7 @@ pub struct Hosts {
 }
 
 /// The result for a request's host.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub enum Admission {
     /// Serve the request. If another domain is primary, pages link to it.
     Here(Option<Canonical>),
@@ -49,7 +49,7 @@ pub enum Admission {
 }
 
 /// The primary domain, for canonical links on pages that other names serve too (RFC 6596).
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Canonical(Arc<str>);
 
 impl Canonical {
@@ -148,17 +148,8 @@ fn find<'k>(
 
 /// A host without its port and trailing dot.
 fn bare(authority: &str) -> &str {
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
-        _ => authority,
-    };
+    let host = without_port(authority);
     host.strip_suffix('.').unwrap_or(host)
-}
-
-/// Whether a host is an IP address or `localhost` (RFC 6761, section 6.3).
-fn is_address(host: &str) -> bool {
-    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-    bare.parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost")
 }
 
 #[cfg(test)]
