@@ -165,14 +165,14 @@ fn names(value: &str, tag: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn field<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
+    pub fn field<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
         response.headers().iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_ref())
     }
 
-    fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
+    pub fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
         asset.respond([encoding, tag].map(Option::into_iter))
     }
 

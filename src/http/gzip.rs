@@ -24,15 +24,8 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::http::{Asset, Response};
-
-    fn field<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
-        response.headers().iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_ref())
-    }
-
-    fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
-        asset.respond([encoding, tag].map(Option::into_iter))
-    }
+    use crate::http::Asset;
+    use crate::http::asset::tests::{ask, field};
 
     #[test]
     fn client_that_accepts_gzip_gets_gzip() {
