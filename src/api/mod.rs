@@ -1,7 +1,7 @@
 //! What each operation takes, checks and returns: one file per resource, which owns its rows of the table of
 //! operations. Knows the store's reads and writes, and nothing of sockets or SQL.
 //!
-//! To add a resource, write its file, and name its rows in [`ROUTER`].
+//! To add a resource, write its file, and name its rows in [`ROUTER`] and its schemas in [`schemas`].
 
 mod assets;
 mod context;
@@ -26,6 +26,11 @@ pub static ROUTER: Router<Handler> = Router(&[
     assets::OPERATIONS,
     if cfg!(feature = "site") { assets::PAGES } else { &[] },
 ]);
+
+/// The schemas of every resource for the interface description: their names and their JSON Schemas.
+pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
+    [pets::schemas()].concat()
+}
 
 /// A row of the table.
 pub type Operation = endpoint::Operation<Handler>;

@@ -3,13 +3,14 @@
 use std::ops::ControlFlow;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{Call, ReadContext};
 use crate::endpoint::parameter::QueryParameter;
 use crate::endpoint::{Failure, HeaderField};
 use crate::http::limits::FULL_PAGE_BYTES;
 use crate::http::{ApiError, Response};
-use crate::json::Integer;
+use crate::json::{Integer, reference};
 use crate::model::Page;
 use crate::store::Reader;
 
@@ -36,11 +37,16 @@ pub const LINK: HeaderField = HeaderField {
     example: "</v1/pets?limit=20&after=20>; rel=\"next\"",
 };
 
+/// The JSON Schema of a page, whose items have the component of this name.
+pub fn list_of(name: &str, about: &str) -> Value {
+    json!({ "type": "array", "description": about, "items": reference(name), "maxItems": MAX_LIMIT })
+}
+
 /// Reads `limit` and `after`.
 ///
 /// # Errors
 /// If one of them is given twice, or is something else.
-pub fn page(call: &Call) -> Result<Page, ApiError> {
+fn page(call: &Call) -> Result<Page, ApiError> {
     let limit = u32::try_from(call.query(&LIMIT)?.unwrap_or(DEFAULT_LIMIT)).unwrap_or(u32::MAX);
     Ok(Page { limit, after: call.query(&AFTER)? })
 }
@@ -129,7 +135,7 @@ impl PageWriter {
 mod tests {
     use super::*;
 
-    fn page(limit: u32, items: &[&str]) -> Response {
+    fn written(limit: u32, items: &[&str]) -> Response {
         let mut page = PageWriter::new(Page { limit, after: None });
         page.filter("status", Some("sold"));
         page.filter("other", None);
@@ -147,21 +153,21 @@ mod tests {
 
     #[test]
     fn full_page_leads_on() {
-        let last = page(2, &["a", "b"]);
+        let last = written(2, &["a", "b"]);
         assert_eq!((last.body(), link(&last)), (&br#"["a","b"]"#[..], None));
-        let full = page(2, &["a", "b", "c"]);
+        let full = written(2, &["a", "b", "c"]);
         assert_eq!(full.body(), br#"["a","b"]"#);
         assert_eq!(link(&full), Some("</x?limit=2&status=sold&after=6>; rel=\"next\""));
-        assert_eq!(page(2, &[]).body(), b"[]");
+        assert_eq!(written(2, &[]).body(), b"[]");
     }
 
     #[test]
     fn huge_page_ends_early() {
         let large = "x".repeat(FULL_PAGE_BYTES / 2);
-        let huge = page(100, &[&large, &large, &large]);
+        let huge = written(100, &[&large, &large, &large]);
         assert_eq!(link(&huge), Some("</x?limit=100&status=sold&after=6>; rel=\"next\""));
         assert!(huge.body().len() < FULL_PAGE_BYTES + 10);
         let long = "x".repeat(1000);
-        assert_eq!(link(&page(100, &[long.as_str(); 100])), None, "ordinary names end no page");
+        assert_eq!(link(&written(100, &[long.as_str(); 100])), None, "ordinary names end no page");
     }
 }

@@ -1,12 +1,12 @@
 //! `/v1/pets`: list, create and get pets.
 
-use super::paging::{AFTER, LIMIT, LINK, PAGE_ROWS};
+use super::paging::{AFTER, LIMIT, LINK, PAGE_ROWS, list_of};
 use super::{Call, Handler, Operation, ReadContext, Staged, WriteContext};
 use crate::endpoint::parameter::{PathParameter, QueryParameter};
 use crate::endpoint::{Deprecation, Failure, HeaderField, Success, Tag};
 use crate::http::{ApiError, Code, Response};
-use crate::json::{Enumeration, Integer, Word};
-use crate::model::{NewPet, Pet, PetQuery, PetStatus};
+use crate::json::{Enumeration, Integer};
+use crate::model::{NewPet, Pet, PetQuery, PetStatus, pet_schemas};
 
 const PETS: &str = "/v1/pets";
 
@@ -74,6 +74,13 @@ static PET_ID: PathParameter<Integer> =
 const LOCATION: HeaderField =
     HeaderField { name: "Location", about: "The address of the pet.", example: "/v1/pets/7" };
 
+/// The schemas of the interface description: their names and their JSON Schemas.
+pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
+    let mut schemas = pet_schemas();
+    schemas.push(("Pets", list_of("Pet", "Pets in ascending order of their ids.")));
+    schemas
+}
+
 /// `GET /v1/pets`: a page of pets in ascending order of their ids.
 ///
 /// ```json
@@ -114,61 +121,4 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
         None => None,
     };
     Ok(found.ok_or_else(|| ApiError::with_message(Code::NotFound, "There is no pet with this id."))?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::ROUTER;
-    use crate::api::paging::page;
-    use crate::http::{Request, Target};
-    use crate::model::Page;
-
-    /// What a list asks the store for.
-    fn asked(query: &str) -> Result<(Page, Option<PetStatus>), ApiError> {
-        let target = format!("{PETS}?{query}");
-        let request = Request { id: "-", method: "GET", target: &target, headers: Vec::new(), body: b"" };
-        let target = Target::parse(&target);
-        let call = Call::new(ROUTER.route("GET", &target)?, &request, target);
-        Ok((page(&call)?, call.query(&STATUS)?))
-    }
-
-    #[test]
-    fn list_has_defaults() {
-        assert_eq!(asked(""), Ok((Page { limit: 20, after: None }, None)));
-        assert_eq!(
-            asked("after=-5&x=1&status=sold&limit=100"),
-            Ok((Page { limit: 100, after: Some(-5) }, Some(PetStatus::Sold)))
-        );
-        assert_eq!(
-            asked("after=-9223372036854775808").unwrap().0.after,
-            Some(i64::MIN),
-            "a value like any other"
-        );
-    }
-
-    #[test]
-    fn wrong_parameters_are_named() {
-        for (query, name) in [
-            ("limit=0", "'limit' must be an integer from 1 to 100."),
-            ("limit=101", "'limit'"),
-            ("limit=", "'limit'"),
-            ("limit", "'limit'"),
-            ("limit=-1", "'limit'"),
-            ("limit=-0", "'limit'"),
-            ("limit=%2B5", "'limit'"),
-            ("limit=1.0", "'limit'"),
-            ("limit=4294967297", "'limit'"),
-            ("limit=1&limit=1", "'limit'"),
-            ("status=", "'status' must be 'available', 'pending' or 'sold'."),
-            ("status=Sold", "'status'"),
-            ("status=sold&status=sold", "'status'"),
-            ("after=", "'after'"),
-            ("after=9223372036854775808", "'after'"),
-            ("after=1&after=2", "'after'"),
-        ] {
-            let error = format!("{:?}", asked(query).unwrap_err());
-            assert!(error.contains(name), "{query}: {error}");
-        }
-    }
 }

@@ -5,5 +5,5 @@ mod number;
 mod object;
 mod schema;
 
-pub use object::{Invalid, Object, Optional, Required, Value, describe, list_of};
+pub use object::{Invalid, Object, Optional, Required, Value, describe};
 pub use schema::{Enumeration, Integer, Schema, Text, Word, reference};

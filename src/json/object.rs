@@ -60,11 +60,6 @@ pub fn describe(about: &str, members: &[&dyn Member], example: serde_json::Value
     })
 }
 
-/// The JSON Schema of a list, whose items have the component of this name.
-pub fn list_of(name: &str, about: &str) -> serde_json::Value {
-    serde_json::json!({ "type": "array", "description": about, "items": super::reference(name) })
-}
-
 /// Why a body is not accepted. Each message names the member and what is expected.
 #[derive(Debug, PartialEq)]
 pub enum Invalid {

@@ -4,15 +4,11 @@ mod key;
 mod page;
 mod pet;
 mod project;
+mod words;
 
 pub use key::{ApiKey, Digest, KeyScope};
 pub use page::Page;
-pub use pet::{NewPet, Pet, PetQuery, PetStatus};
+pub use pet::{NewPet, Pet, PetQuery, PetStatus, pet_schemas};
 pub use project::{
     Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect, SiteFile,
 };
-
-/// The schemas of the interface description: their names and their JSON Schemas.
-pub fn components() -> Vec<(&'static str, serde_json::Value)> {
-    [pet::components()].concat()
-}

@@ -1,61 +1,29 @@
 //! Pets: [`PetStatus`], [`NewPet`], [`Pet`].
 
 use std::borrow::Cow;
-use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::json;
 
 use super::Page;
-use crate::json::{
-    Enumeration, Integer, Invalid, Object, Optional, Required, Schema, Text, Word, describe, list_of,
-};
+use super::words::words;
+use crate::json::{Enumeration, Integer, Invalid, Object, Optional, Required, Schema, Text, describe};
 
-/// Whether a pet is for sale: `available`, `pending` or `sold`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PetStatus {
-    /// The pet is for sale.
-    Available,
-    /// The pet is being sold.
-    Pending,
-    /// The pet is sold.
-    Sold,
+words! {
+    /// Whether a pet is for sale: `available`, `pending` or `sold`.
+    PetStatus {
+        /// The pet is for sale.
+        Available = "available",
+        /// The pet is being sold.
+        Pending = "pending",
+        /// The pet is sold.
+        Sold = "sold",
+    }
 }
 
 impl PetStatus {
     /// One of the three words, in bodies and in queries.
     pub(crate) const SCHEMA: Enumeration<Self> = Enumeration::new();
-}
-
-impl Word for PetStatus {
-    const NAME: &'static str = "PetStatus";
-    const ALL: &'static [Self] = &[PetStatus::Available, PetStatus::Pending, PetStatus::Sold];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            PetStatus::Available => "available",
-            PetStatus::Pending => "pending",
-            PetStatus::Sold => "sold",
-        }
-    }
-}
-
-impl FromStr for PetStatus {
-    type Err = String;
-
-    /// Reads exactly one of the three words.
-    ///
-    /// # Errors
-    /// What is expected, as the end of a message after "must be".
-    fn from_str(word: &str) -> Result<Self, String> {
-        Self::of_str(word).ok_or_else(|| Self::SCHEMA.expected().into_owned())
-    }
-}
-
-impl Serialize for PetStatus {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
 }
 
 /// A pet as clients see it. It borrows its name, so that a row goes straight from the database's memory into
@@ -122,15 +90,14 @@ const ID: Required<Integer> = Required {
 /// next create (`sqlite.org/autoinc.html`).
 const BROUGHT_ID: Required<Integer> = Required { schema: Integer::between(1, i64::MAX - 1), ..ID };
 
-/// The schemas of the interface description: their names and their JSON Schemas.
-pub(super) fn components() -> Vec<(&'static str, serde_json::Value)> {
+/// The schemas of pets for the interface description: their names and their JSON Schemas.
+pub fn pet_schemas() -> Vec<(&'static str, serde_json::Value)> {
     let new = json!({ "name": "Rex", "categoryId": 3, "status": "available" });
     let pet = json!({ "id": 7, "name": "Rex", "categoryId": 3, "status": "available" });
     vec![
         PetStatus::SCHEMA.component("Availability of a pet."),
         ("NewPet", describe("A pet to add.", &[&NAME, &CATEGORY_ID, &STATUS], new)),
         ("Pet", describe("A pet in the inventory.", &[&ID, &NAME, &CATEGORY_ID, &STATUS], pet)),
-        ("Pets", list_of("Pet", "Pets in ascending order of their ids.")),
     ]
 }
 

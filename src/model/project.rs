@@ -2,38 +2,7 @@
 
 use serde::Serialize;
 
-/// Declares an enumeration whose values are words in the database and in JSON.
-macro_rules! words {
-    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $word:ident = $text:literal,)* }) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-        #[serde(rename_all = "snake_case")]
-        pub enum $name { $($(#[$of])* $word,)* }
-
-        impl $name {
-            /// Every value, in order.
-            pub const ALL: &'static [Self] = &[$(Self::$word),*];
-
-            /// The value as the database and JSON have it.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$word => $text,)* }
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = String;
-
-            /// Reads exactly one of the words.
-            ///
-            /// # Errors
-            /// What is expected, as the end of a sentence such as "PLAN must be …".
-            fn from_str(word: &str) -> Result<Self, String> {
-                let found = Self::ALL.iter().copied().find(|value| value.as_str() == word);
-                found.ok_or_else(|| format!("one of {}", [$($text),*].join(", ")))
-            }
-        }
-    };
-}
+use super::words::words;
 
 words! {
     /// The plan that the project has. Domains need more than [`Plan::Free`].
@@ -257,7 +226,7 @@ mod tests {
             assert_eq!(state.as_str().parse(), Ok(*state));
         }
         assert_eq!("pro".parse(), Ok(Plan::Pro));
-        assert_eq!("Pro".parse::<Plan>().unwrap_err(), "one of free, pro, enterprise");
+        assert_eq!("Pro".parse::<Plan>().unwrap_err(), "'free', 'pro' or 'enterprise'");
     }
 
     #[test]

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::{Operation, ROUTER};
+use crate::api::{self, Operation, ROUTER};
 use crate::clock::day;
 use crate::config::ServerUrls;
 use crate::endpoint::{Deprecation, HeaderField, Success, Tag};
 use crate::http::response::reason;
 use crate::http::{Asset, Code, error_schema};
 use crate::json::reference;
-use crate::model;
 
 /// The version of the interface (specification, section 9); its first number is in the path.
 pub const VERSION: &str = "1.0.0";
@@ -113,17 +112,8 @@ fn describe_servers(servers: &ServerUrls) -> Value {
 }
 
 fn schemas() -> Map<String, Value> {
-    let components = model::components().into_iter().chain([("Error", error_schema())]);
-    let mut schemas: Map<String, Value> =
-        components.map(|(name, schema)| (name.to_owned(), schema)).collect();
-    // A list has at most as many items as `limit` allows.
-    for operation in ROUTER.operations() {
-        let limit = operation.parameters.iter().find(|parameter| parameter.name() == "limit");
-        if let (Some(limit), Some(success)) = (limit, &operation.success) {
-            schemas[success.schema]["maxItems"] = limit.describe()["schema"]["maximum"].clone();
-        }
-    }
-    schemas
+    let all = api::schemas().into_iter().chain([("Error", error_schema())]);
+    all.map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
 
 fn describe(operation: &Operation) -> Value {

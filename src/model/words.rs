@@ -1,0 +1,51 @@
+//! Enumerations whose values are words.
+
+/// Declares an enumeration whose values are words in the database, in JSON and on the command line.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $word:ident = $text:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$of])* $word,)* }
+
+        impl $name {
+            /// Every value, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$word),*];
+
+            /// The value as the database and JSON have it.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$word => $text,)* }
+            }
+        }
+
+        impl crate::json::Word for $name {
+            const NAME: &'static str = stringify!($name);
+            const ALL: &'static [Self] = Self::ALL;
+
+            fn as_str(self) -> &'static str {
+                self.as_str()
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            /// Reads exactly one of the words.
+            ///
+            /// # Errors
+            /// What is expected, as the end of a sentence such as "PLAN must be …".
+            fn from_str(word: &str) -> Result<Self, String> {
+                use crate::json::{Enumeration, Schema};
+                let schema = Enumeration::<Self>::new();
+                schema.of_text(word).ok_or_else(|| schema.expected().into_owned())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+    };
+}
+
+pub(super) use words;
