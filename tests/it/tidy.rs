@@ -330,7 +330,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("api", &["endpoint", "http", "json", "model", "store"]),
     ("endpoint", &["clock", "http", "json", "store"]),
     // The interface description is generated from the tables of `api`.
-    ("site", &["clock", "config", "http", "api", "endpoint", "json", "model"]),
+    ("site", &["clock", "config", "http", "api", "endpoint", "json"]),
     ("json", &[]),
     ("model", &["json"]),
     ("keys", &["clock", "model", "store"]),
