@@ -13,23 +13,23 @@ const MAX_MESSAGE: usize = 65_535;
 /// The number of foreign datagrams after which it stops waiting.
 const MAX_FOREIGN: usize = 100;
 
-/// Asks, and waits for the response. Id and port are random, so that somebody who cannot see the question cannot
+/// Asks, and waits for the response until the second instant. An error tells how long it took since the first. Id and port are random, so that somebody who cannot see the question cannot
 /// forge an answer (RFC 5452).
 ///
 /// # Errors
 /// The [`DnsError`] and its server.
 pub(super) fn exchange(
-    address: SocketAddr,
+    server: NameServer,
     (name, kind): (&str, RecordType),
     resolve: bool,
-    until: Instant,
+    (since, until): (Instant, Instant),
 ) -> Result<Response, DnsError> {
     let question = Question::new(name, kind)?;
     let message = question.message(resolve)?;
-    let server = NameServer { address, over_tcp: false };
-    let response = udp(server, &question, &message, until)?;
+    let timeout = |server| DnsError::Timeout { server, waited: since.elapsed() };
+    let response = udp(server, &question, &message, until, timeout)?;
     if response.truncated {
-        return tcp(NameServer { over_tcp: true, ..server }, &question, &message, until);
+        return tcp(NameServer { over_tcp: true, ..server }, &question, &message, until, timeout);
     }
     Ok(response)
 }
@@ -39,8 +39,8 @@ fn udp(
     question: &Question,
     message: &[u8],
     until: Instant,
+    timeout: impl Fn(NameServer) -> DnsError,
 ) -> Result<Response, DnsError> {
-    let since = Instant::now();
     let own: SocketAddr = match server.address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -65,7 +65,7 @@ fn udp(
             Err(error) => return Err(unreachable(error)),
         }
     }
-    Err(if foreign > 0 { DnsError::Malformed { server } } else { timeout(server, since) })
+    Err(if foreign > 0 { DnsError::Malformed { server } } else { timeout(server) })
 }
 
 fn tcp(
@@ -73,14 +73,14 @@ fn tcp(
     question: &Question,
     message: &[u8],
     until: Instant,
+    timeout: impl Fn(NameServer) -> DnsError,
 ) -> Result<Response, DnsError> {
-    let since = Instant::now();
     let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => timeout(server, since),
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => timeout(server),
         ErrorKind::UnexpectedEof => DnsError::Malformed { server },
         _ => DnsError::Unreachable { server },
     };
-    let left = || left(until).ok_or_else(|| timeout(server, since));
+    let left = || left(until).ok_or_else(|| timeout(server));
     let mut stream = TcpStream::connect_timeout(&server.address, left()?).map_err(failed)?;
     stream.set_write_timeout(Some(left()?)).map_err(failed)?;
     // Length and message in one segment (RFC 7766, section 8).
@@ -119,8 +119,4 @@ fn left(until: Instant) -> Option<Duration> {
 /// Whether a retry can help. The deadline ends the retries.
 fn is_passing(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
-}
-
-fn timeout(server: NameServer, since: Instant) -> DnsError {
-    DnsError::Timeout { server, waited: since.elapsed() }
 }

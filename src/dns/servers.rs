@@ -32,30 +32,23 @@ impl NameServers {
     pub fn ask(&mut self, name: &str, kind: RecordType) -> Result<Answer, DnsError> {
         let since = Instant::now();
         let mut last = DnsError::NoServers { name: name.to_owned() };
-        for round in 0..ROUNDS {
+        for round in 1..=ROUNDS {
             for _ in 0..self.addresses.len() {
-                let patience = self.patience * (round + 1);
-                match self.ask_first(name, kind, patience) {
+                let server = NameServer { address: self.addresses[0], over_tcp: false };
+                let until = self.until.min(Instant::now() + self.patience * round);
+                let response = exchange(server, (name, kind), self.resolve, (since, until));
+                match response.and_then(|response| self.judge(server, response)) {
                     Ok(answer) => return Ok(answer),
                     Err(error) => last = error,
                 }
                 // A server that failed goes to the end, for this question and the next ones.
                 self.addresses.rotate_left(1);
                 if Instant::now() >= self.until {
-                    return Err(last.waited(since));
+                    return Err(last);
                 }
             }
         }
-        Err(last.waited(since))
-    }
-
-    fn ask_first(&self, name: &str, kind: RecordType, patience: Duration) -> Result<Answer, DnsError> {
-        let Some(&address) = self.addresses.first() else {
-            return Err(DnsError::NoServers { name: name.to_owned() });
-        };
-        let until = self.until.min(Instant::now() + patience);
-        let response = exchange(address, (name, kind), self.resolve, until)?;
-        self.judge(NameServer { address, over_tcp: false }, response)
+        Err(last)
     }
 
     fn judge(&self, server: NameServer, response: Response) -> Result<Answer, DnsError> {
@@ -71,16 +64,6 @@ impl NameServers {
             RCODE::FormatError => failed("FORMERR"),
             RCODE::NotImplemented => failed("NOTIMP"),
             _ => failed("a code that does not fit"),
-        }
-    }
-}
-
-impl DnsError {
-    /// Replaces the time that one server took with the time that all took.
-    fn waited(self, since: Instant) -> Self {
-        match self {
-            Self::Timeout { server, .. } => Self::Timeout { server, waited: since.elapsed() },
-            other => other,
         }
     }
 }
