@@ -4,20 +4,19 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use super::SocketFolder;
+use super::running::Lanes;
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings};
 use crate::config::Config;
-use crate::error::{Error, ErrorKind};
-use crate::gate::{Gate, GateConfig, LaneAddress, Listening, Origins, Stopper, TrustedProxies};
+use crate::error::Error;
+use crate::gate::{Gate, GateConfig, Listening, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::store::Reader;
-use crate::worker::Worker;
 
 /// The most connections at once. Few programs monitor a service.
 const MAX_CONNECTIONS: usize = 32;
 /// The most requests in a lane at once, and their bytes.
-const WINDOW: usize = 8;
-const WINDOW_BYTES: usize = 64 * 1024;
+const WINDOW: (usize, usize) = (8, 64 * 1024);
 
 /// The running admin address. Dropping it ends it.
 pub struct Admin {
@@ -30,7 +29,7 @@ impl Admin {
     /// Starts to serve on an address. If it ends by a fault of its own, it calls `died` with the reason.
     ///
     /// # Errors
-    /// [`ErrorKind::Resources`] if there are too few threads or descriptors, and the kinds of a database that cannot
+    /// [`ErrorKind::Resources`](crate::ErrorKind::Resources) if there are too few threads or descriptors, and the kinds of a database that cannot
     /// be opened.
     pub fn start(
         config: &Config,
@@ -42,27 +41,22 @@ impl Admin {
     ) -> Result<Self, Error> {
         let address = listening.address().tcp();
         let stopper = Stopper::default();
-        let (mut workers, mut lanes) = (Vec::new(), Vec::new());
+        let mut lanes = Lanes::new(folder, &stopper);
         for (name, kind) in [("admin-read", LaneKind::Read), ("admin-write", LaneKind::Write)] {
-            let path = folder.socket(name);
             let service = AdminService::new(AdminContext {
                 metrics: metrics.clone(),
                 store: Reader::open(&config.database)?,
                 database: config.database.clone(),
                 settings: settings.clone(),
             });
-            let failed = stopper.clone();
-            let died = move || {
-                failed.fail(&Error::new(ErrorKind::Internal, "a worker of the admin address has died"));
-            };
-            workers.push(Worker::start(&path, name.to_owned(), service, died)?);
-            lanes.push(LaneAddress { path, kind, window: WINDOW, window_bytes: WINDOW_BYTES });
+            lanes.open(kind, WINDOW, name, name.to_owned(), service)?;
         }
+        let Lanes { workers, addresses, .. } = lanes;
         let gate_config = GateConfig {
             max_connections: MAX_CONNECTIONS,
             max_refused: MAX_CONNECTIONS,
             deadlines: config.deadlines.clone(),
-            lanes,
+            lanes: addresses,
             passed_on: admin::header_fields(),
             trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
             origins: Origins::default(),

@@ -63,17 +63,17 @@ impl Running {
             hosts: project::hosts(config, upkeep.as_ref()),
         };
         let assets = Arc::new(site::assets(config, listening.address()));
-        let mut lanes = Lanes { folder: &folder, stopper, workers: Vec::new(), addresses: Vec::new() };
+        let mut lanes = Lanes::new(&folder, stopper);
         for (i, store) in readers.into_iter().enumerate() {
             let service = ReadService::new(store, Arc::clone(&assets), parts.clone());
-            lanes.open(LaneKind::Read, &format!("read-{i}"), format!("reader-{i}"), service)?;
+            lanes.open(LaneKind::Read, READ_WINDOW, &format!("read-{i}"), format!("reader-{i}"), service)?;
         }
         let is_stopping = {
             let stopper = stopper.clone();
             move || stopper.is_stopping()
         };
         let service = WriteService::new(writer, parts, is_stopping);
-        lanes.open(LaneKind::Write, "write", "writer".to_owned(), service)?;
+        lanes.open(LaneKind::Write, WRITE_WINDOW, "write", "writer".to_owned(), service)?;
         let Lanes { workers, addresses, .. } = lanes;
         let admin = admin.map(|listening| {
             let stopper = stopper.clone();
@@ -110,27 +110,32 @@ impl Running {
     }
 }
 
-/// The lanes that are opened so far.
-struct Lanes<'a> {
+/// The lanes of a gate that are opened so far.
+pub struct Lanes<'a> {
     folder: &'a SocketFolder,
     stopper: &'a Stopper,
-    workers: Vec<Worker>,
-    addresses: Vec<LaneAddress>,
+    pub workers: Vec<Worker>,
+    pub addresses: Vec<LaneAddress>,
 }
 
-impl Lanes<'_> {
-    /// Starts the worker of one more lane.
-    fn open(
+impl<'a> Lanes<'a> {
+    /// `stopper` ends the gate if a worker dies.
+    pub fn new(folder: &'a SocketFolder, stopper: &'a Stopper) -> Self {
+        Self { folder, stopper, workers: Vec::new(), addresses: Vec::new() }
+    }
+
+    /// Starts the worker of one more lane, which has at most so many requests and bytes at once.
+    ///
+    /// # Errors
+    /// If there are too few threads or descriptors.
+    pub fn open(
         &mut self,
         kind: LaneKind,
+        (window, window_bytes): (usize, usize),
         socket: &str,
         name: String,
         service: impl Service,
     ) -> Result<(), Error> {
-        let (window, window_bytes) = match kind {
-            LaneKind::Read => READ_WINDOW,
-            LaneKind::Write => WRITE_WINDOW,
-        };
         let path = self.folder.socket(socket);
         let (stopper, reason) =
             (self.stopper.clone(), Error::new(ErrorKind::Internal, format!("the {name} has died")));

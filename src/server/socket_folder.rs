@@ -46,16 +46,9 @@ impl SocketFolder {
             );
             return Err(Error::new(ErrorKind::InvalidInput, line));
         }
-        DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
-            let parent = parent.display();
-            let why = match error.kind() {
-                Os::NotFound => "it does not exist".to_owned(),
-                Os::NotADirectory => "it is not a folder".to_owned(),
-                _ => error.to_string(),
-            };
-            let line = format!("cannot create a folder in {parent} (TMPDIR): {why}");
-            Error::new(ErrorKind::of_io(&error), line).caused_by(error)
-        })?;
+        let created = DirBuilder::new().mode(0o700).create(&path);
+        let what = || format!("cannot create a folder in {} (TMPDIR)", parent.display());
+        created.map_err(|error| Error::io(what(), error))?;
         let folder = Self(path);
         if let Ok(own) = std::fs::symlink_metadata(&folder.0) {
             remove_abandoned(parent, own.uid());
