@@ -35,7 +35,7 @@ impl Project {
     /// another deploy began before this one ended.
     pub fn deploy(&mut self, folder: Option<&Path>) -> Result<Deployed, Refusal> {
         let folder = folder.map(Folder::list).transpose()?.unwrap_or_default();
-        let deploy = self.store.change_project(|project| Ok::<_, Refusal>(project.add_deploy()?))?;
+        let deploy = self.store.change_project(|project| project.add_deploy())?;
         let mut left = folder.files.iter().peekable();
         while left.peek().is_some() {
             let (mut batch, mut bytes) = (Vec::new(), 0);
@@ -47,10 +47,7 @@ impl Project {
                 batch.push(file);
             }
             self.store.change_project(|project| {
-                for file in &batch {
-                    check_present(project.add_file(deploy, file)?)?;
-                }
-                Ok::<_, Refusal>(())
+                batch.iter().try_for_each(|file| check_present(project.add_file(deploy, file)?))
             })?;
         }
         self.store.change_project(|project| {
@@ -104,9 +101,6 @@ fn read(found: &StaticFile) -> Result<SiteFile, Refusal> {
 
 /// Refuses to go on with a deploy that another one has replaced.
 fn check_present(is_present: bool) -> Result<(), Refusal> {
-    if is_present {
-        return Ok(());
-    }
     let message = "Another deploy began before this one ended, and replaced it.";
-    Err(Refusal::new(RefusalCode::UnknownDeploy, message))
+    is_present.then_some(()).ok_or_else(|| Refusal::new(RefusalCode::UnknownDeploy, message))
 }

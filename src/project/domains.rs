@@ -90,8 +90,8 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be written.
     pub(super) fn note_served(&mut self, names: impl IntoIterator<Item = String>) -> Result<(), Refusal> {
+        let now = unix_time();
         self.store.change_project(|project| {
-            let now = unix_time();
             for name in names {
                 // It may have been removed meanwhile.
                 if let Some(domain) = project.domain(&name)? {
@@ -124,10 +124,9 @@ impl Project {
     /// [`RefusalCode::NotVerified`] if it is not served yet; [`RefusalCode::InvalidRedirect`] if it redirects to
     /// another domain.
     pub fn set_primary(&mut self, text: &str) -> Result<(), Refusal> {
-        let name = self.find(text)?;
+        let name = name::normal(text);
         self.store.change_project(|project| {
-            let domain = known(project, &name)?;
-            if !domain.state.is_served() {
+            if !known(project, &name)?.state.is_served() {
                 let message =
                     format!("{name} is not verified yet. 'petstore domain verify {name}' checks its record.");
                 return Err(Refusal::new(RefusalCode::NotVerified, message));
@@ -146,7 +145,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
     pub fn remove(&mut self, text: &str) -> Result<Vec<Redirect>, Refusal> {
-        let name = self.find(text)?;
+        let name = name::normal(text);
         self.store.change_project(|project| {
             let mut redirects = project.redirects()?;
             redirects.retain(|redirect| redirect.from == name || redirect.to == name);
@@ -163,8 +162,7 @@ impl Project {
     /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
     pub fn find(&self, text: &str) -> Result<String, Refusal> {
         // Without the rules for new names, which may have been others when the domain was added.
-        let name = name::normal(text);
-        known(&self.store.project()?, &name).map(|domain| domain.name)
+        Ok(known(&self.store.project()?, &name::normal(text))?.name)
     }
 }
 

@@ -76,7 +76,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be written.
     pub fn set_plan(&mut self, plan: Plan) -> Result<(), Refusal> {
-        self.store.change_project(|project| Ok(project.set_plan(plan)?))
+        Ok(self.store.change_project(|project| project.set_plan(plan))?)
     }
 }
 

@@ -82,17 +82,15 @@ impl Overview {
             plan: project.plan()?,
             platform_host: hosting.platform_host.clone(),
             address: hosting.address(),
-            deploy: live.map(DeployView::from),
+            deploy: live.map(|Deploy { id, deployed_at, files, .. }| DeployView {
+                id,
+                deployed_at: rfc3339(deployed_at),
+                files,
+            }),
             primary: project.primary()?,
             domains: domains.collect(),
             redirects: project.redirects()?,
         })
-    }
-}
-
-impl From<Deploy> for DeployView {
-    fn from(deploy: Deploy) -> Self {
-        Self { id: deploy.id, deployed_at: rfc3339(deploy.deployed_at), files: deploy.files }
     }
 }
 

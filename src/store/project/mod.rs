@@ -21,6 +21,9 @@ impl Database {
     }
 }
 
+/// Makes a value of a row.
+type Read<T> = fn(&Row) -> rusqlite::Result<T>;
+
 const DOMAIN: &str =
     "SELECT name, state, since, reason, message, added_at, checked_at, is_primary FROM domains";
 
@@ -51,17 +54,12 @@ fn redirect(row: &Row<'_>) -> rusqlite::Result<Redirect> {
 
 impl ProjectReads<'_> {
     /// The first row, if there is one.
-    fn first<T>(
-        &self,
-        sql: &str,
-        parameters: impl Params,
-        read: impl FnOnce(&Row) -> rusqlite::Result<T>,
-    ) -> Result<Option<T>, StoreError> {
+    fn first<T>(&self, sql: &str, parameters: impl Params, read: Read<T>) -> Result<Option<T>, StoreError> {
         Ok(self.0.prepare_cached(sql)?.query_row(parameters, read).optional()?)
     }
 
     /// Every row.
-    fn all<T>(&self, sql: &str, read: impl FnMut(&Row) -> rusqlite::Result<T>) -> Result<Vec<T>, StoreError> {
+    fn all<T>(&self, sql: &str, read: Read<T>) -> Result<Vec<T>, StoreError> {
         Ok(self.0.prepare_cached(sql)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -103,13 +101,8 @@ impl ProjectReads<'_> {
              FROM deploys AS d LEFT JOIN deploy_files AS f ON f.deploy = d.id
              WHERE d.deployed_at IS NOT NULL GROUP BY d.id ORDER BY d.id DESC",
             |row| {
-                Ok(Deploy {
-                    id: row.get(0)?,
-                    deployed_at: row.get(1)?,
-                    files: row.get(2)?,
-                    bytes: row.get(3)?,
-                    is_live: row.get(4)?,
-                })
+                let (id, deployed_at, files, bytes, is_live) = row.try_into()?;
+                Ok(Deploy { id, deployed_at, files, bytes, is_live })
             },
         )
     }
@@ -127,13 +120,8 @@ impl ProjectReads<'_> {
              WHERE deploy = (SELECT deploy FROM project) AND path IN (?1, ?2) ORDER BY path <> ?1 LIMIT 1",
             [path, other],
             |row| {
-                Ok(FileInfo {
-                    row: row.get(0)?,
-                    path: row.get(1)?,
-                    content_type: row.get(2)?,
-                    tag: row.get(3)?,
-                    has_gzip: row.get(4)?,
-                })
+                let (row, path, content_type, tag, has_gzip) = row.try_into()?;
+                Ok(FileInfo { row, path, content_type, tag, has_gzip })
             },
         )
     }
