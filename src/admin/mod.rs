@@ -1,7 +1,7 @@
 //! The admin address: metrics for monitoring, and the settings of the project. Knows no SQL and no sockets.
 
 mod metrics;
-#[cfg_attr(not(feature = "site"), path = "no_settings.rs")]
+#[cfg_attr(not(feature = "site"), path = "no_settings.rs", warn(dead_code, unused_imports))]
 mod settings;
 
 use std::path::PathBuf;

@@ -1,6 +1,8 @@
 //! What a command is. Each file of `cli/` owns its rows; the parser, the help text, the manual page and the
 //! completions read them, so that each is written once.
 
+use std::fmt;
+
 use petstore::{Config, Error};
 
 use super::own::Own;
@@ -98,6 +100,13 @@ pub enum Failure {
     Failed(Error),
     /// An import failed after a part of it was written: exit code 1.
     Unfinished { error: Error, next_line: u64 },
+}
+
+impl Failure {
+    /// The failure for a value that is not what is expected.
+    pub fn wrong(name: &str, expected: impl fmt::Display, value: &str) -> Self {
+        Self::Usage(format!("{name} must be {expected}, not '{value}'"))
+    }
 }
 
 impl From<Error> for Failure {

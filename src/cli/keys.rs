@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, UNIX_EPOCH};
 
 use petstore::{Error, ErrorKind, Expiry, KeyInfo, KeyRing, KeyScope, rfc3339};
+use serde_json::json;
 
 use super::command::{Call, Command, Done, Failure, Flag};
 use super::output::{self, print, print_soon, say, say_new};
@@ -137,17 +138,14 @@ fn expiry(text: &str) -> Result<Expiry, Failure> {
     let midnight = format!("{text}T00:00:00Z");
     let time = humantime::parse_rfc3339(&midnight).or_else(|_| humantime::parse_rfc3339(text)).ok();
     let seconds = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(|since| since.as_secs());
-    seconds.and_then(|seconds| i64::try_from(seconds).ok()).map(Expiry::At).ok_or_else(|| {
-        Failure::Usage(format!(
-            "--expires must be a date such as 2027-01-31 or 2027-01-31T18:00:00Z, or never, not '{text}'"
-        ))
-    })
+    let expected = "a date such as 2027-01-31 or 2027-01-31T18:00:00Z, or never";
+    let at = seconds.and_then(|seconds| i64::try_from(seconds).ok()).map(Expiry::At);
+    at.ok_or_else(|| Failure::wrong("--expires", expected, text))
 }
 
 fn duration(text: &str) -> Result<Duration, Failure> {
-    humantime::parse_duration(text).map_err(|_| {
-        Failure::Usage(format!("--overlap must be a duration such as 30min, 12h or 7d, not '{text}'"))
-    })
+    humantime::parse_duration(text)
+        .map_err(|_| Failure::wrong("--overlap", "a duration such as 30min, 12h or 7d", text))
 }
 
 fn table(keys: &[KeyInfo]) -> String {
@@ -161,37 +159,20 @@ fn table(keys: &[KeyInfo]) -> String {
     output::table(&rows)
 }
 
-/// One key in the list for programs. A time is text as in the table; null means never.
-#[derive(serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Listed<'a> {
-    name: &'a str,
-    scope: &'static str,
-    created_at: String,
-    expires_at: Option<String>,
-    is_expired: bool,
-    last_used_at: Option<String>,
-    fingerprint: &'a str,
-}
-
-impl<'a> From<&'a KeyInfo> for Listed<'a> {
-    fn from(key: &'a KeyInfo) -> Self {
-        Self {
-            name: &key.name,
-            scope: key.scope.as_str(),
-            created_at: rfc3339(key.created_at),
-            expires_at: key.expires_at.map(rfc3339),
-            is_expired: key.is_expired,
-            last_used_at: key.last_used_at.map(rfc3339),
-            fingerprint: &key.fingerprint,
-        }
-    }
-}
-
-/// An array with one object for each key.
+/// An array with one object for each key. A time is text as in the table; null means never.
 fn json(keys: &[KeyInfo]) -> String {
-    // Serialising plain structs cannot fail.
-    serde_json::to_string(&keys.iter().map(Listed::from).collect::<Vec<_>>()).unwrap_or_default() + "\n"
+    let object = |key: &KeyInfo| {
+        json!({
+            "name": key.name,
+            "scope": key.scope.as_str(),
+            "createdAt": rfc3339(key.created_at),
+            "expiresAt": key.expires_at.map(rfc3339),
+            "isExpired": key.is_expired,
+            "lastUsedAt": key.last_used_at.map(rfc3339),
+            "fingerprint": key.fingerprint,
+        })
+    };
+    format!("{}\n", keys.iter().map(object).collect::<serde_json::Value>())
 }
 
 fn time_or_never(seconds: Option<i64>) -> String {

@@ -38,10 +38,8 @@ enum Message {
 pub fn start(format: LogFormat) -> Result<(), Failure> {
     let text = std::env::var_os("RUST_LOG").unwrap_or_default();
     let filters = text.to_str().and_then(filters).ok_or_else(|| {
-        let text = text.to_string_lossy();
-        Failure::Usage(format!(
-            "RUST_LOG must be off, error, warn, info or debug, or a list such as warn,petstore::access=info, not '{text}'"
-        ))
+        let expected = "off, error, warn, info or debug, or a list such as warn,petstore::access=info";
+        Failure::wrong("RUST_LOG", expected, &text.to_string_lossy())
     })?;
     let (sender, receiver) = sync_channel(MAX_LINES);
     start_thread("log", Box::new(move || write_lines(&receiver, &mut io::stderr(), &DROPPED, format)))?;

@@ -27,7 +27,7 @@ fn complete(call: &Call) -> Done {
         // zsh reads completions for bash (zshcompsys(1), bashcompinit).
         "zsh" => format!("#compdef petstore\nautoload -U +X bashcompinit && bashcompinit\n{}", bash()),
         "fish" => fish(),
-        other => return Err(Failure::Usage(format!("SHELL must be bash, zsh or fish, not '{other}'"))),
+        other => return Err(Failure::wrong("SHELL", "bash, zsh or fish", other)),
     };
     Ok(print(&script)?)
 }

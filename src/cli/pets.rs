@@ -15,9 +15,7 @@ pub const COMMANDS: &[Command] = &[
 
 fn set_status(call: &Call) -> Done {
     let status = call.operand(1);
-    let status = status
-        .parse()
-        .map_err(|expected| Failure::Usage(format!("STATUS must be {expected}, not '{status}'")))?;
+    let status = status.parse().map_err(|expected| Failure::wrong("STATUS", expected, status))?;
     let pet = petstore::set_status(&call.config.database, id(call.operand(0))?, status)?;
     Ok(print(&format!("{pet}\n"))?)
 }
@@ -29,5 +27,5 @@ fn delete(call: &Call) -> Done {
 }
 
 fn id(word: &str) -> Result<i64, Failure> {
-    word.parse().map_err(|_| Failure::Usage(format!("ID must be the number of a pet, not '{word}'")))
+    word.parse().map_err(|_| Failure::wrong("ID", "the number of a pet", word))
 }

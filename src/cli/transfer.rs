@@ -50,9 +50,8 @@ fn import(call: &Call) -> Done {
     options.keep_ids = call.has("keep-ids");
     options.skip_invalid = call.has("skip-invalid");
     if let Some(line) = call.flag("from-line") {
-        options.from_line = line.parse().ok().filter(|line| *line > 0).ok_or_else(|| {
-            Failure::Usage(format!("--from-line must be the number of a line, 1 or more, not '{line}'"))
-        })?;
+        let wrong = || Failure::wrong("--from-line", "the number of a line, 1 or more", line);
+        options.from_line = line.parse().ok().filter(|line| *line > 0).ok_or_else(wrong)?;
     }
     let from_line = options.from_line;
     signals::survive_file_limit()?;
@@ -104,7 +103,7 @@ fn standard_input() -> Result<OwnedFd, Error> {
 
 fn format(call: &Call) -> Result<Format, Failure> {
     let word = call.flag("format").unwrap_or("ndjson");
-    word.parse().map_err(|expected| Failure::Usage(format!("--format must be {expected}, not '{word}'")))
+    word.parse().map_err(|expected: String| Failure::wrong("--format", expected, word))
 }
 
 /// Prints to standard error. If nobody reads it, the import goes on.

@@ -3,7 +3,7 @@
 
 mod asset;
 mod error;
-#[cfg_attr(not(feature = "site"), path = "no_gzip.rs")]
+#[cfg_attr(not(feature = "site"), path = "no_gzip.rs", warn(dead_code, unused_imports))]
 mod gzip;
 pub mod host;
 pub mod limits;

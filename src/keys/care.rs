@@ -1,18 +1,17 @@
 //! What a running service does for its keys between requests: it writes when they were last used, and warns of
 //! those that expire soon.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::clock::rfc3339;
 use crate::keys::KeyUses;
-use crate::model::{ApiKey, Digest};
+use crate::model::ApiKey;
 use crate::store::{StoreError, Writer};
 
 /// How often the uses are written.
 const WRITE_EVERY: Duration = Duration::from_secs(60);
 /// How often to look for keys that expire soon.
-const LOOK_EVERY: Duration = Duration::from_secs(3600);
+const LOOK_EVERY: Duration = Duration::from_secs(DAY as u64);
 const DAY: i64 = 24 * 3600;
 /// How long before its expiry the log warns of a key, in seconds.
 const SOON: i64 = 14 * DAY;
@@ -22,14 +21,12 @@ pub struct KeyCare {
     uses: KeyUses,
     next_write: Instant,
     next_look: Instant,
-    /// The day, since 1970, on which the log last warned of a key.
-    warned: HashMap<Digest, i64>,
 }
 
 impl KeyCare {
     /// The first call of [`rest`](Self::rest) looks for keys that expire soon.
     pub fn new(uses: KeyUses, now: Instant) -> Self {
-        Self { uses, next_write: now + WRITE_EVERY, next_look: now, warned: HashMap::new() }
+        Self { uses, next_write: now + WRITE_EVERY, next_look: now }
     }
 
     /// Does what is due. Returns the time until the next work is due.
@@ -37,7 +34,7 @@ impl KeyCare {
         if now >= self.next_look {
             self.next_look = now + LOOK_EVERY;
             match store.keys() {
-                Ok(keys) => self.expiring(&keys, unix_time).iter().for_each(|line| log::warn!("{line}")),
+                Ok(keys) => expiring(&keys, unix_time).iter().for_each(|line| log::warn!("{line}")),
                 Err(error) => log::error!("cannot look for API keys that expire soon: {error}"),
             }
         }
@@ -65,26 +62,22 @@ impl KeyCare {
         }
         kept
     }
+}
 
-    /// One line a day for each name whose longest-lived key expires soon.
-    fn expiring(&mut self, keys: &[ApiKey], now: i64) -> Vec<String> {
-        let today = now.div_euclid(DAY);
-        let lives_longest = |key: &&ApiKey| {
-            let others = keys.iter().filter(|other| other.name == key.name && other.digest != key.digest);
-            let end = |key: &ApiKey| key.expires_at.unwrap_or(i64::MAX);
-            others.map(end).all(|other| other <= end(key))
-        };
-        let is_soon = |key: &&ApiKey| key.expires_at.is_some_and(|at| (now + 1..now + SOON).contains(&at));
-        let mut lines = Vec::new();
-        for key in keys.iter().filter(is_soon).filter(lives_longest) {
-            if self.warned.insert(key.digest, today) != Some(today) {
-                let end = rfc3339(key.expires_at.unwrap_or(now));
-                lines.push(format!("the API key '{}' expires at {end} and has no successor", key.name));
-            }
+/// One line for each name whose longest-lived key expires soon.
+fn expiring(keys: &[ApiKey], now: i64) -> Vec<String> {
+    let lives_longest = |key: &ApiKey| {
+        let others = keys.iter().filter(|other| other.name == key.name && other.digest != key.digest);
+        others.map(|other| other.expires_at.unwrap_or(i64::MAX)).max() <= key.expires_at
+    };
+    let mut lines = Vec::new();
+    for key in keys.iter().filter(|key| lives_longest(key)) {
+        if let Some(at) = key.expires_at.filter(|at| (now + 1..now + SOON).contains(at)) {
+            let end = rfc3339(at);
+            lines.push(format!("the API key '{}' expires at {end} and has no successor", key.name));
         }
-        self.warned.retain(|_, day| *day == today);
-        lines
     }
+    lines
 }
 
 #[cfg(test)]
@@ -106,30 +99,24 @@ mod tests {
         }
     }
 
-    fn care() -> KeyCare {
-        KeyCare::new(KeyUses::default(), Instant::now())
-    }
-
     #[test]
-    fn key_that_expires_soon_is_logged_once_a_day() {
-        let mut care = care();
+    fn key_that_expires_soon_is_logged() {
         let keys = [
             key(1, "soon", Some(NOW + 9 * DAY + 5)),
             key(2, "late", Some(NOW + SOON + 7200)),
             key(3, "never", None),
             key(4, "gone", Some(NOW)),
         ];
-        let lines = care.expiring(&keys, NOW);
+        let lines = expiring(&keys, NOW);
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert_eq!(lines[0], "the API key 'soon' expires at 2001-09-18T01:46:45Z and has no successor");
-        assert_eq!(care.expiring(&keys, NOW + 3600), [""; 0]);
-        assert_eq!(care.expiring(&keys, NOW + DAY).len(), 2);
+        assert_eq!(expiring(&keys, NOW + DAY).len(), 2);
     }
 
     #[test]
     fn key_with_a_successor_may_expire() {
         let keys = [key(1, "ci", Some(NOW + DAY)), key(2, "ci", None)];
-        assert_eq!(care().expiring(&keys, NOW), [""; 0]);
+        assert_eq!(expiring(&keys, NOW), [""; 0]);
     }
 
     #[test]

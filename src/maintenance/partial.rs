@@ -136,11 +136,7 @@ fn cannot_create(path: &Path, error: io::Error) -> Error {
     let folder = folder(path).display();
     let why = match error.kind() {
         Os::NotFound => format!("the folder {folder} does not exist"),
-        Os::NotADirectory => format!("{folder} is not a folder"),
         Os::PermissionDenied => format!("this user may not write to {folder}"),
-        Os::ReadOnlyFilesystem => format!("{folder} is read-only"),
-        Os::StorageFull | Os::QuotaExceeded => "the disk is full".to_owned(),
-        Os::InvalidFilename => "the name is too long".to_owned(),
         _ => error.to_string(),
     };
     let kind = ErrorKind::of_io(&error);

@@ -2,7 +2,7 @@
 
 mod admin;
 mod descriptors;
-#[cfg_attr(not(feature = "site"), path = "no_project.rs")]
+#[cfg_attr(not(feature = "site"), path = "no_project.rs", warn(dead_code, unused_imports))]
 mod project;
 mod running;
 mod socket_folder;

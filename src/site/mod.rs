@@ -3,7 +3,7 @@
 //! tables of operations, settings and limits, and nothing of SQL or sockets.
 
 pub mod document;
-#[cfg_attr(not(feature = "site"), path = "no_html.rs")]
+#[cfg_attr(not(feature = "site"), path = "no_html.rs", warn(dead_code, unused_imports))]
 pub mod html;
 
 use crate::config::{Address, Config};

@@ -153,7 +153,7 @@ fn remove(call: &Call) -> Done {
 
 fn add_redirect(call: &Call) -> Done {
     let status = call.flag("status").unwrap_or("301");
-    let wrong = |_| Failure::Usage(format!("--status must be 301, 302, 307 or 308, not '{status}'"));
+    let wrong = |_| Failure::wrong("--status", "301, 302, 307 or 308", status);
     let status = status.parse().map_err(wrong)?;
     let redirect = open(call)?.add_redirect(call.operand(0), call.operand(1), status)?;
     Ok(print(&format!("{} redirects to {} with {}\n", redirect.from, redirect.to, redirect.status))?)

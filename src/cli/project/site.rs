@@ -32,10 +32,7 @@ pub const COMMANDS: &[Command] = &[
 fn plan(call: &Call) -> Done {
     let mut project = Project::open(&call.config)?;
     if let Some(word) = call.operands.first() {
-        let plan = word
-            .parse()
-            .map_err(|expected| Failure::Usage(format!("PLAN must be {expected}, not '{word}'")))?;
-        project.set_plan(plan)?;
+        project.set_plan(word.parse().map_err(|expected| Failure::wrong("PLAN", expected, word))?)?;
     }
     Ok(print(&format!("{}\n", project.plan()?.as_str()))?)
 }
@@ -61,10 +58,8 @@ fn list(call: &Call) -> Done {
 }
 
 fn roll_back(call: &Call) -> Done {
-    let id = call.operands.first().map(|word| {
-        word.parse()
-            .map_err(|_| Failure::Usage(format!("DEPLOY must be the number of a deploy, not '{word}'")))
-    });
-    let live = Project::open(&call.config)?.roll_back(id.transpose()?)?;
+    let id =
+        |word: &String| word.parse().map_err(|_| Failure::wrong("DEPLOY", "the number of a deploy", word));
+    let live = Project::open(&call.config)?.roll_back(call.operands.first().map(id).transpose()?)?;
     Ok(print(&format!("deploy {live} is live\n"))?)
 }
