@@ -32,9 +32,6 @@ enum Message {
 }
 
 /// Starts to log to standard error what `RUST_LOG` asks for.
-///
-/// # Errors
-/// Fails if `RUST_LOG` is wrong or the system allows no thread.
 pub fn start(format: LogFormat) -> Result<(), Failure> {
     let text = std::env::var_os("RUST_LOG").unwrap_or_default();
     let filters = text.to_str().and_then(filters).ok_or_else(|| {

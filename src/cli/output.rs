@@ -11,9 +11,6 @@ use petstore::{Error, ErrorKind};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Prints to standard output.
-///
-/// # Errors
-/// Fails if it cannot be written.
 pub fn print(text: &str) -> Result<(), Error> {
     write_out(text).map_err(cannot_print)
 }
@@ -65,9 +62,6 @@ fn soon(work: Box<dyn FnOnce() -> io::Result<()> + Send>) -> Option<io::Result<(
 
 /// Starts a thread that ends with its work, or with the process. The work is boxed because the code that starts a
 /// thread is large and would otherwise be compiled once for each work.
-///
-/// # Errors
-/// [`ErrorKind::Resources`] if the system allows no more threads.
 pub fn start_thread(name: &str, work: Box<dyn FnOnce() + Send>) -> Result<(), Error> {
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     thread.map(drop).map_err(Error::no_thread)

@@ -18,17 +18,11 @@ use super::{logging, supervisor};
 const SAME: Duration = Duration::from_secs(1);
 
 /// Makes a write beyond the file size limit (ulimit -f) fail instead of killing the process.
-///
-/// # Errors
-/// Fails if the signal cannot be caught.
 pub fn survive_file_limit() -> Result<(), Error> {
     flag::register(SIGXFSZ, Arc::default()).map(drop).map_err(cannot_watch)
 }
 
 /// Returns a flag that the first of these signals sets. A second signal ends the process at once.
-///
-/// # Errors
-/// Fails if the signals cannot be caught or the system allows no thread.
 pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
     let noted = Arc::new(AtomicBool::new(false));
     let (flag, mut ending) = (Arc::clone(&noted), EndRequest::default());
@@ -102,9 +96,6 @@ struct State {
 
 impl ServiceSignals {
     /// Catches signals from now on, in a thread of its own.
-    ///
-    /// # Errors
-    /// Fails if the signals cannot be caught or the system allows no thread.
     pub fn start() -> Result<Self, Error> {
         survive_file_limit()?;
         let began = Instant::now();

@@ -77,9 +77,6 @@ fn say(state: NotifyState<'static>, status: Option<String>) {
 }
 
 /// Notifies the supervisor's watchdog (`WATCHDOG_USEC`) as long as the service answers its own health check.
-///
-/// # Errors
-/// [`ErrorKind::Resources`] if the system allows no thread.
 pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
     let Some(interval) = sd_notify::watchdog_enabled() else { return Ok(()) };
     let watch = move || {

@@ -4,9 +4,6 @@ use crate::error::{Error, ErrorKind};
 use crate::model::Digest;
 
 /// Creates a key: 256 random bits, in characters that need no quoting anywhere.
-///
-/// # Errors
-/// [`ErrorKind::Io`] if the operating system has no random bits.
 pub fn new_key() -> Result<String, Error> {
     let mut bits = [0u8; 32];
     getrandom::fill(&mut bits)

@@ -50,9 +50,6 @@ impl Partial {
     }
 
     /// Replaces the target in one step. The content was flushed before; this flushes the name.
-    ///
-    /// # Errors
-    /// Fails if the folder takes no files.
     pub fn replace(self, target: &Path) -> Result<(), Error> {
         fs::rename(&self.path, target).map_err(|error| cannot_create(target, error))?;
         flush_folder(target)
@@ -111,9 +108,6 @@ pub fn exists(path: &Path) -> Error {
 }
 
 /// Flushes the names in the folder of a file.
-///
-/// # Errors
-/// Fails if the system cannot flush it.
 pub fn flush_folder(path: &Path) -> Result<(), Error> {
     let folder = folder(path);
     let flushed = File::open(folder).and_then(|folder| folder.sync_all());

@@ -32,9 +32,6 @@ pub struct Input {
 
 impl Input {
     /// Opens a source, and copies it if it can be read only once.
-    ///
-    /// # Errors
-    /// Fails if the source cannot be read or copied.
     pub fn open(source: Source) -> Result<Self, Error> {
         match source {
             Source::Stream(stream) => Self::copied(stream, "standard input".to_owned()),

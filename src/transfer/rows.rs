@@ -79,9 +79,6 @@ impl<R: BufRead> Rows<R> {
     }
 
     /// Moves to the next row, and returns the line on which it begins; `None` at the end.
-    ///
-    /// # Errors
-    /// Fails if the input cannot be read.
     pub fn advance(&mut self) -> io::Result<Option<u64>> {
         loop {
             let line = self.next_line;

@@ -2,35 +2,20 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::harness::{Folder, KEY, Server, output, petstore, run, schema_version};
+use crate::harness::{Folder, KEY, Process, Server, expect_refusal, output, petstore, run, schema_version};
 use crate::said;
 use crate::wait::wait_until;
 
-/// A running process, killed at the end of its test.
-pub struct Running(pub Child);
-
-impl Running {
-    pub fn start(words: &[&str], database: &Path) -> Self {
-        let mut command = petstore(words);
-        command.env("PETSTORE_DATABASE", database).stdout(Stdio::null()).stderr(Stdio::null());
-        Self(command.spawn().unwrap())
-    }
-
-    pub fn has_ended(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_some()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a command whose output nobody reads.
+pub fn start(words: &[&str], database: &Path) -> Process {
+    let mut command = petstore(words);
+    command.env("PETSTORE_DATABASE", database).stdout(Stdio::null()).stderr(Stdio::null());
+    Process::spawn(&mut command)
 }
 
 /// Runs a command that must succeed, and returns what it printed.
@@ -44,15 +29,7 @@ pub fn succeed(words: &[&str], database: &Path) -> String {
 /// Runs a command that must be refused with exit code 1 and one plain line.
 #[track_caller]
 pub fn refuse(words: &[&str], database: &Path, said: &str) {
-    expect_refusal(run(words, database), said);
-}
-
-#[track_caller]
-pub fn expect_refusal(output: Output, said: &str) {
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.starts_with("petstore: ") && error.contains(said), "{error}");
-    assert_eq!(error.lines().count(), 1, "{error}");
+    expect_refusal(run(words, database), 1, said);
 }
 
 /// The names in a folder, in order.
@@ -186,38 +163,32 @@ fn existing_file_is_never_overwritten() {
 }
 
 /// A backup that was stopped (SIGSTOP) in the middle of its copy, and the name of the partial file.
-fn half_way(folder: &Folder, name: &str) -> (Running, String) {
+fn half_way(folder: &Folder, name: &str) -> (Process, String) {
     let is_some =
         |name: &String| std::fs::metadata(folder.path().join(name)).is_ok_and(|data| data.len() > 0);
     let before = partials(folder.path());
     let new = || partials(folder.path()).into_iter().filter(|name| !before.contains(name)).find(is_some);
     loop {
-        let mut backup = Running::start(&["backup", name], &folder.database());
+        let mut backup = start(&["backup", name], &folder.database());
         wait_until("the copy to grow", || new().is_some() || backup.has_ended());
         // On a slow machine it may already have finished.
         if !backup.has_ended() {
-            signal(&backup, "STOP");
+            backup.signal("STOP");
             if let Some(partial) = new().filter(|_| !Path::new(name).exists()) {
                 return (backup, partial);
             }
-            signal(&backup, "CONT");
-            wait_until("the end of the backup", || backup.has_ended());
+            backup.signal("CONT");
+            backup.ended();
         }
         std::fs::remove_file(name).unwrap();
     }
 }
 
-fn signal(process: &Running, name: &str) {
-    let words = [format!("-{name}"), process.0.id().to_string()];
-    assert!(Command::new("kill").args(words).status().unwrap().success());
-}
-
 /// Lets a stopped backup go on, and waits for its end with exit code 1.
 #[track_caller]
-fn expect_failure(backup: &mut Running) {
-    signal(backup, "CONT");
-    wait_until("the end of the backup", || backup.has_ended());
-    assert_eq!(backup.0.wait().unwrap().code(), Some(1));
+fn expect_failure(backup: &mut Process) {
+    backup.signal("CONT");
+    assert_eq!(backup.ended().code(), Some(1));
 }
 
 #[test]
@@ -251,7 +222,7 @@ fn signal_removes_the_partial_file() {
     let (file, name) = path(&folder, "copy.db");
     for name_of_signal in ["TERM", "INT", "HUP"] {
         let (mut backup, _) = half_way(&folder, &name);
-        signal(&backup, name_of_signal);
+        backup.signal(name_of_signal);
         expect_failure(&mut backup);
         assert!(!file.exists() && partials(folder.path()).is_empty(), "{name_of_signal}");
     }
@@ -266,7 +237,7 @@ fn backup_without_room_leaves_nothing() {
     let line = format!("ulimit -f 2000; exec {program} backup {name}");
     let mut limited = Command::new("sh");
     limited.args(["-c", &line]).env("PETSTORE_DATABASE", folder.database());
-    expect_refusal(output(&mut limited), said::TOO_LARGE);
+    expect_refusal(output(&mut limited), 1, said::TOO_LARGE);
     assert!(!file.exists() && partials(folder.path()).is_empty());
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::client::Connection;
-use crate::harness::{Folder, KEY, Server, output, petstore, run};
+use crate::harness::{Folder, KEY, Server, expect_refusal, output, petstore, run};
 use crate::said;
 use crate::wait::wait_until;
 
@@ -86,10 +86,7 @@ fn database_that_comes_into_the_place_of_another_has_no_service_while_that_one_r
     server.signal("STOP");
     fs::rename(&copy, &path).unwrap();
     for words in [&["--listen", "127.0.0.1:0"][..], &["key", "add", "lost"], &["pet", "delete", "1"]] {
-        let refused = run(words, &path);
-        let said = String::from_utf8(refused.stderr).unwrap();
-        assert_eq!(refused.status.code(), Some(1), "{words:?}: {said}");
-        assert!(said.contains("holds the log of") && said.lines().count() == 1, "{words:?}: {said}");
+        expect_refusal(run(words, &path), 1, "holds the log of");
     }
     server.signal("CONT");
     let (status, _, log) = server.ended();
@@ -103,9 +100,7 @@ fn nobody_writes_to_a_database_in_use_under_another_name() {
     server.fill(["Rex"]);
     let link = server.folder.path().join("hard");
     fs::hard_link(server.folder.database(), &link).unwrap();
-    let refused = run(&["pet", "delete", "1"], &link);
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains("under another name") && said.lines().count() == 1, "{said}");
+    expect_refusal(run(&["pet", "delete", "1"], &link), 1, "under another name");
     server.get("/v1/pets/1").expect(200);
 }
 
@@ -117,10 +112,7 @@ fn database_has_one_service() {
     fs::hard_link(&path, &links[0]).unwrap();
     std::os::unix::fs::symlink(&path, &links[1]).unwrap();
     for name in [&path, &links[1]] {
-        let second = run(&["--listen", "127.0.0.1:0"], name);
-        let said = String::from_utf8(second.stderr).unwrap();
-        assert_eq!(second.status.code(), Some(1), "{said}");
-        assert!(said.contains("another process holds") && said.lines().count() == 1, "{said}");
+        expect_refusal(run(&["--listen", "127.0.0.1:0"], name), 1, "another process holds");
     }
     let hard = run(&["--listen", "127.0.0.1:0"], &links[0]);
     assert_eq!(hard.status.code(), Some(1));
@@ -148,11 +140,8 @@ fn file_that_can_only_be_read_is_refused() {
         command = petstore(&["--listen", "127.0.0.1:0"]);
     }
     // A copy that another user can reach.
-    let refused =
-        output(command.env("PETSTORE_DATABASE", folder.database()).env("TMPDIR", std::env::temp_dir()));
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("this user") && said.lines().count() == 1, "{said}");
+    command.env("PETSTORE_DATABASE", folder.database()).env("TMPDIR", std::env::temp_dir());
+    expect_refusal(output(&mut command), 1, "this user");
 }
 
 #[test]
@@ -164,10 +153,7 @@ fn changed_schema_is_refused() {
     ] {
         let folder = Server::start().kill();
         rusqlite::Connection::open(folder.database()).unwrap().execute_batch(change).unwrap();
-        let refused = run(&["--listen", "127.0.0.1:0"], &folder.database());
-        let error = String::from_utf8(refused.stderr).unwrap();
-        assert_eq!(refused.status.code(), Some(1), "{change}: {error}");
-        assert!(error.contains(said) && error.lines().count() == 1, "{change}: {error}");
+        expect_refusal(run(&["--listen", "127.0.0.1:0"], &folder.database()), 1, said);
     }
 }
 

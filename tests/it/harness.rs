@@ -76,6 +76,16 @@ pub fn output(command: &mut Command) -> Output {
     Process::start(command).output()
 }
 
+/// Expects a failed start or command: this exit code and one plain line that contains `said`.
+#[track_caller]
+pub fn expect_refusal(output: Output, code: i32, said: &str) {
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(error.starts_with("petstore: ") && error.contains(said), "{error}");
+    assert!(output.stdout.is_empty());
+}
+
 /// The executable, with its standard input as the socket that a supervisor passes. The shell keeps its number
 /// as the program's.
 pub fn passed() -> Command {
@@ -148,15 +158,15 @@ impl Process {
         self.first_line(out).0
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for its end.
     #[track_caller]
     pub fn ended(&mut self) -> ExitStatus {
-        let mut status = None;
-        wait_until(&format!("the end of {}", self.name), || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
+        wait_until(&format!("the end of {}", self.name), || self.child.try_wait().unwrap().is_some());
+        self.child.wait().unwrap()
     }
 }
 
@@ -302,7 +312,7 @@ impl Server {
 
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
-        self.process.child.try_wait().unwrap().is_some()
+        self.process.has_ended()
     }
 
     /// Waits for its end: how it ended, and what it had printed and logged.

@@ -2,18 +2,16 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use crate::harness::{Folder, Server, output, petstore, run};
+use crate::backup::succeed;
+use crate::harness::{Folder, Server, expect_refusal, output, petstore, run};
 use crate::said;
-use crate::startup::expect_refusal;
 use crate::wait::wait_until;
 
 fn key(server: &Server, words: &[&str]) -> String {
-    let words = [&["key"][..], words].concat();
-    let Output { status, stdout, stderr } = run(&words, &server.folder.database());
-    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
-    String::from_utf8(stdout).unwrap().trim_end().to_owned()
+    let printed = succeed(&[&["key"][..], words].concat(), &server.folder.database());
+    printed.trim_end().to_owned()
 }
 
 #[track_caller]
@@ -303,9 +301,6 @@ fn wrong_requests_say_what_is_wrong() {
         (&["key", "revoke", "a"], 1, said::KEY_UNKNOWN),
         (&["key", "revoke", "a", "00", "11"], 2, "unexpected word '11'"),
     ] {
-        let output = run(words, &folder.database());
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{words:?}: {error}");
-        assert!(error.contains(said) && error.lines().count() == 1, "{words:?}: {error}");
+        expect_refusal(run(words, &folder.database()), code, said);
     }
 }

@@ -109,6 +109,8 @@ fn keys_and_pets_are_told_apart() {
     let ready = |_: &str| Ok(());
     expect(ring.add("ci", None, KeyScope::Full, ready), ErrorKind::KeyExists);
     expect(ring.add("a b", None, KeyScope::Full, ready), ErrorKind::InvalidInput);
+    expect(ring.add("old", Some(1), KeyScope::Full, ready), ErrorKind::InvalidInput);
+    expect(ring.rotate("bob", Duration::ZERO, Expiry::Kept, ready), ErrorKind::KeyUnknown);
     expect(ring.revoke("bob", None), ErrorKind::KeyUnknown);
     expect(ring.revoke("ci", Some("x")), ErrorKind::KeyUnknown);
     sql(&database, "UPDATE api_keys SET expires_at = 1");

@@ -5,8 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use crate::client::{Connection, get};
-use crate::harness::{Folder, KEY, Server, run};
-use crate::startup::expect_refusal;
+use crate::harness::{Folder, KEY, Server, expect_refusal, run};
 use crate::wait::wait_until;
 
 /// A server on a Unix socket in its folder, and the path.

@@ -1,15 +1,13 @@
 //! `petstore pet …` on a running server.
 
-use crate::harness::{Folder, Server, run};
+use crate::backup::succeed;
+use crate::harness::{Folder, Server, expect_refusal, run};
 use crate::said;
-use crate::startup::expect_refusal;
 
 /// Runs the command, and returns what it printed.
 #[track_caller]
 fn pet(server: &Server, words: &[&str]) -> String {
-    let output = run(&[&["pet"], words].concat(), &server.folder.database());
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    succeed(&[&["pet"], words].concat(), &server.folder.database())
 }
 
 #[track_caller]
@@ -65,10 +63,7 @@ fn delete_is_all_or_nothing() {
 fn wrong_words_are_named() {
     let folder = Folder::new();
     let said = |words: &[&str], code: i32, said: &str| {
-        let output = run(&[&["pet"], words].concat(), &folder.database());
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{words:?}: {error}");
-        assert!(error.contains(said) && error.lines().count() == 1, "{words:?}: {error}");
+        expect_refusal(run(&[&["pet"], words].concat(), &folder.database()), code, said);
     };
     said(&["delete", "1"], 1, crate::said::DATABASE_MISSING);
     assert!(!folder.database().exists());

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use rusqlite::Connection;
 
-use crate::backup::{MANY, Running, count, expect_refusal, filled, names, partials, refuse, succeed};
-use crate::harness::{Folder, Server, output};
+use crate::backup::{MANY, count, filled, names, partials, refuse, start, succeed};
+use crate::harness::{Folder, Server, expect_refusal, output};
 use crate::said;
 use crate::wait::wait_until;
 
@@ -139,7 +139,7 @@ fn restore_without_room_changes_nothing() {
     let line = format!("ulimit -f 2000; exec {program} restore {name}");
     let mut limited = Command::new("sh");
     limited.args(["-c", &line]).env("PETSTORE_DATABASE", folder.database());
-    expect_refusal(output(&mut limited), said::TOO_LARGE);
+    expect_refusal(output(&mut limited), 1, said::TOO_LARGE);
     assert_eq!(names(folder.path()), ["pets.db"]);
 }
 
@@ -157,7 +157,7 @@ fn killed_restore_leaves_the_old_or_the_new_database() {
         let server = Server::start();
         server.fill(["first"]);
         let folder = server.kill();
-        let mut restore = Running::start(&["restore", &name], &folder.database());
+        let mut restore = start(&["restore", &name], &folder.database());
         wait_until("the restore to come so far", || has_begun(folder.path()) || restore.has_ended());
         drop(restore);
         let said = succeed(&["check"], &folder.database());
@@ -212,11 +212,10 @@ fn database_that_is_made_meanwhile_is_not_replaced() {
     for left in [None, Some("pets.db-wal")] {
         let folder = Folder::new();
         left.iter().for_each(|left| std::fs::write(folder.path().join(left), "log").unwrap());
-        let mut restore = Running::start(&["restore", &name], &folder.database());
+        let mut restore = start(&["restore", &name], &folder.database());
         wait_until("the copy to be begun", || !partials(folder.path()).is_empty());
         std::fs::write(folder.database(), "mine").unwrap();
-        wait_until("the end of the restore", || restore.has_ended());
-        assert_eq!(restore.0.wait().unwrap().code(), Some(1), "{left:?}");
+        assert_eq!(restore.ended().code(), Some(1), "{left:?}");
         assert_eq!(std::fs::read(folder.database()).unwrap(), b"mine", "{left:?}");
     }
 }

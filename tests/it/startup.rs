@@ -1,22 +1,12 @@
 //! What is refused at the start, with one plain line and an exit code.
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::Output;
 
-use crate::harness::{Folder, Server, output, petstore, run};
+use crate::harness::{Folder, Server, expect_refusal, output, petstore, run};
 use crate::said;
 
 /// A start on a free port.
 const SERVE: &[&str] = &["--listen", "127.0.0.1:0"];
-
-#[track_caller]
-pub fn expect_refusal(output: Output, code: i32, said: &str) {
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{error}");
-    assert_eq!(error.lines().count(), 1, "{error}");
-    assert!(error.starts_with("petstore: ") && error.contains(said), "{error}");
-    assert!(output.stdout.is_empty());
-}
 
 #[test]
 fn foreign_files_are_refused() {
@@ -158,9 +148,6 @@ fn older_database_that_is_refused_stays_as_it_is() {
     old.execute_batch("PRAGMA application_id = 0x50455453; PRAGMA user_version = 1").unwrap();
     drop(old);
     let before = std::fs::read(folder.database()).unwrap();
-    let refused = run(&["serve", "--listen", "127.0.0.1:0"], &folder.database());
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("lacks the column name"), "{said}");
+    expect_refusal(run(SERVE, &folder.database()), 1, "lacks the column name");
     assert_eq!(std::fs::read(folder.database()).unwrap(), before);
 }

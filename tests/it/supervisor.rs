@@ -8,8 +8,7 @@ use std::process::Command;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::client::{Connection, get};
-use crate::harness::{Folder, KEY, Process, Server, output, passed, petstore};
-use crate::startup::expect_refusal;
+use crate::harness::{Folder, KEY, Process, Server, expect_refusal, output, passed, petstore};
 use crate::wait::PATIENCE;
 
 /// The socket for notifications.
