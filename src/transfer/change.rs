@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::say;
 use crate::error::{Error, ErrorKind, fail};
 use crate::model::PetStatus;
 use crate::store::Writer;
@@ -16,11 +15,11 @@ use crate::store::Writer;
 /// the kinds of a database that cannot be opened or written.
 pub fn set_status(database: &Path, id: i64, status: PetStatus) -> Result<String, Error> {
     let mut store = open(database)?;
-    let pet = store.set_status(id, status, |pet| serde_json::to_string(&pet)).map_err(say)?;
+    let pet = store.set_status(id, status, |pet| serde_json::to_string(&pet))?;
     let pet = pet
         .ok_or_else(|| unknown(id))?
         .map_err(|error| Error::new(ErrorKind::Internal, error.to_string()).caused_by(error))?;
-    store.commit().map_err(say)?;
+    store.commit()?;
     Ok(pet)
 }
 
@@ -38,7 +37,7 @@ pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
         // An id that is given twice may be a slip for another one.
         let why = if ids[..i].contains(id) {
             Error::new(ErrorKind::InvalidInput, format!("the id {id} is given twice"))
-        } else if !store.delete_pet(*id).map_err(say)? {
+        } else if !store.delete_pet(*id)? {
             unknown(*id)
         } else {
             continue;
@@ -46,7 +45,7 @@ pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
         // The transaction is rolled back when the connection closes.
         return Err(if ids.len() > 1 { why.followed_by("nothing was deleted") } else { why });
     }
-    store.commit().map_err(say)?;
+    store.commit()?;
     Ok(ids.len())
 }
 

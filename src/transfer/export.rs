@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::{Format, csv, say};
+use super::{Format, csv};
 use crate::error::Error;
 use crate::json::Word;
 use crate::model::Pet;
@@ -40,7 +40,7 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
         }
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    visited.map_err(say)?;
+    visited?;
     match written.and_then(|()| out.write_all(&piece)).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Error::io("cannot write the pets", error).followed_by("the export is incomplete"))

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::Format;
 use super::ids::Ids;
 use super::input::{Input, Source};
 use super::rows::Rows;
-use super::{Format, say};
 use crate::error::{Error, ErrorKind, fail};
 use crate::model::{NewPet, Pet};
 use crate::store::Writer;
@@ -174,16 +174,16 @@ impl Import {
                     check_new(&self.database, Some(&store))?;
                 }
                 // From here on a running service assigns other ids.
-                store.reserve_ids(self.found.ids.last()).map_err(say)?;
+                store.reserve_ids(self.found.ids.last())?;
             }
             for (id, new) in &batch {
                 let inserted = match id {
                     Some(id) => store.insert_pet_as(*id, new),
                     None => store.insert_pet(new).map(|_| ()),
                 };
-                inserted.map_err(say)?;
+                inserted?;
             }
-            store.commit().map_err(say)?;
+            store.commit()?;
             released = Some(Instant::now());
             written(line);
         }
@@ -237,7 +237,7 @@ fn other_format(start: &[u8], format: Format) -> Option<&'static str> {
 
 /// Refuses a database that has ever had a pet: an id would be used again.
 fn check_new(database: &Path, store: Option<&Writer>) -> Result<(), Error> {
-    match store.map_or(Ok(0), |store| store.last_id()).map_err(say)? {
+    match store.map_or(Ok(0), |store| store.last_id())? {
         0 => Ok(()),
         _ => {
             let line = format!("ids cannot be kept: {} already has or had pets", database.display());
@@ -271,7 +271,7 @@ fn check(
             }
             let is_same = |pet: Pet| pet.name == new.name && pet.category_id == new.category_id;
             let there = store.map_or(Ok(None), |store| store.pet(id, is_same));
-            let there = there.map_err(|error| say(error).to_string())?;
+            let there = there.map_err(|error| error.to_string())?;
             if is_written {
                 is_continued = Some((line, there == Some(true)));
             } else if there.is_some() {
@@ -311,7 +311,7 @@ fn take_turn(store: &mut Writer, stop: &AtomicBool) -> Result<(), Error> {
         if stop.load(Ordering::SeqCst) {
             return fail(ErrorKind::Interrupted, "interrupted");
         }
-        if store.try_begin().map_err(say)? {
+        if store.try_begin()? {
             return Ok(());
         }
         if Instant::now() > deadline {

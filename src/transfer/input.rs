@@ -1,7 +1,7 @@
 //! The input of an import. It can be read twice: once to check the pets, and once to write them.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, ErrorKind as Os, Read, Seek};
+use std::io::{self, BufReader, BufWriter, ErrorKind as Os, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -60,18 +60,14 @@ impl Input {
         let mut file = unnamed(&folder).map_err(|error| {
             Error::io(format!("cannot create a copy of {name} in {} (TMPDIR)", folder.display()), error)
         })?;
-        let mut piece = vec![0; PIECE];
-        loop {
-            let length = match stream.read(&mut piece) {
-                Ok(0) => return Ok(Self { file, name, state: None }),
-                Ok(length) => length,
-                Err(error) if error.kind() == Os::Interrupted => continue,
-                Err(error) => return Err(cannot_read(&name, error)),
-            };
-            io::Write::write_all(&mut file, &piece[..length]).map_err(|error| {
-                Error::io(format!("cannot copy {name} to {} (TMPDIR)", folder.display()), error)
-            })?;
-        }
+        // Reads pieces of the size of this buffer, and writes them.
+        let mut buffer = BufWriter::with_capacity(PIECE, &mut file);
+        let copied = io::copy(&mut stream, &mut buffer).and_then(|_| buffer.flush());
+        copied.map_err(|error| {
+            Error::io(format!("cannot copy {name} to {} (TMPDIR)", folder.display()), error)
+        })?;
+        drop(buffer);
+        Ok(Self { file, name, state: None })
     }
 
     /// Reads the input from its start.

