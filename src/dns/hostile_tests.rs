@@ -76,24 +76,12 @@ fn late_answer_does_not_count_for_the_second_try() {
 
 #[test]
 fn what_does_not_answer_is_ignored() {
-    let forged = |query: &[u8]| respond(query, &www(FORGED));
-    type Forger = fn(Vec<u8>) -> Vec<u8>;
-    let forgers: [Forger; 9] = [
-        // Id, question (another name, type, class), a query, no question at all, garbage, a part, nothing.
-        |mut response| (response[1] ^= 1, response).1,
-        |mut response| (response[13] = b'x', response).1,
-        |mut response| (response[30] = 28, response).1,
-        |mut response| (response[32] = 3, response).1,
-        |response| with_flags(response, |flags| *flags &= 0x7fff),
-        |response| [&response[..4], &[0; 8]].concat(),
-        |response| vec![0xff; response.len()],
-        |response| response[..20].to_vec(),
-        |_| Vec::new(),
-    ];
-    for (number, forger) in forgers.into_iter().enumerate() {
-        let server = Server::datagrams(move |query| vec![forger(forged(query)), respond(query, &www(GOOD))]);
-        assert_eq!(ask(server.dns()), good(), "forger {number}");
-    }
+    let server = Server::datagrams(move |query| {
+        let mut other_id = respond(query, &www(FORGED));
+        other_id[1] ^= 1;
+        vec![other_id, Vec::new(), vec![0xff; 40], respond(query, &www(GOOD))]
+    });
+    assert_eq!(ask(server.dns()), good());
 }
 
 #[test]

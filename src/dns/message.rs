@@ -155,6 +155,9 @@ mod tests {
             other[at] ^= bit;
             assert!(matches!(question.read(&other), Received::Foreign), "byte {at}");
         }
+        for part in [&[][..], &[0xff; 40], &good[..20], &[&good[..4], &[0; 8]].concat()] {
+            assert!(matches!(question.read(part), Received::Foreign), "{part:?}");
+        }
         let mut other_case = good.clone();
         other_case[13] ^= 0x20;
         assert!(matches!(question.read(&other_case), Received::Response(_)));

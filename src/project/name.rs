@@ -22,24 +22,21 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
     if given.is_empty() {
         return invalid("The name of the domain is empty. Give one such as pets.example.com.".to_owned());
     }
-    if given.contains("://") || given.contains(['/', '?', '#', '@', ' ']) {
-        return refuse("is not the name of a domain. Give the name alone, such as pets.example.com.");
-    }
-    if given.contains('*') {
-        return refuse("is a wildcard. Add each name separately.");
-    }
     let bare = given.trim_matches(['[', ']']);
-    let port = bare.rsplit_once(':').map(|(_, port)| port);
-    if bare.parse::<std::net::IpAddr>().is_ok() {
-        return refuse("is an IP address. A certificate needs a name such as pets.example.com.");
-    }
-    if port.is_some() {
-        return refuse("has a port. Give the name alone, such as pets.example.com.");
-    }
-    // A name in Unicode may become longer as A-labels, and is refused below then.
+    let is_address = bare.parse::<std::net::IpAddr>().is_ok();
     let given = given.strip_suffix('.').unwrap_or(given);
-    if given.len() > MAX_OCTETS {
-        return refuse("is longer than the 253 octets that DNS allows.");
+    let is_url = given.contains("://") || given.contains(['/', '?', '#', '@', ' ']);
+    for (is_so, why) in [
+        (is_url, "is not the name of a domain. Give the name alone, such as pets.example.com."),
+        (given.contains('*'), "is a wildcard. Add each name separately."),
+        (is_address, "is an IP address. A certificate needs a name such as pets.example.com."),
+        (bare.contains(':'), "has a port. Give the name alone, such as pets.example.com."),
+        // A name in Unicode may become longer as A-labels, and is refused below then.
+        (given.len() > MAX_OCTETS, "is longer than the 253 octets that DNS allows."),
+    ] {
+        if is_so {
+            return refuse(why);
+        }
     }
     let Ok(name) = to_ascii(given) else {
         return refuse(

@@ -2,6 +2,7 @@
 
 use super::Project;
 use super::domains::known;
+use super::name;
 use super::refusal::{Refusal, RefusalCode};
 use crate::model::{REDIRECT_STATUSES, Redirect};
 
@@ -16,17 +17,13 @@ impl Project {
         if !REDIRECT_STATUSES.contains(&status) {
             return invalid(format!("The status of a redirect must be 301, 302, 307 or 308, not {status}."));
         }
-        let from = self.find(from)?;
-        let address = self.hosting.address();
-        let is_address =
-            address.as_deref().is_some_and(|address| to.trim_end_matches('.').eq_ignore_ascii_case(address));
-        let to = if is_address { address.unwrap_or_default() } else { self.find(to)? };
+        let (from, to) = (name::normal(from), name::normal(to));
+        let is_address = self.hosting.address().as_ref() == Some(&to);
         self.store.change_project(|project| {
             let domain = known(project, &from)?;
             if from == to {
                 return invalid(format!("{from} cannot redirect to itself."));
             }
-            // It may have been removed since it was found.
             if !is_address && !known(project, &to)?.state.is_served() {
                 return invalid(format!("{to} is not verified yet, so a request for it would get 421."));
             }
@@ -51,13 +48,12 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::UnknownRedirect`] if there is none.
     pub fn remove_redirect(&mut self, from: &str) -> Result<(), Refusal> {
-        let from = self.find(from)?;
+        let from = name::normal(from);
         self.store.change_project(|project| {
-            if !project.remove_redirect(&from)? {
-                let message = format!("There is no redirect from {from}.");
-                return Err(Refusal::new(RefusalCode::UnknownRedirect, message));
-            }
-            Ok(())
+            known(project, &from)?;
+            let message = || format!("There is no redirect from {from}.");
+            let is_removed = project.remove_redirect(&from)?;
+            is_removed.then_some(()).ok_or_else(|| Refusal::new(RefusalCode::UnknownRedirect, message()))
         })
     }
 }
