@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Project;
-use super::dns_check::{DnsCheck, check_dns};
+use super::dns_check::{DnsCheck, Finding, check_dns};
 use super::overview::Overview;
 use super::refusal::{Refusal, RefusalCode};
 use crate::clock::unix_time;
@@ -112,10 +112,9 @@ impl Drop for Upkeep {
 
 impl Shared {
     fn begin(self: &Arc<Self>, name: &str, check: DnsCheck, most: usize) -> Result<(), Refusal> {
-        let busy = || {
-            let message = "Too many domains are being checked. Try again in some seconds.";
-            Refusal::new(RefusalCode::TooManyChecks, message)
-        };
+        let Some(platform) = self.hosting.platform_host.clone() else { return Ok(()) };
+        let message = "Too many domains are being checked. Try again in some seconds.";
+        let busy = || Refusal::new(RefusalCode::TooManyChecks, message);
         let mut under_way = lock(&self.under_way);
         if under_way.contains(name) {
             return Ok(());
@@ -126,15 +125,27 @@ impl Shared {
         // The service ends without waiting for DNS.
         let (shared, hosting, of) = (Arc::downgrade(self), self.hosting.clone(), name.to_owned());
         let run = move || {
-            run_check(&shared, &hosting, &of, check);
+            let finding = check_dns(&of, &platform, &hosting, check);
             if let Some(shared) = shared.upgrade() {
-                lock(&shared.under_way).remove(&of);
+                shared.keep(&of, &finding);
             }
         };
         let thread = std::thread::Builder::new().name("dns".to_owned()).spawn(run);
         thread.map_err(|_| busy())?;
         under_way.insert(name.to_owned());
         Ok(())
+    }
+
+    /// Keeps what a check found.
+    fn keep(&self, name: &str, finding: &Finding) {
+        match lock(&self.project).keep(name, finding) {
+            Ok(domain) => {
+                let message = domain.message.unwrap_or_default();
+                log::info!("the domain {name} is {}. {message}", domain.state.as_str());
+            }
+            Err(refusal) => log::warn!("the DNS check of {name} is not kept: {refusal}"),
+        }
+        lock(&self.under_way).remove(name);
     }
 
     /// The thread's work, until nobody can send names any more.
@@ -172,11 +183,10 @@ impl Shared {
     /// Begins some of the daily checks that are due.
     fn begin_due(self: &Arc<Self>) {
         let due = lock(&self.project).due(unix_time());
+        let begin = |name: &String| self.begin(name, DnsCheck::Record, MAX_CHECKS / 2);
         match due {
-            Ok(names) => {
-                let begin = |name: &String| self.begin(name, DnsCheck::Record, MAX_CHECKS / 2);
-                let _ = names.iter().try_for_each(begin);
-            }
+            // Those that find no room are due again at the next look.
+            Ok(names) => drop(names.iter().try_for_each(begin)),
             Err(refusal) => log::warn!("cannot read which domains are due for a check: {refusal}"),
         }
     }
@@ -184,20 +194,6 @@ impl Shared {
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Checks a domain, and keeps the finding if the service still runs.
-fn run_check(shared: &Weak<Shared>, hosting: &Hosting, name: &str, check: DnsCheck) {
-    let Some(platform) = &hosting.platform_host else { return };
-    let finding = check_dns(name, platform, hosting, check);
-    let Some(shared) = shared.upgrade() else { return };
-    match lock(&shared.project).keep(name, &finding) {
-        Ok(domain) => {
-            let message = domain.message.unwrap_or_default();
-            log::info!("the domain {name} is {}. {message}", domain.state.as_str());
-        }
-        Err(refusal) => log::warn!("the DNS check of {name} is not kept: {refusal}"),
-    }
 }
 
 #[cfg(test)]
