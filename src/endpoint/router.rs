@@ -16,14 +16,6 @@ const MAX_PARAMETERS: usize = 3;
 /// The table of one address: the rows of each of its resources.
 pub struct Router<H: 'static>(pub &'static [&'static [Operation<H>]]);
 
-impl<H> Clone for Router<H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<H> Copy for Router<H> {}
-
 /// The row of a request, and where the values of its path parameters are.
 pub struct Route<H: 'static> {
     pub operation: &'static Operation<H>,
@@ -48,12 +40,12 @@ type Captures = [(&'static str, Range<usize>); MAX_PARAMETERS];
 
 impl<H: Handler> Router<H> {
     /// Every operation, in the order of the tables.
-    pub fn operations(self) -> impl Iterator<Item = &'static Operation<H>> {
+    pub fn operations(&self) -> impl Iterator<Item = &'static Operation<H>> + use<H> {
         self.0.iter().copied().flatten()
     }
 
     /// The header fields that the operations declare, and `more`, each once.
-    pub fn header_fields(self, more: &[&'static str]) -> Vec<&'static str> {
+    pub fn header_fields(&self, more: &[&'static str]) -> Vec<&'static str> {
         let declared = self.operations().flat_map(|operation| operation.headers);
         let mut fields: Vec<_> = declared.chain(more).copied().collect();
         fields.sort_unstable();
@@ -66,7 +58,7 @@ impl<H: Handler> Router<H> {
     /// # Errors
     /// 501 for an unknown method, 404 for an unknown path, and 405 with Allow for a known path with other
     /// methods.
-    pub fn route(self, method: &str, target: &Target) -> Result<Route<H>, ApiError> {
+    pub fn route(&self, method: &str, target: &Target) -> Result<Route<H>, ApiError> {
         let wanted = if method == "HEAD" { "GET" } else { method };
         let mut known_path = false;
         for operation in self.operations() {
@@ -89,7 +81,7 @@ impl<H: Handler> Router<H> {
     ///
     /// # Errors
     /// 404 for an unknown path.
-    pub fn options(self, target: &Target) -> Result<Response, ApiError> {
+    pub fn options(&self, target: &Target) -> Result<Response, ApiError> {
         let is_known = target.path == "*" || self.operations().any(|row| fits(row, &target.path));
         if !is_known {
             return Err(ApiError::new(Code::NotFound));
@@ -98,7 +90,7 @@ impl<H: Handler> Router<H> {
     }
 
     /// The methods that a path supports, in the order of the tables.
-    fn allow(self, target: &Target) -> String {
+    fn allow(&self, target: &Target) -> String {
         let mut methods = Vec::new();
         for operation in self.operations().filter(|row| target.path == "*" || fits(row, &target.path)) {
             for method in [operation.method(), "HEAD"] {

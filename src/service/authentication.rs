@@ -68,44 +68,41 @@ impl Authenticator {
             self.known.clear();
             self.version = database.version();
         }
-        match self.find(token, database)? {
-            Some((Known { key, noted_at, .. }, uses)) if !key.is_expired(now) => {
-                // At most once a second per worker and key while the key is remembered.
-                if *noted_at < now {
-                    *noted_at = now;
-                    uses.note(key.digest, now);
-                }
-                Ok(key)
-            }
-            Some(_) | None => Err(invalid().into()),
+        let Some(place) = self.find(token, database)? else { return Err(invalid().into()) };
+        let Known { key, noted_at, .. } = &mut self.known[place];
+        if key.is_expired(now) {
+            return Err(invalid().into());
         }
+        // At most once a second per worker and key while the key is remembered.
+        if *noted_at < now {
+            *noted_at = now;
+            self.uses.note(key.digest, now);
+        }
+        Ok(key)
     }
 
-    /// Looks up a key. Only existing keys are remembered, so that guessing cannot evict them.
-    fn find(&mut self, token: &str, database: &Database) -> Result<Option<(&mut Known, &KeyUses)>, Failure> {
+    /// Looks up a key, and returns its place among the known ones. Only existing keys are remembered, so that
+    /// guessing cannot evict them.
+    fn find(&mut self, token: &str, database: &Database) -> Result<Option<usize>, Failure> {
         let known = self.known.iter().position(|known| is_same(&known.token, token));
-        let place = match known {
-            Some(place) => place,
-            None => {
-                // Digests are compared, not keys: how long a prefix of two digests agrees tells nothing about
-                // a key.
-                let digest = digest(token);
-                let (key, noted_at) = if self.extra_key == Some(digest) {
-                    // Its uses are not stored anywhere.
-                    (extra(digest), i64::MAX)
-                } else if let Some(key) = database.key(&digest)? {
-                    (key, i64::MIN)
-                } else {
-                    return Ok(None);
-                };
-                if self.known.len() >= MAX_KNOWN {
-                    self.known.clear();
-                }
-                self.known.push(Known { token: token.into(), key, noted_at });
-                self.known.len() - 1
-            }
+        if known.is_some() {
+            return Ok(known);
+        }
+        // Digests are compared, not keys: how long a prefix of two digests agrees tells nothing about a key.
+        let digest = digest(token);
+        let (key, noted_at) = if self.extra_key == Some(digest) {
+            // Its uses are not stored anywhere.
+            (extra(digest), i64::MAX)
+        } else if let Some(key) = database.key(&digest)? {
+            (key, i64::MIN)
+        } else {
+            return Ok(None);
         };
-        Ok(self.known.get_mut(place).map(|known| (known, &self.uses)))
+        if self.known.len() >= MAX_KNOWN {
+            self.known.clear();
+        }
+        self.known.push(Known { token: token.into(), key, noted_at });
+        Ok(Some(self.known.len() - 1))
     }
 }
 

@@ -6,6 +6,7 @@ mod hosts;
 mod reading;
 mod writing;
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ pub struct Parts {
 
 /// The steps that are the same in every worker.
 struct Pipeline {
-    router: Router<Handler>,
+    router: &'static Router<Handler>,
     parts: Parts,
     failures: QuietLog,
 }
@@ -67,29 +68,30 @@ struct Findings {
     canonical: Option<Canonical>,
 }
 
-impl Findings {
-    /// Adds these to a response.
-    fn add_to(self, request: &Request, response: Response) -> Response {
-        let response = match &self.canonical {
-            Some(canonical) => canonical.link(request, response),
-            None => response,
-        };
-        match self.key_name {
-            Some(name) => response.for_key(&name),
-            None => response,
-        }
-    }
-}
-
 impl Pipeline {
     fn new(parts: Parts) -> Self {
         let failures = QuietLog::new("petstore::service");
-        Self { router: ROUTER, parts, failures }
+        Self { router: &ROUTER, parts, failures }
     }
 
-    /// Counts a response. The writer counts requests that are passed on. OPTIONS counts for no operation, because
-    /// the gate probes lanes with it.
-    fn count(&self, operation: Option<&Operation>, response: Response) -> Response {
+    /// Adds to a response what the operation announces and what was found, and counts it. The writer counts requests
+    /// that are passed on. OPTIONS counts for no operation, because the gate probes lanes with it.
+    fn finish(
+        &self,
+        operation: Option<&Operation>,
+        findings: Findings,
+        request: &Request,
+        mut response: Response,
+    ) -> Response {
+        if let Some(operation) = operation {
+            response = operation.announce(response);
+        }
+        if let Some(canonical) = findings.canonical {
+            response = canonical.link(request, response);
+        }
+        if let Some(name) = findings.key_name {
+            response = response.for_key(&name);
+        }
         let is_none = operation.is_none_or(|operation| matches!(operation.handler, Handler::Check { .. }));
         if response.status() != 204 || !is_none {
             let id = operation.map_or(NO_OPERATION, |operation| operation.id);
@@ -107,52 +109,57 @@ impl Pipeline {
         }
     }
 
-    /// Checks the host, then the key, the route and the scope. `now` is Unix time in seconds.
-    ///
-    /// # Errors
-    /// The response, if the request ends here.
+    /// Finds the operation of a request, or the response if the request ends before it. `now` is Unix time in
+    /// seconds.
     fn enter<'r>(
         &mut self,
         request: &'r Request<'r>,
         database: &Database,
         now: i64,
-    ) -> Result<(Call<'r>, Findings), Response> {
+    ) -> (Findings, Result<Call<'r>, Response>) {
         let mut findings = Findings::default();
-        match self.parts.hosts.admit(request, database) {
-            Ok(Admission::Here(canonical)) => findings.canonical = canonical,
-            Ok(Admission::Redirect(redirect)) => return Err(redirect),
-            Err(failure) => return Err(self.refuse(failure, "host", request)),
+        let entered = match self.check(request, database, now, &mut findings) {
+            Ok(ControlFlow::Continue(call)) => Ok(call),
+            Ok(ControlFlow::Break(response)) => Err(response),
+            Err(failure) => Err(self.refuse(failure, "before its operation", request)),
+        };
+        (findings, entered)
+    }
+
+    /// Checks the host, then the key, the route and the scope.
+    fn check<'r>(
+        &mut self,
+        request: &'r Request<'r>,
+        database: &Database,
+        now: i64,
+        findings: &mut Findings,
+    ) -> Result<ControlFlow<Response, Call<'r>>, Failure> {
+        match self.parts.hosts.admit(request, database)? {
+            Admission::Here(canonical) => findings.canonical = canonical,
+            Admission::Redirect(redirect) => return Ok(ControlFlow::Break(redirect)),
         }
         let target = Target::parse(request.target);
         if request.method == "OPTIONS" {
-            let allowed = self.router.options(&target);
-            return Err(allowed.unwrap_or_else(|error| self.refuse(error.into(), NO_OPERATION, request)));
+            return Ok(ControlFlow::Break(self.router.options(&target)?));
         }
         let mut scope = KeyScope::Full;
         if is_protected(&target) {
-            match self.parts.authenticator.authenticate(request, database, now) {
-                Ok(key) => {
-                    scope = key.scope;
-                    let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
-                    findings.key_name = is_logged.then(|| key.name.clone());
-                }
-                Err(failure) => return Err(self.refuse(failure, "authentication", request)),
-            }
+            let key = self.parts.authenticator.authenticate(request, database, now)?;
+            scope = key.scope;
+            let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
+            findings.key_name = is_logged.then(|| key.name.clone());
         }
-        let routed = self.router.route(request.method, &target);
+        let route = self.router.route(request.method, &target);
         // A path that matches no row may be a file of the deploy.
-        let routed = routed.or_else(|error| match (error.code(), request.method) {
+        let route = route.or_else(|error| match (error.code(), request.method) {
             (Code::NotFound, "GET" | "HEAD") => Ok(Route::to(&crate::api::FILE)),
             _ => Err(error),
-        });
-        match routed {
-            Ok(route) if route.operation.writes() && scope == KeyScope::ReadOnly => {
-                let refused = self.refuse(authentication::insufficient_scope().into(), NO_OPERATION, request);
-                Err(findings.add_to(request, route.operation.announce(refused)))
-            }
-            Ok(route) => Ok((Call::new(route, request, target), findings)),
-            Err(error) => Err(findings.add_to(request, self.refuse(error.into(), NO_OPERATION, request))),
+        })?;
+        if route.operation.writes() && scope == KeyScope::ReadOnly {
+            let refused = authentication::insufficient_scope().into_response();
+            return Ok(ControlFlow::Break(route.operation.announce(refused)));
         }
+        Ok(ControlFlow::Continue(Call::new(route, request, target)))
     }
 
     /// Runs a part of an operation. A failure or a panic becomes a response.
@@ -167,18 +174,7 @@ impl Pipeline {
     ) -> Result<T, Response> {
         let done = catch_unwind(AssertUnwindSafe(part))
             .unwrap_or_else(|panic| Err(Failure::Fault(format!("panicked: {}", message_of(panic.as_ref())))));
-        done.map_err(|failure| operation.announce(self.refuse(failure, operation.id, request)))
-    }
-
-    /// Runs the part of an operation that makes its response.
-    fn respond(
-        &mut self,
-        operation: &Operation,
-        request: &Request,
-        part: impl FnOnce() -> Result<Response, Failure>,
-    ) -> Response {
-        let done = self.run(operation, request, part);
-        done.map_or_else(|refused| refused, |response| operation.announce(response))
+        done.map_err(|failure| self.refuse(failure, operation.id, request))
     }
 
     /// Turns the failure of a request into its response, and logs what the client must not see.

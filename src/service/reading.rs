@@ -26,19 +26,21 @@ impl ReadService {
 
     fn respond(&mut self, request: &Request, now: i64) -> Response {
         let Self { context, pipeline, .. } = self;
-        let (call, findings) = match pipeline.enter(request, &context.store, now) {
-            Ok(entered) => entered,
-            Err(response) => return pipeline.count(None, response),
+        let (findings, entered) = pipeline.enter(request, &context.store, now);
+        let call = match entered {
+            Ok(call) => call,
+            Err(response) => return pipeline.finish(None, findings, request, response),
         };
         let operation = call.operation();
         context.store.bound_rows(operation.rows);
-        let response = pipeline.respond(operation, request, || match operation.handler {
+        let done = pipeline.run(operation, request, || match operation.handler {
             Handler::Get(handler) => handler(context, &call),
             Handler::Check { read, .. } => read(context).map(|()| Response::pass_on()),
             Handler::Post(_) => Err(wrong_lane()),
         });
         context.store.bound_rows(None);
-        pipeline.count(Some(operation), findings.add_to(request, response))
+        let response = done.unwrap_or_else(|refused| refused);
+        pipeline.finish(Some(operation), findings, request, response)
     }
 }
 
@@ -106,7 +108,7 @@ mod tests {
         drop(Writer::open(&folder.database()).unwrap());
         let store = Reader::open(&folder.database()).unwrap();
         let mut service = ReadService::new(store, Arc::default(), Parts::for_tests(Authenticator::default()));
-        service.pipeline.router = Router(&[ROWS]);
+        service.pipeline.router = &Router(&[ROWS]);
         let requests: Vec<Request> = asked
             .iter()
             .map(|(method, target)| Request { id: "-", method, target, headers: Vec::new(), body: b"" })

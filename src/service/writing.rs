@@ -88,11 +88,11 @@ impl WriteService {
 
     fn stage_one<'r>(&mut self, request: &'r Request<'r>, now: i64) -> Result<Staging<'r>, MustUndo> {
         let Self { context, pipeline, .. } = self;
-        let (call, findings) = match pipeline.enter(request, &context.store, now) {
-            Ok(entered) => entered,
+        let (findings, entered) = pipeline.enter(request, &context.store, now);
+        let call = match entered {
+            Ok(call) => call,
             Err(response) => {
-                let outcome = Outcome::Response(None, response);
-                return Ok(Staging { request, outcome, findings: Findings::default() });
+                return Ok(Staging { request, outcome: Outcome::Response(None, response), findings });
             }
         };
         let operation = call.operation();
@@ -159,21 +159,20 @@ impl Service for WriteService {
             let (operation, response) = match outcome {
                 Outcome::Response(operation, response) => (operation, response),
                 Outcome::Staged(operation, staged) => {
-                    let response = match &committed {
-                        Ok(committed) => self.pipeline.respond(operation, request, || Ok(staged(committed))),
+                    let done = match &committed {
+                        Ok(committed) => self.pipeline.run(operation, request, || Ok(staged(committed))),
                         // Its cause has been logged for the whole batch.
-                        Err(error) => {
-                            operation.announce(Failure::from(error.clone()).into_error().into_response())
-                        }
+                        Err(error) => Err(Failure::from(error.clone()).into_error().into_response()),
                     };
-                    (Some(operation), response)
+                    (Some(operation), done.unwrap_or_else(|refused| refused))
                 }
                 Outcome::Check(operation, check) => {
                     let context = &mut self.context;
-                    (Some(operation), self.pipeline.respond(operation, request, || check(context)))
+                    let done = self.pipeline.run(operation, request, || check(context));
+                    (Some(operation), done.unwrap_or_else(|refused| refused))
                 }
             };
-            responses.push(self.pipeline.count(operation, findings.add_to(request, response)));
+            responses.push(self.pipeline.finish(operation, findings, request, response));
         }
         if writes > 0 { flush } else { Duration::ZERO }
     }
@@ -277,7 +276,7 @@ mod tests {
         let folder = Folder::new();
         let store = Writer::open(&folder.database()).unwrap();
         let mut service = WriteService::new(store, Parts::for_tests(Authenticator::default()), || false);
-        service.pipeline.router = Router(&[ROWS]);
+        service.pipeline.router = &Router(&[ROWS]);
         let reader = Reader::open(&folder.database()).unwrap();
         Bench { service, reader, flush: Duration::ZERO, folder }
     }
@@ -345,12 +344,12 @@ mod tests {
     #[test]
     fn readiness_comes_back_with_the_first_write_that_works() {
         let mut bench = bench();
-        bench.service.pipeline.router = ROUTER;
+        bench.service.pipeline.router = &ROUTER;
         bench.service.context.hold(Err(StoreError::Unavailable(Cause::Locked, "as if just seen".to_owned())));
         assert_eq!(bench.ask(&["/readyz"]), [503], "nothing has been written since");
-        bench.service.pipeline.router = Router(&[ROWS]);
+        bench.service.pipeline.router = &Router(&[ROWS]);
         assert_eq!(bench.ask(&["/good"]), [201]);
-        bench.service.pipeline.router = ROUTER;
+        bench.service.pipeline.router = &ROUTER;
         assert_eq!(bench.ask(&["/readyz"]), [200]);
     }
 
