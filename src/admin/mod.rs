@@ -108,46 +108,9 @@ pub fn header_fields() -> Vec<&'static str> {
 mod tests {
     use super::*;
     use crate::endpoint::flaw;
-    use crate::model::{ApiKey, KeyScope};
-    use crate::testing::Folder;
 
     #[test]
     fn table_is_sound() {
         assert_eq!(flaw(&ROUTER.operations().collect::<Vec<_>>()), None);
-    }
-
-    #[test]
-    fn metrics_are_served_and_nothing_else() {
-        let folder = Folder::new();
-        let mut writer = crate::store::Writer::open(&folder.database()).unwrap();
-        let key = |digest, expires_at| ApiKey {
-            digest: [digest; 32],
-            name: "ci".to_owned(),
-            scope: KeyScope::Full,
-            created_at: 1,
-            last_used_at: None,
-            expires_at,
-        };
-        for key in [key(1, None), key(2, Some(5)), key(3, Some(4_100_000_000)), key(4, Some(4_000_000_000))] {
-            writer.insert_key(&key).unwrap();
-        }
-        let store = Reader::open(&folder.database()).unwrap();
-        let mut service = AdminService::new(AdminContext {
-            metrics: Metrics::watched(1),
-            store,
-            database: folder.database(),
-            settings: ProjectSettings::for_tests(&folder.database()),
-        });
-        let mut ask = |method, target| {
-            let request = Request { id: "-", method, target, headers: Vec::new(), body: b"" };
-            service.respond(&request).unwrap_or_else(|failure| failure.into_error().into_response())
-        };
-        let text = String::from_utf8(ask("GET", "/metrics?x").body().to_vec()).unwrap();
-        assert!(text.contains("earliest_key_expiry_timestamp_seconds 4000000000\n"), "{text}");
-        assert!(!text.contains("disk_free_bytes 0\n") && !text.contains("{file=\"wal\"} 0\n"), "{text}");
-        assert_eq!(ask("OPTIONS", "*").status(), 204);
-        assert_eq!(ask("POST", "/metrics").status(), 405);
-        assert_eq!(ask("BREW", "/metrics").status(), 501);
-        assert_eq!(ask("GET", "/v1/pets").status(), 404);
     }
 }

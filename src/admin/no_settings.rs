@@ -20,10 +20,3 @@ pub const GUARD_FIELDS: &[&str] = &[];
 pub fn guard(_: &mut AdminContext, _: &Request, _: &Target) -> Result<(), Failure> {
     Ok(())
 }
-
-#[cfg(test)]
-impl ProjectSettings {
-    pub fn for_tests(_: &std::path::Path) -> Self {
-        Self
-    }
-}

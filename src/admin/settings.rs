@@ -230,19 +230,6 @@ fn answer(done: Result<Response, Refusal>) -> Result<Response, Failure> {
 mod tests {
     use super::*;
     use crate::admin::ROUTER;
-    use crate::project::Project;
-
-    impl ProjectSettings {
-        /// The settings of a database, without the page.
-        pub fn for_tests(database: &std::path::Path) -> Self {
-            let mut config = crate::config::Config { database: database.to_owned(), ..Default::default() };
-            config.hosting.platform_host = Some("sites.test".to_owned());
-            // Nothing listens there.
-            config.hosting.resolver = Some(([127, 0, 0, 1], 1).into());
-            let upkeep = Arc::new(Upkeep::start(Project::open(&config).unwrap()).unwrap());
-            Self { upkeep, assets: Arc::default(), authenticator: Authenticator::default() }
-        }
-    }
 
     #[test]
     fn every_file_of_the_page_has_a_row() {

@@ -51,7 +51,7 @@ impl Assets {
 /// A document and its compressed form.
 #[derive(Debug)]
 pub struct Asset {
-    content_type: Cow<'static, str>,
+    content_type: &'static str,
     /// Its entity tag without the quotes.
     tag: String,
     /// `None`: it is never sent compressed.
@@ -65,7 +65,7 @@ impl Asset {
     /// A document that may change at the next start: clients revalidate it each time, which costs a 304.
     pub fn new(content_type: &'static str, bytes: Vec<u8>) -> Self {
         Self {
-            content_type: content_type.into(),
+            content_type,
             tag: tag_of(&bytes),
             gzip: gzip(&bytes).map(Cow::from),
             plain: bytes.into(),
@@ -77,7 +77,7 @@ impl Asset {
     /// to this content.
     pub fn immutable(content_type: &'static str, gzip: &'static [u8], tag: &str) -> Self {
         Self {
-            content_type: content_type.into(),
+            content_type,
             tag: tag.to_owned(),
             gzip: Some(gzip.into()),
             plain: OnceLock::new(),
@@ -98,7 +98,7 @@ impl Asset {
             Some(gzip) if form.gzip => gzip.clone(),
             Some(_) | None => self.plain().to_vec().into(),
         });
-        let response = form.respond(self.content_type.clone(), content);
+        let response = form.respond(self.content_type, content);
         let own = self.headers.iter().cloned();
         own.fold(response, |response, (name, value)| response.header(name, value))
     }

@@ -149,7 +149,7 @@ pub fn insufficient_scope() -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Reader, Writer};
+    use crate::store::Writer;
     use crate::testing::Folder;
 
     fn ask(
@@ -205,25 +205,6 @@ mod tests {
         assert_eq!(uses.take(), [(digest("mine"), 1000)]);
         let _ = ask(&mut authenticator, &writer, &["Bearer mine"]);
         assert_eq!(uses.take(), [], "once a second is enough");
-    }
-
-    #[test]
-    fn revoked_key_is_forgotten_with_the_next_batch() {
-        let folder = Folder::new();
-        let mut writer = Writer::open(&folder.database()).unwrap();
-        writer.insert_key(&key("mine", KeyScope::Full, None)).unwrap();
-        let mut reader = Reader::open(&folder.database()).unwrap();
-        let mut authenticator = Authenticator::default();
-        let mut ask = || {
-            reader.begin().unwrap();
-            let scope = ask(&mut authenticator, &reader, &["Bearer mine"]);
-            reader.end().unwrap();
-            (scope, authenticator.known.len())
-        };
-        assert_eq!(ask(), (Ok(KeyScope::Full), 1));
-        assert_eq!(ask(), (Ok(KeyScope::Full), 1));
-        writer.delete_keys("mine").unwrap();
-        assert_eq!(ask(), (Err(invalid().into()), 0));
     }
 
     #[test]

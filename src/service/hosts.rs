@@ -232,17 +232,6 @@ mod tests {
     }
 
     #[test]
-    fn removed_domain_is_not_served_in_the_next_batch() {
-        let (_folder, mut writer, mut reader) = pair();
-        let domain = Domain::new("pets.test".to_owned(), 0).after(DomainEvent::Right, None, 1);
-        writer.change_project(|project| project.put_domain(&domain)).unwrap();
-        let mut hosts = hosts();
-        assert_eq!(ask(&mut hosts, &mut reader, "pets.test").0, 200);
-        writer.change_project(|project| project.remove_domain("pets.test")).unwrap();
-        assert_eq!(ask(&mut hosts, &mut reader, "pets.test").0, 421);
-    }
-
-    #[test]
     fn page_of_another_domain_names_the_primary_one() {
         let (_folder, mut writer, mut reader) = pair();
         let verified = |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
@@ -277,11 +266,5 @@ mod tests {
         assert_eq!(link("b.test", 404, "text/html"), None);
         assert_eq!(link("b.test", 200, "application/json"), None);
         assert_eq!(link("localhost", 200, "text/html"), None);
-    }
-
-    #[test]
-    fn without_a_platform_every_name_is_served() {
-        let (_folder, _writer, mut reader) = pair();
-        assert_eq!(ask(&mut Hosts::default(), &mut reader, "x.test").0, 200);
     }
 }

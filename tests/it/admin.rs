@@ -1,7 +1,7 @@
 //! The admin address: what it counts, and what it does not reveal.
 
 use crate::client::Connection;
-use crate::harness::{KEY, Server};
+use crate::harness::{KEY, Server, run};
 use crate::wait::wait_until;
 
 /// A server with an admin address, and that address.
@@ -79,11 +79,30 @@ fn what_is_known_to_happen_is_there_with_0_from_the_start() {
 }
 
 #[test]
+fn sizes_and_the_first_expiry_of_a_valid_key_are_told() {
+    let (server, admin) = start();
+    server.fill(["Rex"]);
+    for name in ["expired", "first", "last"] {
+        assert!(run(&["key", "add", name], &server.folder.database()).status.success());
+    }
+    let database = rusqlite::Connection::open(server.folder.database()).unwrap();
+    for (name, expires_at) in [("expired", 5), ("first", 4_000_000_000_i64), ("last", 4_100_000_000)] {
+        database.execute("UPDATE api_keys SET expires_at = ? WHERE name = ?", (expires_at, name)).unwrap();
+    }
+    let text = metrics(admin);
+    assert!(text.contains("earliest_key_expiry_timestamp_seconds 4000000000\n"), "{text}");
+    assert!(!text.contains("disk_free_bytes 0\n") && !text.contains("{file=\"wal\"} 0\n"), "{text}");
+}
+
+#[test]
 fn each_address_serves_its_own() {
     let (mut server, admin) = start();
     let mut connection = Connection::open(admin);
     connection.get("/v1/animals", KEY).expect_error(404, "not_found", "path");
     connection.post("/metrics", KEY, "{}").expect_error(405, "method_not_allowed", "method");
+    connection.send("BREW /metrics HTTP/1.1\r\nHost: h\r\n\r\nOPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n");
+    connection.reply().expect(501);
+    connection.reply().expect(204);
     connection.send("nonsense\r\n\r\n");
     connection.reply().expect_error(400, "bad_request", "request");
     server.connect().get("/metrics", "").expect_error(404, "not_found", "path");
