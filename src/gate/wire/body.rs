@@ -40,6 +40,10 @@ impl Body {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chunked {
     state: State,
+    /// The digits of the current chunk's size so far.
+    digits: usize,
+    /// The bytes of the current chunk that are still to come.
+    left: usize,
     /// Bytes of the body so far.
     length: usize,
     /// Bytes of extensions and trailer fields so far.
@@ -47,18 +51,18 @@ pub struct Chunked {
 }
 
 /// The state of the decoder.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
-    /// Within a chunk's size, with its digits and its value so far.
-    Size { digits: usize, value: usize },
+    /// Within a chunk's size.
+    Size,
     /// In white space after a chunk's size.
-    SizeSpace { size: usize },
+    SizeSpace,
     /// Within a chunk's extension, which is dropped.
-    Extension { size: usize },
+    Extension,
     /// After the CR of the line with the size.
-    SizeEnd { size: usize },
+    SizeEnd,
     /// Within a chunk's data.
-    Data { left: usize },
+    Data,
     /// After a chunk's data: CR is next.
     DataEnd,
     /// After that CR.
@@ -79,93 +83,82 @@ enum State {
 
 impl Chunked {
     pub fn new() -> Self {
-        Self { state: State::Size { digits: 0, value: 0 }, length: 0, dropped: 0 }
+        Self { state: State::Size, digits: 0, left: 0, length: 0, dropped: 0 }
     }
 
     fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
         let mut at = 0;
         while at < input.len() && self.state != State::Whole {
-            if let State::Data { left } = &mut self.state {
-                let taken = (input.len() - at).min(*left);
+            if self.state == State::Data {
+                let taken = (input.len() - at).min(self.left);
                 out.extend_from_slice(&input[at..at + taken]);
                 at += taken;
-                *left -= taken;
-                if *left == 0 {
+                self.left -= taken;
+                if self.left == 0 {
                     self.state = State::DataEnd;
                 }
-                continue;
+            } else {
+                self.state = self.next(input[at])?;
+                at += 1;
             }
-            self.state = self.next(input[at])?;
-            at += 1;
         }
         Ok(at)
     }
 
     /// The state after a byte that is not a chunk's data.
     fn next(&mut self, byte: u8) -> Result<State, ApiError> {
-        Ok(match (&self.state, byte) {
-            (State::Size { digits, value }, _) if byte.is_ascii_hexdigit() => {
-                let digit = char::from(byte).to_digit(16).unwrap_or(0) as usize;
-                // Sixteen digits: leading zeros are allowed, and nothing overflows.
-                if *digits == 16 || value * 16 + digit > MAX_BODY_BYTES {
-                    return Err(ApiError::new(Code::ContentTooLarge));
-                }
-                State::Size { digits: digits + 1, value: value * 16 + digit }
-            }
-            (State::Size { digits, value }, b'\r') if *digits > 0 => State::SizeEnd { size: *value },
-            (State::Size { digits, value }, b';') if *digits > 0 => State::Extension { size: *value },
-            (State::Size { digits, value }, b' ' | b'\t') if *digits > 0 => State::SizeSpace { size: *value },
-            (State::SizeSpace { size }, b'\r') => State::SizeEnd { size: *size },
-            (State::SizeSpace { size }, b';') => State::Extension { size: *size },
-            (State::SizeSpace { size }, b' ' | b'\t') => {
-                let size = *size;
-                self.drop_byte()?;
-                State::SizeSpace { size }
-            }
-            (State::Extension { size }, b'\r') => State::SizeEnd { size: *size },
-            (State::Extension { size }, byte) if is_text(byte) => {
-                let size = *size;
-                self.drop_byte()?;
-                State::Extension { size }
-            }
-            (State::SizeEnd { size: 0 }, b'\n') => State::TrailerStart,
-            (State::SizeEnd { size }, b'\n') => {
-                self.length += size;
-                if self.length > MAX_BODY_BYTES {
-                    return Err(ApiError::new(Code::ContentTooLarge));
-                }
-                State::Data { left: *size }
-            }
+        let has_size = self.state != State::Size || self.digits > 0;
+        Ok(match (self.state, byte) {
+            (State::Size, _) if byte.is_ascii_hexdigit() => self.add_digit(byte)?,
+            (State::Size | State::SizeSpace | State::Extension, b'\r') if has_size => State::SizeEnd,
+            (State::Size | State::SizeSpace, b';') if has_size => State::Extension,
+            (State::Size, b' ' | b'\t') if has_size => State::SizeSpace,
+            (State::SizeSpace, b' ' | b'\t') => self.drop_byte(State::SizeSpace)?,
+            (State::Extension, _) if is_text(byte) => self.drop_byte(State::Extension)?,
+            (State::SizeEnd, b'\n') if self.left == 0 => State::TrailerStart,
+            (State::SizeEnd, b'\n') => self.begin_data()?,
             (State::DataEnd, b'\r') => State::DataEndLf,
-            (State::DataEndLf, b'\n') => State::Size { digits: 0, value: 0 },
+            (State::DataEndLf, b'\n') => {
+                self.digits = 0;
+                State::Size
+            }
             (State::TrailerStart, b'\r') => State::LastLf,
+            (State::TrailerStart | State::TrailerName, _) if is_token_byte(byte) => {
+                self.drop_byte(State::TrailerName)?
+            }
+            (State::TrailerName, b':') => self.drop_byte(State::TrailerValue)?,
             (State::TrailerValue, b'\r') => State::TrailerLf,
-            (State::TrailerStart | State::TrailerName, byte) if is_token_byte(byte) => {
-                self.drop_byte()?;
-                State::TrailerName
-            }
-            (State::TrailerName, b':') => {
-                self.drop_byte()?;
-                State::TrailerValue
-            }
-            (State::TrailerValue, byte) if is_text(byte) => {
-                self.drop_byte()?;
-                State::TrailerValue
-            }
+            (State::TrailerValue, _) if is_text(byte) => self.drop_byte(State::TrailerValue)?,
             (State::TrailerLf, b'\n') => State::TrailerStart,
             (State::LastLf, b'\n') => State::Whole,
             _ => return Err(bad_request("The chunked body is not well-formed.")),
         })
     }
 
-    fn drop_byte(&mut self) -> Result<(), ApiError> {
+    fn add_digit(&mut self, byte: u8) -> Result<State, ApiError> {
+        self.digits += 1;
+        self.left = self.left * 16 + char::from(byte).to_digit(16).unwrap_or(0) as usize;
+        // Sixteen digits: leading zeros are allowed, and nothing overflows.
+        Self::check(self.digits <= 16 && self.left <= MAX_BODY_BYTES, State::Size)
+    }
+
+    fn begin_data(&mut self) -> Result<State, ApiError> {
+        self.length += self.left;
+        Self::check(self.length <= MAX_BODY_BYTES, State::Data)
+    }
+
+    fn check(fits: bool, next: State) -> Result<State, ApiError> {
+        if fits { Ok(next) } else { Err(ApiError::new(Code::ContentTooLarge)) }
+    }
+
+    fn drop_byte(&mut self, next: State) -> Result<State, ApiError> {
         self.dropped += 1;
         if self.dropped > MAX_DROPPED_BYTES {
             let message =
                 format!("The chunk extensions and trailer fields are larger than {MAX_DROPPED_BYTES} bytes.");
             return Err(ApiError::with_message(Code::HeadersTooLarge, message));
         }
-        Ok(())
+        Ok(next)
     }
 }
 
