@@ -7,7 +7,7 @@
 //! its cost; the one that finishes first is next. So flows that wait at the same time get the same amount of
 //! work, cheap requests go before expensive ones, and a single flow is first in, first out.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 /// The number of debts below which none are forgotten.
@@ -34,41 +34,16 @@ pub struct FairQueue<T> {
     prune_at: usize,
 }
 
-/// A request, and its place in the order.
+/// A request. The one that finishes first, in virtual time, is next, and the earlier one among equals.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting<T> {
-    start: u64,
+    finish: u64,
     sequence: u64,
     cost: u32,
     item: T,
 }
 
-impl<T> Waiting<T> {
-    fn place(&self) -> (u64, u64) {
-        (self.start.saturating_add(u64::from(self.cost)), self.sequence)
-    }
-}
-
-impl<T> Ord for Waiting<T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.place().cmp(&other.place())
-    }
-}
-
-impl<T> PartialOrd for Waiting<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> PartialEq for Waiting<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.place() == other.place()
-    }
-}
-
-impl<T> Eq for Waiting<T> {}
-
-impl<T> FairQueue<T> {
+impl<T: Ord> FairQueue<T> {
     /// An empty queue for at most this many requests.
     pub fn new(most: usize) -> Self {
         Self {
@@ -94,10 +69,9 @@ impl<T> FairQueue<T> {
             return Err(item);
         }
         let cost = cost.max(1);
-        let start = self.owe(flow, cost);
-        let sequence = self.sequence;
+        let finish = self.owe(flow, cost);
         self.sequence += 1;
-        self.waiting.push(Reverse(Waiting { start, sequence, cost, item }));
+        self.waiting.push(Reverse(Waiting { finish, sequence: self.sequence, cost, item }));
         Ok(())
     }
 
@@ -109,7 +83,7 @@ impl<T> FairQueue<T> {
     /// Removes the next request.
     pub fn pop(&mut self) -> Option<T> {
         let Reverse(waiting) = self.waiting.pop()?;
-        self.now = self.now.max(waiting.start);
+        self.now = self.now.max(waiting.finish - u64::from(waiting.cost));
         self.advance(waiting.cost);
         Some(waiting.item)
     }
@@ -138,24 +112,18 @@ impl<T> FairQueue<T> {
         self.waiting.len()
     }
 
-    /// Whether no request waits.
-    #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    /// Adds to the debt of a flow, and returns where the request starts in virtual time.
+    /// Adds to the debt of a flow, and returns when it is paid in virtual time.
     fn owe(&mut self, flow: u64, cost: u32) -> u64 {
         let debt = self.debts.entry(flow).or_default();
-        let start = self.now.max(*debt);
-        *debt = start.saturating_add(u64::from(cost));
+        let finish = self.now.max(*debt).saturating_add(u64::from(cost));
+        *debt = finish;
         if self.debts.len() > self.prune_at {
             self.debts.retain(|_, finish| *finish > self.now);
             // As many again must come before all of them are visited again.
             self.prune_at = MIN_DEBTS.max(2 * self.debts.len());
             self.debts.shrink_to(self.prune_at);
         }
-        start
+        finish
     }
 
     /// Moves the virtual time on by the work done.
@@ -185,7 +153,7 @@ mod tests {
     const A: u64 = 1;
     const B: u64 = 2;
 
-    fn drain<T>(queue: &mut FairQueue<T>) -> Vec<T> {
+    fn drain<T: Ord>(queue: &mut FairQueue<T>) -> Vec<T> {
         std::iter::from_fn(|| queue.pop()).collect()
     }
 
@@ -295,11 +263,11 @@ mod tests {
         assert_eq!(queue.push(A, 1, 'a'), Ok(()));
         assert_eq!(queue.push(A, 1, 'b'), Ok(()));
         assert_eq!(queue.push(B, 1, 'c'), Err('c'));
-        assert_eq!((queue.len(), queue.is_empty()), (2, false));
+        assert_eq!((queue.len(), queue.len() == 0), (2, false));
         queue.pop();
         assert_eq!(queue.push(B, 1, 'c'), Ok(()));
         assert_eq!(drain(&mut queue), ['c', 'b']);
-        assert_eq!((queue.len(), queue.is_empty()), (0, true));
+        assert_eq!((queue.len(), queue.len() == 0), (0, true));
         assert_eq!(FairQueue::new(0).push(A, 1, 'a'), Err('a'));
         FairQueue::<char>::new(0).charge(A, 1);
     }

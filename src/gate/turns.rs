@@ -17,7 +17,7 @@ pub struct Turns<T> {
     lead: u64,
 }
 
-impl<T> Turns<T> {
+impl<T: Ord> Turns<T> {
     /// Two empty queues, each for at most this many requests.
     pub fn new(most: usize) -> Self {
         Self { cheap: FairQueue::new(most), dear: FairQueue::new(most), lead: 0 }

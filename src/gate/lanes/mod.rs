@@ -25,7 +25,7 @@ use crate::lane::{LaneKind, LaneRequest, LaneResponse, Malformed, Ticket};
 const KEEP_BYTES: usize = 256 * 1024;
 
 /// The client of a request. Its slot may belong to another client by the time the response comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Asker {
     pub slot: usize,
     pub serial: u64,
@@ -44,16 +44,6 @@ pub struct LaneAddress {
     pub window_bytes: usize,
 }
 
-/// The state of a lane.
-enum State {
-    /// Not connected since then; perhaps never.
-    Closed { since: Instant },
-    /// Connected; the greeting has been sent.
-    Greeting { since: Instant, stream: UnixStream },
-    /// Requests go down and responses come back.
-    Open { stream: UnixStream },
-}
-
 /// A request inside a lane.
 #[derive(Clone, Copy, Default)]
 pub struct Turn {
@@ -70,15 +60,16 @@ pub struct Turn {
 pub struct Lane {
     pub address: LaneAddress,
     token: Token,
-    state: State,
+    /// `None` if it is closed.
+    stream: Option<UnixStream>,
+    /// Since when it takes no requests: it is closed, or its greeting has not come back. `None` if it is open.
+    shut_since: Option<Instant>,
     /// The requests inside, in the order sent.
     turns: VecDeque<Turn>,
     /// The bytes of the requests inside and of their expected responses.
     bytes: usize,
-    /// The number of this connection; earlier connections of the lane had others.
-    epoch: usize,
-    /// How many requests went down this connection.
-    count: usize,
+    /// The ticket of the next request.
+    next: Ticket,
     /// Bytes for the server, and how many of them have been sent.
     out: Vec<u8>,
     sent: usize,
@@ -94,11 +85,11 @@ impl Lane {
         Self {
             address,
             token,
-            state: State::Closed { since: now },
+            stream: None,
+            shut_since: Some(now),
             turns: VecDeque::new(),
             bytes: 0,
-            epoch: 0,
-            count: 0,
+            next: Ticket::default(),
             out: Vec::new(),
             sent: 0,
             is_full: false,
@@ -111,12 +102,13 @@ impl Lane {
     /// # Errors
     /// If its server cannot be reached.
     pub fn connect(&mut self, registry: &Registry) -> io::Result<()> {
-        let State::Closed { since } = self.state else { return Ok(()) };
+        if self.stream.is_some() {
+            return Ok(());
+        }
         let mut stream = UnixStream::connect(&self.address.path)?;
         registry.register(&mut stream, self.token, Interest::READABLE)?;
-        self.state = State::Greeting { since, stream };
-        self.epoch += 1;
-        self.count = 0;
+        self.stream = Some(stream);
+        self.next = Ticket { epoch: self.next.epoch + 1, place: 0 };
         self.is_full = false;
         // `OPTIONS *`, which every service answers.
         let mut greeting = LaneRequest::default();
@@ -135,22 +127,12 @@ impl Lane {
     }
 
     pub fn is_open(&self) -> bool {
-        matches!(self.state, State::Open { .. })
+        self.shut_since.is_none()
     }
 
     /// Since when the lane takes no requests; `None` if it does.
     pub fn shut_since(&self) -> Option<Instant> {
-        match self.state {
-            State::Closed { since } | State::Greeting { since, .. } => Some(since),
-            State::Open { .. } => None,
-        }
-    }
-
-    fn stream(&mut self) -> Option<&mut UnixStream> {
-        match &mut self.state {
-            State::Closed { .. } => None,
-            State::Greeting { stream, .. } | State::Open { stream } => Some(stream),
-        }
+        self.shut_since
     }
 
     /// How many requests are inside; the least busy lane of a kind gets the next.
@@ -169,10 +151,10 @@ impl Lane {
 
     /// Adds a complete request with a ticket that its response will carry; [`Lane::flush`] sends it.
     pub fn push(&mut self, turn: Turn, id: &[u8], request: &LaneRequest) {
-        request.write(Ticket { epoch: self.epoch, place: self.count }, id, &mut self.out);
+        request.write(self.next, id, &mut self.out);
+        self.next.place += 1;
         self.bytes += turn.bytes;
         self.turns.push_back(turn);
-        self.count += 1;
     }
 
     /// Sends what the server accepts without blocking.
@@ -180,11 +162,8 @@ impl Lane {
     /// # Errors
     /// If the connection has failed.
     pub fn flush(&mut self, registry: &Registry) -> io::Result<()> {
-        let (token, was_full) = (self.token, self.is_full);
-        let (State::Greeting { stream, .. } | State::Open { stream }) = &mut self.state else {
-            return Ok(());
-        };
-        self.is_full = false;
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        let was_full = std::mem::take(&mut self.is_full);
         while self.sent < self.out.len() && !self.is_full {
             match stream.write(&self.out[self.sent..]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -197,7 +176,7 @@ impl Lane {
         if self.is_full != was_full {
             let writable = self.is_full.then_some(Interest::WRITABLE);
             let interest = writable.map_or(Interest::READABLE, |writable| Interest::READABLE | writable);
-            registry.reregister(stream, token, interest)?;
+            registry.reregister(stream, self.token, interest)?;
         }
         if !self.is_full {
             // While the socket is full nothing more is added, so the buffer does not grow before it gets
@@ -215,7 +194,7 @@ impl Lane {
     /// # Errors
     /// If the connection has failed or ended.
     pub fn receive(&mut self, scratch: &mut [u8], is_ending: bool) -> io::Result<(usize, bool)> {
-        let Some(stream) = self.stream() else { return Ok((0, false)) };
+        let Some(stream) = &mut self.stream else { return Ok((0, false)) };
         match stream.read(scratch) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
             // A short read: nothing is left, and later bytes cause another event. But the event of an end
@@ -234,7 +213,7 @@ impl Lane {
 
     /// Keeps bytes that are not a complete response yet.
     pub fn keep_input(&mut self, mut input: Vec<u8>) {
-        if !matches!(self.state, State::Closed { .. }) {
+        if self.stream.is_some() {
             input.shrink_to(KEEP_BYTES);
             self.input = input;
         }
@@ -252,31 +231,23 @@ impl Lane {
             return Ok(None);
         }
         let Some(response) = LaneResponse::read(input)? else { return Ok(None) };
-        if response.ticket != (Ticket { epoch: self.epoch, place: self.count - self.turns.len() }) {
+        if response.ticket != (Ticket { place: self.next.place - self.turns.len(), ..self.next }) {
             return Err(Malformed);
         }
         let turn = self.turns.pop_front().ok_or(Malformed)?;
         self.bytes -= turn.bytes;
         if turn.asker.is_none() {
-            self.greeted();
+            self.shut_since = None;
         }
         Ok(Some((turn, response)))
-    }
-
-    /// The greeting has come back.
-    fn greeted(&mut self) {
-        let now = Instant::now();
-        self.state = match std::mem::replace(&mut self.state, State::Closed { since: now }) {
-            State::Greeting { stream, .. } => State::Open { stream },
-            other => other,
-        };
     }
 
     /// Drops the connection, and returns the clients whose requests were on it.
     pub fn fail(&mut self, now: Instant) -> Vec<Asker> {
         // Dropping the stream also removes it from the registry. A lane that breaks during the greeting has
-        // been closed for longer.
-        self.state = State::Closed { since: self.shut_since().unwrap_or(now) };
+        // been shut for longer.
+        self.stream = None;
+        self.shut_since.get_or_insert(now);
         self.out = Vec::new();
         self.sent = 0;
         self.input = Vec::new();
