@@ -89,7 +89,7 @@ pub struct Client {
     /// Bytes for the client, and how many of them have been sent.
     out: Vec<u8>,
     sent: usize,
-    /// Whether the connection persists after the current response.
+    /// Whether the connection persists after the current request.
     persists: bool,
     /// Whether the client has shut down its side.
     ended: bool,
@@ -152,7 +152,7 @@ impl Client {
 
     /// The identifier of the current request.
     pub fn id(&self) -> &[u8] {
-        self.exchange.as_ref().map_or(b"-", |exchange| exchange.id.as_bytes())
+        self.exchange.as_ref().map_or(b"-", Exchange::id)
     }
 
     /// The client's address for the current request.
@@ -197,9 +197,7 @@ impl Client {
             State::Inside(_) => {
                 // Pipelined bytes are dropped, so the connection cannot persist.
                 self.stash = Vec::new();
-                if let Some(exchange) = &mut self.exchange {
-                    exchange.keep_alive = false;
-                }
+                self.persists = false;
             }
             State::Idle | State::Responding | State::Lingering | State::Closed => self.close(shared),
         }
@@ -271,15 +269,18 @@ impl Client {
             match step {
                 Step::More => break,
                 Step::Continue => self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
-                Step::Request(head) => {
-                    self.take_note(&head);
-                    self.enter(State::Ready(head.kind), shared);
+                Step::Head(head, checked) => {
+                    self.take_note(head);
+                    if let Err(error) = checked {
+                        self.refuse(error, shared);
+                        return input.len();
+                    }
+                }
+                Step::Request(kind) => {
+                    self.enter(State::Ready(kind), shared);
                     return done;
                 }
-                Step::Refuse(head, error) => {
-                    if let Some(head) = head {
-                        self.take_note(&head);
-                    }
+                Step::Refuse(error) => {
                     self.refuse(error, shared);
                     return input.len();
                 }
@@ -295,7 +296,8 @@ impl Client {
         done
     }
 
-    fn take_note(&mut self, head: &Head) {
+    fn take_note(&mut self, head: Head) {
+        self.persists = head.keep_alive;
         let forwarded = head.forwarded_for.filter(|_| self.is_trusted);
         self.address = forwarded.unwrap_or(self.peer.ip());
         self.exchange = Some(Exchange::of(head, self.request.asked(), self.begun));
@@ -335,11 +337,9 @@ impl Client {
 
     /// Responds; the connection persists if the client wants it to.
     pub fn answer(&mut self, answer: &Answer, shared: &mut Shared) {
-        let exchange = match self.exchange.take() {
-            Some(exchange) => exchange,
-            None => Exchange::new(shared.intake.ids.next(), self.begun),
-        };
-        self.persists = exchange.keep_alive && !shared.draining && !self.ended;
+        let exchange = self.exchange.take();
+        let exchange = exchange.unwrap_or_else(|| Exchange::unknown(shared.intake.ids.next(), self.begun));
+        self.persists &= !shared.draining && !self.ended;
         exchange.print(answer, !self.persists, &shared.general, &mut self.out);
         exchange.log(self.peer, self.address, answer, shared.now);
         shared.metrics.answered(answer.status, exchange.duration(shared.now));
@@ -367,15 +367,7 @@ impl Client {
 
     /// Responds with a failure, and closes the connection afterwards.
     pub fn refuse(&mut self, error: ApiError, shared: &mut Shared) {
-        if self.exchange.is_none()
-            && let Some(head) = self.reader.head().cloned()
-        {
-            self.take_note(&head);
-        }
-        let mut exchange =
-            self.exchange.take().unwrap_or_else(|| Exchange::new(shared.intake.ids.next(), self.begun));
-        exchange.keep_alive = false;
-        self.exchange = Some(exchange);
+        self.persists = false;
         self.stash = Vec::new();
         self.fail(error, shared);
     }

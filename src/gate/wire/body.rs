@@ -139,16 +139,18 @@ impl Chunked {
         self.digits += 1;
         self.left = self.left * 16 + char::from(byte).to_digit(16).unwrap_or(0) as usize;
         // Sixteen digits: leading zeros are allowed, and nothing overflows.
-        Self::check(self.digits <= 16 && self.left <= MAX_BODY_BYTES, State::Size)
+        if self.digits > 16 || self.left > MAX_BODY_BYTES {
+            return Err(ApiError::new(Code::ContentTooLarge));
+        }
+        Ok(State::Size)
     }
 
     fn begin_data(&mut self) -> Result<State, ApiError> {
         self.length += self.left;
-        Self::check(self.length <= MAX_BODY_BYTES, State::Data)
-    }
-
-    fn check(fits: bool, next: State) -> Result<State, ApiError> {
-        if fits { Ok(next) } else { Err(ApiError::new(Code::ContentTooLarge)) }
+        if self.length > MAX_BODY_BYTES {
+            return Err(ApiError::new(Code::ContentTooLarge));
+        }
+        Ok(State::Data)
     }
 
     fn drop_byte(&mut self, next: State) -> Result<State, ApiError> {

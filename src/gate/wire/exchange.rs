@@ -18,14 +18,7 @@ const HEAD_ROOM: usize = 512;
 /// The current request, as far as its response and its log line need it.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    pub id: RequestId,
-    is_head: bool,
-    is_http_1_0: bool,
-    /// Whether the client wants the connection to persist.
-    pub keep_alive: bool,
-    /// Whether and how the origin that a browser sent is allowed, and whether this is a preflight.
-    allowed: Option<Allowed>,
-    is_preflight: bool,
+    head: Head,
     begun: Instant,
     /// Method and path for the access log, without the query.
     summary: String,
@@ -33,36 +26,23 @@ pub struct Exchange {
 
 impl Exchange {
     /// A request of which nothing is understood.
-    pub fn new(id: RequestId, begun: Instant) -> Self {
-        Self {
-            id,
-            is_head: false,
-            is_http_1_0: false,
-            keep_alive: false,
-            allowed: None,
-            is_preflight: false,
-            begun,
-            summary: "-".to_owned(),
-        }
+    pub fn unknown(id: RequestId, begun: Instant) -> Self {
+        Self { head: Head::unknown(id), begun, summary: "-".to_owned() }
     }
 
     /// A request whose head is understood; `asked` is its method and target with a space between.
-    pub fn of(head: &Head, asked: &[u8], begun: Instant) -> Self {
+    pub fn of(head: Head, asked: &[u8], begun: Instant) -> Self {
         let mut summary = String::new();
         if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
             let path = asked.split(|b| *b == b'?').next().unwrap_or_default();
             summary = String::from_utf8_lossy(path).into_owned();
         }
-        Self {
-            id: head.id,
-            is_head: head.is_head,
-            is_http_1_0: head.is_http_1_0,
-            keep_alive: head.keep_alive,
-            allowed: head.allowed.clone(),
-            is_preflight: head.is_preflight,
-            begun,
-            summary,
-        }
+        Self { head, begun, summary }
+    }
+
+    /// The identifier of the request.
+    pub fn id(&self) -> &[u8] {
+        self.head.id.as_bytes()
     }
 
     /// Writes the response for the client. The response's own Cache-Control replaces the general one.
@@ -70,15 +50,15 @@ impl Exchange {
         out.reserve(HEAD_ROOM + answer.fields.len() + answer.body.len());
         write_status_line(out, answer.status);
         out.extend_from_slice(general.block());
-        write_field(out, "X-Request-Id", self.id.as_bytes());
+        write_field(out, "X-Request-Id", self.head.id.as_bytes());
         if close {
             write_field(out, "Connection", b"close");
-        } else if self.is_http_1_0 {
+        } else if self.head.is_http_1_0 {
             write_field(out, "Connection", b"keep-alive");
         }
-        if let Some(allowed) = &self.allowed {
+        if let Some(allowed) = &self.head.allowed {
             allowed.write_response(out);
-            if let Some(methods) = answer.field("Allow").filter(|_| self.is_preflight) {
+            if let Some(methods) = answer.field("Allow").filter(|_| self.head.is_preflight) {
                 Allowed::write_preflight(methods, out);
             }
         }
@@ -87,7 +67,7 @@ impl Exchange {
         }
         out.extend_from_slice(answer.fields);
         // HEAD gets the Content-Length of GET (RFC 9110, section 9.3.2).
-        if !self.is_head {
+        if !self.head.is_head {
             out.extend_from_slice(answer.body);
         }
     }
@@ -109,7 +89,7 @@ impl Exchange {
             log::info!(
                 target: ACCESS_LOG,
                 client = client.as_str(),
-                request = self.id.as_str(),
+                request = self.head.id.as_str(),
                 method,
                 path,
                 status = answer.status,
@@ -123,7 +103,7 @@ impl Exchange {
 
     fn line(&self, client: &str, answer: &Answer, key: &str, duration: Duration) -> String {
         let milliseconds = duration.as_secs_f64() * 1e3;
-        let (id, summary) = (self.id.as_str(), &self.summary);
+        let (id, summary) = (self.head.id.as_str(), &self.summary);
         let (status, length) = (answer.status, answer.body.len());
         format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms key={key}")
     }
@@ -146,23 +126,26 @@ mod tests {
     #[test]
     fn client_gets_the_general_fields_too() {
         let id = RequestId::from_client(b"id").unwrap();
-        let exchange = Exchange::new(id, Instant::now());
+        let exchange = Exchange::unknown(id, Instant::now());
         let general = "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: petstore\r\n\
             X-Content-Type-Options: nosniff\r\nX-Request-Id: id\r\n";
         let response = Response::new(200, b"abc").header("Link", "x");
         let fields = "Cache-Control: no-store\r\nLink: x\r\nContent-Length: 3\r\n\r\n";
         assert_eq!(printed(&exchange, &response, false), format!("{general}{fields}abc"));
-        let mut head = exchange.clone();
-        head.is_head = true;
-        assert_eq!(printed(&head, &response, true), format!("{general}Connection: close\r\n{fields}"));
+        let mut without_body = exchange.clone();
+        without_body.head.is_head = true;
+        assert_eq!(
+            printed(&without_body, &response, true),
+            format!("{general}Connection: close\r\n{fields}")
+        );
         let mut old = exchange;
-        old.is_http_1_0 = true;
+        old.head.is_http_1_0 = true;
         assert!(printed(&old, &response, false).contains("\r\nConnection: keep-alive\r\n"));
     }
 
     #[test]
     fn log_line_has_the_duration_in_milliseconds() {
-        let exchange = Exchange::new(RequestId::from_client(b"id").unwrap(), Instant::now());
+        let exchange = Exchange::unknown(RequestId::from_client(b"id").unwrap(), Instant::now());
         let response = Response::new(200, b"abc");
         let line = exchange.line(
             "1.2.3.4:5",
@@ -175,7 +158,7 @@ mod tests {
 
     #[test]
     fn response_may_say_how_long_it_may_be_kept() {
-        let exchange = Exchange::new(RequestId::from_client(b"id").unwrap(), Instant::now());
+        let exchange = Exchange::unknown(RequestId::from_client(b"id").unwrap(), Instant::now());
         let text = printed(&exchange, &Response::new(200, b"").header("Cache-Control", "max-age=60"), false);
         assert_eq!(text.matches("Cache-Control: ").count(), 1, "{text}");
         assert!(text.contains("\r\nCache-Control: max-age=60\r\n"), "{text}");

@@ -36,6 +36,23 @@ pub struct Head {
 }
 
 impl Head {
+    /// A head of which nothing is understood.
+    pub fn unknown(id: RequestId) -> Self {
+        Self {
+            kind: LaneKind::Write,
+            is_head: false,
+            is_options: false,
+            is_http_1_0: false,
+            keep_alive: false,
+            expects_continue: false,
+            id,
+            allowed: None,
+            is_preflight: false,
+            forwarded_for: None,
+            body: Body::Length(0),
+        }
+    }
+
     /// Reads a complete head, and writes it to `out` for the lane, with the header fields that are passed on. If this
     /// fails, what was understood still counts: the response has the client's identifier, and no body for HEAD.
     pub fn parse(
@@ -56,12 +73,7 @@ impl Head {
             is_options: method == b"OPTIONS",
             is_http_1_0: line.minor_version == 0,
             keep_alive: line.minor_version > 0,
-            expects_continue: false,
-            id: intake.ids.next(),
-            allowed: None,
-            is_preflight: false,
-            forwarded_for: None,
-            body: Body::Length(0),
+            ..Self::unknown(intake.ids.next())
         };
         pass_on_line(&head[line.target.clone()], method, head.len(), out);
         // After the version, such as " HTTP/1.1", and the line end.
