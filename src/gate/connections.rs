@@ -48,6 +48,13 @@ pub struct Connection {
 }
 
 impl Gate {
+    /// Notes that clients may be waiting.
+    pub(super) fn note_newcomers(&mut self) {
+        if let Some(acceptor) = &mut self.acceptor {
+            acceptor.is_ready = true;
+        }
+    }
+
     /// Accepts waiting clients, at most this many.
     pub(super) fn accept(&mut self, most: usize) {
         for _ in 0..most {
@@ -86,9 +93,7 @@ impl Gate {
     /// Accepts all clients that have connected so far: everything in the backlog, but not endlessly, because
     /// others may come as fast.
     pub(super) fn accept_all(&mut self) {
-        if let Some(acceptor) = &mut self.acceptor {
-            acceptor.is_ready = true;
-        }
+        self.note_newcomers();
         self.accept(2 * BACKLOG);
     }
 
@@ -246,15 +251,11 @@ impl Gate {
                 break;
             }
             // Back-pressure: while room is short, nothing is read from the largest holder.
-            if self.holders.lacks(READ_BYTES) && self.holders.largest() == Some(slot) {
+            let lacks_room = self.holders.lacks(READ_BYTES) && self.holders.largest() == Some(slot);
+            if lacks_room || has_read {
                 if !std::mem::replace(&mut connection.is_listed, true) {
-                    self.paused.push(Asker { slot, serial: connection.serial });
-                }
-                break;
-            }
-            if has_read {
-                if !std::mem::replace(&mut connection.is_listed, true) {
-                    self.unread.push_back(Asker { slot, serial: connection.serial });
+                    let asker = Asker { slot, serial: connection.serial };
+                    if lacks_room { self.paused.push(asker) } else { self.unread.push_back(asker) }
                 }
                 break;
             }

@@ -21,9 +21,11 @@ impl Gate {
     /// Sends waiting requests down the lanes, as long as there is room.
     pub(super) fn dispatch(&mut self) {
         for kind in [LaneKind::Read, LaneKind::Write] {
-            while let Some((asker, said)) = self.waiting.of(kind).peek().map(|(asker, said)| (*asker, said)) {
+            while let Some((asker, said)) =
+                self.waiting[kind as usize].peek().map(|(asker, said)| (*asker, said))
+            {
                 let flow = self.flow(asker.slot);
-                let queue = self.waiting.of(kind);
+                let queue = &mut self.waiting[kind as usize];
                 let connection = self.connections.get_mut(asker.slot).filter(|c| c.serial == asker.serial);
                 let connection = connection.filter(|c| c.client.state() == State::Waiting);
                 let Some(connection) = connection else {
@@ -66,7 +68,7 @@ impl Gate {
         let Some(connection) = self.connections.get(slot) else { return };
         let asker = Asker { slot, serial: connection.serial };
         let cost = cost(connection.client.expected_bytes(kind, &self.estimates));
-        let queue = self.waiting.of(kind);
+        let queue = &mut self.waiting[kind as usize];
         if queue.push(flow, cost, asker).is_err() {
             // There are more places than connections, so at least half belong to clients that have gone.
             let connections = &self.connections;
@@ -141,7 +143,7 @@ impl Gate {
     fn learn(&mut self, turn: &Turn, response: &LaneResponse) {
         self.estimates.learn(turn.asked, response.answer.status, response.length);
         let more = u32::try_from(response.length.saturating_sub(turn.bytes)).unwrap_or(u32::MAX);
-        self.waiting.of(LaneKind::Read).charge(turn.flow, cost(response.length), more);
+        self.waiting[LaneKind::Read as usize].charge(turn.flow, cost(response.length), more);
     }
 
     /// The slot of a client that still waits for this response.

@@ -104,21 +104,6 @@ pub struct GateConfig {
     pub metrics: Metrics,
 }
 
-/// The requests that wait for a lane, by kind.
-struct Waiting {
-    reads: Turns<Asker>,
-    writes: Turns<Asker>,
-}
-
-impl Waiting {
-    fn of(&mut self, kind: LaneKind) -> &mut Turns<Asker> {
-        match kind {
-            LaneKind::Read => &mut self.reads,
-            LaneKind::Write => &mut self.writes,
-        }
-    }
-}
-
 /// The gate's one thread.
 pub struct Gate {
     poll: Poll,
@@ -128,7 +113,8 @@ pub struct Gate {
     max_refused: usize,
     serial: u64,
     lanes: Vec<Lane>,
-    waiting: Waiting,
+    /// The requests that wait for a lane, by [`LaneKind`].
+    waiting: [Turns<Asker>; 2],
     estimates: Estimates,
     shared: Shared,
     holders: Holders,
@@ -173,7 +159,7 @@ impl Gate {
             serial: 0,
             lanes,
             // Each connection has at most one request waiting.
-            waiting: Waiting { reads: Turns::new(2 * places), writes: Turns::new(2 * places) },
+            waiting: [Turns::new(2 * places), Turns::new(2 * places)],
             estimates: Estimates::new(),
             shared: Shared {
                 now,
@@ -274,18 +260,12 @@ impl Gate {
         // In a crowd, the events of lanes and of new clients may be far behind, so do not wait for them.
         if events.iter().count() == events.capacity() {
             (0..self.lanes.len()).for_each(|index| self.serve_lane(index, false));
-            if let Some(acceptor) = &mut self.acceptor {
-                acceptor.is_ready = true;
-            }
+            self.note_newcomers();
         }
         for event in &*events {
             match event.token() {
                 WAKER => {}
-                LISTENER => {
-                    if let Some(acceptor) = &mut self.acceptor {
-                        acceptor.is_ready = true;
-                    }
-                }
+                LISTENER => self.note_newcomers(),
                 Token(token) if token < FIRST_LANE + self.lanes.len() => {
                     if event.is_readable() || event.is_error() {
                         self.serve_lane(token - FIRST_LANE, event.is_read_closed());
@@ -334,8 +314,8 @@ impl Gate {
         self.memory.look(self.holders.total(), now);
         self.shared.metrics.hold(|| Levels {
             connections: self.connections.len(),
-            reads: self.waiting.reads.len(),
-            writes: self.waiting.writes.len(),
+            reads: self.waiting[LaneKind::Read as usize].len(),
+            writes: self.waiting[LaneKind::Write as usize].len(),
             held: self.holders.total(),
         });
     }

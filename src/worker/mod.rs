@@ -8,7 +8,6 @@
 mod batch;
 mod pacing;
 
-use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::http::{ApiError, Code, Request, Response, name_all};
 use batch::{Batch, Taken};
 use pacing::Pacing;
@@ -62,12 +61,9 @@ impl Worker {
     ) -> Result<Self, Error> {
         // tiny_http panics if it cannot start its first thread.
         let server = catch_unwind(|| tiny_http::Server::http_unix(path))
-            .map_err(|_| Error::no_thread(ErrorKind::WouldBlock.into()))?
+            .map_err(|_| Error::no_thread(std::io::ErrorKind::WouldBlock.into()))?
             .map_err(|error| {
-                Error::new(
-                    crate::error::ErrorKind::Io,
-                    format!("cannot listen on {}: {error}", path.display()),
-                )
+                Error::new(ErrorKind::Io, format!("cannot listen on {}: {error}", path.display()))
             })?;
         let server = Arc::new(server);
         let stopping = Arc::new(AtomicBool::new(false));

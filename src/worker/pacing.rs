@@ -11,19 +11,14 @@ const MIN_PAUSE: Duration = Duration::from_micros(50);
 const POLL: Duration = Duration::from_micros(200);
 
 /// What the previous batch tells about the next one.
+#[derive(Default)]
 pub struct Pacing {
     /// How many requests it had.
     answered: usize,
     /// How long its responses waited for the disk.
     flush: Duration,
-    /// How long the worker had waited for the first of them.
-    wait: Duration,
-}
-
-impl Default for Pacing {
-    fn default() -> Self {
-        Self { answered: 0, flush: Duration::ZERO, wait: Duration::MAX }
-    }
+    /// Whether the first of them came at once.
+    came_at_once: bool,
 }
 
 impl Pacing {
@@ -49,13 +44,12 @@ impl Pacing {
             gather(self.flush);
         }
         let asked = Instant::now();
-        let is_asked_again_at_once = self.answered == 1 && self.wait < POLL;
         let next = match most {
-            _ if is_asked_again_at_once => poll(server),
+            _ if self.answered == 1 && self.came_at_once => poll(server),
             Some(most) => server.recv_timeout(most).ok().flatten(),
             None => server.recv().ok(),
         };
-        self.wait = asked.elapsed();
+        self.came_at_once = asked.elapsed() < POLL;
         if next.is_none() {
             self.answered = 0;
         }
@@ -128,7 +122,7 @@ mod tests {
     fn next_request_is_looked_out_for_where_the_last_one_came_at_once() {
         let ((_folder, server), mut pacing) = (unblocked(), Pacing::default());
         pacing.answered(1);
-        pacing.wait = Duration::ZERO;
+        pacing.came_at_once = true;
         let began = Instant::now();
         assert!(pacing.receive(&server, None).is_none());
         assert!(began.elapsed() >= POLL);

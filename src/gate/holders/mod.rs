@@ -19,7 +19,7 @@ pub const SMALL_BYTES: usize = 4096;
 const ADDRESS_STEP: usize = 64 * 1024;
 
 /// What connections may have, all together and per address.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// Bytes for all connections together.
     pub budget: usize,
@@ -107,6 +107,7 @@ struct Picked {
 ///
 /// The IPv6 addresses of a /64 count as one address, because a single host has at least that many. An
 /// IPv4-mapped address counts as IPv4.
+#[derive(Default)]
 pub struct Holders {
     limits: Limits,
     total: usize,
@@ -129,18 +130,7 @@ pub struct Holders {
 impl Holders {
     /// Holders without connections.
     pub fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            total: 0,
-            joined: 0,
-            changes: 0,
-            standings: 0,
-            slots: Vec::new(),
-            addresses: Slab::new(),
-            ids: HashMap::new(),
-            largest: None,
-            picked: Vec::new(),
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// Adds a connection, which holds nothing and is [`Standing::Idle`]. It replaces whatever had the slot.
@@ -271,18 +261,9 @@ impl Holders {
     fn find_largest(&self) -> Option<Largest> {
         let addresses = self.addresses.iter().filter(|(_, address)| address.large > 0);
         let (id, address) = addresses.max_by_key(|(_, address)| address.bytes / ADDRESS_STEP)?;
-        let mut largest: Option<(usize, &Connection)> = None;
-        for (slot, connection) in self.connections() {
-            if connection.address == id
-                && largest.is_none_or(|(_, most)| {
-                    let (steps, most_steps) = (connection.bytes / SMALL_BYTES, most.bytes / SMALL_BYTES);
-                    steps > most_steps || (steps == most_steps && connection.since < most.since)
-                })
-            {
-                largest = Some((slot, connection));
-            }
-        }
-        let (slot, connection) = largest?;
+        let connections = self.connections().filter(|(_, connection)| connection.address == id);
+        let (slot, connection) = connections
+            .max_by_key(|(_, connection)| (connection.bytes / SMALL_BYTES, Reverse(connection.since)))?;
         let (steps, address_steps) = (connection.bytes / SMALL_BYTES, address.bytes / ADDRESS_STEP);
         Some(Largest { slot, address: id, steps, address_steps })
     }
