@@ -9,7 +9,7 @@ use mio::net::UnixStream;
 use crate::config::Listen;
 use crate::error::Error;
 use crate::gate::acceptor::{Accepted, Acceptor};
-use crate::gate::client::{Client, Shared, State};
+use crate::gate::client::{Client, State};
 use crate::gate::holders::Standing;
 use crate::gate::lanes::Asker;
 use crate::gate::listening::Listening;
@@ -111,7 +111,7 @@ impl Gate {
         let most = self.max_connections;
         // A single address must not take all places; a proxy stands for many clients.
         let has_its_share = self.holders.connections_of(peer.ip()) >= most.div_ceil(4);
-        if has_its_share && !self.is_exempt(peer.ip()) {
+        if has_its_share && !self.shared.is_exempt(peer.ip()) {
             let address = peer.ip();
             self.say(format!(
                 "{address} has a quarter of all connections and gets no more; a proxy needs --trusted-proxy"
@@ -157,19 +157,15 @@ impl Gate {
             is_listed: false,
             is_own,
         });
-        self.holders.join(slot, peer.ip(), self.is_exempt(peer.ip()));
+        self.holders.join(slot, peer.ip(), self.shared.is_exempt(peer.ip()));
         Some(slot)
-    }
-
-    fn is_exempt(&self, address: IpAddr) -> bool {
-        is_exempt(address, &self.shared)
     }
 
     /// The flow of a client's requests in the fair queue: one per address, or its own if the address is
     /// exempt.
     pub(super) fn flow(&self, slot: usize) -> u64 {
         match self.connections.get(slot) {
-            Some(connection) if self.is_exempt(connection.address) => connection.serial,
+            Some(connection) if self.shared.is_exempt(connection.address) => connection.serial,
             _ => self.holders.flow(slot).unwrap_or_default(),
         }
     }
@@ -213,6 +209,11 @@ impl Gate {
         }
         self.drive(slot);
         self.make_room();
+    }
+
+    /// The slots of the clients that are so.
+    pub(super) fn slots_of(&self, is_so: impl Fn(&Client) -> bool) -> Vec<usize> {
+        self.connections.iter().filter(|(_, c)| is_so(&c.client)).map(|(slot, _)| slot).collect()
     }
 
     /// Moves one client's bytes as far as possible without blocking.
@@ -278,7 +279,7 @@ impl Gate {
         if client.address() != connection.address {
             connection.address = client.address();
             let address = connection.address;
-            self.holders.change_address(slot, address, is_exempt(address, &self.shared));
+            self.holders.change_address(slot, address, self.shared.is_exempt(address));
         }
         self.holders.hold(slot, client.held());
         let standing = if connection.is_own { Standing::Busy } else { standing(client.state()) };
@@ -324,11 +325,6 @@ impl Gate {
             self.make_room();
         }
     }
-}
-
-/// Whether the limits per address do not apply to this one, because many clients may share it.
-fn is_exempt(address: IpAddr, shared: &Shared) -> bool {
-    address.to_canonical().is_loopback() || shared.intake.trusted.contains(address)
 }
 
 /// The standing of a client in this state.

@@ -200,7 +200,7 @@ impl Gate {
     /// Why the service cannot go on, if a lane has been closed for too long.
     pub(super) fn lane_trouble(&self, now: Instant) -> Option<String> {
         let is_lost = |lane: &Lane| {
-            lane.shut_since().is_some_and(|since| now.saturating_duration_since(since) >= MAX_SHUT)
+            lane.shut_since.is_some_and(|since| now.saturating_duration_since(since) >= MAX_SHUT)
         };
         let lane = self.lanes.iter().find(|lane| is_lost(lane))?;
         Some(format!("a lane for {} does not answer", lane.kind()))

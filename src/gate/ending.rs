@@ -23,10 +23,9 @@ impl Gate {
     /// Begins to end when it is time to, and returns how the service ended once it has.
     pub(super) fn end(&mut self, ending: &mut Ending) -> Option<Result<(), Error>> {
         if ending.failure.is_none() {
-            let lane_failure = |gate: &Self| {
-                gate.lane_trouble(gate.shared.now).map(|line| Error::new(ErrorKind::Internal, line))
-            };
-            ending.failure = self.stopper.failure().or_else(|| lane_failure(self));
+            ending.failure = self.stopper.failure().or_else(|| {
+                self.lane_trouble(self.shared.now).map(|line| Error::new(ErrorKind::Internal, line))
+            });
             if let Some(reason) = &ending.failure {
                 log::error!("ending: {reason}");
                 self.stopper.stop();
@@ -60,11 +59,8 @@ impl Gate {
         for index in 0..self.lanes.len() {
             self.lose_lane(index, reason);
         }
-        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
-        for slot in slots {
-            if let Some(connection) = self.connections.get_mut(slot)
-                && connection.client.state() == State::Waiting
-            {
+        for slot in self.slots_of(|client| client.state() == State::Waiting) {
+            if let Some(connection) = self.connections.get_mut(slot) {
                 connection.client.refuse(ApiError::new(Code::Overloaded), &mut self.shared);
                 self.drive(slot);
             }
@@ -79,8 +75,7 @@ impl Gate {
         self.accept_all();
         self.acceptor = None;
         self.shared.draining = true;
-        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
-        for slot in slots {
+        for slot in self.slots_of(|_| true) {
             // A request that has been sent has begun, even if its event has not been seen yet.
             if let Some(connection) = self.connections.get_mut(slot) {
                 connection.readable = true;

@@ -297,10 +297,7 @@ impl Gate {
             return;
         }
         self.next_tick = now + TICK;
-        let is_late = |c: &Connection| c.client.deadline().is_some_and(|deadline| deadline <= now);
-        let late: Vec<usize> =
-            self.connections.iter().filter(|(_, c)| is_late(c)).map(|(slot, _)| slot).collect();
-        for slot in late {
+        for slot in self.slots_of(|client| client.deadline().is_some_and(|deadline| deadline <= now)) {
             if let Some(connection) = self.connections.get_mut(slot) {
                 connection.client.expire(&mut self.shared);
                 self.drive(slot);

@@ -105,14 +105,9 @@ fn is_text(value: &str) -> bool {
 
 /// Whether only the gate may write a header field, such as the framing ones.
 fn is_of_the_gate(name: &str) -> bool {
-    match name.len() {
-        4 => name.eq_ignore_ascii_case("Date"),
-        6 => name.eq_ignore_ascii_case("Server"),
-        10 => name.eq_ignore_ascii_case("Connection"),
-        14 => name.eq_ignore_ascii_case("Content-Length"),
-        17 => name.eq_ignore_ascii_case("Transfer-Encoding"),
-        _ => false,
-    }
+    ["Date", "Server", "Connection", "Content-Length", "Transfer-Encoding"]
+        .iter()
+        .any(|own| name.eq_ignore_ascii_case(own))
 }
 
 fn has_cache_control(response: &Response) -> bool {

@@ -69,6 +69,13 @@ pub struct Shared {
     pub metrics: Metrics,
 }
 
+impl Shared {
+    /// Whether the limits per address do not apply to this one, because many clients may share it.
+    pub fn is_exempt(&self, address: IpAddr) -> bool {
+        address.to_canonical().is_loopback() || self.intake.trusted.contains(address)
+    }
+}
+
 /// One client's side of the conversation.
 pub struct Client {
     peer: Peer,

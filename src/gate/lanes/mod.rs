@@ -63,7 +63,7 @@ pub struct Lane {
     /// `None` if it is closed.
     stream: Option<UnixStream>,
     /// Since when it takes no requests: it is closed, or its greeting has not come back. `None` if it is open.
-    shut_since: Option<Instant>,
+    pub shut_since: Option<Instant>,
     /// The requests inside, in the order sent.
     turns: VecDeque<Turn>,
     /// The bytes of the requests inside and of their expected responses.
@@ -128,11 +128,6 @@ impl Lane {
 
     pub fn is_open(&self) -> bool {
         self.shut_since.is_none()
-    }
-
-    /// Since when the lane takes no requests; `None` if it does.
-    pub fn shut_since(&self) -> Option<Instant> {
-        self.shut_since
     }
 
     /// How many requests are inside; the least busy lane of a kind gets the next.

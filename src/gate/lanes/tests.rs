@@ -226,9 +226,9 @@ fn open_lane(window: usize, window_bytes: usize) -> (Lane, UnixStream, Poll) {
     let (mut lane, poll) = (Lane::new(address, Token(7), Instant::now()), Poll::new().unwrap());
     lane.connect(poll.registry()).unwrap();
     let mut far_end = listener.accept().unwrap().0;
-    assert!(lane.shut_since().is_some() && !lane.has_room(0), "not greeted yet");
+    assert!(lane.shut_since.is_some() && !lane.has_room(0), "not greeted yet");
     respond(&mut lane, &mut far_end, "*");
-    assert_eq!(lane.shut_since(), None);
+    assert_eq!(lane.shut_since, None);
     (lane, far_end, poll)
 }
 

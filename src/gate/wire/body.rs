@@ -37,7 +37,7 @@ impl Body {
 }
 
 /// The decoder of a chunked body. Nothing but CR LF ends a line.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chunked {
     state: State,
     /// The digits of the current chunk's size so far.
@@ -51,9 +51,10 @@ pub struct Chunked {
 }
 
 /// The state of the decoder.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum State {
     /// Within a chunk's size.
+    #[default]
     Size,
     /// In white space after a chunk's size.
     SizeSpace,
@@ -82,10 +83,6 @@ enum State {
 }
 
 impl Chunked {
-    pub fn new() -> Self {
-        Self { state: State::Size, digits: 0, left: 0, length: 0, dropped: 0 }
-    }
-
     fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, ApiError> {
         let mut at = 0;
         while at < input.len() && self.state != State::Whole {
@@ -183,7 +180,7 @@ mod tests {
     }
 
     fn decode_pieces(input: &[u8], size: usize) -> Result<(String, String), Code> {
-        let mut body = Body::Chunked(Chunked::new());
+        let mut body = Body::Chunked(Chunked::default());
         let (mut out, mut rest) = (Vec::new(), Vec::new());
         for piece in input.chunks(size) {
             let taken = body.take(piece, &mut out).map_err(|error| error.code())?;

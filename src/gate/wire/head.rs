@@ -170,7 +170,7 @@ impl Head {
                 return Err(bad_request("HTTP/1.0 has no Transfer-Encoding."));
             }
             (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {
-                self.body = Body::Chunked(Chunked::new());
+                self.body = Body::Chunked(Chunked::default());
             }
             (None, Some(_)) => return Err(ApiError::new(Code::TransferCoding)),
             (Some(digits), None) => {

@@ -69,16 +69,9 @@ pub fn is_token_byte(byte: u8) -> bool {
 }
 
 fn minor_version(version: &[u8]) -> Result<u8, ApiError> {
-    match version {
-        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
-            if major.is_ascii_digit() && minor.is_ascii_digit() =>
-        {
-            if *major == b'1' {
-                Ok(minor - b'0')
-            } else {
-                Err(ApiError::new(Code::HttpVersion))
-            }
-        }
+    match version.strip_prefix(b"HTTP/") {
+        Some([b'1', b'.', minor @ b'0'..=b'9']) => Ok(minor - b'0'),
+        Some([b'0'..=b'9', b'.', b'0'..=b'9']) => Err(ApiError::new(Code::HttpVersion)),
         _ => Err(bad_request("The request line must end with a version such as HTTP/1.1.")),
     }
 }
