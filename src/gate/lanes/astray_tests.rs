@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -117,12 +117,16 @@ fn behind_a_proxy(service: impl Service) -> (Folder, Worker, Proxy, Bench) {
 }
 
 /// Answers each request with its own path; a batch that begins with `/busy` waits until it is let go.
-struct HeldEcho(Receiver<()>);
+struct HeldEcho {
+    begun: Sender<()>,
+    held: Receiver<()>,
+}
 
 impl Service for HeldEcho {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         if requests[0].target == "/busy" {
-            self.0.recv_timeout(PATIENCE).unwrap();
+            self.begun.send(()).unwrap();
+            self.held.recv_timeout(PATIENCE).unwrap();
         }
         SlowEcho(Duration::ZERO).answer(requests, responses)
     }
@@ -131,13 +135,13 @@ impl Service for HeldEcho {
 
 #[test]
 fn response_to_a_request_of_a_broken_lane_reaches_nobody() {
-    let (let_go, held) = channel();
-    let (_folder, worker, proxy, bench) = behind_a_proxy(HeldEcho(held));
+    let ((let_go, held), (begun, has_begun)) = (channel(), channel());
+    let (_folder, worker, proxy, bench) = behind_a_proxy(HeldEcho { begun, held });
     for turn in 0..20 {
         let (old_path, new_path) = (format!("/old{turn}"), format!("/new{turn}"));
         proxy.passed.lock().unwrap().clear();
         let busy = bench.ask("/busy");
-        proxy.wait_for("/busy");
+        has_begun.recv_timeout(PATIENCE).unwrap();
         let old = bench.ask(&old_path);
         proxy.wait_for(&old_path);
         proxy.break_lane();
