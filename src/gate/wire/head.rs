@@ -249,10 +249,6 @@ mod tests {
         (parsed, checked.map(|()| text(out)).map_err(|error| error.code()))
     }
 
-    fn checked(headers: &str) -> Result<(), Code> {
-        parse(&format!("POST / HTTP/1.1\r\n{headers}\r\n")).1.map(|_| ())
-    }
-
     fn passed_on(head: &str) -> String {
         parse(head).1.unwrap()
     }
@@ -369,59 +365,12 @@ mod tests {
     }
 
     #[test]
-    fn framing_is_strict() {
-        for (headers, expected) in [
-            ("Host: h\r\nContent-Length: 5\r\n", Ok(())),
-            ("Host: h\r\nContent-Length: 65536\r\n", Ok(())),
-            ("Host: h\r\nTransfer-Encoding: Chunked\r\n", Ok(())),
-            ("Host: h\r\nContent-Length: 65537\r\n", Err(Code::ContentTooLarge)),
-            ("Host: h\r\nContent-Length: 99999999999999999999999999\r\n", Err(Code::ContentTooLarge)),
-            ("Host: h\r\nContent-Length: 5\r\nContent-Length: 5\r\n", Err(Code::BadRequest)),
-            ("Host: h\r\nContent-Length: 5, 5\r\n", Err(Code::BadRequest)),
-            ("Host: h\r\nContent-Length: +5\r\n", Err(Code::BadRequest)),
-            ("Host: h\r\nContent-Length: -5\r\n", Err(Code::BadRequest)),
-            ("Host: h\r\nContent-Length: 0x5\r\n", Err(Code::BadRequest)),
-            ("Host: h\r\nContent-Length:\r\n", Err(Code::BadRequest)),
-            ("Host: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n", Err(Code::BadRequest)),
-            ("Host: h\r\nContent-Length: 5\r\nTransfer-Encoding: gzip\r\n", Err(Code::BadRequest)),
-            ("Host: h\r\nTransfer-Encoding: gzip\r\n", Err(Code::TransferCoding)),
-            ("Host: h\r\nTransfer-Encoding: xchunked\r\n", Err(Code::TransferCoding)),
-            ("Host: h\r\nTransfer-Encoding: gzip, chunked\r\n", Err(Code::TransferCoding)),
-            (
-                "Host: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-                Err(Code::TransferCoding),
-            ),
-            ("Host: h\r\nTransfer-Encoding: \u{b}chunked\r\n", Err(Code::BadRequest)),
-            ("", Err(Code::BadRequest)),
-            ("Host: h\r\nHost: h\r\n", Err(Code::BadRequest)),
-            ("Host: a b\r\n", Err(Code::BadRequest)),
-            ("Host: a/b\r\n", Err(Code::BadRequest)),
-            ("Host: u@h\r\n", Err(Code::BadRequest)),
-            ("Host : h\r\n", Err(Code::BadRequest)),
-            ("Host: h\r\nX: a\r\n b\r\n", Err(Code::BadRequest)),
-            ("Host: h\r\n: a\r\n", Err(Code::BadRequest)),
-            ("Host: h\r\nx\r\n", Err(Code::BadRequest)),
-            ("Host: h\r\nExpect: 100-Continue\r\n", Ok(())),
-            ("Host: h\r\nExpect: tea\r\n", Err(Code::ExpectationFailed)),
-        ] {
-            assert_eq!(checked(headers), expected, "{headers:?}");
-        }
-    }
-
-    #[test]
     fn http_1_0_needs_no_host_and_knows_no_coding() {
         assert!(parse("GET / HTTP/1.0\r\n\r\n").1.is_ok());
         let coded = parse("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n").1;
         assert_eq!(coded, Err(Code::BadRequest));
         let (head, _) = parse("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
         assert!(!head.expects_continue);
-    }
-
-    #[test]
-    fn too_many_headers_are_431() {
-        let most = format!("Host: h\r\n{}", "X: y\r\n".repeat(MAX_HEADER_FIELDS - 1));
-        assert_eq!(checked(&most), Ok(()));
-        assert_eq!(checked(&(most + "X: y\r\n")), Err(Code::HeadersTooLarge));
     }
 
     #[test]
