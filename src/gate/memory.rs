@@ -16,9 +16,9 @@ const REQUEST_BYTES: usize = 2048;
 /// When to ask again: what was free the first time has then been free long enough.
 const AGAIN: Duration = Duration::from_millis(1200);
 
-/// The state of the watch on memory.
+/// Watches how much is held for clients.
 #[derive(Default)]
-enum Watch {
+pub enum Memory {
     /// Not much has been held.
     #[default]
     Calm,
@@ -28,29 +28,25 @@ enum Watch {
     Gone(Instant),
 }
 
-/// Watches how much is held for clients.
-#[derive(Default)]
-pub struct Memory(Watch);
-
 impl Memory {
     /// Whether [`Memory::look`] must be called even if nothing happens.
     pub fn is_watched(&self) -> bool {
-        !matches!(self.0, Watch::Calm)
+        !matches!(self, Self::Calm)
     }
 
     /// Notes how much is held. Call it now and then.
     pub fn look(&mut self, held: usize, now: Instant) {
-        match self.0 {
-            _ if held >= CROWD_BYTES => self.0 = Watch::Crowd,
-            Watch::Crowd => {
+        match *self {
+            _ if held >= CROWD_BYTES => *self = Self::Crowd,
+            Self::Crowd => {
                 ask();
-                self.0 = Watch::Gone(now + AGAIN);
+                *self = Self::Gone(now + AGAIN);
             }
-            Watch::Gone(at) if now >= at => {
+            Self::Gone(at) if now >= at => {
                 ask();
-                self.0 = Watch::Calm;
+                *self = Self::Calm;
             }
-            Watch::Calm | Watch::Gone(_) => {}
+            Self::Calm | Self::Gone(_) => {}
         }
     }
 }

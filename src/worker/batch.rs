@@ -51,19 +51,17 @@ impl Taken {
 /// One or more requests of one connection, in the order of arrival.
 pub struct Batch {
     requests: VecDeque<Taken>,
-    /// The number of this connection.
-    epoch: usize,
 }
 
 impl Batch {
     pub fn new(first: Taken) -> Self {
-        Self { epoch: first.ticket.epoch, requests: VecDeque::from([first]) }
+        Self { requests: VecDeque::from([first]) }
     }
 
     /// Adds a request; returns it if it came on another connection.
     #[must_use]
     pub fn push(&mut self, taken: Taken) -> Option<Taken> {
-        if taken.ticket.epoch != self.epoch {
+        if self.requests.front().is_some_and(|first| first.ticket.epoch != taken.ticket.epoch) {
             return Some(taken);
         }
         self.requests.push_back(taken);

@@ -107,7 +107,7 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
     let mut first = None;
     loop {
         let rest = guard(|| service.rest()).flatten();
-        let Some(request) = first.take().or_else(|| next(server, &mut pacing, rest)) else {
+        let Some(request) = first.take().or_else(|| pacing.receive(server, rest).map(Taken::new)) else {
             if stopping.load(Ordering::SeqCst) {
                 break;
             }
@@ -120,26 +120,18 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
         {
             first = batch.push(Taken::new(request));
         }
-        pacing.answered(batch.len());
+        let (count, mut flush) = (batch.len(), Duration::ZERO);
         while batch.len() > 0 {
-            let flush = answer(&mut service, &batch, &mut responses);
-            pacing.flushed(flush);
+            flush = answer(&mut service, &batch, &mut responses);
             batch.send(responses.drain(..), &mut out);
         }
+        pacing.answered(count, flush);
         // Draining the queue may have swallowed the call to stop.
         if stopping.load(Ordering::SeqCst) {
             server.unblock();
         }
     }
     guard(|| service.stop());
-}
-
-/// Waits for the next request, for at most this long. `None` if there is none; perhaps the worker was told to
-/// stop.
-fn next(server: &tiny_http::Server, pacing: &mut Pacing, most: Option<Duration>) -> Option<Taken> {
-    let request = pacing.receive(server, most);
-    // Requests in the queue came before the stop, so they are answered.
-    request.or_else(|| server.try_recv().ok().flatten()).map(Taken::new)
 }
 
 /// Lets the service answer some of a batch: at least one request, and at most all.

@@ -22,15 +22,9 @@ pub struct Pacing {
 }
 
 impl Pacing {
-    /// Notes that a batch of this many requests is being answered.
-    pub fn answered(&mut self, count: usize) {
-        self.answered = count;
-        self.flush = Duration::ZERO;
-    }
-
-    /// Notes how long its responses waited for the disk.
-    pub fn flushed(&mut self, flush: Duration) {
-        self.flush = flush;
+    /// Notes that a batch of this many requests was answered, and how long its responses waited for the disk.
+    pub fn answered(&mut self, count: usize, flush: Duration) {
+        (self.answered, self.flush) = (count, flush);
     }
 
     /// Waits for the first request of the next batch, for at most this long. `None` if none came in time, or
@@ -53,7 +47,8 @@ impl Pacing {
         if next.is_none() {
             self.answered = 0;
         }
-        next
+        // Requests in the queue came before the stop, so they are answered.
+        next.or_else(|| server.try_recv().ok().flatten())
     }
 }
 
@@ -111,8 +106,7 @@ mod tests {
     #[test]
     fn requests_gather_where_several_came() {
         let ((_folder, server), mut pacing) = (unblocked(), Pacing::default());
-        pacing.answered(2);
-        pacing.flushed(2 * MAX_PAUSE);
+        pacing.answered(2, 2 * MAX_PAUSE);
         let began = Instant::now();
         assert!(pacing.receive(&server, None).is_none());
         assert!(began.elapsed() >= MAX_PAUSE);
@@ -121,7 +115,7 @@ mod tests {
     #[test]
     fn next_request_is_looked_out_for_where_the_last_one_came_at_once() {
         let ((_folder, server), mut pacing) = (unblocked(), Pacing::default());
-        pacing.answered(1);
+        pacing.answered(1, Duration::ZERO);
         pacing.came_at_once = true;
         let began = Instant::now();
         assert!(pacing.receive(&server, None).is_none());
