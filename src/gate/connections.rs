@@ -39,8 +39,6 @@ pub struct Connection {
     writable: bool,
     /// Whether the client has shut down its side, so that even a short read is followed by the end.
     read_closed: bool,
-    /// Whether our side is shut down.
-    shut: bool,
     /// Whether it is on the list of clients with more to read.
     is_listed: bool,
     /// Whether it is the service's own connection, which never makes room.
@@ -153,7 +151,6 @@ impl Gate {
             readable: true,
             writable: true,
             read_closed: false,
-            shut: false,
             is_listed: false,
             is_own,
         });
@@ -225,7 +222,12 @@ impl Gate {
             if !client.output().is_empty() && connection.writable {
                 match connection.stream.write(client.output()) {
                     Ok(0) => client.close(shared),
-                    Ok(count) => client.take_output(count, shared),
+                    Ok(count) => {
+                        client.take_output(count, shared);
+                        if client.state() == State::Lingering {
+                            connection.stream.end();
+                        }
+                    }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => connection.writable = false,
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(_) => client.close(shared),
@@ -237,10 +239,6 @@ impl Gate {
                     self.connections.remove(slot);
                     self.holders.leave(slot);
                     return;
-                }
-                State::Lingering if !connection.shut => {
-                    connection.shut = true;
-                    connection.stream.end();
                 }
                 State::Ready(kind) => {
                     wants_lane = Some(kind);

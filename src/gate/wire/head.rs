@@ -84,9 +84,8 @@ impl Head {
                 let authority = line.authority.clone().map(|at| &head[at]);
                 parsed.obey(headers, intake).map(|()| pass_on(headers, authority, is_trusted, intake, out))
             }
-            Ok(httparse::Status::Partial) => Err(bad_request("The header fields have no end.")),
             Err(httparse::Error::TooManyHeaders) => Err(ApiError::new(Code::HeadersTooLarge)),
-            Err(_) => Err(bad_request(
+            _ => Err(bad_request(
                 "A header line must be a name, a colon and a value, with no space before the colon, and not folded.",
             )),
         };
