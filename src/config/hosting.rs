@@ -43,53 +43,36 @@ impl Hosting {
 /// How many settings follow.
 pub const SETTINGS: usize = 4;
 
-pub const PROJECT: Setting = Setting {
-    flag: "project",
-    value: "NAME",
-    help: "name of the project on the hosting platform",
-    default: "petstore",
-    set: Some(|config, text| {
+pub const PROJECT: Setting = Setting::new("project", "NAME")
+    .help("name of the project on the hosting platform")
+    .default("petstore")
+    .set(|config, text| {
         let name = is_label(text).then(|| text.to_owned());
         put(&mut config.hosting.project, name, "lower-case letters, digits and hyphens")
-    }),
-    is_list: false,
-};
+    });
 
-pub const PLATFORM_HOST: Setting = Setting {
-    flag: "platform-host",
-    value: "HOST",
-    help: "host of the hosting platform, to which the DNS records of domains point",
-    default: "",
-    set: Some(|config, text| {
+pub const PLATFORM_HOST: Setting = Setting::new("platform-host", "HOST")
+    .help("host of the hosting platform, to which the DNS records of domains point")
+    .set(|config, text| {
         put(&mut config.hosting.platform_host, host(text).map(Some), "a name such as sites.example.net")
-    }),
-    is_list: false,
-};
+    });
 
-pub const RESOLVER: Setting = Setting {
-    flag: "resolver",
-    value: "ADDRESS[:PORT]",
-    help: "DNS server to ask about domains, instead of their authoritative servers",
-    default: "",
-    set: Some(|config, text| {
+pub const RESOLVER: Setting = Setting::new("resolver", "ADDRESS[:PORT]")
+    .help("DNS server to ask about domains, instead of their authoritative servers")
+    .set(|config, text| {
         let address = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| (ip, 53).into())).ok();
         let expected = "an address such as 192.0.2.53 or 192.0.2.53:5353";
         put(&mut config.hosting.resolver, address.map(Some), expected)
-    }),
-    is_list: false,
-};
+    });
 
-pub const CERTIFICATE_AUTHORITY: Setting = Setting {
-    flag: "certificate-authority",
-    value: "NAME",
-    help: "certificate authority that CAA records must allow, as they name it",
-    default: "those of Let's Encrypt and ZeroSSL",
-    set: Some(|config, text| {
+pub const CERTIFICATE_AUTHORITY: Setting = Setting::new("certificate-authority", "NAME")
+    .help("certificate authority that CAA records must allow, as they name it")
+    .default("those of Let's Encrypt and ZeroSSL")
+    .list()
+    .set(|config, text| {
         let names = list(text, host);
         put(&mut config.hosting.certificate_authorities, names, "a name such as letsencrypt.org")
-    }),
-    is_list: true,
-};
+    });
 
 /// A name of two labels or more, in lower case and without a trailing dot.
 fn host(text: &str) -> Option<String> {

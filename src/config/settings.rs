@@ -34,114 +34,68 @@ pub const SETTINGS: &[Setting] =
 
 /// The settings of the project come last.
 const ALL: &[Setting] = &[
-    Setting {
-        flag: "listen",
-        value: "ADDRESS",
-        help: "where to listen, HOST:PORT or unix:PATH; port 0 takes a free one",
-        default: "127.0.0.1:8080",
-        set: Some(|config, text| {
+    Setting::new("listen", "ADDRESS")
+        .help("where to listen, HOST:PORT or unix:PATH; port 0 takes a free one")
+        .default("127.0.0.1:8080")
+        .set(|config, text| {
             let expected = "an address such as 127.0.0.1:8080, or unix: and a path";
             put(&mut config.listen, Listen::parse(text), expected)
         }),
-        is_list: false,
-    },
-    Setting {
-        flag: "database",
-        value: "FILE",
-        help: "the SQLite file, created if there is none",
-        default: "petstore.db",
-        set: Some(|config, text| {
+    Setting::new("database", "FILE")
+        .help("the SQLite file, created if there is none")
+        .default("petstore.db")
+        .set(|config, text| {
             let file = Some(text).filter(|text| !text.is_empty());
             put(&mut config.database, file.map(PathBuf::from), "a file name")
         }),
-        is_list: false,
-    },
-    Setting {
-        flag: "max-connections",
-        value: "NUMBER",
-        help: "clients connected at once; one more gets a 503",
-        default: "10000",
-        set: Some(|config, text| {
+    Setting::new("max-connections", "NUMBER")
+        .help("clients connected at once; one more gets a 503")
+        .default("10000")
+        .set(|config, text| {
             put(&mut config.max_connections, number(text, 1_000_000), "a number from 1 to 1000000")
         }),
-        is_list: false,
-    },
-    Setting {
-        flag: "workers",
-        value: "NUMBER",
-        help: "threads that read from the database",
-        default: "half the processors, 1 to 4",
-        set: Some(|config, text| put(&mut config.workers, number(text, 64), "a number from 1 to 64")),
-        is_list: false,
-    },
-    Setting {
-        flag: "trusted-proxy",
-        value: "ADDRESS[/BITS]",
-        help: "proxy whose X-Forwarded-For is believed, instead of the default",
-        default: "the loopback addresses",
-        set: Some(|config, text| {
+    Setting::new("workers", "NUMBER")
+        .help("threads that read from the database")
+        .default("half the processors, 1 to 4")
+        .set(|config, text| put(&mut config.workers, number(text, 64), "a number from 1 to 64")),
+    Setting::new("trusted-proxy", "ADDRESS[/BITS]")
+        .help("proxy whose X-Forwarded-For is believed, instead of the default")
+        .default("the loopback addresses")
+        .list()
+        .set(|config, text| {
             let networks = list(text, |word| word.parse().ok());
             put(&mut config.trusted_proxies, networks, Network::EXPECTED)
         }),
-        is_list: true,
-    },
-    Setting {
-        flag: "allow-origin",
-        value: "ORIGIN",
-        help: "origin whose scripts may read responses in a browser, or *",
-        default: "",
-        set: Some(|config, text| {
+    Setting::new("allow-origin", "ORIGIN")
+        .help("origin whose scripts may read responses in a browser, or *")
+        .list()
+        .set(|config, text| {
             let expected = "* or an origin such as https://app.example, without a path";
             put(&mut config.allow_origins, list(text, origin), expected)
         }),
-        is_list: true,
-    },
-    Setting {
-        flag: "admin",
-        value: "ADDRESS",
-        help: "where to serve metrics and settings, PORT on the loopback address or HOST:PORT, to everybody who can reach it",
-        default: "",
-        set: Some(|config, text| {
+    Setting::new("admin", "ADDRESS")
+        .help(
+            "where to serve metrics and settings, PORT on the loopback address or HOST:PORT, \
+             to everybody who can reach it",
+        )
+        .set(|config, text| {
             let text = text.strip_prefix(':').unwrap_or(text);
             let port = text.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)));
             let named = || text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
             let expected = "a port such as 9090, or an address with its port";
             put(&mut config.admin, port.or_else(named).map(Some), expected)
         }),
-        is_list: false,
-    },
-    Setting {
-        flag: "first-key-file",
-        value: "FILE",
-        help: "new file for the API key that is created for a new database",
-        default: "",
-        set: None,
-        is_list: false,
-    },
-    Setting {
-        flag: "log-format",
-        value: "FORMAT",
-        help: "format of log lines: text, or json for one object per line",
-        default: "text",
-        set: None,
-        is_list: false,
-    },
-    Setting {
-        flag: "base-url",
-        value: "URL",
-        help: "production address in the interface description, ending in /v1",
-        default: "",
-        set: Some(|config, text| put(&mut config.base_url, url(text).map(Some), URL)),
-        is_list: false,
-    },
-    Setting {
-        flag: "staging-url",
-        value: "URL",
-        help: "staging address in the interface description, ending in /v1",
-        default: "",
-        set: Some(|config, text| put(&mut config.staging_url, url(text).map(Some), URL)),
-        is_list: false,
-    },
+    Setting::new("first-key-file", "FILE")
+        .help("new file for the API key that is created for a new database"),
+    Setting::new("log-format", "FORMAT")
+        .help("format of log lines: text, or json for one object per line")
+        .default("text"),
+    Setting::new("base-url", "URL")
+        .help("production address in the interface description, ending in /v1")
+        .set(|config, text| put(&mut config.base_url, url(text).map(Some), URL)),
+    Setting::new("staging-url", "URL")
+        .help("staging address in the interface description, ending in /v1")
+        .set(|config, text| put(&mut config.staging_url, url(text).map(Some), URL)),
     hosting::PROJECT,
     hosting::PLATFORM_HOST,
     hosting::RESOLVER,
@@ -149,6 +103,27 @@ const ALL: &[Setting] = &[
 ];
 
 impl Setting {
+    /// A setting of the executable alone, which has no default and is no list.
+    pub(super) const fn new(flag: &'static str, value: &'static str) -> Self {
+        Self { flag, value, help: "", default: "", set: None, is_list: false }
+    }
+
+    pub(super) const fn help(self, help: &'static str) -> Self {
+        Self { help, ..self }
+    }
+
+    pub(super) const fn default(self, default: &'static str) -> Self {
+        Self { default, ..self }
+    }
+
+    pub(super) const fn list(self) -> Self {
+        Self { is_list: true, ..self }
+    }
+
+    pub(super) const fn set(self, set: SetField) -> Self {
+        Self { set: Some(set), ..self }
+    }
+
     /// The environment variable of the setting, such as `PETSTORE_MAX_CONNECTIONS`.
     pub fn variable(&self) -> String {
         format!("PETSTORE_{}", self.flag.to_uppercase().replace('-', "_"))
