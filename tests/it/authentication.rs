@@ -1,13 +1,6 @@
 //! Section 5 of the specification, and RFC 6750.
 
-use crate::client::Reply;
 use crate::harness::{KEY, Server};
-
-fn ask(server: &Server, target: &str, headers: &str) -> Reply {
-    let mut connection = server.connect();
-    connection.send(format!("GET {target} HTTP/1.1\r\nHost: h\r\n{headers}\r\n"));
-    connection.reply()
-}
 
 const CHALLENGE: &str = "Bearer realm=\"petstore\"";
 
@@ -15,7 +8,7 @@ const CHALLENGE: &str = "Bearer realm=\"petstore\"";
 fn missing_key_is_401_with_a_bare_challenge() {
     let server = Server::start();
     for headers in ["", "Authorization:\r\n", "Authorization: Bearer\r\n", "Authorization: Basic dTpw\r\n"] {
-        let reply = ask(&server, "/v1/pets", headers);
+        let reply = server.ask("GET", "/v1/pets", headers);
         reply.expect_error(401, "unauthorized", "API key");
         assert_eq!(reply.header("WWW-Authenticate"), Some(CHALLENGE), "{headers}");
     }
@@ -31,7 +24,7 @@ fn wrong_key_is_401_with_the_error_and_no_echo() {
         "Authorization: Bearer test-key\r\nAuthorization: Bearer test-key\r\n",
         "Authorization: Bearer \u{e9}\r\n",
     ] {
-        let reply = ask(&server, "/v1/pets", headers);
+        let reply = server.ask("GET", "/v1/pets", headers);
         reply.expect_error(401, "unauthorized", "unknown, expired or revoked");
         let challenge = reply.header("WWW-Authenticate").unwrap();
         assert!(challenge.starts_with(CHALLENGE), "{challenge}");
@@ -48,8 +41,8 @@ fn wrong_key_is_401_with_the_error_and_no_echo() {
 fn scheme_is_case_insensitive() {
     let server = Server::start();
     for scheme in ["Bearer", "bearer", "BEARER"] {
-        ask(&server, "/v1/pets", &format!("authorization: {scheme} {KEY}\r\n")).expect(200);
-        ask(&server, "/v1/pets", &format!("Authorization:{scheme}   {KEY}  \r\n")).expect(200);
+        server.ask("GET", "/v1/pets", &format!("authorization: {scheme} {KEY}\r\n")).expect(200);
+        server.ask("GET", "/v1/pets", &format!("Authorization:{scheme}   {KEY}  \r\n")).expect(200);
     }
 }
 
@@ -70,14 +63,12 @@ fn everything_below_v1_asks_for_the_key_first() {
         ("BREW", "/v1/pets"),
         ("HEAD", "/v1/pets"),
     ] {
-        let mut connection = server.connect();
-        connection.send(format!("{method} {target} HTTP/1.1\r\nHost: h\r\n\r\n"));
-        connection.reply_to(method).expect(401);
+        server.ask(method, target, "").expect(401);
     }
 }
 
 #[test]
 fn key_in_the_query_is_not_read() {
     let server = Server::start();
-    ask(&server, &format!("/v1/pets?access_token={KEY}&api_key={KEY}"), "").expect(401);
+    server.ask("GET", &format!("/v1/pets?access_token={KEY}&api_key={KEY}"), "").expect(401);
 }

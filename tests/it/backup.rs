@@ -32,6 +32,14 @@ pub fn refuse(words: &[&str], database: &Path, said: &str) {
     expect_refusal(run(words, database), 1, said);
 }
 
+/// Runs a command that must be refused because files may not grow, which stands for a full disk.
+#[track_caller]
+pub fn refuse_for_size(words: &[&str], database: &Path) {
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 2000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_petstore")]).args(words);
+    expect_refusal(output(limited.env("PETSTORE_DATABASE", database)), 1, said::TOO_LARGE);
+}
+
 /// The names in a folder, in order.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
@@ -232,12 +240,7 @@ fn signal_removes_the_partial_file() {
 fn backup_without_room_leaves_nothing() {
     let folder = filled(20_000);
     let (file, name) = path(&folder, "copy.db");
-    // A limit on the size of files stands for a full disk.
-    let program = env!("CARGO_BIN_EXE_petstore");
-    let line = format!("ulimit -f 2000; exec {program} backup {name}");
-    let mut limited = Command::new("sh");
-    limited.args(["-c", &line]).env("PETSTORE_DATABASE", folder.database());
-    expect_refusal(output(&mut limited), 1, said::TOO_LARGE);
+    refuse_for_size(&["backup", &name], &folder.database());
     assert!(!file.exists() && partials(folder.path()).is_empty());
 }
 

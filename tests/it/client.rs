@@ -208,17 +208,20 @@ impl Connection {
     }
 }
 
+/// A request without a body, with these header fields, each with its line end.
+pub fn request(method: &str, target: &str, fields: &str) -> String {
+    format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{fields}\r\n")
+}
+
 /// A request without a body.
 pub fn get(target: &str, key: &str) -> String {
-    format!("GET {target} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\n\r\n")
+    request("GET", target, &format!("Authorization: Bearer {key}\r\n"))
 }
 
 /// A create.
 pub fn post(target: &str, key: &str, body: &str) -> String {
-    let length = body.len();
-    format!(
-        "POST {target} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\nContent-Length: {length}\r\n\r\n{body}"
-    )
+    let fields = format!("Authorization: Bearer {key}\r\nContent-Length: {}\r\n", body.len());
+    request("POST", target, &fields) + body
 }
 
 /// Header fields that a reply may have; any other would be a surprise.

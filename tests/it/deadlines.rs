@@ -13,9 +13,7 @@ struct Service {
 
 fn start(change: impl FnOnce(&mut petstore::Deadlines)) -> Service {
     let folder = Folder::new();
-    let mut config = petstore::Config::default();
-    config.listen = ([127, 0, 0, 1], 0).into();
-    config.database = folder.database();
+    let mut config = folder.config();
     config.api_key = Some("k".to_owned());
     change(&mut config.deadlines);
     Service { server: petstore::Server::start(config).unwrap(), _folder: folder }

@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::client::{Connection, Reply};
+use crate::client::{Connection, Reply, request};
 use crate::described;
 use crate::harness::{Folder, KEY, Server, run};
 
 /// A request for the description with further header fields.
 fn ask(server: &Server, fields: &str) -> Reply {
-    let mut connection = server.connect();
-    connection.send(format!("GET /openapi.json HTTP/1.1\r\nHost: h\r\n{fields}\r\n"));
-    connection.reply()
+    server.ask("GET", "/openapi.json", fields)
 }
 
 #[test]
@@ -116,9 +114,8 @@ impl Provocation {
 
 fn authorized(method: &str, path: &str, fields: &str, body: &str) -> String {
     let length = body.len();
-    format!(
-        "{method} {path} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\n{fields}Content-Length: {length}\r\n\r\n{body}"
-    )
+    let fields = format!("Authorization: Bearer {KEY}\r\n{fields}Content-Length: {length}\r\n");
+    request(method, path, &fields) + body
 }
 
 #[test]
@@ -180,9 +177,7 @@ fn every_status_that_is_described_is_answered() {
     }
 
     let folder = Folder::new();
-    let mut config = petstore::Config::default();
-    config.listen = ([127, 0, 0, 1], 0).into();
-    config.database = folder.database();
+    let mut config = folder.config();
     config.deadlines.head = Duration::from_millis(100);
     let impatient = petstore::Server::start(config).unwrap();
     for Described { id, method, path, .. } in operations() {

@@ -18,7 +18,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Waits until the write-ahead log is empty.
-fn wait_for_rest(server: &Server) {
+pub fn wait_for_rest(server: &Server) {
     let log = beside(&server.folder.database(), "-wal");
     wait_until("the write-ahead log to be emptied", || fs::metadata(&log).unwrap().len() == 0);
 }

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::client::{Connection, Reply};
+use crate::client::{Connection, Reply, request};
 use crate::wait::wait_until;
 
 /// The key that most tests use; given by the environment.
@@ -43,6 +43,14 @@ impl Folder {
 
     pub fn database(&self) -> PathBuf {
         self.0.join("pets.db")
+    }
+
+    /// A configuration of the library for this database and a free port.
+    pub fn config(&self) -> petstore::Config {
+        let mut config = petstore::Config::default();
+        config.listen = ([127, 0, 0, 1], 0).into();
+        config.database = self.database();
+        config
     }
 }
 
@@ -279,6 +287,14 @@ impl Server {
 
     pub fn connect(&self) -> Connection {
         Connection::open(self.address)
+    }
+
+    /// One request without a body on a connection of its own, with these header fields, each with its line end.
+    #[track_caller]
+    pub fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
+        let mut connection = self.connect();
+        connection.send(request(method, target, fields));
+        connection.reply_to(method)
     }
 
     /// One GET with [`KEY`] on a connection of its own.

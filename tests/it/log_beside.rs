@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::backup::{count, names, refuse, succeed};
+use crate::file::wait_for_rest;
 use crate::harness::{Folder, KEY, Server};
 use crate::said;
 use crate::wait::wait_until;
@@ -15,7 +16,7 @@ fn crashed() -> Folder {
     let server = Server::start();
     server.fill(["in the file"]);
     let log = server.folder.path().join("pets.db-wal");
-    wait_until("the write-ahead log to be emptied", || fs::metadata(&log).unwrap().len() == 0);
+    wait_for_rest(&server);
     server.fill(["in the log", "in the log too"]);
     let folder = server.kill();
     assert_ne!(fs::metadata(log).unwrap().len(), 0);
@@ -100,9 +101,8 @@ fn older_copy_is_not_mixed_with_the_log_of_its_successor() {
     server.fill(["old"]);
     let copy = server.folder.path().join("copy.db");
     succeed(&["backup", copy.to_str().unwrap()], &server.folder.database());
-    let log = server.folder.path().join("pets.db-wal");
     server.fill(["between"]);
-    wait_until("the write-ahead log to be emptied", || fs::metadata(&log).unwrap().len() == 0);
+    wait_for_rest(&server);
     server.fill(["lost"]);
     let folder = server.kill();
     fs::rename(&copy, folder.database()).unwrap();
@@ -130,8 +130,7 @@ fn backup_is_not_mixed_with_a_log_that_is_left() {
 fn copy_that_the_log_continues_loses_nothing() {
     let server = Server::start();
     server.fill(["first"]);
-    let log = server.folder.path().join("pets.db-wal");
-    wait_until("the write-ahead log to be emptied", || fs::metadata(&log).unwrap().len() == 0);
+    wait_for_rest(&server);
     let copy = server.folder.path().join("copy.db");
     fs::copy(server.folder.database(), &copy).unwrap();
     server.fill(["second"]);

@@ -4,10 +4,8 @@ use crate::client::Reply;
 use crate::harness::{KEY, Server};
 
 fn ask(server: &Server, method: &str, target: &str, key: bool) -> Reply {
-    let mut connection = server.connect();
     let authorization = if key { format!("Authorization: Bearer {KEY}\r\n") } else { String::new() };
-    connection.send(format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{authorization}\r\n"));
-    connection.reply_to(method)
+    server.ask(method, target, &authorization)
 }
 
 #[test]

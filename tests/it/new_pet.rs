@@ -2,16 +2,19 @@
 
 use serde_json::json;
 
-use crate::client::{Reply, post};
+use crate::client::{Reply, post, request};
 use crate::harness::{KEY, Server};
 
-fn create_with(server: &Server, headers: &str, body: &str) -> Reply {
+/// A create with further header fields, and with a length of its own.
+fn create_of_length(server: &Server, fields: &str, length: usize, body: &[u8]) -> Reply {
+    let fields = format!("Authorization: Bearer {KEY}\r\n{fields}Content-Length: {length}\r\n");
     let mut connection = server.connect();
-    let length = body.len();
-    connection.send(format!(
-        "POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
-    ));
+    connection.send([request("POST", "/v1/pets", &fields).as_bytes(), body].concat());
     connection.reply()
+}
+
+fn create_with(server: &Server, fields: &str, body: &str) -> Reply {
+    create_of_length(server, fields, body.len(), body.as_bytes())
 }
 
 #[test]
@@ -112,12 +115,9 @@ fn wrong_bodies_are_400_and_named() {
 #[test]
 fn body_that_is_no_utf8_is_400() {
     let server = Server::start();
-    let mut connection = server.connect();
-    connection.send(format!(
-        "POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nContent-Length: 27\r\n\r\n"
-    ));
-    connection.send(b"{\"name\":\"\xff\xfe\",\"categoryId\":1}"[..27].as_ref());
-    connection.reply().expect_error(400, "invalid_json", "UTF-8");
+    let body = b"{\"name\":\"\xff\xfe\",\"categoryId\":1}";
+    let reply = create_of_length(&server, "", body.len(), body);
+    reply.expect_error(400, "invalid_json", "UTF-8");
 }
 
 #[test]
@@ -171,11 +171,7 @@ fn body_may_be_64_kib_and_no_more() {
     let frame = r#"{"name":"","categoryId":1}"#.len();
     let body = |size: usize| format!(r#"{{"name":"{}","categoryId":1}}"#, "x".repeat(size - frame));
     server.create(&body(65_536)).expect(201);
-    let mut connection = server.connect();
-    connection.send(format!(
-        "POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nContent-Length: 65537\r\n\r\n"
-    ));
-    connection.reply().expect_error(413, "content_too_large", "65536");
+    create_of_length(&server, "", 65_537, b"").expect_error(413, "content_too_large", "65536");
 }
 
 #[test]

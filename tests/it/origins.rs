@@ -1,15 +1,8 @@
 //! Scripts of other origins (Fetch standard, section 3.2).
 
-use crate::client::Reply;
 use crate::harness::{KEY, Server};
 
 const APP: &str = "https://app.example";
-
-fn ask(server: &Server, method: &str, target: &str, fields: &str) -> Reply {
-    let mut connection = server.connect();
-    connection.send(format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{fields}\r\n"));
-    connection.reply()
-}
 
 fn allowing(origins: &[&str]) -> Server {
     Server::start_with(|command| command.args(origins.iter().flat_map(|origin| ["--allow-origin", origin])))
@@ -26,7 +19,7 @@ fn allowed_origin_may_read_every_response() {
         ("GET", "/v1/pets", "Origin: https://app.example\r\nContent-Length: x\r\n", 400),
         ("GET", "/openapi.json", "Origin: https://app.example\r\n", 200),
     ] {
-        let reply = ask(&server, method, target, fields);
+        let reply = server.ask(method, target, fields);
         reply.expect(status);
         assert_eq!(reply.header("Access-Control-Allow-Origin"), Some(APP), "{reply:?}");
         let exposed = reply.header("Access-Control-Expose-Headers").unwrap();
@@ -43,7 +36,7 @@ fn preflight_needs_no_key() {
     let fields = format!(
         "Origin: {APP}\r\nAccess-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization\r\n"
     );
-    let reply = ask(&server, "OPTIONS", "/v1/pets", &fields);
+    let reply = server.ask("OPTIONS", "/v1/pets", &fields);
     reply.expect(204);
     assert_eq!(reply.header("Access-Control-Allow-Origin"), Some("*"));
     assert_eq!(reply.header("Access-Control-Allow-Methods"), Some("GET, HEAD, POST, OPTIONS"));
@@ -59,7 +52,7 @@ fn other_origins_may_read_nothing() {
         for origin in ["https://evil.example", "null", "http://app.example"] {
             let fields = format!("Origin: {origin}\r\nAccess-Control-Request-Method: POST\r\n");
             for method in ["GET", "OPTIONS"] {
-                let reply = ask(&server, method, "/v1/pets", &fields);
+                let reply = server.ask(method, "/v1/pets", &fields);
                 let is_told = reply.headers.iter().any(|(name, _)| name.starts_with("Access-Control-"));
                 assert!(!is_told, "{reply:?}");
             }

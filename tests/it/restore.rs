@@ -2,12 +2,11 @@
 
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use rusqlite::Connection;
 
-use crate::backup::{MANY, count, filled, names, partials, refuse, start, succeed};
-use crate::harness::{Folder, Server, expect_refusal, output};
+use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
+use crate::harness::{Folder, Server};
 use crate::said;
 use crate::wait::wait_until;
 
@@ -135,11 +134,7 @@ fn database_in_use_by_another_program_is_not_replaced() {
 fn restore_without_room_changes_nothing() {
     let (_backup, name) = backup_of(20_000);
     let folder = filled(0);
-    let program = env!("CARGO_BIN_EXE_petstore");
-    let line = format!("ulimit -f 2000; exec {program} restore {name}");
-    let mut limited = Command::new("sh");
-    limited.args(["-c", &line]).env("PETSTORE_DATABASE", folder.database());
-    expect_refusal(output(&mut limited), 1, said::TOO_LARGE);
+    refuse_for_size(&["restore", &name], &folder.database());
     assert_eq!(names(folder.path()), ["pets.db"]);
 }
 
