@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::mark;
+use super::log_check;
 use super::open_file::{FileId, OpenFile, cannot_open, failed, held, log_of};
 use crate::error::{Error, ErrorKind};
 
@@ -150,9 +150,9 @@ pub fn check_before_reading(path: &Path) -> Result<(), Error> {
 fn check_log(path: &Path) -> Result<(), Error> {
     let Ok(file) = OpenFile::at(path) else { return Ok(()) };
     // If the database changes between the two reads, its log may look foreign for a moment.
-    mark::check_log(path, &file).or_else(|_| {
+    log_check::check_log(path, &file).or_else(|_| {
         std::thread::sleep(PAUSE);
-        mark::check_log(path, &file)
+        log_check::check_log(path, &file)
     })
 }
 
@@ -199,7 +199,7 @@ impl Claim {
     /// # Errors
     /// If the log is that of another database.
     pub fn check_log(&self, path: &Path) -> Result<(), Error> {
-        mark::check_log(path, &self.locked)
+        log_check::check_log(path, &self.locked)
     }
 
     /// Claims the write-ahead log as well, which exists once the database is open.

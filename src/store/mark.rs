@@ -1,6 +1,6 @@
-//! Whether a write-ahead log belongs to the database next to it. SQLite applies whatever log it finds.
+//! The mark, which tells a database's write-ahead log from others (`log_check.rs`).
 //!
-//! A database has a mark, a random number in `sqlite_sequence`, and with it the mark before. The writer makes a new
+//! The mark is a random number in `sqlite_sequence`, and with it the mark before. The writer makes a new
 //! mark only when it knows that the database file itself has the present one: when a checkpoint has moved the whole
 //! log into it. So the file, read without its log, has the mark that the log ends with, or the one before. With any
 //! other mark it is another database, or an older copy of this one.
@@ -8,20 +8,8 @@
 //! A create writes the page of the mark anyway, so that a log with a create has it. Any other transaction of ours
 //! touches the mark. A transaction of another program, such as sqlite3, leaves it as it is. What another program
 //! does to the mark itself never makes a log foreign: a mark that is lost, or is not one of ours, fits every file.
-//!
-//! SQLite itself reads both: the file alone as `immutable`, and the database with its log by a connection that can
-//! only read, and leaves the log as it is when it closes.
 
-use std::fs;
-use std::path::Path;
-
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
-
-use super::open_file::{OpenFile, log_of};
-use super::snapshot::immutable;
-use super::{connect, schema};
-use crate::error::{Error, ErrorKind};
+use rusqlite::{Connection, OptionalExtension};
 
 const READ: &str = "SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'";
 const CHANGE: &str = "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'petstore log'";
@@ -32,10 +20,10 @@ pub type Number = u64;
 
 /// A mark as it stands in its row: three words. As it is text, no arithmetic on all rows makes another mark of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mark {
+pub(super) struct Mark {
     number: Number,
     /// The mark before. `None`: it is not known what the file had.
-    before: Option<Number>,
+    pub before: Option<Number>,
     /// Differs between two transactions that have the same number, so that the page is written.
     is_touched: bool,
 }
@@ -54,14 +42,14 @@ impl Mark {
         format!("{:016x} {before} {}", self.number, u8::from(self.is_touched))
     }
 
-    fn read(connection: &Connection) -> rusqlite::Result<Option<Self>> {
+    pub fn read(connection: &Connection) -> rusqlite::Result<Option<Self>> {
         let mut statement = connection.prepare_cached(READ)?;
         let mark = statement.query_row([], |row| Ok(row.get_ref(0)?.as_str().ok().and_then(Self::parse)));
         mark.optional().map(Option::flatten)
     }
 
     /// Whether this mark of a database with its log can come from a file with that mark.
-    fn follows(&self, file: Self) -> bool {
+    pub fn follows(&self, file: Self) -> bool {
         self.before.is_none_or(|before| [self.number, before].contains(&file.number))
     }
 }
@@ -89,109 +77,13 @@ pub fn leave(connection: &Connection, settled: Option<Number>) -> rusqlite::Resu
     Ok(())
 }
 
-/// Refuses a log that is not that of the open file.
-///
-/// # Errors
-/// If it is the log of another database, or of another copy of this one.
-pub fn check_log(path: &Path, file: &OpenFile) -> Result<(), Error> {
-    let log = log_of(path);
-    let is_empty = !fs::metadata(&log).is_ok_and(|log| log.len() > 0);
-    // If that cannot be told, whoever opens the database next learns why.
-    if is_empty || belongs(path, file).unwrap_or(true) {
-        return Ok(());
-    }
-    let message = format!(
-        "{} is not the log of {}: one of the two was replaced or overwritten",
-        log.display(),
-        path.display()
-    );
-    Err(Error::new(ErrorKind::LogForeign, message))
-}
-
-/// Whether a log that is not empty belongs to the file.
-fn belongs(path: &Path, file: &OpenFile) -> rusqlite::Result<bool> {
-    // SQLite deletes the log of an empty file.
-    if file.metadata().is_ok_and(|file| file.len() == 0) {
-        return Ok(false);
-    }
-    let whole = match Whole::open(path) {
-        // Pages of two databases contradict each other. Those of a file that is damaged itself do so without the log.
-        Err(error) if is_damage(&error) => return Ok(Alone::read(path)?.is_none()),
-        whole => whole?,
-    };
-    if whole.frames <= 0 {
-        return Ok(true);
-    }
-    // A backup is written without a log, and a database that has one says so before the log begins.
-    if file.has_log_mode().is_ok_and(|has_log_mode| !has_log_mode) {
-        return Ok(false);
-    }
-    // While the snapshot lives, nobody starts the log again, or moves into the file what came later.
-    Ok(match (Alone::read(path)?, whole.mark) {
-        (Some(_), _) if !whole.is_ours => false,
-        (Some(Alone { mark: Some(alone) }), Some(whole)) => whole.follows(alone),
-        // If VACUUM was being moved into the file, the page of the mark cannot be found there.
-        (Some(_), _) => true,
-        // The file is not a petstore database, although it once had a mark of ours.
-        (None, Some(whole)) => whole.before.is_none(),
-        (None, None) => true,
-    })
-}
-
-fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
-}
-
-/// A snapshot of a database with its log.
-struct Whole {
-    _connection: Connection,
-    /// How many frames of the log count: all up to its last commit.
-    frames: i64,
-    is_ours: bool,
-    mark: Option<Mark>,
-}
-
-impl Whole {
-    fn open(path: &Path) -> rusqlite::Result<Self> {
-        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        // Reading opens the log, and NOOP only counts (sqlite.org/pragma.html#pragma_wal_checkpoint).
-        schema::version(&connection)?;
-        let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
-        connection.execute_batch("BEGIN")?;
-        let is_ours = schema::is_ours(&connection)?;
-        let mark = if is_ours { Mark::read(&connection)? } else { None };
-        Ok(Self { _connection: connection, frames, is_ours, mark })
-    }
-}
-
-/// A database file of ours without its log.
-struct Alone {
-    mark: Option<Mark>,
-}
-
-impl Alone {
-    /// `None` if it is not a petstore database, or not one yet.
-    fn read(path: &Path) -> rusqlite::Result<Option<Self>> {
-        let address = immutable(&fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-        let connection = connect(&address, flags)?;
-        match schema::is_ours(&connection) {
-            Ok(true) => Ok(Some(Self { mark: Mark::read(&connection).ok().flatten() })),
-            Ok(false) => Ok(None),
-            Err(error) if is_damage(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::Writer;
+    use super::super::open_file::log_of;
     use super::super::pets::tests::new_pet;
     use super::super::tests::pair;
     use super::*;
-    use crate::testing::Folder;
 
     #[test]
     fn mark_is_read_as_it_was_written() {
@@ -205,19 +97,13 @@ mod tests {
         }
     }
 
-    fn create(writer: &mut Writer) {
+    pub fn create(writer: &mut Writer) {
         writer.insert_pet(&new_pet("Rex")).unwrap();
         writer.commit().unwrap();
     }
 
     fn mark(writer: &Writer) -> Mark {
         Mark::read(&writer.connection).unwrap().unwrap()
-    }
-
-    fn is_refused(folder: &Folder) -> bool {
-        let path = folder.database();
-        let checked = check_log(&path, &OpenFile::at(&path).unwrap());
-        checked.is_err_and(|error| error.kind() == ErrorKind::LogForeign)
     }
 
     #[test]
@@ -245,182 +131,11 @@ mod tests {
         let (folder, mut writer, _reader) = pair();
         writer.checkpoint().unwrap();
         assert_eq!(writer.probe(), Ok(()));
-        assert_eq!(fs::metadata(log_of(&folder.database())).unwrap().len(), 0);
+        assert_eq!(std::fs::metadata(log_of(&folder.database())).unwrap().len(), 0);
         create(&mut writer);
         let before = mark(&writer);
         writer.delete_pet(1).unwrap();
         writer.commit().unwrap();
         assert_eq!(mark(&writer), Mark { is_touched: !before.is_touched, ..before });
-    }
-
-    #[test]
-    fn mark_changes_in_a_service_that_never_rests_too() {
-        let (folder, mut writer, _reader) = pair();
-        create(&mut writer);
-        writer.checkpoint().unwrap();
-        let copy = fs::read(folder.database()).unwrap();
-        for _ in 0..2001 {
-            create(&mut writer);
-        }
-        let killed = copy_of(&folder);
-        assert!(!is_refused(&killed));
-        fs::write(killed.database(), copy).unwrap();
-        assert!(is_refused(&killed));
-    }
-
-    /// A service that was killed: the last pets are in the log alone.
-    fn killed(pets: usize) -> Folder {
-        let (folder, mut writer, _reader) = pair();
-        create(&mut writer);
-        writer.checkpoint().unwrap();
-        (0..pets).for_each(|_| create(&mut writer));
-        copy_of(&folder)
-    }
-
-    /// A copy of the files of a database as they are now, as a kill would leave them.
-    fn copy_of(folder: &Folder) -> Folder {
-        let copy = Folder::new();
-        for path in [folder.database(), log_of(&folder.database())] {
-            fs::copy(&path, copy.0.join(path.file_name().unwrap())).unwrap();
-        }
-        copy
-    }
-
-    fn sqlite3(folder: &Folder, sql: &str) {
-        let other = Connection::open(folder.database()).unwrap();
-        other.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
-        other.execute_batch(sql).unwrap();
-    }
-
-    #[test]
-    fn log_of_another_database_is_refused_and_both_files_stay() {
-        let (one, other) = (killed(2), killed(2));
-        assert!(!is_refused(&one) && !is_refused(&other));
-        fs::copy(other.database(), one.database()).unwrap();
-        let files = || [one.database(), log_of(&one.database())].map(|path| fs::read(path).unwrap());
-        let opened = || Writer::open(&one.database()).err().map(|error| error.kind());
-        let before = files();
-        assert_eq!(opened(), Some(ErrorKind::LogForeign));
-        assert!(files() == before);
-        fs::write(one.database(), "").unwrap();
-        let before = files();
-        assert_eq!(opened(), Some(ErrorKind::LogForeign));
-        assert!(files() == before);
-        fs::write(one.database(), "some text that is no database at all").unwrap();
-        let before = files();
-        assert_eq!(opened(), Some(ErrorKind::DatabaseForeign));
-        assert!(files() == before);
-    }
-
-    #[test]
-    fn older_copy_is_refused_unless_the_log_continues_it() {
-        let (folder, mut writer, _reader) = pair();
-        let mut copies = Vec::new();
-        for _ in 0..3 {
-            create(&mut writer);
-            writer.checkpoint().unwrap();
-            copies.push(fs::read(folder.database()).unwrap());
-        }
-        create(&mut writer);
-        for (copy, refused) in copies.iter().zip([true, true, false]) {
-            let killed = copy_of(&folder);
-            fs::write(killed.database(), copy).unwrap();
-            assert_eq!(is_refused(&killed), refused);
-        }
-    }
-
-    #[test]
-    fn what_others_do_to_the_mark_is_never_refused() {
-        for sql in [
-            "UPDATE sqlite_sequence SET seq = 1000",
-            "UPDATE sqlite_sequence SET seq = seq + 1",
-            "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'pets'",
-            "DELETE FROM sqlite_sequence",
-            "INSERT INTO sqlite_sequence SELECT * FROM sqlite_sequence",
-            "DELETE FROM pets; VACUUM",
-        ] {
-            for checkpoint in ["PASSIVE", "TRUNCATE", "NOOP"] {
-                let (folder, mut writer, _reader) = pair();
-                create(&mut writer);
-                writer.checkpoint().unwrap();
-                create(&mut writer);
-                let check = |what: &str| {
-                    assert!(!is_refused(&copy_of(&folder)), "{sql}, {checkpoint}: {what}");
-                };
-                sqlite3(&folder, sql);
-                check("written by another program");
-                sqlite3(&folder, &format!("PRAGMA wal_checkpoint({checkpoint})"));
-                check("moved into the file");
-                create(&mut writer);
-                check("followed by a create");
-                writer.checkpoint().unwrap();
-                create(&mut writer);
-                check("followed by a new mark");
-                sqlite3(&folder, sql);
-                check("written again");
-            }
-        }
-    }
-
-    #[test]
-    fn log_of_sqlite3_alone_is_not_refused() {
-        let (folder, mut writer, reader) = pair();
-        create(&mut writer);
-        drop((reader, writer));
-        assert!(!log_of(&folder.database()).exists());
-        sqlite3(&folder, "UPDATE pets SET status = 'sold'");
-        assert_ne!(fs::metadata(log_of(&folder.database())).unwrap().len(), 0);
-        assert!(!is_refused(&copy_of(&folder)));
-    }
-
-    #[test]
-    fn log_that_was_cut_off_is_not_refused() {
-        let whole = killed(3);
-        let length = fs::metadata(log_of(&whole.database())).unwrap().len();
-        for cut in (0..length).step_by(500) {
-            let folder = copy_of(&whole);
-            fs::File::options().write(true).open(log_of(&folder.database())).unwrap().set_len(cut).unwrap();
-            assert!(!is_refused(&folder), "{cut} of {length}");
-        }
-    }
-
-    #[test]
-    fn checkpoint_that_was_interrupted_is_not_refused() {
-        let (folder, mut writer, _reader) = pair();
-        (0..200).for_each(|_| create(&mut writer));
-        writer.checkpoint().unwrap();
-        let before = fs::read(folder.database()).unwrap();
-        create(&mut writer);
-        sqlite3(&folder, "DELETE FROM pets WHERE id < 150; VACUUM");
-        create(&mut writer);
-        let log = fs::read(log_of(&folder.database())).unwrap();
-        sqlite3(&folder, "PRAGMA wal_checkpoint");
-        let after = fs::read(folder.database()).unwrap();
-        // Pages are moved in their order.
-        for pages in 0..after.len() / 4096 {
-            let killed = Folder::new();
-            let moved = pages * 4096;
-            fs::write(killed.database(), [&after[..moved], &before[moved.min(before.len())..]].concat())
-                .unwrap();
-            fs::write(log_of(&killed.database()), &log).unwrap();
-            assert!(!is_refused(&killed), "{pages}");
-        }
-    }
-
-    #[test]
-    fn looking_leaves_the_locks_of_sqlite() {
-        let (folder, mut writer, _reader) = pair();
-        create(&mut writer);
-        writer.open_transaction().unwrap();
-        assert!(!is_refused(&folder));
-        // Another process could have the file for itself if the locks had gone with a closed file.
-        let sqlite3 = std::process::Command::new("sqlite3")
-            .args([folder.database().to_str().unwrap(), "PRAGMA journal_mode = DELETE"])
-            .output();
-        if let Ok(output) = sqlite3 {
-            assert!(String::from_utf8_lossy(&output.stderr).contains("locked"), "{output:?}");
-        }
-        assert!(log_of(&folder.database()).exists());
-        writer.undo();
     }
 }

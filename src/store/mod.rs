@@ -4,7 +4,7 @@
 //! are a [`Database`], which is what can be read.
 //!
 //! - The file: `open_file.rs` names and identifies it, `claim.rs` gives it to one service, `opening.rs` has the order
-//!   in which a service opens it, `mark.rs` tells its log from others, `watch.rs` notices when it is moved or deleted.
+//!   in which a service opens it, `log_check.rs` and `mark.rs` tell its log from others, `watch.rs` notices when it is moved or deleted.
 //! - The schema: `schema.rs` says whose database it is and brings it up to date; `soundness.rs` compares all of it.
 //! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs`. `plans.rs` checks that none scans a large
 //!   table, and `cost.rs` stops one that does.
@@ -17,6 +17,7 @@ mod claim;
 mod cost;
 mod error;
 mod keys;
+mod log_check;
 mod mark;
 mod open_file;
 mod opening;

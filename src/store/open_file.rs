@@ -3,6 +3,7 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::ops::Deref;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,6 +39,19 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
     name.push(suffix);
     name.into()
+}
+
+/// The URI with which SQLite reads a file without locks and without other files (`sqlite.org/uri.html`).
+pub fn immutable(path: &Path) -> PathBuf {
+    let mut address = "file:".to_owned();
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/.-_".contains(&byte) {
+            address.push(char::from(byte));
+        } else {
+            address += &format!("%{byte:02X}");
+        }
+    }
+    (address + "?immutable=1").into()
 }
 
 /// Identifies a file, whatever its names.
@@ -178,5 +192,16 @@ impl Drop for OpenFile {
         if !is_used(self.id) {
             open.retain(|(id, _)| *id != self.id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_keeps_every_byte_of_a_path() {
+        let address = immutable(Path::new("/a b/100%?#ü.db"));
+        assert_eq!(address, Path::new("file:/a%20b/100%25%3F%23%C3%BC.db?immutable=1"));
     }
 }

@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::claim::check_before_reading;
-use super::open_file::{self, OpenFile, journal_of, log_of};
+use super::open_file::{self, OpenFile, immutable, journal_of, log_of};
 use super::{cannot_open, connect, reading, schema};
 use crate::error::{Error, ErrorKind as Kind};
 
@@ -127,29 +126,5 @@ pub fn unreadable(path: &Path, error: rusqlite::Error) -> Error {
             Error::new(Kind::DatabaseDamaged, message).caused_by(error)
         }
         _ => cannot_open(path, error),
-    }
-}
-
-/// The URI with which SQLite reads a file without locks and without other files (`sqlite.org/uri.html`).
-pub fn immutable(path: &Path) -> PathBuf {
-    let mut address = "file:".to_owned();
-    for &byte in path.as_os_str().as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/.-_".contains(&byte) {
-            address.push(char::from(byte));
-        } else {
-            address += &format!("%{byte:02X}");
-        }
-    }
-    (address + "?immutable=1").into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn address_keeps_every_byte_of_a_path() {
-        let address = immutable(Path::new("/a b/100%?#ü.db"));
-        assert_eq!(address, Path::new("file:/a%20b/100%25%3F%23%C3%BC.db?immutable=1"));
     }
 }
