@@ -123,13 +123,10 @@ impl Writer {
             return self.written == 0;
         }
         // If this fails, so does the commit, and nothing is left.
-        let undone = match self.state {
-            State::Open if mem::take(&mut self.in_unit) => {
-                self.execute("ROLLBACK TO unit").and_then(|()| self.execute("RELEASE unit"))
-            }
-            State::Open | State::Closed | State::Failed(_) => Ok(()),
-        };
-        if let Err(error) = undone {
+        if self.state == State::Open
+            && mem::take(&mut self.in_unit)
+            && let Err(error) = self.execute("ROLLBACK TO unit").and_then(|()| self.execute("RELEASE unit"))
+        {
             self.state = State::Failed(error);
         }
         true
@@ -141,20 +138,14 @@ impl Writer {
         statement: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         self.open_transaction()?;
-        let written = statement(&self.database.connection).map_err(StoreError::from);
-        match &written {
-            Ok(_) => self.written += 1,
+        let written = statement(&self.connection).map_err(StoreError::from);
+        self.written += usize::from(written.is_ok());
+        written.map_err(|error| {
             // A full disk, an I/O error or an interrupt may have rolled back the whole transaction by itself
             // (sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction).
-            Err(error)
-                if matches!(error, StoreError::Unavailable(..))
-                    || self.database.connection.is_autocommit() =>
-            {
-                self.state = State::Failed(error.clone());
-            }
-            Err(_) => {}
-        }
-        written
+            let is_whole = matches!(error, StoreError::Unavailable(..)) || self.connection.is_autocommit();
+            if is_whole { self.failed(error) } else { error }
+        })
     }
 
     /// Makes the whole batch fail.
@@ -174,11 +165,7 @@ impl Writer {
             State::Closed => {
                 self.end_reading()?;
                 // A batch waits for the lock of another process once, and fails whole.
-                let opened = self.wait_for_lock();
-                if let Err(error) = &opened {
-                    self.state = State::Failed(error.clone());
-                }
-                opened
+                self.wait_for_lock().map_err(|error| self.failed(error))
             }
         }
     }
@@ -197,10 +184,8 @@ impl Writer {
             if !patience.is_zero() {
                 self.gave_up = Some(Instant::now());
             }
-            return Err(StoreError::Unavailable(
-                Cause::Locked,
-                "it did not release its lock in time".to_owned(),
-            ));
+            let detail = "it did not release its lock in time";
+            return Err(StoreError::Unavailable(Cause::Locked, detail.to_owned()));
         }
         Ok(())
     }
@@ -215,7 +200,7 @@ impl Writer {
         match self.execute("BEGIN IMMEDIATE") {
             Ok(()) => {
                 self.state = State::Open;
-                self.changes = self.database.connection.total_changes();
+                self.changes = self.connection.total_changes();
                 self.has_mark = false;
                 Ok(true)
             }
@@ -298,11 +283,11 @@ impl Writer {
 
     /// Ends the snapshot of a batch whose transaction has not been opened.
     fn end_reading(&self) -> Result<(), StoreError> {
-        if self.database.connection.is_autocommit() { Ok(()) } else { self.execute("COMMIT") }
+        if self.connection.is_autocommit() { Ok(()) } else { self.execute("COMMIT") }
     }
 
     fn roll_back(&mut self) {
-        if !self.database.connection.is_autocommit()
+        if !self.connection.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {
             // The next BEGIN will fail too, and its clients will learn why.
@@ -311,7 +296,7 @@ impl Writer {
     }
 
     fn execute(&self, statement: &str) -> Result<(), StoreError> {
-        self.database.connection.prepare_cached(statement)?.execute([])?;
+        self.connection.prepare_cached(statement)?.execute([])?;
         Ok(())
     }
 

@@ -78,16 +78,13 @@ pub fn lock_log(path: &Path) -> Result<File, Error> {
     let log = log_of(path);
     let cannot = |error: io::Error| failed(&format!("cannot open {}", log.display()), &log, error);
     let file = File::open(&log).map_err(cannot)?;
-    match lock(&file).map_err(cannot)? {
-        true => Ok(file),
-        false => {
-            let message = format!(
-                "another process holds the log of {}, and serves a database that was there before",
-                path.display()
-            );
-            Err(Error::new(ErrorKind::DatabaseInUse, message))
-        }
+    if lock(&file).map_err(cannot)? {
+        return Ok(file);
     }
+    let name = path.display();
+    let message =
+        format!("another process holds the log of {name}, and serves a database that was there before");
+    Err(Error::new(ErrorKind::DatabaseInUse, message))
 }
 
 /// Whether a service has the file.

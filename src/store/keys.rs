@@ -22,23 +22,6 @@ fn api_key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
     })
 }
 
-fn insert(connection: &rusqlite::Connection, key: &ApiKey) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO api_keys (digest, name, read_only, is_admin, created_at, expires_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![
-            key.digest,
-            key.name,
-            key.scope == KeyScope::ReadOnly,
-            key.scope == KeyScope::Admin,
-            key.created_at,
-            key.expires_at
-        ])?;
-    Ok(())
-}
-
 impl Database {
     /// The key with this digest, expired or not.
     ///
@@ -79,7 +62,18 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written.
     pub fn insert_key(&mut self, key: &ApiKey) -> Result<(), StoreError> {
-        Ok(insert(&self.database.connection, key)?)
+        let insert = "INSERT INTO api_keys (digest, name, read_only, is_admin, created_at, expires_at) \
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let (read_only, is_admin) = (key.scope == KeyScope::ReadOnly, key.scope == KeyScope::Admin);
+        self.connection.prepare_cached(insert)?.execute(params![
+            key.digest,
+            key.name,
+            read_only,
+            is_admin,
+            key.created_at,
+            key.expires_at
+        ])?;
+        Ok(())
     }
 
     /// Makes the keys of this name expire at this Unix time at the latest.

@@ -3,7 +3,7 @@
 //! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`]. Both
 //! are a [`Database`], which is what can be read.
 //!
-//! - The file: `open_file.rs` names and identifies it, `claim.rs` gives it to one service, `opening.rs` has the order
+//! - The file: `open_file.rs` names and identifies it, `connection.rs` connects to it, `claim.rs` gives it to one service, `opening.rs` has the order
 //!   in which a service opens it, `log_check.rs` and `mark.rs` tell its log from others, `watch.rs` notices when it is moved or deleted.
 //! - The schema: `schema.rs` says whose database it is and brings it up to date; `soundness.rs` compares all of it.
 //! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs`. `plans.rs` checks that none scans a large
@@ -14,6 +14,7 @@
 mod backup;
 mod batch;
 mod claim;
+mod connection;
 mod cost;
 mod error;
 mod keys;
@@ -32,13 +33,13 @@ mod soundness;
 mod transfer;
 mod watch;
 
-use std::ops::{ControlFlow, Deref, DerefMut};
+use std::ops::{ControlFlow, Deref};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Params, Row};
+use rusqlite::{Connection, MAIN_DB, OpenFlags, Params, Row};
 
 pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
@@ -53,8 +54,9 @@ pub use watch::Loss;
 
 use crate::error::{Error, ErrorKind};
 use batch::State;
+use connection::{cannot_open, connect, reading};
 use cost::Cost;
-use open_file::{OpenFile, index_of, journal_of};
+use open_file::{OpenFile, index_of};
 use watch::Watch;
 
 /// How long another process is waited for to release its lock.
@@ -200,23 +202,11 @@ impl Reader {
     /// # Errors
     /// If it cannot be opened, or is not a database of ours.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let say = |error: rusqlite::Error| cannot_open(path, error);
         let file = open_file::open(path)?;
-        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(say)?;
+        let connection =
+            connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, error))?;
         schema::check(&connection, path, schema::STEPS)?;
         Ok(Self(Database::new(connection, path, file)?))
-    }
-}
-
-impl DerefMut for Reader {
-    fn deref_mut(&mut self) -> &mut Database {
-        &mut self.0
-    }
-}
-
-impl DerefMut for Writer {
-    fn deref_mut(&mut self) -> &mut Database {
-        &mut self.database
     }
 }
 
@@ -304,80 +294,11 @@ impl Writer {
         let mark = mark::number(connection)?;
         let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if is_busy {
-            Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned()))
-        } else {
-            self.settled = mark;
-            Ok(())
+            return Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned()));
         }
+        self.settled = mark;
+        Ok(())
     }
-}
-
-/// How to open a database that is not to be changed. If it has a log, the connection must not write: the last one to
-/// close a database moves its log into it, and the log is for the service. If it has none, SQLite makes one, and only
-/// a connection that may write removes it again. A journal that a killed restore has left is undone first, which
-/// takes writing.
-fn reading(path: &Path) -> OpenFlags {
-    if log_of(path).exists() && !journal_of(path).exists() {
-        OpenFlags::SQLITE_OPEN_READ_ONLY
-    } else {
-        OpenFlags::SQLITE_OPEN_READ_WRITE
-    }
-}
-
-fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
-    // NO_MUTEX: a connection stays with its worker, so SQLite need not lock it.
-    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(PATIENCE)?;
-    // The plan of a statement does not depend on the values bound to it (sqlite.org/queryplanner-ng.html#qpsg).
-    // Without this, SQLite prepares a statement with `LIMIT ?` again each time a value is bound.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Nothing here sorts on disk; with this, no descriptor is needed after the start.
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
-    Ok(connection)
-}
-
-/// Why SQLite cannot open a database, in words for an operator.
-fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
-    let name = path.display();
-    let (kind, message) = match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => {
-            (ErrorKind::DatabaseForeign, format!("{name} is not an SQLite database"))
-        }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            (ErrorKind::DatabaseLocked, format!("{name} is locked by another process"))
-        }
-        Some(ErrorCode::CannotOpen) => (
-            ErrorKind::PermissionDenied,
-            format!(
-                "cannot open the database {name}: this user may not read it, or may not make files in its folder"
-            ),
-        ),
-        Some(ErrorCode::ReadOnly) => (
-            ErrorKind::PermissionDenied,
-            format!("the database {name} or its folder can only be read by this user"),
-        ),
-        Some(ErrorCode::DiskFull) => {
-            (ErrorKind::DiskFull, format!("the disk of the database {name} is full"))
-        }
-        Some(ErrorCode::DatabaseCorrupt) => {
-            (ErrorKind::DatabaseDamaged, format!("the database {name} is damaged"))
-        }
-        Some(ErrorCode::SystemIoFailure) => (
-            ErrorKind::Io,
-            format!(
-                "cannot read or write the database {name}: its disk is full or failing (SQLite says: {error})"
-            ),
-        ),
-        _ => match &error {
-            // The statement itself would be repeated.
-            rusqlite::Error::SqlInputError { msg, .. } => (
-                ErrorKind::DatabaseDamaged,
-                format!("the database {name} has a table of another kind: SQLite says: {msg}"),
-            ),
-            _ => (ErrorKind::Io, format!("cannot open the database {name}: SQLite says: {error}")),
-        },
-    };
-    Error::new(kind, message).caused_by(error)
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
-//! Opens a database for a service: the one order in which that is safe.
+//! Opens a database, for a service or for a command that only reads: the one order in which that is safe.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::claim::Claim;
+use rusqlite::Connection;
+
+use super::claim::{Claim, check_before_reading};
+use super::open_file::OpenFile;
 use super::watch::Loss;
-use super::{Reader, Writer};
-use crate::error::Error;
+use super::{Reader, Writer, cannot_open, connect, open_file, reading, schema};
+use crate::error::{Error, ErrorKind};
 
 /// A database that a service has open. The fields drop in their order: connections before the claim.
 pub struct OpenStore {
@@ -34,16 +37,37 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     let mut writer = Writer::open(path)?;
     claim.take_log(path)?;
     let loss = Arc::new(Loss::default());
-    writer.share(&loss);
+    writer.database.share(&loss);
     // What a crash left in the log moves into the file. Before the readers, which would keep the log.
     if let Err(error) = writer.checkpoint() {
         log::debug!("the write-ahead log stays for now: {error}");
     }
     let open = |_| {
         let mut reader = Reader::open(path)?;
-        reader.share(&loss);
+        reader.0.share(&loss);
         Ok(reader)
     };
     let readers = (0..readers).map(open).collect::<Result<_, Error>>()?;
     Ok(OpenStore { writer, readers, loss, claim })
+}
+
+/// Opens an existing database without changing it, whether a service has it or not. The file stays open until after
+/// the connection.
+///
+/// # Errors
+/// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
+pub fn open_existing(path: &Path) -> Result<(Connection, OpenFile), Error> {
+    let missing = |message| Err(Error::new(ErrorKind::DatabaseMissing, message));
+    if !path.exists() {
+        return missing(format!("there is no database {}", path.display()));
+    }
+    let file = open_file::open(path)?;
+    check_before_reading(path)?;
+    let say = |error: rusqlite::Error| cannot_open(path, error);
+    let connection = connect(path, reading(path)).map_err(say)?;
+    schema::check(&connection, path, schema::STEPS)?;
+    if schema::version(&connection).map_err(say)? == 0 {
+        return missing(format!("{} is empty: no service has used it yet", path.display()));
+    }
+    Ok((connection, file))
 }

@@ -28,28 +28,19 @@ pub fn version(connection: &Connection) -> rusqlite::Result<i64> {
 /// Refuses a file that is not a database, belongs to another application, or is of a later version. Changes
 /// nothing.
 pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
-    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let read = || -> rusqlite::Result<(i64, i64, i64)> {
-        Ok((
-            number("PRAGMA application_id")?,
-            number("PRAGMA user_version")?,
-            number("SELECT count(*) FROM sqlite_schema")?,
-        ))
-    };
-    let (application_id, version, objects) = read().map_err(|error| cannot_open(path, error))?;
+    let read = || Ok((is_foreign(connection)?, version(connection)?));
+    let (is_foreign, version) = read().map_err(|error| cannot_open(path, error))?;
     let newest = newest_version(steps);
-    match application_id {
-        APPLICATION_ID if version > newest => Err(Error::new(
-            ErrorKind::DatabaseNewer,
-            format!(
-                "{} is of version {version}, and this program knows versions up to {newest}",
-                path.display()
-            ),
-        )),
-        APPLICATION_ID => Ok(()),
-        0 if objects == 0 && version == 0 => Ok(()),
-        _ => Err(foreign(path)),
+    if is_foreign {
+        return Err(foreign(path));
     }
+    if version > newest {
+        let name = path.display();
+        let message =
+            format!("{name} is of version {version}, and this program knows versions up to {newest}");
+        return Err(Error::new(ErrorKind::DatabaseNewer, message));
+    }
+    Ok(())
 }
 
 /// The refusal of another application's database.
@@ -58,16 +49,22 @@ pub fn foreign(path: &Path) -> Error {
     Error::new(ErrorKind::DatabaseForeign, message)
 }
 
-/// Whether the header says that the database is ours.
-pub fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
-    let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    Ok(id == APPLICATION_ID)
+/// What the header says the database belongs to; 0 if it says nothing.
+fn application(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "application_id", |row| row.get(0))
 }
 
-/// Whether the database is another application's, of whatever version.
+/// Whether the header says that the database is ours.
+pub fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(application(connection)? == APPLICATION_ID)
+}
+
+/// Whether the database is another application's, of whatever version. An empty one without a name is nobody's.
 pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
-    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    Ok(!is_ours(connection)? && number("SELECT count(*) FROM sqlite_schema")? > 0)
+    let sql = "SELECT count(*) FROM sqlite_schema";
+    let objects: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+    let id = application(connection)?;
+    Ok(id != APPLICATION_ID && (id, version(connection)?, objects) != (0, 0, 0))
 }
 
 /// Brings the file to the newest version, in one transaction.

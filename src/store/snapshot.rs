@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::claim::check_before_reading;
-use super::open_file::{self, OpenFile, immutable, journal_of, log_of};
-use super::{cannot_open, connect, reading, schema};
+use super::open_file::{OpenFile, immutable, journal_of, log_of};
+use super::opening::open_existing;
+use super::{cannot_open, connect, reading};
 use crate::error::{Error, ErrorKind as Kind};
 
 /// The message about a file that SQLite cannot read.
@@ -29,15 +30,14 @@ pub struct Snapshot {
 #[derive(PartialEq)]
 struct Stamp {
     length: u64,
-    modified: (i64, i64),
+    modified: SystemTime,
     has_log: bool,
 }
 
 impl Stamp {
     fn of(path: &Path) -> io::Result<Self> {
         let file = fs::metadata(path)?;
-        let modified = (file.mtime(), file.mtime_nsec());
-        Ok(Self { length: file.len(), modified, has_log: log_of(path).exists() })
+        Ok(Self { length: file.len(), modified: file.modified()?, has_log: log_of(path).exists() })
     }
 }
 
@@ -47,19 +47,9 @@ impl Snapshot {
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn of_database(path: &Path) -> Result<Self, Error> {
-        if !path.exists() {
-            let message = format!("there is no database {}", path.display());
-            return Err(Error::new(Kind::DatabaseMissing, message));
-        }
-        let file = open_file::open(path)?;
-        check_before_reading(path)?;
-        let connection = connect(path, reading(path)).map_err(|error| unreadable(path, error))?;
-        schema::check(&connection, path, schema::STEPS)?;
+        let (connection, file) = open_existing(path)?;
         let snapshot = Self { connection, _file: file, path: path.to_owned(), unlocked: None };
-        if snapshot.take()? == 0 {
-            let message = format!("{} is empty: no service has used it yet", path.display());
-            return Err(Error::new(Kind::DatabaseMissing, message));
-        }
+        snapshot.take()?;
         Ok(snapshot)
     }
 
@@ -101,15 +91,10 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Takes the snapshot, and returns the version of its schema. The first read takes it; BEGIN alone does not.
-    fn take(&self) -> Result<i64, Error> {
-        let read = || {
-            self.connection.execute_batch("BEGIN")?;
-            self.connection
-                .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
-            self.connection.pragma_query_value(None, "user_version", |row| row.get(0))
-        };
-        read().map_err(|error| unreadable(&self.path, error))
+    /// Takes the snapshot. The first read takes it; BEGIN alone does not.
+    fn take(&self) -> Result<(), Error> {
+        let begun = self.connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
+        begun.map_err(|error| unreadable(&self.path, error))
     }
 
     /// Whether the file is unchanged, if nothing kept others from writing to it.

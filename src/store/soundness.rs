@@ -1,10 +1,11 @@
 //! Checks whether a database is one that this program could have written.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
-use super::schema::{STEPS, is_foreign, newest_version, version};
+use super::schema::{STEPS, is_foreign, version};
 use super::snapshot::DAMAGED;
 use super::{Snapshot, cannot_open};
 use crate::error::{Error, ErrorKind};
@@ -17,14 +18,6 @@ pub struct Findings {
     pub version: i64,
     /// What is wrong, one plain line each; empty if nothing is.
     pub faults: Vec<String>,
-}
-
-/// A table, an index, a view or a trigger.
-struct Object {
-    kind: String,
-    name: String,
-    /// Its definition, without comments and line breaks.
-    text: String,
 }
 
 impl Snapshot {
@@ -47,21 +40,20 @@ fn look(connection: &Connection, findings: &mut Findings) -> rusqlite::Result<()
         findings.faults.push("it is the database of another application".to_owned());
         return Ok(());
     }
-    findings.version = number("PRAGMA user_version")?;
-    let newest = newest_version(STEPS);
-    if findings.version == 0 {
+    findings.version = version(connection)?;
+    let Some(steps) = usize::try_from(findings.version).ok().and_then(|done| STEPS.get(..done)) else {
+        findings.faults.push(format!(
+            "it is of version {}, and this program knows versions up to {}; use a later program",
+            findings.version,
+            STEPS.len()
+        ));
+        return Ok(());
+    };
+    if steps.is_empty() {
         findings.faults.push("it is empty: no service has used it yet".to_owned());
         return Ok(());
     }
-    if !(1..=newest).contains(&findings.version) {
-        findings.faults.push(format!(
-            "it is of version {}, and this program knows versions up to {newest}; use a later program",
-            findings.version
-        ));
-        return Ok(());
-    }
-    let steps = usize::try_from(findings.version).unwrap_or(0);
-    findings.faults = differences(connection, &STEPS[..steps], true)?;
+    findings.faults = differences(connection, steps, true)?;
     // A database of another shape may have no ids to check.
     if findings.faults.is_empty() {
         findings.faults = ids(connection)?;
@@ -78,22 +70,16 @@ fn look(connection: &Connection, findings: &mut Findings) -> rusqlite::Result<()
 /// What SQLite's own check finds (`sqlite.org/pragma.html#pragma_integrity_check`): pages and indexes that
 /// contradict each other, values that their column does not allow, and dangling references.
 fn integrity(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut faults = Vec::new();
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let said: String = row.get(0)?;
-        if said != "ok" {
-            faults.extend(said.lines().map(|line| format!("its content contradicts itself: {line}")));
-        }
-    }
+    let said = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+    let lines = said.iter().flat_map(|said| said.lines()).filter(|line| *line != "ok");
+    let contradictions = lines.map(|line| Ok(format!("its content contradicts itself: {line}")));
     let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    let dangling = statement.query_map([], |row| {
         let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
-        faults.push(format!("a row of {table} refers to one of {parent} that is not there"));
-    }
-    Ok(faults)
+        Ok(format!("a row of {table} refers to one of {parent} that is not there"))
+    })?;
+    contradictions.chain(dangling).collect()
 }
 
 /// Refuses a database that lacks a table, a column or an index of its version. Additional ones do no harm.
@@ -121,10 +107,11 @@ fn differences(connection: &Connection, steps: &[&str], all: bool) -> rusqlite::
     }
     let (expected, found) = (objects(&model)?, objects(connection)?);
     let mut faults = Vec::new();
-    for Object { kind, name, text } in &expected {
-        match found.iter().find(|other| is_same(other, kind, name)) {
+    for (key, text) in &expected {
+        let (name, kind) = key;
+        match found.get(key) {
             None => faults.push(format!("the {kind} {name} is missing")),
-            Some(other) if other.text != *text => {
+            Some(other) if other != text => {
                 let columns = columns(&model, connection, name, all)?;
                 if columns.is_empty() && (all || kind == "index") {
                     let version = steps.len();
@@ -137,31 +124,22 @@ fn differences(connection: &Connection, steps: &[&str], all: bool) -> rusqlite::
             Some(_) => {}
         }
     }
-    for Object { kind, name, .. } in &found {
-        if all && !expected.iter().any(|other| is_same(other, kind, name)) {
-            faults.push(format!("the {kind} {name} does not belong to it"));
-        }
-    }
+    let foreign = found.keys().filter(|key| all && !expected.contains_key(*key));
+    faults.extend(foreign.map(|(name, kind)| format!("the {kind} {name} does not belong to it")));
     Ok(faults)
 }
 
-fn is_same(object: &Object, kind: &str, name: &str) -> bool {
-    object.kind == kind && object.name == name
-}
-
-/// Everything that is defined, by name, without SQLite's own objects.
-fn objects(connection: &Connection) -> rusqlite::Result<Vec<Object>> {
+/// The tables, indexes, views and triggers by name and kind, without SQLite's own: their definitions, without
+/// comments and line breaks.
+fn objects(connection: &Connection) -> rusqlite::Result<BTreeMap<(String, String), String>> {
     let mut statement = connection.prepare(
-        "SELECT type, name, ifnull(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
-         ORDER BY name",
+        "SELECT name, type, ifnull(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
     )?;
-    let mut rows = statement.query([])?;
-    let mut objects = Vec::new();
-    while let Some(row) = rows.next()? {
+    let objects = statement.query_map([], |row| {
         let text: String = row.get(2)?;
-        objects.push(Object { kind: row.get(0)?, name: row.get(1)?, text: plain(&text) });
-    }
-    Ok(objects)
+        Ok(((row.get(0)?, row.get(1)?), plain(&text)))
+    })?;
+    objects.collect()
 }
 
 /// A definition without its comments and line breaks.
@@ -210,7 +188,7 @@ fn ids(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 pub fn definitions(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     // ALTER TABLE leaves other spaces than people do.
     let plain = |text: String| text.replace(" ,", ",").replace(" )", ")");
-    Ok(objects(connection)?.into_iter().map(|object| (object.name, plain(object.text))).collect())
+    Ok(objects(connection)?.into_iter().map(|((name, _), text)| (name, plain(text))).collect())
 }
 
 #[cfg(test)]

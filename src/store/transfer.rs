@@ -5,10 +5,9 @@ use std::path::Path;
 
 use rusqlite::params;
 
-use super::claim::check_before_reading;
 use super::pets::pet;
-use super::{Database, Reader, StoreError, Writer, cannot_open, connect, open_file, reading, schema};
-use crate::error::{Error, ErrorKind};
+use super::{Database, Reader, StoreError, Writer, opening};
+use crate::error::Error;
 use crate::model::{NewPet, Pet};
 
 const EVERY_PET: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
@@ -27,22 +26,8 @@ impl Reader {
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn open_existing(path: &Path) -> Result<Self, Error> {
-        if !path.exists() {
-            let message = format!("there is no database {}", path.display());
-            return Err(Error::new(ErrorKind::DatabaseMissing, message));
-        }
-        let say = |error: rusqlite::Error| cannot_open(path, error);
-        let file = open_file::open(path)?;
-        check_before_reading(path)?;
-        let connection = connect(path, reading(path)).map_err(say)?;
-        schema::check(&connection, path, schema::STEPS)?;
-        match schema::version(&connection).map_err(say)? {
-            0 => {
-                let message = format!("{} is empty: no service has used it yet", path.display());
-                Err(Error::new(ErrorKind::DatabaseMissing, message))
-            }
-            _ => Ok(Self(Database::new(connection, path, file)?)),
-        }
+        let (connection, file) = opening::open_existing(path)?;
+        Ok(Self(Database::new(connection, path, file)?))
     }
 
     /// Passes every pet to `visit`, in ascending order of the ids, until `visit` stops. The memory it takes
@@ -52,14 +37,7 @@ impl Reader {
     /// If the database cannot be read.
     pub fn visit_every_pet(&self, mut visit: impl FnMut(Pet) -> ControlFlow<()>) -> Result<(), StoreError> {
         // A single statement reads from one snapshot.
-        let mut statement = self.connection()?.prepare(EVERY_PET)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            if visit(pet(row)?).is_break() {
-                break;
-            }
-        }
-        Ok(())
+        self.visit(EVERY_PET, [], |row| Ok(visit(pet(row)?)))
     }
 }
 
@@ -97,6 +75,7 @@ mod tests {
     use super::super::pets::tests::{names, new_pet};
     use super::super::tests::{Folder, pair};
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn reserved_ids_are_given_to_nobody_else() {

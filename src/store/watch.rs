@@ -78,12 +78,11 @@ impl Watch {
     pub fn look_now(&mut self) -> Result<(), StoreError> {
         self.looked_at = Some(Instant::now());
         self.found = self.files.iter().try_for_each(|(path, id)| {
-            if is_at(path, *id) {
-                return Ok(());
-            }
-            // The file may be on its way back.
-            std::thread::sleep(PAUSE);
-            if is_at(path, *id) {
+            // A missing file may be on its way back.
+            if is_at(path, *id) || {
+                std::thread::sleep(PAUSE);
+                is_at(path, *id)
+            } {
                 return Ok(());
             }
             let detail = format!("{} is not the file that was opened", path.display());
@@ -145,8 +144,8 @@ mod tests {
     fn damage_that_one_connection_meets_stops_the_others() {
         let (folder, mut writer, mut reader) = pair();
         let loss = Arc::default();
-        writer.share(&loss);
-        reader.share(&loss);
+        writer.database.share(&loss);
+        reader.0.share(&loss);
         writer.insert_pet(&new_pet("Rex")).unwrap();
         loss.declare(&StoreError::Unavailable(Cause::Damaged, "a page".to_owned()));
         assert!(writer.commit().unwrap_err().is_lost());

@@ -1,0 +1,66 @@
+//! Connects to a database, and says why it cannot.
+
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::PATIENCE;
+use super::open_file::{journal_of, log_of};
+use crate::error::{Error, ErrorKind as Kind};
+
+/// How to open a database that is not to be changed. If it has a log, the connection must not write: the last one to
+/// close a database moves its log into it, and the log is for the service. If it has none, SQLite makes one, and only
+/// a connection that may write removes it again. A journal that a killed restore has left is undone first, which
+/// takes writing.
+pub fn reading(path: &Path) -> OpenFlags {
+    if log_of(path).exists() && !journal_of(path).exists() {
+        OpenFlags::SQLITE_OPEN_READ_ONLY
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+    }
+}
+
+/// Opens a connection with the settings that all have.
+pub fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    // NO_MUTEX: a connection stays with its worker, so SQLite need not lock it.
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(PATIENCE)?;
+    // The plan of a statement does not depend on the values bound to it (sqlite.org/queryplanner-ng.html#qpsg).
+    // Without this, SQLite prepares a statement with `LIMIT ?` again each time a value is bound.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    // Nothing here sorts on disk; with this, no descriptor is needed after the start.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(connection)
+}
+
+/// Why SQLite cannot open a database, in words for an operator.
+pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
+    let (kind, why) = match error.sqlite_error_code() {
+        _ if matches!(error, rusqlite::Error::SqlInputError { .. }) => {
+            (Kind::DatabaseDamaged, "has a table of another kind")
+        }
+        Some(ErrorCode::NotADatabase) => (Kind::DatabaseForeign, "is not an SQLite database"),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            (Kind::DatabaseLocked, "is locked by another process")
+        }
+        Some(ErrorCode::CannotOpen) => (
+            Kind::PermissionDenied,
+            "cannot be opened: this user may not read it, or may not make files in its folder",
+        ),
+        Some(ErrorCode::ReadOnly) => (Kind::PermissionDenied, "or its folder can only be read by this user"),
+        Some(ErrorCode::DiskFull) => (Kind::DiskFull, "cannot grow: the disk is full"),
+        Some(ErrorCode::DatabaseCorrupt) => (Kind::DatabaseDamaged, "is damaged"),
+        Some(ErrorCode::SystemIoFailure) => {
+            (Kind::Io, "cannot be read or written: its disk is full or failing")
+        }
+        _ => (Kind::Io, "cannot be opened"),
+    };
+    let detail = match &error {
+        // The statement itself would be repeated.
+        rusqlite::Error::SqlInputError { msg, .. } => format!(": SQLite says: {msg}"),
+        _ if kind == Kind::Io => format!(": SQLite says: {error}"),
+        _ => String::new(),
+    };
+    Error::new(kind, format!("{} {why}{detail}", path.display())).caused_by(error)
+}
