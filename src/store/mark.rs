@@ -78,7 +78,7 @@ pub fn leave(connection: &Connection, settled: Option<Number>) -> rusqlite::Resu
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::super::Writer;
     use super::super::open_file::log_of;
     use super::super::pets::tests::new_pet;
