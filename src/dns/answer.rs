@@ -24,6 +24,7 @@ pub(crate) struct Answer {
 pub(crate) struct Record {
     /// The owner of the record, as [`text`] writes it.
     pub name: String,
+    pub kind: RecordType,
     pub data: Data,
 }
 
@@ -35,7 +36,7 @@ pub(crate) enum Data {
     NameServer(String),
     Caa(Caa),
     /// A record whose content the service does not need.
-    Other(RecordType),
+    Other,
 }
 
 /// A property of RFC 8659, section 4.1. The tag is in lower case.
@@ -48,13 +49,13 @@ pub(crate) struct Caa {
 
 impl Answer {
     /// The records of the name itself.
-    pub fn own(&self) -> impl Iterator<Item = &Data> {
+    pub fn own(&self) -> impl Iterator<Item = &Record> {
         self.of(&self.name)
     }
 
     /// The records of one name.
-    pub fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Data> {
-        self.records.iter().filter(move |record| record.name == name).map(|record| &record.data)
+    pub fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Record> {
+        self.records.iter().filter(move |record| record.name == name)
     }
 
     /// The name at the end of the aliases (RFC 1034, section 3.6.2), as far as this answer has them.
@@ -64,7 +65,7 @@ impl Answer {
     pub fn canonical(&self) -> Result<&str, DnsError> {
         let mut name = self.name.as_str();
         for _ in 0..=MAX_ALIASES {
-            match self.of(name).find_map(Data::alias) {
+            match self.of(name).find_map(Record::alias) {
                 Some(target) => name = target,
                 None => return Ok(name),
             }
@@ -77,8 +78,8 @@ impl Answer {
     /// # Errors
     /// [`DnsError::Loop`], if the aliases do not end.
     pub fn addresses(&self) -> Result<impl Iterator<Item = IpAddr>, DnsError> {
-        Ok(self.of(self.canonical()?).filter_map(|data| match data {
-            Data::Address(address) => Some(*address),
+        Ok(self.of(self.canonical()?).filter_map(|record| match record.data {
+            Data::Address(address) => Some(address),
             _ => None,
         }))
     }
@@ -99,37 +100,30 @@ impl Data {
                 value: property.value.to_vec(),
             }),
             RData::Empty(_) => return None,
-            other => Self::Other(other.type_code()),
+            _ => Self::Other,
         })
-    }
-
-    /// The target of an alias.
-    pub fn alias(&self) -> Option<&str> {
-        if let Self::Alias(target) = self { Some(target) } else { None }
-    }
-
-    /// The type of the record.
-    pub fn kind(&self) -> RecordType {
-        match self {
-            Self::Address(IpAddr::V4(_)) => RecordType::A,
-            Self::Address(IpAddr::V6(_)) => RecordType::AAAA,
-            Self::Alias(_) => RecordType::CNAME,
-            Self::NameServer(_) => RecordType::NS,
-            Self::Caa(_) => RecordType::CAA,
-            Self::Other(kind) => *kind,
-        }
     }
 }
 
-impl std::fmt::Display for Data {
+impl Record {
+    /// The target of an alias.
+    pub fn alias(&self) -> Option<&str> {
+        if let Data::Alias(target) = &self.data { Some(target) } else { None }
+    }
+}
+
+impl std::fmt::Display for Record {
     /// Writes type and content as in a zone file, in graphic ASCII; only the type if the content is not kept.
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match self {
-            Self::Address(address) => write!(f, "{:?} {address}", self.kind()),
-            Self::Alias(name) | Self::NameServer(name) => write!(f, "{:?} {name}", self.kind()),
-            Self::Caa(property) => write!(f, "CAA {property}"),
-            Self::Other(RecordType::Unknown(number)) => write!(f, "TYPE{number}"),
-            Self::Other(kind) => write!(f, "{kind:?}"),
+        match self.kind {
+            RecordType::Unknown(number) => write!(f, "TYPE{number}")?,
+            kind => write!(f, "{kind:?}")?,
+        }
+        match &self.data {
+            Data::Address(address) => write!(f, " {address}"),
+            Data::Alias(name) | Data::NameServer(name) => write!(f, " {name}"),
+            Data::Caa(property) => write!(f, " {property}"),
+            Data::Other => Ok(()),
         }
     }
 }
@@ -165,8 +159,11 @@ mod tests {
     use super::*;
 
     fn answer(aliases: &[(&str, &str)]) -> Answer {
-        let alias =
-            |(from, to): &(&str, &str)| Record { name: from.to_string(), data: Data::Alias(to.to_string()) };
+        let alias = |(from, to): &(&str, &str)| Record {
+            name: from.to_string(),
+            kind: RecordType::CNAME,
+            data: Data::Alias(to.to_string()),
+        };
         Answer { name: "0".to_owned(), records: aliases.iter().map(alias).collect() }
     }
 
@@ -189,14 +186,17 @@ mod tests {
 
     #[test]
     fn records_are_shown_as_in_a_zone_file() {
-        let caa =
-            |value: &[u8]| Data::Caa(Caa { flags: 128, tag: "issue".to_owned(), value: value.to_vec() });
-        assert_eq!(Data::Address([192, 0, 2, 7].into()).to_string(), "A 192.0.2.7");
-        assert_eq!(Data::Address(IpAddr::V6("2001:db8::7".parse().unwrap())).to_string(), "AAAA 2001:db8::7");
-        assert_eq!(Data::Alias("a.example".to_owned()).to_string(), "CNAME a.example");
-        assert_eq!(Data::NameServer("ns.example".to_owned()).to_string(), "NS ns.example");
-        assert_eq!(caa(b"a\"b\x1b; c").to_string(), r#"CAA 128 issue "a\"b\027; c""#);
-        assert_eq!(Data::Other(RecordType::MX).to_string(), "MX");
-        assert_eq!(Data::Other(RecordType::Unknown(39)).to_string(), "TYPE39");
+        let caa = Caa { flags: 128, tag: "issue".to_owned(), value: b"a\"b\x1b; c".to_vec() };
+        for (kind, data, shown) in [
+            (RecordType::A, Data::Address([192, 0, 2, 7].into()), "A 192.0.2.7"),
+            (RecordType::AAAA, Data::Address("2001:db8::7".parse().unwrap()), "AAAA 2001:db8::7"),
+            (RecordType::CNAME, Data::Alias("a.example".to_owned()), "CNAME a.example"),
+            (RecordType::NS, Data::NameServer("ns.example".to_owned()), "NS ns.example"),
+            (RecordType::CAA, Data::Caa(caa), r#"CAA 128 issue "a\"b\027; c""#),
+            (RecordType::MX, Data::Other, "MX"),
+            (RecordType::Unknown(39), Data::Other, "TYPE39"),
+        ] {
+            assert_eq!(Record { name: String::new(), kind, data }.to_string(), shown);
+        }
     }
 }

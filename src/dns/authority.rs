@@ -9,18 +9,15 @@ const MAX_SERVERS: usize = 8;
 
 impl Inquiry<'_> {
     /// The authoritative servers of the name's zone, or the given resolver if there is one.
-    ///
-    /// # Errors
-    /// [`DnsError`], if they cannot be found.
     pub fn authorities(self, name: &str) -> Result<NameServers, DnsError> {
         let mut resolvers = self.resolvers();
-        if self.dns.given.is_some() {
+        if self.dns.is_given {
             return Ok(resolvers);
         }
         let mut before = None;
         for at in with_parents(name) {
             match resolvers.ask(at, RecordType::NS) {
-                Ok(answer) if answer.own().any(|data| data.kind() == RecordType::NS) => {
+                Ok(answer) if answer.own().any(|record| record.kind == RecordType::NS) => {
                     return self.servers_of(&answer, resolvers);
                 }
                 Ok(_) => {}
@@ -34,7 +31,7 @@ impl Inquiry<'_> {
 
     /// The addresses of the name servers in an answer, IPv4 first.
     fn servers_of(self, answer: &Answer, mut resolvers: NameServers) -> Result<NameServers, DnsError> {
-        let names = answer.own().filter_map(|data| match data {
+        let names = answer.own().filter_map(|record| match &record.data {
             Data::NameServer(name) => Some(name),
             _ => None,
         });

@@ -15,9 +15,6 @@ const MAX_FOREIGN: usize = 100;
 
 /// Asks, and waits for the response until the second instant. A timeout tells how long it took since the first. Id and
 /// port are random, so that somebody who cannot see the question cannot forge an answer (RFC 5452).
-///
-/// # Errors
-/// The [`DnsError`] and its server.
 pub(super) fn exchange(
     server: NameServer,
     (name, kind): (&str, RecordType),

@@ -14,10 +14,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whom to ask, and how long to wait.
 pub(crate) struct Dns {
-    /// The server to ask everything, if one is given. It need not be an authority.
-    pub(super) given: Option<SocketAddr>,
-    /// The resolvers of the system; `None`: those in /etc/resolv.conf, read again each time.
-    pub(super) system: Option<Vec<SocketAddr>>,
+    /// The given resolver, or those of the system.
+    pub(super) resolvers: Vec<SocketAddr>,
+    /// Whether the resolver is given. It is asked everything, and need not be an authority.
+    pub(super) is_given: bool,
     /// The port of the authoritative servers.
     pub(super) port: u16,
     pub(super) whole: Duration,
@@ -28,7 +28,9 @@ impl Dns {
     /// Asks the given resolver and believes it. Without one, it asks the system's resolver for the authorities of
     /// a name, and then asks these.
     pub fn new(resolver: Option<SocketAddr>) -> Self {
-        Self { given: resolver, system: None, port: PORT, whole: WHOLE, patience: PATIENCE }
+        let resolvers = resolver.map_or_else(resolvers_of_the_system, |given| vec![given]);
+        let is_given = resolver.is_some();
+        Self { resolvers, is_given, port: PORT, whole: WHOLE, patience: PATIENCE }
     }
 
     /// Starts the clock for the questions of one verification: 15 seconds for all of them together.
@@ -56,9 +58,7 @@ pub(crate) struct Inquiry<'a> {
 impl Inquiry<'_> {
     /// The resolvers, which query others for what they do not know.
     pub fn resolvers(self) -> NameServers {
-        let system = || self.dns.system.clone().unwrap_or_else(resolvers_of_the_system);
-        let addresses = self.dns.given.map_or_else(system, |given| vec![given]);
-        self.servers(addresses, true)
+        self.servers(self.dns.resolvers.clone(), true)
     }
 
     pub(super) fn servers(self, addresses: Vec<SocketAddr>, resolve: bool) -> NameServers {

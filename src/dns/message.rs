@@ -93,7 +93,8 @@ impl<'a> Question<'a> {
             let in_use =
                 packet.answers.iter().filter(|record| record.class == CLASS::IN && !record.cache_flush);
             let record = |record: &simple_dns::ResourceRecord| {
-                Some(Record { name: text(&record.name), data: Data::of(&record.rdata)? })
+                let (name, kind) = (text(&record.name), record.rdata.type_code());
+                Some(Record { name, kind, data: Data::of(&record.rdata)? })
             };
             response.answer.records = in_use.filter_map(record).collect();
         }
@@ -147,7 +148,7 @@ mod tests {
         let question = Question::new("www.example.com", RecordType::A).unwrap();
         let good = response(&question, &vec![("WWW.example.COM", Record::A([192, 0, 2, 7]))]);
         let Received::Response(read) = question.read(&good) else { panic!() };
-        assert_eq!(read.answer.own().collect::<Vec<_>>(), [&Data::Address([192, 0, 2, 7].into())]);
+        assert_eq!(read.answer.own().next().unwrap().data, Data::Address([192, 0, 2, 7].into()));
 
         // Id, QR, opcode, one question, a letter of its name, its type and its class.
         for (at, bit) in [(1, 1), (2, 0x80), (2, 0x08), (5, 1), (13, 1), (30, 2), (32, 2)] {

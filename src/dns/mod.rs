@@ -22,7 +22,7 @@ mod test_server;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use answer::{Answer, Caa, Data};
+pub(crate) use answer::{Answer, Caa, Data, Record};
 pub(crate) use error::DnsError;
 pub(crate) use inquiry::{Dns, Inquiry};
 pub(crate) use servers::NameServers;

@@ -30,6 +30,6 @@ impl Dns {
 
     /// A client that asks these resolvers for the authorities, and the authorities on this port.
     pub fn of_system(resolvers: Vec<SocketAddr>, port: u16) -> Self {
-        Self { system: Some(resolvers), port, ..Self::new(None) }
+        Self { resolvers, port, ..Self::new(None) }
     }
 }

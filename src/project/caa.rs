@@ -42,7 +42,7 @@ pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Findin
 fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsError> {
     let owner = answer.canonical()?;
     let properties =
-        answer.of(owner).filter_map(|data| if let Data::Caa(it) = data { Some(it) } else { None });
+        answer.of(owner).filter_map(|record| if let Data::Caa(it) = &record.data { Some(it) } else { None });
     let properties: Vec<&Caa> = properties.collect();
     if properties.is_empty() {
         return Ok(None);

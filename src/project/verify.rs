@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::dns_check::{DNS_UNAVAILABLE, Finding};
 use super::record::is_apex;
-use crate::dns::{Answer, Data, Dns, DnsError, Inquiry, NameServers, RecordType};
+use crate::dns::{Answer, Dns, DnsError, Inquiry, NameServers, Record, RecordType};
 use crate::model::DomainEvent;
 
 /// The types that may not exist alongside the CNAME record of a subdomain. The first two must be known, unless the
@@ -59,8 +59,8 @@ fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Result<Fi
     for (number, kind) in OTHERS.into_iter().enumerate() {
         match authorities.ask(name, kind) {
             Ok(answer) => {
-                let found = answer.own().filter(|data| data.kind() == kind);
-                others.extend(found.map(|data| (number, data.to_string())));
+                let found = answer.own().filter(|record| record.kind == kind);
+                others.extend(found.map(|record| (number, record.to_string())));
             }
             // A resolver that follows a wrong record often fails.
             Err(error) if number < MUST_BE_KNOWN && !points_elsewhere => return Err(error),
@@ -128,7 +128,7 @@ fn apex(
 }
 
 fn aliases(answer: &Answer) -> Vec<String> {
-    answer.own().filter_map(Data::alias).map(str::to_owned).collect()
+    answer.own().filter_map(Record::alias).map(str::to_owned).collect()
 }
 
 fn addresses(host: &str, resolvers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {

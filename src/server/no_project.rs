@@ -11,9 +11,6 @@ use crate::service::Hosts;
 pub type Upkeep = ();
 
 /// Starts nothing.
-///
-/// # Errors
-/// None.
 pub fn start(_: &Config) -> Result<Option<Arc<Upkeep>>, Error> {
     Ok(None)
 }
@@ -24,9 +21,6 @@ pub fn hosts(config: &Config, _: Option<&Arc<Upkeep>>) -> Hosts {
 }
 
 /// What the admin address serves besides metrics: nothing.
-///
-/// # Errors
-/// None.
 pub fn settings(_: Option<&Arc<Upkeep>>) -> Result<ProjectSettings, Error> {
     Ok(ProjectSettings)
 }
