@@ -113,10 +113,8 @@ impl<H> Operation<H> {
 
     /// Adds the header fields that every response of the operation has.
     pub fn announce(&self, response: Response) -> Response {
-        match self.deprecation {
-            Some(deprecation) => deprecation.announce(response),
-            None => response,
-        }
+        let fields = self.deprecation.map(Deprecation::fields).into_iter().flatten();
+        fields.fold(response, |response, field| response.header(field.name, field.example))
     }
 }
 
@@ -148,10 +146,6 @@ impl Deprecation {
         Self { since, sunset, successor, how, values: OnceLock::new() }
     }
 
-    fn announce(&'static self, response: Response) -> Response {
-        self.fields().into_iter().fold(response, |response, field| response.header(field.name, field.example))
-    }
-
     /// The header fields that announce the deprecation; their examples are their values.
     pub fn fields(&'static self) -> [HeaderField; 3] {
         let [since, successor, sunset] = self.values.get_or_init(|| {
@@ -177,8 +171,9 @@ mod tests {
     #[test]
     fn deprecation_is_announced() {
         static DEPRECATION: Deprecation = Deprecation::new(1_795_219_200, 1_922_659_200, "/v1/pets", "");
+        let operation = Operation { deprecation: Some(&DEPRECATION), ..Operation::new("/", "x", "GET") };
         assert_eq!(
-            DEPRECATION.announce(Response::new(404, b"")).headers(),
+            operation.announce(Response::new(404, b"")).headers(),
             [
                 ("Deprecation", "@1795219200".into()),
                 ("Link", "</v1/pets>; rel=\"successor-version\"".into()),

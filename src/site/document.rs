@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::api::{self, Operation, ROUTER};
 use crate::clock::day;
 use crate::config::ServerUrls;
-use crate::endpoint::{Deprecation, HeaderField, Success, Tag};
+use crate::endpoint::{Deprecation, HeaderField, Tag};
 use crate::http::response::reason;
 use crate::http::{Asset, Code, error_schema};
 use crate::json::reference;
@@ -103,17 +103,14 @@ fn describe_tags() -> Value {
 
 fn describe_servers(servers: &ServerUrls) -> Value {
     let named = [("Production", &servers.production), ("Staging", &servers.staging)];
-    let listed: Vec<Value> = named
-        .into_iter()
-        .filter_map(|(name, url)| url.as_ref().map(|url| json!({ "url": url, "description": name })))
-        .collect();
+    let listed = named.map(|(name, url)| Some(json!({ "url": url.as_ref()?, "description": name })));
+    let listed: Vec<Value> = listed.into_iter().flatten().collect();
     // Relative to the address of the document (OpenAPI 3.1, section 4.8.5).
     if listed.is_empty() { json!([{ "url": BASE, "description": "This service" }]) } else { listed.into() }
 }
 
-fn schemas() -> Map<String, Value> {
-    let all = api::schemas().into_iter().chain([("Error", error_schema())]);
-    all.map(|(name, schema)| (name.to_owned(), schema)).collect()
+fn schemas() -> Value {
+    api::schemas().into_iter().chain([("Error", error_schema())]).collect()
 }
 
 fn describe(operation: &Operation) -> Value {
@@ -193,7 +190,12 @@ fn responses(operation: &Operation) -> Map<String, Value> {
     let announced = operation.deprecation.map(Deprecation::fields);
     let announced = announced.as_slice().as_flattened();
     let success = operation.success.iter().map(|success| {
-        (success.status.to_string(), describe_success(success, headers(&[success.headers, announced])))
+        let described = json!({
+            "description": success.about,
+            "headers": headers(&[success.headers, announced]),
+            "content": { "application/json": { "schema": reference(success.schema) } },
+        });
+        (success.status.to_string(), described)
     });
     let mut causes: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in Code::general(operation.writes()).chain(operation.codes.iter().copied()) {
@@ -214,14 +216,6 @@ fn responses(operation: &Operation) -> Map<String, Value> {
         (status.to_string(), describe_failure(&codes, headers(&[own, announced])))
     });
     success.chain(failures).collect()
-}
-
-fn describe_success(success: &Success, headers: Value) -> Value {
-    json!({
-        "description": success.about,
-        "headers": headers,
-        "content": { "application/json": { "schema": reference(success.schema) } },
-    })
 }
 
 fn describe_failure(codes: &[Code], headers: Value) -> Value {
