@@ -6,6 +6,7 @@ mod deadlines;
 mod hosting;
 mod listen;
 mod network;
+mod setting;
 mod settings;
 mod urls;
 
@@ -16,7 +17,8 @@ pub use deadlines::{Deadline, Deadlines};
 pub use hosting::Hosting;
 pub use listen::{Address, Listen};
 pub use network::Network;
-pub use settings::{SETTINGS, SetField, Setting};
+pub use setting::{SetField, Setting};
+pub use settings::SETTINGS;
 
 /// How to run the service. Start from the default and set the fields that differ.
 ///

@@ -2,8 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::Setting;
-use super::settings::{list, put};
+use super::setting::{Setting, list, put};
 
 /// How the project is hosted.
 #[derive(Clone, Debug)]

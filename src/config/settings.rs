@@ -1,31 +1,11 @@
-//! The table of settings: flag, environment variable, help, default and check of each. The command line, the site's
-//! table and the tests of the documentation read it.
+//! The table of settings. The command line, the site's table and the tests of the documentation read it.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use super::setting::{Setting, list, put};
 use super::urls::{URL, origin, url};
-use super::{Config, Listen, Network, hosting};
-
-/// Sets a field of a [`Config`] from text, or returns what is expected, such as "a number from 1 to 64". Commas
-/// separate the values of a list.
-pub type SetField = fn(&mut Config, &str) -> Result<(), &'static str>;
-
-/// A setting of the executable: a flag of the command line and an environment variable.
-pub struct Setting {
-    /// The flag without its dashes, such as `max-connections`.
-    pub flag: &'static str,
-    /// The placeholder for the value in the help text, such as `NUMBER`.
-    pub value: &'static str,
-    /// The purpose of the setting, in one line.
-    pub help: &'static str,
-    /// The default value, or its description; empty if there is none.
-    pub default: &'static str,
-    /// Sets the field of the [`Config`]; `None` if only the executable has this setting, and the library does not.
-    pub set: Option<SetField>,
-    /// Whether the setting is a list, whose flag can be repeated.
-    pub is_list: bool,
-}
+use super::{Listen, Network, hosting};
 
 /// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
 /// environment alone, because other users can read the command line.
@@ -102,45 +82,6 @@ const ALL: &[Setting] = &[
     hosting::CERTIFICATE_AUTHORITY,
 ];
 
-impl Setting {
-    /// A setting of the executable alone, which has no default and is no list.
-    pub(super) const fn new(flag: &'static str, value: &'static str) -> Self {
-        Self { flag, value, help: "", default: "", set: None, is_list: false }
-    }
-
-    pub(super) const fn help(self, help: &'static str) -> Self {
-        Self { help, ..self }
-    }
-
-    pub(super) const fn default(self, default: &'static str) -> Self {
-        Self { default, ..self }
-    }
-
-    pub(super) const fn list(self) -> Self {
-        Self { is_list: true, ..self }
-    }
-
-    pub(super) const fn set(self, set: SetField) -> Self {
-        Self { set: Some(set), ..self }
-    }
-
-    /// The environment variable of the setting, such as `PETSTORE_MAX_CONNECTIONS`.
-    pub fn variable(&self) -> String {
-        format!("PETSTORE_{}", self.flag.to_uppercase().replace('-', "_"))
-    }
-}
-
-/// Puts a value into its field. Without a value, the field stays and the error is what is expected.
-pub fn put<T>(field: &mut T, value: Option<T>, expected: &'static str) -> Result<(), &'static str> {
-    *field = value.ok_or(expected)?;
-    Ok(())
-}
-
-/// Reads values that commas separate.
-pub fn list<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
-    text.split(',').map(|word| read(word.trim())).collect()
-}
-
 fn number(text: &str, most: usize) -> Option<usize> {
     text.parse().ok().filter(|number| (1..=most).contains(number))
 }
@@ -148,6 +89,7 @@ fn number(text: &str, most: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn set(flag: &str, text: &str) -> Result<Config, &'static str> {
         let mut config = Config::default();
