@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use super::SocketFolder;
-use super::running::Lanes;
+use super::lanes::Lanes;
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings};
 use crate::config::Config;
 use crate::error::Error;

@@ -2,6 +2,7 @@
 
 mod admin;
 mod descriptors;
+mod lanes;
 #[cfg_attr(not(feature = "site"), path = "no_project.rs", warn(dead_code, unused_imports))]
 mod project;
 mod running;

@@ -4,17 +4,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::admin::Admin;
+use super::lanes::Lanes;
 use super::project::{self, Upkeep};
 use super::{Bound, SocketFolder};
 use crate::config::Config;
-use crate::error::{Error, ErrorKind};
-use crate::gate::{BUDGET, Gate, GateConfig, LaneAddress, Origins, Stopper, TrustedProxies};
+use crate::error::Error;
+use crate::gate::{BUDGET, Gate, GateConfig, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Lost, Parts, ReadService, WriteService};
 use crate::site;
 use crate::store::{Claim, OpenStore};
-use crate::worker::{Service, Worker};
+use crate::worker::Worker;
 
 /// The most requests in one lane for reading at once, and their bytes: 64 lists of 100 pets.
 const READ_WINDOW: (usize, usize) = (64, 512 * 1024);
@@ -107,40 +108,5 @@ impl Running {
     pub fn serve(self) -> Result<(), Error> {
         // The gate goes here, and the other fields at the end of this function.
         self.gate.run()
-    }
-}
-
-/// The lanes of a gate that are opened so far.
-pub struct Lanes<'a> {
-    folder: &'a SocketFolder,
-    stopper: &'a Stopper,
-    pub workers: Vec<Worker>,
-    pub addresses: Vec<LaneAddress>,
-}
-
-impl<'a> Lanes<'a> {
-    /// `stopper` ends the gate if a worker dies.
-    pub fn new(folder: &'a SocketFolder, stopper: &'a Stopper) -> Self {
-        Self { folder, stopper, workers: Vec::new(), addresses: Vec::new() }
-    }
-
-    /// Starts the worker of one more lane, which has at most so many requests and bytes at once.
-    ///
-    /// # Errors
-    /// If there are too few threads or descriptors.
-    pub fn open(
-        &mut self,
-        kind: LaneKind,
-        (window, window_bytes): (usize, usize),
-        socket: &str,
-        name: String,
-        service: impl Service,
-    ) -> Result<(), Error> {
-        let path = self.folder.socket(socket);
-        let (stopper, reason) =
-            (self.stopper.clone(), Error::new(ErrorKind::Internal, format!("the {name} has died")));
-        self.workers.push(Worker::start(&path, name, service, move || stopper.fail(&reason))?);
-        self.addresses.push(LaneAddress { path, kind, window, window_bytes });
-        Ok(())
     }
 }
