@@ -1,7 +1,6 @@
 //! Whether CAA records allow a certificate authority to issue a certificate for a domain (RFC 8659).
 
-use super::dns_check::{DNS_UNAVAILABLE, Finding};
-use super::verify::list;
+use super::finding::{DNS_UNAVAILABLE, Finding, list};
 use crate::dns::{Answer, Caa, Data, Dns, DnsError, RecordType, with_parents};
 use crate::model::DomainEvent;
 

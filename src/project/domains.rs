@@ -1,7 +1,8 @@
 //! The domains of the project: adding, checking and removing them, and which one is primary.
 
 use super::Project;
-use super::dns_check::{DNS_UNAVAILABLE, DnsCheck, Finding, check_dns};
+use super::dns_check::{DnsCheck, check_dns};
+use super::finding::{DNS_UNAVAILABLE, Finding};
 use super::name;
 use super::overview::DomainView;
 use super::refusal::{Refusal, RefusalCode};

@@ -3,13 +3,14 @@
 //!
 //! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `refusal.rs` has a code for each way to break
 //! them. `name.rs` parses names, `record.rs` tells which DNS record a name needs, `verify.rs` whether that record
-//! exists, and `caa.rs` whether a certificate authority may issue; `dns_check.rs` combines these. `upkeep.rs` is what
-//! a running service does for its project besides answering requests.
+//! exists, and `caa.rs` whether a certificate authority may issue; `dns_check.rs` combines these, and `finding.rs`
+//! has what they find. `upkeep.rs` is what a running service does for its project besides answering requests.
 
 mod caa;
 mod deploys;
 mod dns_check;
 mod domains;
+mod finding;
 mod folder;
 mod media_type;
 mod name;
@@ -84,7 +85,7 @@ impl Project {
 mod tests {
     use super::*;
     use crate::model::{DomainEvent, Reason};
-    use crate::project::dns_check::Finding;
+    use crate::project::finding::Finding;
     use crate::testing::Folder;
 
     /// A deployed project with a paid plan and a platform.

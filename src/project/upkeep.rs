@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Project;
-use super::dns_check::{DnsCheck, Finding, check_dns};
+use super::dns_check::{DnsCheck, check_dns};
+use super::finding::Finding;
 use super::overview::Overview;
 use super::refusal::{Refusal, RefusalCode};
 use crate::clock::unix_time;

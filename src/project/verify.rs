@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::dns_check::{DNS_UNAVAILABLE, Finding};
+use super::finding::{DNS_UNAVAILABLE, Finding, list};
 use super::record::is_apex;
 use crate::dns::{Answer, Dns, DnsError, Inquiry, NameServers, Record, RecordType};
 use crate::model::DomainEvent;
@@ -21,8 +21,6 @@ const OTHERS: [RecordType; 8] = [
     RecordType::HTTPS,
 ];
 const MUST_BE_KNOWN: usize = 2;
-/// The most records that a message names.
-const MAX_NAMED: usize = 4;
 
 /// The name has other records.
 const CONFLICTING_RECORD: &str = "conflicting_record";
@@ -137,20 +135,4 @@ fn addresses(host: &str, resolvers: &mut NameServers) -> Result<BTreeSet<IpAddr>
         addresses.extend(resolvers.ask(host, kind)?.addresses()?);
     }
     Ok(addresses)
-}
-
-/// The start of a value, which its owner may have made long.
-fn shortened(shown: &str) -> String {
-    const MOST: usize = 100;
-    if shown.len() <= MOST { shown.to_owned() } else { shown.chars().take(MOST).chain(['…']).collect() }
-}
-
-/// The first few items, for a sentence.
-pub(super) fn list(items: impl IntoIterator<Item: ToString>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| shortened(&item.to_string())).collect();
-    let first = items[..items.len().min(MAX_NAMED)].join(", ");
-    match items.len().saturating_sub(MAX_NAMED) {
-        0 => first,
-        more => format!("{first} and {more} more"),
-    }
 }

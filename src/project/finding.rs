@@ -1,0 +1,42 @@
+//! What a check of a domain's DNS found, and how it is said.
+
+use crate::model::{DomainEvent, Reason};
+
+/// The code of a reason if DNS could not be asked.
+pub const DNS_UNAVAILABLE: &str = "dns_unavailable";
+
+/// The most records that a message names.
+const MAX_NAMED: usize = 4;
+
+/// The result of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub event: DomainEvent,
+    pub reason: Option<Reason>,
+}
+
+impl Finding {
+    /// Nothing is wrong.
+    pub const RIGHT: Self = Self { event: DomainEvent::Right, reason: None };
+
+    /// Creates a finding with a reason.
+    pub fn new(event: DomainEvent, code: &str, message: String) -> Self {
+        Self { event, reason: Some(Reason { code: code.to_owned(), message }) }
+    }
+}
+
+/// The start of a value, which its owner may have made long.
+fn shortened(shown: &str) -> String {
+    const MOST: usize = 100;
+    if shown.len() <= MOST { shown.to_owned() } else { shown.chars().take(MOST).chain(['…']).collect() }
+}
+
+/// The first few items, for a sentence.
+pub(super) fn list(items: impl IntoIterator<Item: ToString>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| shortened(&item.to_string())).collect();
+    let first = items[..items.len().min(MAX_NAMED)].join(", ");
+    match items.len().saturating_sub(MAX_NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
