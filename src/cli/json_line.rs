@@ -1,5 +1,7 @@
 //! Log lines as JSON objects.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use log::kv::{Error, Key, Value, VisitSource};
 use log::{Level, Record};
 
@@ -16,13 +18,19 @@ pub fn warning(message: &str) -> String {
     Object::new(Level::Warn, module_path!(), message).line()
 }
 
+/// The time such as `2027-01-31T18:00:00.250Z`.
+pub fn now() -> impl std::fmt::Display {
+    // Times before 1970 have no such form.
+    humantime::format_rfc3339_millis(SystemTime::now().max(UNIX_EPOCH))
+}
+
 /// A JSON object without its closing brace.
 struct Object(String);
 
 impl Object {
     fn new(level: Level, target: &str, message: &str) -> Self {
         let mut object = Self("{".to_owned());
-        object.text("time", &super::logging::now().to_string());
+        object.text("time", &now().to_string());
         object.text("level", &level.as_str().to_ascii_lowercase());
         object.text("target", target);
         object.text("message", message);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use log::LevelFilter;
 use petstore::{Error, ErrorKind};
@@ -51,7 +51,7 @@ pub fn start(format: LogFormat) -> Result<(), Failure> {
         LogFormat::Json => builder.format(|out, record| out.write_all(json_line::of(record).as_bytes())),
         LogFormat::Text => builder.format(|out, record| {
             let (level, target) = (record.level(), record.target());
-            writeln!(out, "[{} {level:<5} {target}] {}", now(), record.args())
+            writeln!(out, "[{} {level:<5} {target}] {}", json_line::now(), record.args())
         }),
     };
     builder
@@ -77,12 +77,6 @@ fn is_part(target: &str) -> bool {
         Some((part, _)) => PARTS.contains(&part),
         None => PARTS.iter().any(|known| known.starts_with(part)),
     }) || target.starts_with("tiny_http")
-}
-
-/// The time such as `2027-01-31T18:00:00.250Z`.
-pub fn now() -> impl std::fmt::Display {
-    // Times before 1970 have no such form.
-    humantime::format_rfc3339_millis(SystemTime::now().max(UNIX_EPOCH))
 }
 
 /// What to log, by target, after the level for all other targets, which is `warn` by default. `None` if a part of
