@@ -32,7 +32,7 @@
 //! with `store`.
 
 // What only the site uses and needs no optional crate is compiled without it too. The build with the site finds
-// what nobody uses.
+// what nobody uses, and the modules that stand in for the site's allow nothing.
 #![cfg_attr(not(feature = "site"), allow(dead_code, unused_imports, reason = "only the site uses it"))]
 
 mod config;

@@ -59,7 +59,6 @@ fn watched<T>(
     work: impl FnOnce(&mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let is_ending = signals::note(&[SIGHUP, SIGINT, SIGTERM])?;
-    signals::survive_file_limit()?;
     let mut bar = Bar::new();
     work(&mut |progress| {
         bar.show(progress);

@@ -57,7 +57,10 @@ pub fn run() -> ExitCode {
     let done = match wish {
         Ok(Wish::Help(words)) => print(&help::text(&words)).map_err(|error| (1, error.to_string())),
         Ok(Wish::Version) => print(VERSION).map_err(|error| (1, error.to_string())),
-        Ok(Wish::Run(command, call)) => (command.run)(&call).map_err(|failure| describe(failure, &call)),
+        Ok(Wish::Run(command, call)) => {
+            let done = signals::survive_file_limit().and_then(|()| (command.run)(&call));
+            done.map_err(|failure| describe(failure, &call))
+        }
         Err(line) => Err(usage(&line)),
     };
     match done {

@@ -10,6 +10,7 @@ use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, signal_name};
 
+use super::command::Done;
 use super::output::start_thread;
 use super::{logging, supervisor};
 
@@ -18,8 +19,9 @@ use super::{logging, supervisor};
 const SAME: Duration = Duration::from_secs(1);
 
 /// Makes a write beyond the file size limit (ulimit -f) fail instead of killing the process.
-pub fn survive_file_limit() -> Result<(), Error> {
-    flag::register(SIGXFSZ, Arc::default()).map(drop).map_err(cannot_watch)
+pub fn survive_file_limit() -> Done {
+    flag::register(SIGXFSZ, Arc::default()).map_err(cannot_watch)?;
+    Ok(())
 }
 
 /// Returns a flag that the first of these signals sets. A second signal ends the process at once.
@@ -97,7 +99,6 @@ struct State {
 impl ServiceSignals {
     /// Catches signals from now on, in a thread of its own.
     pub fn start() -> Result<Self, Error> {
-        survive_file_limit()?;
         let began = Instant::now();
         let state = State { began, stopper: None, end_request: EndRequest::default(), ending: None };
         let own = Self(Arc::new(Mutex::new(state)));

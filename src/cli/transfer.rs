@@ -40,7 +40,6 @@ pub const COMMANDS: &[Command] = &[
 
 fn export(call: &Call) -> Done {
     let format = format(call)?;
-    signals::survive_file_limit()?;
     Ok(petstore::export(&call.config.database, format, &mut stdout().lock())?)
 }
 
@@ -54,7 +53,6 @@ fn import(call: &Call) -> Done {
         options.from_line = line.parse().ok().filter(|line| *line > 0).ok_or_else(wrong)?;
     }
     let from_line = options.from_line;
-    signals::survive_file_limit()?;
     let source = match call.operand(0) {
         "" | "-" => Source::Stream(Box::new(File::from(standard_input()?))),
         path => Source::File(path.into()),

@@ -33,7 +33,7 @@ pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 /// Copies a snapshot into a file that will be `name`. Returns its size in bytes.
 fn copy(snapshot: &Snapshot, to: &Partial, name: &Path, on_progress: OnProgress) -> Result<u64, Error> {
     let mut size = 0;
-    let target = CopyTarget { file: &to.file, path: to.path(), name };
+    let target = CopyTarget { file: &to.file, path: &to.path, name };
     let copied = snapshot.copy(&target, |done, total| {
         size = total;
         on_progress(Progress { done, total })

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, fail};
 /// A file that only its owner may read, locked while it is written. Dropping this removes it. If the process is
 /// killed, the next one with the same target removes it.
 pub struct Partial {
-    path: PathBuf,
+    pub path: PathBuf,
     pub file: File,
 }
 
@@ -33,10 +33,6 @@ impl Partial {
         // Without the lock, another process would take the file for one that was left, and remove it.
         let _ = file.lock();
         Ok(Self { path, file })
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Gives the file its name, never over another file. The content was flushed before; this flushes the name.

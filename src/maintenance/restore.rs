@@ -84,7 +84,7 @@ fn fill(partial: &Partial, file: &Path, target: &Path, on_progress: OnProgress) 
     if !snapshot.is_unchanged() {
         return fail(ErrorKind::Conflict, format!("{name} was written to while it was copied"));
     }
-    let sound = check(partial.path())?;
+    let sound = check(&partial.path)?;
     match sound.faults.first() {
         None => Ok(sound.pets),
         Some(fault) => fail(ErrorKind::BackupUnsound, format!("{name} is not sound: {fault}")),

@@ -128,11 +128,6 @@ impl Import {
         self.found.valid
     }
 
-    /// The number of invalid pets, which are left out.
-    pub fn refused(&self) -> u64 {
-        self.found.refused
-    }
-
     /// Writes the pets in batches, each flushed to the disk, and calls `progress` after each. Between the batches a
     /// running service can write. Ends early once `stop` is set.
     ///
