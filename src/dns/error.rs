@@ -27,10 +27,8 @@ pub(crate) enum DnsError {
     NoServers { name: String },
     /// The name is not valid in DNS.
     BadName { name: String },
-    /// The system has no more sockets.
-    NoSocket,
-    /// The system has no random bits to give.
-    NoRandom,
+    /// The system lacks something: the rest of the sentence says what.
+    System(&'static str),
 }
 
 /// A name server, and whether it was asked over TCP.
@@ -66,8 +64,7 @@ impl std::fmt::Display for DnsError {
             }
             Self::NoServers { name } => write!(f, "no name server with an address is named for {name}"),
             Self::BadName { name } => write!(f, "{name} cannot be a name in DNS"),
-            Self::NoSocket => f.write_str("the system allows no more sockets (ulimit -n)"),
-            Self::NoRandom => f.write_str("the system gives no random bits"),
+            Self::System(lacks) => write!(f, "the system {lacks}"),
         }
     }
 }

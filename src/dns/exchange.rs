@@ -46,7 +46,8 @@ impl Attempt<'_> {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
-        let socket = UdpSocket::bind(own).map_err(|_| DnsError::NoSocket)?;
+        let socket =
+            UdpSocket::bind(own).map_err(|_| DnsError::System("allows no more sockets (ulimit -n)"))?;
         let unreachable = |_| DnsError::Unreachable { server };
         // Datagrams from elsewhere do not reach a connected socket.
         socket.connect(server.address).map_err(unreachable)?;

@@ -42,10 +42,10 @@ impl<'a> Question<'a> {
     /// A question for the records of one type.
     ///
     /// # Errors
-    /// [`DnsError::BadName`], if DNS allows no such name; [`DnsError::NoRandom`], if the system gives no random
+    /// [`DnsError::BadName`], if DNS allows no such name; [`DnsError::System`], if the system gives no random
     /// id.
     pub fn new(name: &'a str, kind: RecordType) -> Result<Self, DnsError> {
-        let id = getrandom::u32().map_err(|_| DnsError::NoRandom)? as u16;
+        let id = getrandom::u32().map_err(|_| DnsError::System("gives no random bits"))? as u16;
         let name = Name::new(name).map_err(|_| DnsError::BadName { name: name.to_owned() })?;
         Ok(Self { id, name, kind })
     }

@@ -76,10 +76,8 @@ impl Project {
             let domain = known(project, name)?.at(now).after(finding.event, finding.reason.clone(), now);
             project.put_domain(&domain)?;
             // The first domain that may be served becomes primary.
-            if domain.state == DomainState::Verified
-                && project.primary()?.is_none()
-                && project.redirect(name)?.is_none()
-            {
+            let may_be_primary = domain.state == DomainState::Verified && project.redirect(name)?.is_none();
+            if may_be_primary && project.primary()?.is_none() {
                 project.set_primary(name)?;
             }
             Ok(DomainView::of(known(project, name)?, platform))

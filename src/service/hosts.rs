@@ -64,12 +64,8 @@ impl Canonical {
     }
 }
 
-/// A remembered domain.
-#[derive(Clone)]
-struct Known {
-    domain: Domain,
-    redirect: Option<Redirect>,
-}
+/// A remembered domain, and the redirect from it.
+type Known = (Domain, Option<Redirect>);
 
 impl Hosts {
     /// The hosts of a configuration. `served` is called when a trusted proxy passes on an HTTPS request for a
@@ -77,9 +73,7 @@ impl Hosts {
     pub fn new(config: &Config, served: Option<OnServed>) -> Self {
         let Some(address) = config.hosting.address() else { return Self::default() };
         let urls = [&config.base_url, &config.staging_url].into_iter().flatten();
-        let hosts = urls
-            .filter_map(|url| url.split('/').nth(2))
-            .map(|authority| bare(authority).to_ascii_lowercase());
+        let hosts = urls.filter_map(|url| Some(bare(url.split('/').nth(2)?).to_ascii_lowercase()));
         Self { own: std::iter::once(address).chain(hosts).collect(), served, ..Self::default() }
     }
 
@@ -107,17 +101,13 @@ impl Hosts {
         if own.contains(&host) {
             return Ok(here());
         }
-        let found = find(known, &host, database)?.filter(|known| known.domain.state.is_served());
-        let Some(Known { domain, redirect }) = found else {
+        let found = find(known, &host, database)?.filter(|(domain, _)| domain.state.is_served());
+        let Some((domain, redirect)) = found else {
             return Err(ApiError::new(Code::MisdirectedRequest).into());
         };
         let is_waiting = matches!(domain.state, DomainState::Verified | DomainState::CertificateDelayed);
-        if is_waiting
-            && request
-                .header_values(FORWARDED_PROTO)
-                .next()
-                .is_some_and(|proto| proto.eq_ignore_ascii_case("https"))
-        {
+        let is_https = |scheme: &str| scheme.eq_ignore_ascii_case("https");
+        if is_waiting && request.header_values(FORWARDED_PROTO).next().is_some_and(is_https) {
             served.iter().for_each(|served| served(&domain.name));
         }
         Ok(match redirect {
@@ -141,7 +131,7 @@ fn find<'k>(
         let project = database.project()?;
         let Some(domain) = project.domain(host)? else { return Ok(None) };
         let redirect = project.redirect(host)?;
-        known.insert(host.into(), Known { domain: domain.at(unix_time()), redirect });
+        known.insert(host.into(), (domain.at(unix_time()), redirect));
     }
     Ok(known.get(host))
 }
