@@ -139,7 +139,7 @@ fn summary(config: &Config, address: &Address, max_connections: usize, store: &O
         env!("CARGO_PKG_VERSION"),
         if store.claim.is_new() { "new" } else { "existing" },
         std::path::absolute(&config.database).unwrap_or_else(|_| config.database.clone()).display(),
-        store.writer.schema_version(),
+        store::SCHEMA_VERSION,
         store.readers.len(),
     )
 }

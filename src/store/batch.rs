@@ -177,15 +177,14 @@ impl Writer {
         let patience = if is_known { Duration::ZERO } else { self.patience };
         let began = Instant::now();
         while !self.try_begin()? {
-            if began.elapsed() < patience {
-                std::thread::sleep(RETRY);
-                continue;
+            if began.elapsed() >= patience {
+                if !patience.is_zero() {
+                    self.gave_up = Some(Instant::now());
+                }
+                let detail = "it did not release its lock in time";
+                return Err(StoreError::Unavailable(Cause::Locked, detail.to_owned()));
             }
-            if !patience.is_zero() {
-                self.gave_up = Some(Instant::now());
-            }
-            let detail = "it did not release its lock in time";
-            return Err(StoreError::Unavailable(Cause::Locked, detail.to_owned()));
+            std::thread::sleep(RETRY);
         }
         Ok(())
     }

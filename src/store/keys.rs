@@ -65,14 +65,8 @@ impl Writer {
         let insert = "INSERT INTO api_keys (digest, name, read_only, is_admin, created_at, expires_at) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let (read_only, is_admin) = (key.scope == KeyScope::ReadOnly, key.scope == KeyScope::Admin);
-        self.connection.prepare_cached(insert)?.execute(params![
-            key.digest,
-            key.name,
-            read_only,
-            is_admin,
-            key.created_at,
-            key.expires_at
-        ])?;
+        let values = params![key.digest, key.name, read_only, is_admin, key.created_at, key.expires_at];
+        self.connection.prepare_cached(insert)?.execute(values)?;
         Ok(())
     }
 

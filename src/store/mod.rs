@@ -35,7 +35,6 @@ mod watch;
 
 use std::ops::{ControlFlow, Deref};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -49,8 +48,8 @@ pub use open_file::log_of;
 pub use opening::{OpenStore, open_for_service};
 pub use project::ProjectReads;
 pub use retire::retire;
+pub use schema::VERSION as SCHEMA_VERSION;
 pub use snapshot::Snapshot;
-pub use watch::Loss;
 
 use crate::error::{Error, ErrorKind};
 use batch::State;
@@ -135,11 +134,6 @@ impl Database {
     /// Stops the statements from now on soon after they have visited so many rows; `None`: never.
     pub fn bound_rows(&self, rows: Option<u32>) {
         self.cost.bound(rows);
-    }
-
-    /// Shares with the other connections of a service what they find.
-    pub fn share(&mut self, loss: &Arc<Loss>) {
-        self.watch.share(loss);
     }
 
     /// The connection, as long as its file is still the database.
@@ -237,11 +231,8 @@ impl Writer {
         let mode: String =
             connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(say)?;
         if mode != "wal" {
-            let message = format!(
-                "{}: SQLite cannot use write-ahead logging here (it stays at '{mode}'); \
-                 a local file system is needed",
-                path.display()
-            );
+            let why = format!("SQLite cannot use write-ahead logging here (it stays at '{mode}')");
+            let message = format!("{}: {why}; a local file system is needed", path.display());
             return Err(Error::new(ErrorKind::Io, message));
         }
         // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
@@ -304,7 +295,6 @@ impl Writer {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     pub use crate::testing::Folder;
 
@@ -324,20 +314,6 @@ pub(crate) mod tests {
         let writer = Writer::open(&folder.database()).unwrap();
         let reader = Reader::open(&folder.database()).unwrap();
         (folder, writer, reader)
-    }
-
-    #[test]
-    fn new_file_is_private_and_its_companions_too() {
-        let (folder, mut writer, _reader) = pair();
-        writer.insert_pet(&pets::tests::new_pet("Rex")).unwrap();
-        writer.commit().unwrap();
-        let mut files = 0;
-        for entry in std::fs::read_dir(&folder.0).unwrap() {
-            let entry = entry.unwrap();
-            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());
-            files += 1;
-        }
-        assert_eq!(files, 3, "the database, its write-ahead log and the log's index");
     }
 
     #[test]

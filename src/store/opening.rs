@@ -37,14 +37,14 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     let mut writer = Writer::open(path)?;
     claim.take_log(path)?;
     let loss = Arc::new(Loss::default());
-    writer.database.share(&loss);
+    writer.database.watch.share(&loss);
     // What a crash left in the log moves into the file. Before the readers, which would keep the log.
     if let Err(error) = writer.checkpoint() {
         log::debug!("the write-ahead log stays for now: {error}");
     }
     let open = |_| {
         let mut reader = Reader::open(path)?;
-        reader.0.share(&loss);
+        reader.0.watch.share(&loss);
         Ok(reader)
     };
     let readers = (0..readers).map(open).collect::<Result<_, Error>>()?;

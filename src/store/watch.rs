@@ -144,8 +144,8 @@ mod tests {
     fn damage_that_one_connection_meets_stops_the_others() {
         let (folder, mut writer, mut reader) = pair();
         let loss = Arc::default();
-        writer.database.share(&loss);
-        reader.0.share(&loss);
+        writer.database.watch.share(&loss);
+        reader.0.watch.share(&loss);
         writer.insert_pet(&new_pet("Rex")).unwrap();
         loss.declare(&StoreError::Unavailable(Cause::Damaged, "a page".to_owned()));
         assert!(writer.commit().unwrap_err().is_lost());
