@@ -54,7 +54,7 @@ impl Reader {
     pub fn begin(&mut self) -> Result<(), StoreError> {
         self.0.forget_version();
         self.0.watch.look()?;
-        self.0.connection.prepare_cached("BEGIN")?.execute([])?;
+        self.0.execute("BEGIN")?;
         // This read takes the snapshot; BEGIN alone does not.
         self.0.read_version()
     }
@@ -64,10 +64,7 @@ impl Reader {
     /// # Errors
     /// If the connection is broken.
     pub fn end(&mut self) -> Result<(), StoreError> {
-        if !self.0.connection.is_autocommit() {
-            self.0.connection.prepare_cached("COMMIT")?.execute([])?;
-        }
-        Ok(())
+        self.0.end_reading()
     }
 }
 
@@ -280,11 +277,6 @@ impl Writer {
         self.roll_back();
     }
 
-    /// Ends the snapshot of a batch whose transaction has not been opened.
-    fn end_reading(&self) -> Result<(), StoreError> {
-        if self.connection.is_autocommit() { Ok(()) } else { self.execute("COMMIT") }
-    }
-
     fn roll_back(&mut self) {
         if !self.connection.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
@@ -292,11 +284,6 @@ impl Writer {
             // The next BEGIN will fail too, and its clients will learn why.
             log::error!("rollback failed: {error}");
         }
-    }
-
-    fn execute(&self, statement: &str) -> Result<(), StoreError> {
-        self.connection.prepare_cached(statement)?.execute([])?;
-        Ok(())
     }
 
     /// Checks, between batches, that the writer can write. It takes the lock and, after a failed commit, also

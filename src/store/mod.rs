@@ -174,6 +174,16 @@ impl Database {
         self.version = self.unread_versions;
     }
 
+    /// Ends a transaction that has written nothing, if one is open.
+    fn end_reading(&self) -> Result<(), StoreError> {
+        if self.connection.is_autocommit() { Ok(()) } else { self.execute("COMMIT") }
+    }
+
+    fn execute(&self, statement: &str) -> Result<(), StoreError> {
+        self.connection.prepare_cached(statement)?.execute([])?;
+        Ok(())
+    }
+
     fn read_version(&mut self) -> Result<(), StoreError> {
         self.version =
             self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
