@@ -21,7 +21,7 @@ use super::partial::{Partial, exists, flush_folder, link, names_after, with_suff
 use super::{OnProgress, copy};
 use crate::clock::{rfc3339, unix_time};
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::{Claim, Snapshot, lock_log, log_of, retire};
+use crate::store::{Claim, Snapshot, lock_log, log_of, renew_mark, retire};
 
 /// The suffixes of the files that belong to a database.
 const BESIDE: [&str; 2] = ["-wal", "-journal"];
@@ -85,10 +85,12 @@ fn fill(partial: &Partial, file: &Path, target: &Path, on_progress: OnProgress) 
         return fail(ErrorKind::Conflict, format!("{name} was written to while it was copied"));
     }
     let sound = check(&partial.path)?;
-    match sound.faults.first() {
-        None => Ok(sound.pets),
-        Some(fault) => fail(ErrorKind::BackupUnsound, format!("{name} is not sound: {fault}")),
+    if let Some(fault) = sound.faults.first() {
+        return fail(ErrorKind::BackupUnsound, format!("{name} is not sound: {fault}"));
     }
+    // From now on it is another database, so that no log of the old one fits it.
+    renew_mark(&partial.path)?;
+    Ok(sound.pets)
 }
 
 /// The failure to read a backup, which is not that of the database.

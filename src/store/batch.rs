@@ -37,9 +37,6 @@ const RETRY: Duration = Duration::from_millis(1);
 /// How long a lock that could not be had counts as still held, so that requests behind it do not wait again.
 const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
-/// The most batches that share a mark if the service is never idle.
-const BATCHES_PER_MARK: u32 = 1000;
-
 /// Proof that a batch is on disk. Only [`Writer::commit`] makes one, so that nothing can be acknowledged
 /// earlier.
 #[derive(Debug, PartialEq)]
@@ -230,30 +227,11 @@ impl Writer {
     fn finish(&mut self) -> Result<bool, StoreError> {
         let connection = &self.database.connection;
         let has_changed = connection.total_changes() != self.changes;
-        if has_changed && (self.settled.is_some() || !self.has_mark) {
-            mark::leave(connection, self.settled.take())?;
+        if has_changed && !self.has_mark {
+            mark::touch(connection)?;
         }
         self.execute("COMMIT")?;
-        self.batches += u32::from(has_changed);
-        if self.batches >= BATCHES_PER_MARK {
-            self.batches = 0;
-            if let Err(error) = self.settle() {
-                log::debug!("the write-ahead log stays for now: {error}");
-            }
-        }
         Ok(has_changed)
-    }
-
-    /// Moves the log into the file as far as readers allow, so that a service that is never idle gets new
-    /// marks too.
-    fn settle(&mut self) -> Result<(), StoreError> {
-        let connection = &self.database.connection;
-        let mark = mark::number(connection)?;
-        let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-            Ok(row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
-        })?;
-        self.settled = mark.filter(|_| moved);
-        Ok(())
     }
 
     /// Does one write in its own batch.

@@ -2,6 +2,8 @@
 //!
 //! SQLite itself reads both: the file alone as `immutable`, and the database with its log by a connection that can
 //! only read, and leaves the log as it is when it closes. Then their marks are compared (`mark.rs`).
+//!
+//! An older copy of the same database, put next to the log of the newer one, is not noticed, nor does SQLite notice it.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +19,7 @@ use crate::error::{Error, ErrorKind};
 /// Refuses a log that is not that of the open file.
 ///
 /// # Errors
-/// If it is the log of another database, or of another copy of this one.
+/// If it is the log of another database.
 pub fn check_log(path: &Path, file: &OpenFile) -> Result<(), Error> {
     let log = log_of(path);
     let is_empty = !fs::metadata(&log).is_ok_and(|log| log.len() > 0);
@@ -33,85 +35,98 @@ pub fn check_log(path: &Path, file: &OpenFile) -> Result<(), Error> {
     Err(Error::new(ErrorKind::LogForeign, message))
 }
 
-/// Whether a log that is not empty belongs to the file.
+/// Whether a log that is not empty belongs to the file. If that cannot be told, it does: SQLite can read what a
+/// checkpoint leaves half done, and a wrong refusal is as bad as a loss.
 fn belongs(path: &Path, file: &OpenFile) -> rusqlite::Result<bool> {
     // SQLite deletes the log of an empty file.
     if file.metadata().is_ok_and(|file| file.len() == 0) {
         return Ok(false);
     }
-    let whole = match Whole::open(path) {
-        // Pages of two databases contradict each other. Those of a file that is damaged itself do so without the log.
-        Err(error) if is_damage(&error) => return Ok(!Seen::alone(path)?.is_ours),
-        whole => whole?,
-    };
-    if whole.frames <= 0 {
+    let whole = Whole::open(path)?;
+    if whole.frames == Some(0) {
         return Ok(true);
     }
     // A backup is written without a log, and a database that has one says so before the log begins.
-    if file.has_log_mode().is_ok_and(|has_log_mode| !has_log_mode) {
+    if whole.frames.is_some() && file.has_log_mode().is_ok_and(|has_log_mode| !has_log_mode) {
         return Ok(false);
     }
     // While the snapshot lives, nobody starts the log again, or moves into the file what came later.
-    let alone = Seen::alone(path)?;
-    Ok(match (alone.mark, whole.seen.mark) {
-        _ if alone.is_ours && !whole.seen.is_ours => false,
-        (Some(alone), Some(whole)) => whole.follows(alone),
-        // The file is not a petstore database, although it once had a mark of ours.
-        (None, Some(whole)) if !alone.is_ours => whole.before.is_none(),
-        // If VACUUM was being moved into the file, the page of the mark cannot be found there.
+    Ok(match (Owner::without_log(path)?, whole.owner) {
+        (Owner::Petstore(Some(alone)), Owner::Petstore(Some(whole))) => alone == whole,
+        // Pages of two databases contradict each other.
+        (Owner::Petstore(_), Owner::Other | Owner::Unknown) | (Owner::Other, Owner::Petstore(_)) => false,
         _ => true,
     })
+}
+
+/// Whose database SQLite reads.
+enum Owner {
+    /// Ours, with its mark if it has one.
+    Petstore(Option<Mark>),
+    /// Another application's.
+    Other,
+    /// Nobody's yet, or it cannot be read. A checkpoint that lengthens the file writes the header, with the new
+    /// length, before the last pages: a crash in between leaves a file that only its log completes.
+    Unknown,
+}
+
+impl Owner {
+    fn of(connection: &Connection) -> rusqlite::Result<Self> {
+        let read = || {
+            Ok(if schema::is_ours(connection)? {
+                Self::Petstore(Mark::read(connection)?)
+            } else if schema::is_foreign(connection)? {
+                Self::Other
+            } else {
+                Self::Unknown
+            })
+        };
+        read().or_else(|error| if is_damage(&error) { Ok(Self::Unknown) } else { Err(error) })
+    }
+
+    fn without_log(path: &Path) -> rusqlite::Result<Self> {
+        let address = immutable(&fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
+        Self::of(&connect(&address, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?)
+    }
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// What tells two databases apart.
-struct Seen {
-    is_ours: bool,
-    mark: Option<Mark>,
-}
-
-impl Seen {
-    /// Reads a database file without its log. A damaged one is not ours, or has no mark.
-    fn alone(path: &Path) -> rusqlite::Result<Self> {
-        let address = immutable(&fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-        let connection = connect(&address, flags)?;
-        let is_ours =
-            schema::is_ours(&connection).or_else(|e| if is_damage(&e) { Ok(false) } else { Err(e) })?;
-        Ok(Self { is_ours, mark: Mark::read(&connection).ok().flatten().filter(|_| is_ours) })
-    }
-}
-
 /// A snapshot of a database with its log.
 struct Whole {
     _connection: Connection,
-    /// How many frames of the log count: all up to its last commit.
-    frames: i64,
-    seen: Seen,
+    /// How many frames of the log count: all up to its last commit. `None` if SQLite cannot read the database.
+    frames: Option<u64>,
+    owner: Owner,
 }
 
 impl Whole {
     fn open(path: &Path) -> rusqlite::Result<Self> {
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        // Reading opens the log, and NOOP only counts (sqlite.org/pragma.html#pragma_wal_checkpoint).
-        schema::version(&connection)?;
-        let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
+        // Reading opens the log, and NOOP only counts (sqlite.org/pragma.html#pragma_wal_checkpoint). It returns -1 if
+        // it cannot.
+        let frames = schema::version(&connection).and_then(|_| {
+            connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get::<_, i64>(1))
+        });
+        let frames = match frames {
+            Err(error) if !is_damage(&error) => return Err(error),
+            frames => frames.ok().and_then(|frames| u64::try_from(frames).ok()),
+        };
         connection.execute_batch("BEGIN")?;
-        let is_ours = schema::is_ours(&connection)?;
-        let mark = if is_ours { Mark::read(&connection)? } else { None };
-        Ok(Self { _connection: connection, frames, seen: Seen { is_ours, mark } })
+        let owner = Owner::of(&connection)?;
+        Ok(Self { _connection: connection, frames, owner })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Writer;
-    use super::super::mark::tests::create;
+    use super::super::mark;
+    use super::super::pets::tests::new_pet;
     use super::super::tests::pair;
+    use super::super::{Reader, Writer};
     use super::*;
     use crate::testing::Folder;
 
@@ -121,26 +136,23 @@ mod tests {
         checked.is_err_and(|error| error.kind() == ErrorKind::LogForeign)
     }
 
-    #[test]
-    fn mark_changes_in_a_service_that_never_rests_too() {
-        let (folder, mut writer, _reader) = pair();
+    fn create(writer: &mut Writer) {
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
+    }
+
+    /// A database as a service has it.
+    fn marked() -> (Folder, Writer, Reader) {
+        let (folder, mut writer, reader) = pair();
+        writer.checkpoint().and_then(|()| writer.ensure_mark()).unwrap();
         create(&mut writer);
         writer.checkpoint().unwrap();
-        let copy = fs::read(folder.database()).unwrap();
-        for _ in 0..2001 {
-            create(&mut writer);
-        }
-        let killed = copy_of(&folder);
-        assert!(!is_refused(&killed));
-        fs::write(killed.database(), copy).unwrap();
-        assert!(is_refused(&killed));
+        (folder, writer, reader)
     }
 
     /// A service that was killed: the last pets are in the log alone.
     fn killed(pets: usize) -> Folder {
-        let (folder, mut writer, _reader) = pair();
-        create(&mut writer);
-        writer.checkpoint().unwrap();
+        let (folder, mut writer, _reader) = marked();
         (0..pets).for_each(|_| create(&mut writer));
         copy_of(&folder)
     }
@@ -181,20 +193,17 @@ mod tests {
     }
 
     #[test]
-    fn older_copy_is_refused_unless_the_log_continues_it() {
-        let (folder, mut writer, _reader) = pair();
-        let mut copies = Vec::new();
-        for _ in 0..3 {
-            create(&mut writer);
-            writer.checkpoint().unwrap();
-            copies.push(fs::read(folder.database()).unwrap());
-        }
+    fn restored_backup_is_another_database() {
+        let (folder, mut writer, _reader) = marked();
+        let restored = folder.0.join("restored");
+        fs::copy(folder.database(), &restored).unwrap();
         create(&mut writer);
-        for (copy, refused) in copies.iter().zip([true, true, false]) {
-            let killed = copy_of(&folder);
-            fs::write(killed.database(), copy).unwrap();
-            assert_eq!(is_refused(&killed), refused);
-        }
+        let killed = copy_of(&folder);
+        fs::copy(&restored, killed.database()).unwrap();
+        assert!(!is_refused(&killed));
+        mark::renew(&restored).unwrap();
+        fs::copy(&restored, killed.database()).unwrap();
+        assert!(is_refused(&killed));
     }
 
     #[test]
@@ -208,9 +217,7 @@ mod tests {
             "DELETE FROM pets; VACUUM",
         ] {
             for checkpoint in ["PASSIVE", "TRUNCATE", "NOOP"] {
-                let (folder, mut writer, _reader) = pair();
-                create(&mut writer);
-                writer.checkpoint().unwrap();
+                let (folder, mut writer, _reader) = marked();
                 create(&mut writer);
                 let check = |what: &str| {
                     assert!(!is_refused(&copy_of(&folder)), "{sql}, {checkpoint}: {what}");
@@ -221,7 +228,7 @@ mod tests {
                 check("moved into the file");
                 create(&mut writer);
                 check("followed by a create");
-                writer.checkpoint().unwrap();
+                writer.checkpoint().and_then(|()| writer.ensure_mark()).unwrap();
                 create(&mut writer);
                 check("followed by a new mark");
                 sqlite3(&folder, sql);
@@ -232,8 +239,7 @@ mod tests {
 
     #[test]
     fn log_of_sqlite3_alone_is_not_refused() {
-        let (folder, mut writer, reader) = pair();
-        create(&mut writer);
+        let (folder, writer, reader) = marked();
         drop((reader, writer));
         assert!(!log_of(&folder.database()).exists());
         sqlite3(&folder, "UPDATE pets SET status = 'sold'");
@@ -254,24 +260,30 @@ mod tests {
 
     #[test]
     fn checkpoint_that_was_interrupted_is_not_refused() {
-        let (folder, mut writer, _reader) = pair();
-        (0..200).for_each(|_| create(&mut writer));
-        writer.checkpoint().unwrap();
-        let before = fs::read(folder.database()).unwrap();
-        create(&mut writer);
-        sqlite3(&folder, "DELETE FROM pets WHERE id < 150; VACUUM");
-        create(&mut writer);
-        let log = fs::read(log_of(&folder.database())).unwrap();
-        sqlite3(&folder, "PRAGMA wal_checkpoint");
-        let after = fs::read(folder.database()).unwrap();
-        // Pages are moved in their order.
-        for pages in 0..after.len() / 4096 {
-            let killed = Folder::new();
-            let moved = pages * 4096;
-            fs::write(killed.database(), [&after[..moved], &before[moved.min(before.len())..]].concat())
-                .unwrap();
-            fs::write(log_of(&killed.database()), &log).unwrap();
-            assert!(!is_refused(&killed), "{pages}");
+        for sql in ["", "DELETE FROM pets WHERE id < 150; VACUUM"] {
+            let (folder, mut writer, _reader) = marked();
+            (0..200).for_each(|_| create(&mut writer));
+            writer.checkpoint().unwrap();
+            let before = fs::read(folder.database()).unwrap();
+            // The file grows by some pages, which come after its header.
+            (0..200).for_each(|_| create(&mut writer));
+            sqlite3(&folder, sql);
+            create(&mut writer);
+            let log = fs::read(log_of(&folder.database())).unwrap();
+            sqlite3(&folder, "PRAGMA wal_checkpoint");
+            let after = fs::read(folder.database()).unwrap();
+            // Pages are moved in their order.
+            for pages in 0..after.len() / 4096 {
+                let killed = Folder::new();
+                let moved = pages * 4096;
+                fs::write(killed.database(), [&after[..moved], &before[moved.min(before.len())..]].concat())
+                    .unwrap();
+                fs::write(log_of(&killed.database()), &log).unwrap();
+                assert!(!is_refused(&killed), "{sql}: {pages}");
+                let writer = Writer::open(&killed.database()).unwrap();
+                let whole = "PRAGMA integrity_check";
+                assert_eq!(writer.connection.query_row(whole, [], |row| row.get(0)), Ok("ok".to_owned()));
+            }
         }
     }
 

@@ -44,6 +44,7 @@ pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
 pub use claim::{Claim, lock_log};
 pub use error::{Cause, StoreError};
+pub use mark::renew as renew_mark;
 pub use open_file::log_of;
 pub use opening::{OpenStore, open_for_service};
 pub use project::ProjectReads;
@@ -93,10 +94,6 @@ pub struct Writer {
     patience: Duration,
     /// When a lock was last waited for in vain.
     gave_up: Option<Instant>,
-    /// The mark that the database file is known to have (see `mark.rs`).
-    settled: Option<mark::Number>,
-    /// Batches since the log was last moved for the mark's sake.
-    batches: u32,
     /// Whether the transaction has written the page of the mark.
     has_mark: bool,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
@@ -263,8 +260,6 @@ impl Writer {
             written: 0,
             patience: PATIENCE,
             gave_up: None,
-            settled: None,
-            batches: 0,
             has_mark: false,
             last_failed: false,
         })
@@ -292,12 +287,10 @@ impl Writer {
         // The log may be that of another database by now, and this file in nobody's sight.
         self.database.watch.look_now()?;
         let connection = &self.database.connection;
-        let mark = mark::number(connection)?;
         let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if is_busy {
             return Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned()));
         }
-        self.settled = mark;
         Ok(())
     }
 }

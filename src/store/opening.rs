@@ -39,7 +39,7 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     let loss = Arc::new(Loss::default());
     writer.database.watch.share(&loss);
     // What a crash left in the log moves into the file. Before the readers, which would keep the log.
-    if let Err(error) = writer.checkpoint() {
+    if let Err(error) = writer.checkpoint().and_then(|()| writer.ensure_mark()) {
         log::debug!("the write-ahead log stays for now: {error}");
     }
     let open = |_| {

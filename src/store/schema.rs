@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::{cannot_open, mark};
+use super::cannot_open;
 use crate::error::{Error, ErrorKind};
 
 /// Marks the file as ours in its header: the letters "PETS" (`sqlite.org/pragma.html#pragma_application_id`).
@@ -84,7 +84,6 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
             for step in steps.iter().skip(usize::try_from(done).unwrap_or(0)) {
                 transaction.execute_batch(step)?;
             }
-            mark::leave(&transaction, None)?;
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", newest_version(steps))?;
         }
