@@ -175,7 +175,7 @@ impl Meters {
         text.gauge("disk_free_bytes", "Bytes that the service may still write to the disk.", now.free);
         let dropped = DROPPED_LINES.load(Relaxed);
         text.counter("dropped_log_lines_total", "Log lines that nobody took in time.", dropped);
-        let help = "When the first of the valid keys expires: Unix time; 0: none does.";
+        let help = "When the first valid key without a successor expires: Unix time; 0: none does.";
         text.gauge("earliest_key_expiry_timestamp_seconds", help, now.key_expiry.unwrap_or_default());
         let failed = self.failed_writes.load(Relaxed);
         text.counter("failed_writes_total", "Writes that were undone, or never begun.", failed);

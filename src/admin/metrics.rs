@@ -7,6 +7,7 @@ use super::{AdminContext, Call, Handler, Operation};
 use crate::clock::unix_time;
 use crate::endpoint::Failure;
 use crate::http::Response;
+use crate::keys::last_expiries;
 use crate::metrics::Now;
 use crate::store::log_of;
 
@@ -25,11 +26,11 @@ fn now(context: &AdminContext) -> Now {
     let seconds = unix_time();
     // If the keys cannot be read, /readyz reports why.
     let keys = context.store.keys().unwrap_or_default();
-    let valid = keys.iter().filter_map(|key| key.expires_at).filter(|at| *at > seconds);
+    let expiries = last_expiries(&keys).map(|(_, at)| at).filter(|at| *at > seconds);
     Now {
         database: bytes(context.database.clone()),
         log: bytes(log_of(&context.database)),
         free: disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
-        key_expiry: valid.min(),
+        key_expiry: expiries.min(),
     }
 }

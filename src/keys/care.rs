@@ -64,15 +64,20 @@ impl KeyCare {
     }
 }
 
-/// One line for each name whose longest-lived key expires soon.
-fn expiring(keys: &[ApiKey], now: i64) -> Vec<String> {
+/// When keys expire that have no successor: the one of each name that is valid for longest.
+pub fn last_expiries(keys: &[ApiKey]) -> impl Iterator<Item = (&ApiKey, i64)> {
     let lives_longest = |key: &ApiKey| {
         let others = keys.iter().filter(|other| other.name == key.name && other.digest != key.digest);
         others.map(|other| other.expires_at.unwrap_or(i64::MAX)).max() <= key.expires_at
     };
+    keys.iter().filter_map(move |key| key.expires_at.filter(|_| lives_longest(key)).map(|at| (key, at)))
+}
+
+/// One line for each key without a successor that expires soon.
+fn expiring(keys: &[ApiKey], now: i64) -> Vec<String> {
     let mut lines = Vec::new();
-    for key in keys.iter().filter(|key| lives_longest(key)) {
-        if let Some(at) = key.expires_at.filter(|at| (now + 1..now + SOON).contains(at)) {
+    for (key, at) in last_expiries(keys) {
+        if (now + 1..now + SOON).contains(&at) {
             let end = rfc3339(at);
             lines.push(format!("the API key '{}' expires at {end} and has no successor", key.name));
         }

@@ -8,7 +8,7 @@ mod ring;
 pub(crate) mod secret;
 mod uses;
 
-pub(crate) use care::KeyCare;
+pub(crate) use care::{KeyCare, last_expiries};
 pub use info::{KeyInfo, keys};
 pub use ring::{Expiry, KeyRing, RingState};
 pub(crate) use uses::KeyUses;

@@ -79,12 +79,14 @@ fn what_is_known_to_happen_is_there_with_0_from_the_start() {
 }
 
 #[test]
-fn sizes_and_the_first_expiry_of_a_valid_key_are_told() {
+fn sizes_and_the_first_expiry_of_a_key_without_a_successor_are_told() {
     let (server, admin) = start();
     server.fill(["Rex"]);
-    for name in ["expired", "first", "last"] {
+    for name in ["expired", "first", "last", "rotated"] {
         assert!(run(&["key", "add", name], &server.folder.database()).status.success());
     }
+    let rotate = ["key", "rotate", "rotated", "--overlap", "7d"];
+    assert!(run(&rotate, &server.folder.database()).status.success());
     let database = rusqlite::Connection::open(server.folder.database()).unwrap();
     for (name, expires_at) in [("expired", 5), ("first", 4_000_000_000_i64), ("last", 4_100_000_000)] {
         database.execute("UPDATE api_keys SET expires_at = ? WHERE name = ?", (expires_at, name)).unwrap();

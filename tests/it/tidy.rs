@@ -322,6 +322,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "metrics",
             "model",
             "quiet_log",
+            "keys",
             "service",
             "worker",
             "store",
