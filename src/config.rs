@@ -35,7 +35,7 @@ pub struct Config {
     pub listen: Listen,
     /// The SQLite file, which is created if there is none. Default: `petstore.db`.
     pub database: PathBuf,
-    /// The most clients connected at once. One more gets a 503 response. Default: 10,000.
+    /// The most clients connected at once. One more takes the place of the longest idle one, or gets a 503 response. Default: 10,000.
     pub max_connections: usize,
     /// The most files that the process may have open. Connections get what the service itself does not need.
     /// `None`, the default: not known, so `max_connections` counts as it is. The library does not ask the

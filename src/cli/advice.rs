@@ -3,13 +3,15 @@
 //!
 //! No advice may cost data: nothing here tells anybody to delete or overwrite a file.
 
+use std::net::SocketAddr;
+
 use petstore::{Error, ErrorKind, SETTINGS};
 
 use super::command::Call;
 
 /// The message of an error, with the advice for its kind, on one line.
 pub fn line(error: &Error, call: &Call) -> String {
-    match of(error.kind(), call) {
+    match of(error, call) {
         Some(advice) => format!("{error}; {advice}"),
         None => error.to_string(),
     }
@@ -20,19 +22,23 @@ pub fn resume(next_line: u64) -> String {
     format!("continue with --from-line {next_line}")
 }
 
-fn of(kind: ErrorKind, call: &Call) -> Option<String> {
+fn of(error: &Error, call: &Call) -> Option<String> {
     // A command that names a file of its own, such as `check FILE`, may fail because of that file.
     let has_file = matches!(call.command, "check" | "restore") && !call.operands.is_empty();
-    let text = match kind {
-        ErrorKind::Config("api_key") => "change PETSTORE_API_KEY",
+    let is_of_admin =
+        |admin: SocketAddr| error.to_string().starts_with(&format!("cannot listen on {admin}:"));
+    let address = if call.config.admin.is_some_and(is_of_admin) { "--admin" } else { "--listen" };
+    let text = match error.kind() {
         ErrorKind::Config(field) => {
             let flag = field.replace('_', "-");
             return SETTINGS.iter().any(|setting| setting.flag == flag).then(|| format!("change --{flag}"));
         }
         ErrorKind::AddressInUse => {
-            "end the program that listens there, or choose another address with --listen or --admin"
+            return Some(format!(
+                "end the program that listens there, or choose another address with {address}"
+            ));
         }
-        ErrorKind::AddressUnavailable => "choose another address with --listen or --admin",
+        ErrorKind::AddressUnavailable => return Some(format!("choose another address with {address}")),
         ErrorKind::SocketUnusable => "check the socket unit: it needs ListenStream= and Accept=no",
         ErrorKind::DatabaseMissing => "name the right database with --database",
         ErrorKind::DatabaseForeign if !has_file => "choose another database with --database",
@@ -51,9 +57,7 @@ fn of(kind: ErrorKind, call: &Call) -> Option<String> {
         ErrorKind::LogOrphaned => {
             "put the database back, or restore a backup: petstore restore FILE keeps the log"
         }
-        ErrorKind::BackupUnsound => {
-            return Some(format!("petstore check {} lists what is wrong", call.operand(0)));
-        }
+        ErrorKind::BackupUnsound => "choose another backup",
         ErrorKind::KeyUnknown => "petstore key list shows the keys",
         ErrorKind::KeyExists => {
             "choose another name; petstore key rotate creates a successor, petstore key revoke removes a key"
@@ -127,7 +131,7 @@ mod tests {
         };
         let calls = [call("serve", &[], &[]), call("import", &[], &[("from-line", "3"), ("format", "csv")])];
         for (kind, call) in KINDS.iter().flat_map(|kind| calls.iter().map(move |call| (*kind, call))) {
-            let Some(advice) = of(kind, call) else { continue };
+            let Some(advice) = of(&Error::new(kind, ""), call) else { continue };
             let words: Vec<&str> = advice.split([' ', ',', ':', ';']).collect();
             for (i, word) in words.iter().enumerate() {
                 if let Some(name) = word.strip_prefix("--") {
@@ -144,8 +148,22 @@ mod tests {
 
     #[test]
     fn file_of_the_command_is_not_the_database() {
-        assert_eq!(of(ErrorKind::DatabaseForeign, &call("check", &["copy.db"], &[])), None);
-        assert!(of(ErrorKind::DatabaseForeign, &call("check", &[], &[])).is_some());
+        let error = Error::new(ErrorKind::DatabaseForeign, "");
+        assert_eq!(of(&error, &call("check", &["copy.db"], &[])), None);
+        assert!(of(&error, &call("check", &[], &[])).is_some());
+    }
+
+    #[test]
+    fn only_the_address_concerned_is_to_be_changed() {
+        let mut call = call("serve", &[], &[]);
+        call.config.admin = Some(([127, 0, 0, 1], 9090).into());
+        for (address, flag, other) in
+            [("127.0.0.1:9090", "--admin", "--listen"), ("127.0.0.1:90", "--listen", "--admin")]
+        {
+            let error = Error::new(ErrorKind::AddressInUse, format!("cannot listen on {address}: in use"));
+            let advice = of(&error, &call).unwrap();
+            assert!(advice.contains(flag) && !advice.contains(other), "{advice}");
+        }
     }
 
     #[test]

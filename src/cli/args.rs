@@ -53,6 +53,7 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
                 }
             }
             Arg::Short(flag) => return Err(format!("unknown flag -{flag}")),
+            Arg::Value(word) if words.is_empty() && word == "help" => wants_help = true,
             Arg::Value(word) => words.push(word.string().map_err(say)?),
         }
     }

@@ -7,10 +7,22 @@ use std::path::Path;
 
 use petstore::{Config, Error, ErrorKind, KeyRing, KeyScope, RingState};
 
-use super::output::{print, print_soon};
+use super::output::{absolute, print, print_soon};
 
 /// The name of the key.
 const NAME: &str = "first";
+
+/// Refuses a file for the first key that exists, or whose folder does not, before a database is created.
+pub fn check_file(config: &Config, file: Option<&Path>) -> Result<(), Error> {
+    let Some(path) = file.filter(|_| config.api_key.is_none() && !config.database.exists()) else {
+        return Ok(());
+    };
+    if std::fs::symlink_metadata(path).is_ok() {
+        return Err(cannot_write(path, Os::AlreadyExists.into()));
+    }
+    let has_folder = absolute(path).parent().is_some_and(Path::is_dir);
+    if has_folder { Ok(()) } else { Err(cannot_write(path, Os::NotFound.into())) }
+}
 
 /// Looks at the keys at the start. If none is valid, the log tells how to create one. If a file is named for the
 /// first key of a new database, creates the key there. Returns the ring if [`show`] is to print the key.
@@ -73,7 +85,7 @@ pub fn show(mut ring: KeyRing, config: &Config, lines: impl FnOnce(&str) -> Stri
 }
 
 fn warn(trouble: &str, config: &Config) {
-    let path = std::path::absolute(&config.database).unwrap_or_else(|_| config.database.clone());
+    let path = absolute(&config.database);
     log::warn!("{trouble}; create one: petstore key add NAME --database {}", path.display());
 }
 
@@ -96,7 +108,9 @@ fn write(ring: &mut KeyRing, path: &Path) -> Result<(), Error> {
 fn cannot_write(path: &Path, error: std::io::Error) -> Error {
     let (kind, why) = match error.kind() {
         Os::AlreadyExists => (ErrorKind::FileExists, "the file already exists".to_owned()),
-        Os::NotFound | Os::NotADirectory => (ErrorKind::FileMissing, "its folder does not exist".to_owned()),
+        Os::NotFound | Os::NotADirectory => {
+            (ErrorKind::FileMissing, "its folder does not exist; create it first".to_owned())
+        }
         Os::PermissionDenied => {
             (ErrorKind::PermissionDenied, "this user may not create files in its folder".to_owned())
         }

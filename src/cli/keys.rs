@@ -94,7 +94,7 @@ fn check_output() -> Result<(), Error> {
     let out = std::io::stdout().as_fd().try_clone_to_owned();
     let out = out.and_then(|out| File::from(out).metadata()).map(|out| out.rdev()).ok();
     if out.is_none() || out == null {
-        let line = "the key would be lost: standard output is closed or /dev/null";
+        let line = "the key was not created: nobody would see it, as standard output is closed or /dev/null";
         return Err(Error::new(ErrorKind::Io, line));
     }
     Ok(())
@@ -106,7 +106,10 @@ fn print_key<T>(
     make: impl FnOnce(&mut dyn FnMut(&str) -> Result<(), Error>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let mut is_printed = false;
-    let made = make(&mut |key| print_soon(key).inspect(|()| is_printed = true));
+    let made = make(&mut |key| {
+        let printed = print_soon(key).map_err(|error| error.context("the key was not created"));
+        printed.inspect(|()| is_printed = true)
+    });
     if made.is_ok() || is_printed && std::io::stdout().is_terminal() {
         // The key itself has been printed.
         let _ = print("\n");

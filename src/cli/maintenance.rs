@@ -8,7 +8,7 @@ use petstore::{Error, ErrorKind, Progress};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done};
-use super::output::print;
+use super::output::{absolute, count, print};
 use super::progress::Bar;
 use super::signals;
 
@@ -35,8 +35,8 @@ fn check(call: &Call) -> Done {
     let name = file.display();
     let found = petstore::check(file)?;
     if found.faults.is_empty() {
-        let (pets, version) = (found.pets, found.version);
-        return Ok(print(&format!("{name} is sound: {pets} pets, version {version}\n"))?);
+        let (pets, version) = (count(found.pets, "pet"), found.version);
+        return Ok(print(&format!("{name} is sound: {pets}, version {version}\n"))?);
     }
     found.faults.iter().try_for_each(|fault| print(&format!("{fault}\n")))?;
     Err(Error::new(ErrorKind::DatabaseDamaged, format!("{name} is not sound")).into())
@@ -45,11 +45,12 @@ fn check(call: &Call) -> Done {
 fn restore(call: &Call) -> Done {
     let (file, database) = (call.operand(0), call.config.database.as_path());
     let restored = watched(|on_progress| petstore::restore(file.as_ref(), database, on_progress))?;
-    let name = database.display();
-    let mut text = format!("{name} is restored from {file}: {} pets\n", restored.pets);
-    if let Some(kept) = restored.kept {
-        text += &format!("the old database is kept as {}\n", kept.display());
-    }
+    let mut text =
+        format!("{} is restored from {file}: {}\n", database.display(), count(restored.pets, "pet"));
+    text += &match restored.kept {
+        Some(kept) => format!("the old database is kept as {}\n", kept.display()),
+        None => format!("there was no database at {} before\n", absolute(database).display()),
+    };
     Ok(print(&text)?)
 }
 

@@ -30,6 +30,7 @@ use std::process::ExitCode;
 use args::Wish;
 use command::{Call, Command, Failure};
 use output::{print, say};
+use petstore::ErrorKind;
 
 /// Every command, in the order of the help text. Without a command, the first runs.
 const COMMANDS: &[&[Command]] = &[
@@ -78,6 +79,9 @@ const VERSION: &str = concat!("petstore ", env!("CARGO_PKG_VERSION"), "\n");
 fn describe(failure: Failure, call: &Call) -> (u8, String) {
     match failure {
         Failure::Usage(line) => usage(&line),
+        Failure::Failed(error) if error.kind() == ErrorKind::Config("api_key") => {
+            usage(&error.context("PETSTORE_API_KEY").to_string())
+        }
         Failure::Failed(error) => (1, advice::line(&error, call)),
         Failure::Unfinished { error, next_line } => {
             (1, format!("{}; {}", advice::line(&error, call), advice::resume(next_line)))

@@ -1,7 +1,7 @@
 //! Standard output and standard error. A stream that nobody reads delays the program by a second at most.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -46,11 +46,23 @@ pub fn say(line: &str) {
 
 /// Says that a command has created a new database, as a mistyped name is the usual cause.
 pub fn say_new(database: &Path) {
-    let path = std::path::absolute(database).unwrap_or_else(|_| database.to_owned());
     say(&format!(
         "created the new database {}; if you meant an existing one, name it with --database",
-        path.display()
+        absolute(database).display()
     ));
+}
+
+/// The absolute path of a file, which need not exist.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// A number of things, such as `1 pet` or `2 pets`.
+pub fn count(number: impl TryInto<u64>, thing: &str) -> String {
+    match number.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {thing}"),
+        number => format!("{number} {thing}s"),
+    }
 }
 
 /// Runs what may never end in a thread of its own. `None`: it takes longer than a moment.

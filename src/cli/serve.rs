@@ -40,6 +40,7 @@ fn run(mut config: Config, own: &Own) -> Done {
         take_over(&mut config, socket);
     }
     config.open_files = Some(raise_open_files()?);
+    first_key::check_file(&config, own.first_key_file.as_deref())?;
     let server = Server::start(config.clone())?;
     HAS_STARTED.store(true, Ordering::SeqCst);
     signals.started(server.stopper());

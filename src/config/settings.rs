@@ -29,7 +29,7 @@ const ALL: &[Setting] = &[
             put(&mut config.database, file.map(PathBuf::from), "a file name")
         }),
     Setting::new("max-connections", "NUMBER")
-        .help("clients connected at once; one more gets a 503")
+        .help("clients connected at once; one more takes the place of the longest idle one, or gets a 503")
         .default("10000")
         .set(|config, text| {
             put(&mut config.max_connections, number(text, 1_000_000), "a number from 1 to 1000000")
@@ -55,8 +55,8 @@ const ALL: &[Setting] = &[
         }),
     Setting::new("admin", "ADDRESS")
         .help(
-            "where to serve metrics and settings, PORT on the loopback address or HOST:PORT, \
-             to everybody who can reach it",
+            "where to serve metrics and project settings: PORT (of the loopback address) or HOST:PORT; \
+             everybody who can reach it can read the metrics",
         )
         .set(|config, text| {
             let text = text.strip_prefix(':').unwrap_or(text);

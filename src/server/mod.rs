@@ -128,7 +128,7 @@ fn check_api_key(config: &Config) -> Result<(), Error> {
     if config.api_key.as_ref().is_none_or(|key| secret::is_sendable(key)) {
         return Ok(());
     }
-    let line = "the API key cannot be sent as a bearer token; it may have letters, digits and - . _ ~ + /";
+    let line = "the API key cannot be sent as a bearer token; use letters, digits and - . _ ~ + /";
     Err(Error::new(ErrorKind::Config("api_key"), line))
 }
 

@@ -175,7 +175,7 @@ impl Writer {
                 if !patience.is_zero() {
                     self.gave_up = Some(Instant::now());
                 }
-                let detail = "it did not release its lock in time";
+                let detail = "the other process did not release its lock in time";
                 return Err(StoreError::Unavailable(Cause::Locked, detail.to_owned()));
             }
             std::thread::sleep(RETRY);

@@ -48,7 +48,8 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
     };
     if !file.is_file() {
         let what = if file.is_dir() { "a folder" } else { "not a regular file" };
-        return Err(Error::new(ErrorKind::InvalidInput, format!("the database {name} is {what}")));
+        let message = format!("the database must be a file, but {name} is {what}");
+        return Err(Error::new(ErrorKind::InvalidInput, message));
     }
     // Do not open it here: if this process has it open already, closing it would cancel SQLite's locks.
     Ok(false)

@@ -46,14 +46,17 @@ pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
         }
         Some(ErrorCode::CannotOpen) => (
             Kind::PermissionDenied,
-            "cannot be opened: this user may not read it, or may not make files in its folder",
+            "cannot be opened: this user may not read it, or may not create files in its folder",
         ),
-        Some(ErrorCode::ReadOnly) => (Kind::PermissionDenied, "or its folder can only be read by this user"),
+        Some(ErrorCode::ReadOnly) => {
+            (Kind::PermissionDenied, "cannot be changed: this user may not write to it or to its folder")
+        }
         Some(ErrorCode::DiskFull) => (Kind::DiskFull, "cannot grow: the disk is full"),
         Some(ErrorCode::DatabaseCorrupt) => (Kind::DatabaseDamaged, "is damaged"),
-        Some(ErrorCode::SystemIoFailure) => {
-            (Kind::Io, "cannot be read or written: its disk is full or failing")
-        }
+        Some(ErrorCode::SystemIoFailure) => (
+            Kind::Io,
+            "cannot be read or written: its disk is full or failing, or a file may not grow further (ulimit -f)",
+        ),
         _ => (Kind::Io, "cannot be opened"),
     };
     let detail = match &error {

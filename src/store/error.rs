@@ -36,7 +36,9 @@ impl Cause {
             Cause::Damaged => "is damaged",
             Cause::Moved => "was moved or deleted",
             Cause::SchemaChanged => "lacks a table or a column",
-            Cause::Failing => "cannot be reached: the disk or the system fails",
+            Cause::Failing => {
+                "cannot be used: the disk or the system fails, or a file may not grow further (ulimit -f)"
+            }
         }
     }
 

@@ -103,6 +103,9 @@ pub fn failed(what: &str, path: &Path, error: io::Error) -> Error {
         ErrorKind::NotFound => {
             (Kind::DatabaseMissing, format!("the folder {} does not exist", folder.display()))
         }
+        ErrorKind::PermissionDenied if !path.exists() => {
+            (Kind::PermissionDenied, format!("this user may not create files in {}", folder.display()))
+        }
         ErrorKind::PermissionDenied => (
             Kind::PermissionDenied,
             format!("this user may not read and write it; check its mode and that of {}", folder.display()),

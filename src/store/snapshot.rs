@@ -68,7 +68,10 @@ impl Snapshot {
         };
         let real = fs::canonicalize(path).map_err(cannot)?;
         if !real.is_file() {
-            return Err(Error::new(Kind::InvalidInput, format!("{} is not a file", path.display())));
+            return Err(Error::new(
+                Kind::InvalidInput,
+                format!("{} is not a file, so it is no database", path.display()),
+            ));
         }
         let file = OpenFile::at(&real).map_err(cannot)?;
         // SQLite would create the log and its index again, and a user who cannot write cannot remove them. If

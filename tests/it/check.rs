@@ -66,7 +66,7 @@ fn database_of_a_stopped_service_gets_no_files_beside_it() {
     std::fs::copy(source.database(), &file).unwrap();
     let before = std::fs::read(&file).unwrap();
     assert_eq!(before[18..20], [2, 2], "it is written with a log");
-    assert!(succeed(&["check", file.to_str().unwrap()], Path::new("none")).contains("is sound: 1 pets"));
+    assert!(succeed(&["check", file.to_str().unwrap()], Path::new("none")).contains("is sound: 1 pet,"));
     assert_eq!(names(folder.path()), ["100% of ünïcode?.db"]);
     assert_eq!(std::fs::read(&file).unwrap(), before);
 }

@@ -59,7 +59,8 @@ fn restore_where_there_is_no_database_makes_one() {
     let (_backup, name) = backup_of(0);
     let folder = Folder::new();
     let said = succeed(&["restore", &name], &folder.database());
-    assert!(!said.contains("kept"), "{said}");
+    let none = format!("there was no database at {} before\n", folder.database().display());
+    assert!(said.ends_with(&none) && !said.contains("kept"), "{said}");
     assert_eq!((names(folder.path()), count(&folder.database())), (vec!["pets.db".into()], 1));
     // A log without its database is kept too, and not applied to the new one.
     std::fs::rename(folder.database(), folder.path().join("away")).unwrap();

@@ -49,6 +49,9 @@ fn start_that_fails_makes_no_database() {
     let mut command = petstore(SERVE);
     command.env("TMPDIR", "/nowhere").env("PETSTORE_DATABASE", folder.database());
     expect_refusal(output(&mut command), 1, "/nowhere");
+    let serve = |file: &str| run(&[SERVE, &["--first-key-file", file]].concat(), &folder.database());
+    expect_refusal(serve("/dev/null"), 1, "already exists");
+    expect_refusal(serve("/nowhere/first-key"), 1, said::FOLDER_MISSING);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no database is made");
 }
 
@@ -85,13 +88,14 @@ fn unusable_api_key_is_refused_and_not_repeated() {
         command.env("PETSTORE_API_KEY", key).env("PETSTORE_DATABASE", folder.database());
         let output = output(&mut command);
         assert!(key.is_empty() || !String::from_utf8_lossy(&output.stderr).contains(key));
-        expect_refusal(output, 1, "PETSTORE_API_KEY");
+        expect_refusal(output, 2, "PETSTORE_API_KEY: ");
     }
 }
 
 #[test]
 fn help_and_version_are_printed() {
     let help = output(&mut petstore(&["--help"]));
+    assert_eq!(output(&mut petstore(&["help"])).stdout, help.stdout);
     assert!(help.status.success() && String::from_utf8(help.stdout).unwrap().contains("--max-connections"));
     let version = output(&mut petstore(&["--version"]));
     assert_eq!(
