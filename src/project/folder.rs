@@ -55,13 +55,14 @@ impl Folder {
                     continue;
                 }
                 let path = format!("{parent}/{}", entry_name.to_string_lossy());
+                let shown = entry.path().display().to_string();
                 check_name(&path, entry_name.to_str())?;
                 // For a link, the metadata of the link itself.
-                let found = entry.metadata().map_err(|error| unreadable(&path, &error))?;
+                let found = entry.metadata().map_err(|error| unreadable(&shown, &error))?;
                 if found.is_dir() {
                     left.push((entry.path(), path));
                 } else {
-                    check_file(&path, &found)?;
+                    check_file(&shown, &found)?;
                     bytes += found.len();
                     folder.files.push(StaticFile { path, place: entry.path() });
                 }
@@ -84,7 +85,7 @@ impl StaticFile {
     /// # Errors
     /// [`RefusalCode::InvalidFolder`] if it cannot be read.
     pub fn read(&self) -> Result<Vec<u8>, Refusal> {
-        fs::read(&self.place).map_err(|error| unreadable(&self.path, &error))
+        fs::read(&self.place).map_err(|error| unreadable(&self.place.display().to_string(), &error))
     }
 }
 
@@ -103,15 +104,15 @@ fn check_name(path: &str, name: Option<&str>) -> Result<(), Refusal> {
     }
 }
 
-fn check_file(path: &str, found: &Metadata) -> Result<(), Refusal> {
+fn check_file(shown: &str, found: &Metadata) -> Result<(), Refusal> {
     if found.is_symlink() {
-        return invalid(format!("{path} is a link, and links are not followed; put the file itself there"));
+        return invalid(format!("{shown} is a link, and links are not followed; put the file itself there"));
     }
     if !found.is_file() {
-        return invalid(format!("{path} is not a file"));
+        return invalid(format!("{shown} is not a file"));
     }
     if found.len() > MAX_FILE_BYTES {
-        return invalid(format!("{path} has more than {MAX_FILE_BYTES} bytes"));
+        return invalid(format!("{shown} has more than {MAX_FILE_BYTES} bytes"));
     }
     Ok(())
 }

@@ -145,7 +145,10 @@ impl Service for WriteService {
                 // A request that could not write at all has logged that itself.
                 if writes > 0 || error.is_lost() {
                     let ids: Vec<&str> = writing.map(|staging| staging.request.id).collect();
-                    let what = format!("{writes} writes failed and were undone");
+                    let what = match writes {
+                        1 => "1 write failed and was undone".to_owned(),
+                        _ => format!("{writes} writes failed and were undone"),
+                    };
                     self.pipeline.trouble(&name_all(ids.into_iter()), &what, error);
                 }
                 self.context.failed(error.clone());

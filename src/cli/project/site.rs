@@ -5,7 +5,7 @@ use std::path::Path;
 use petstore::{Project, rfc3339};
 
 use crate::cli::command::{Call, Command, Done, Failure};
-use crate::cli::output::{print, table};
+use crate::cli::output::{count, print, table};
 
 pub const COMMANDS: &[Command] = &[
     Command::new(
@@ -40,9 +40,13 @@ fn plan(call: &Call) -> Done {
 fn deploy(call: &Call) -> Done {
     let folder = call.operands.first().map(Path::new);
     let deployed = Project::open(&call.config)?.deploy(folder)?;
-    let mut text = format!("deploy {} is live, with {} static files\n", deployed.id, deployed.files);
+    let files = count(deployed.files, "static file");
+    let mut text = format!("deploy {} is live, with {files}\n", deployed.id);
     if deployed.hidden > 0 {
-        text += &format!("{} hidden files or folders were left out\n", deployed.hidden);
+        text += &match deployed.hidden {
+            1 => "1 hidden file or folder was left out\n".to_owned(),
+            hidden => format!("{hidden} hidden files or folders were left out\n"),
+        };
     }
     Ok(print(&text)?)
 }
