@@ -168,7 +168,8 @@ mod tests {
         assert!(refused(|root| write(root, "v1/pets", b"")).contains("/v1 belongs"));
         assert!(refused(|root| symlink("/etc/hostname", root.0.join("x")).unwrap()).contains("/x is a link"));
         assert!(refused(|root| symlink("..", root.0.join("up")).unwrap()).contains("/up is a link"));
-        assert!(refused(|root| symlink("nowhere", root.0.join("x")).unwrap()).contains("/x is a link"));
+        let link = refused(|root| symlink("nowhere", root.0.join("x")).unwrap());
+        assert!(link.contains("/x is a link") && !link.starts_with("/x"), "the path on disk: {link}");
         assert!(
             refused(|root| drop(UnixListener::bind(root.0.join("x")).unwrap())).contains("/x is not a file")
         );
