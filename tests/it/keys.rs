@@ -226,6 +226,26 @@ fn key_that_nobody_would_see_is_not_made() {
 }
 
 #[test]
+fn key_that_does_not_fit_is_refused_and_not_valid() {
+    let folder = Folder::new();
+    assert!(run(&["key", "add", "first"], &folder.database()).status.success());
+    // In pieces of 512 bytes.
+    for limit in (0..=160).step_by(8) {
+        let mut command = Command::new("sh");
+        let line = format!("ulimit -f {limit}; exec \"$0\" key add key-{limit}");
+        command.args(["-c", &line, env!("CARGO_BIN_EXE_petstore")]);
+        let ended = output(command.env("PETSTORE_DATABASE", folder.database()));
+        let said = String::from_utf8(ended.stderr).unwrap();
+        let code = ended.status.code().unwrap_or_else(|| panic!("{limit}: {}", ended.status));
+        let keys = String::from_utf8(run(&["key", "list"], &folder.database()).stdout).unwrap();
+        assert_eq!(code == 0, keys.contains(&format!("key-{limit} ")), "{limit}: {said}");
+        if code != 0 && !ended.stdout.is_empty() {
+            assert!(said.contains("the new key is not valid"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn new_database_of_a_key_is_announced() {
     let folder = Folder::new();
     let said = |words: &[&str]| String::from_utf8(run(words, &folder.database()).stderr).unwrap();
