@@ -27,7 +27,7 @@
 //!
 //! # Inside
 //!
-//! A request goes one way, and each module on its way knows only the next: `gate` reads it from the network, a lane
+//! A request goes one way, and a module knows only those after it: `gate` reads it from the network, a lane
 //! takes it to a `worker`, and `service` checks its key, finds its operation and calls a handler of `api`, which works
 //! with `store`.
 

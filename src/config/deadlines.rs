@@ -10,9 +10,10 @@ pub struct Deadlines {
     pub head: Duration,
     /// From the end of the head to the end of the body. Default: 30 s.
     pub body: Duration,
-    /// How long a complete request may wait for a thread before it gets a 503 response. Default: 10 s.
+    /// How long a complete request may wait for room in a lane before it gets a 503 response. Default: 10 s.
     pub lane: Duration,
-    /// How long a thread may work on a request before it gets a 503 response. Default: 60 s.
+    /// How long a request may take in a lane, where others may be ahead of it, before it gets a 503 response.
+    /// Default: 60 s.
     pub answer: Duration,
     /// How long the client may take to receive the response. Default: 30 s.
     pub response: Duration,

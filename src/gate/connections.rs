@@ -171,7 +171,7 @@ impl Gate {
     fn turn_away(&mut self, mut stream: Stream, peer: Peer, error: ApiError) {
         let mut client = Client::new(peer, &self.shared);
         client.refuse(error, &mut self.shared);
-        // Best effort. What is read here cannot turn the close into a reset.
+        // Best effort. What has arrived is read, because closing with unread bytes would send a reset.
         let _ = stream.write(client.output());
         stream.end();
         let _ = stream.read(&mut self.scratch);

@@ -13,7 +13,7 @@ const SMALL_BYTES: usize = 16 * 1024;
 const OVER: usize = 8;
 /// The statuses to learn from. The size of a refusal tells nothing about the target.
 pub const SUCCESSES: Range<u16> = 200..300;
-/// How many others that want its entry a requested target outlasts, and the most that it outlasts.
+/// How many collisions an entry survives for each request to its target, and the most that it can save up.
 const KEPT: u8 = 8;
 const MOST_KEPT: u8 = 64;
 

@@ -2,7 +2,7 @@
 //!
 //! It knows HTTP's framing, deadlines and bounds, and nothing of routes, pets, SQL or keys. [`client`]
 //! decides about one client, without a socket. This file has the loop; [`connections`] and [`lanes`] move the
-//! bytes on its either side.
+//! bytes on either side of it.
 
 mod acceptor;
 mod client;

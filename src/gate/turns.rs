@@ -1,8 +1,8 @@
 //! Which request goes to a lane next: cheap and expensive requests wait in two fair queues, and each queue
 //! gets half of the work.
 //!
-//! In a single queue, a client that asks for little again and again would end up behind all clients that ask
-//! for much, once it has had as much as each of them. They may be thousands. Here it waits for one of them.
+//! In one queue, a client that keeps asking for little would end up behind every client that asks for much, and
+//! there may be thousands of those. With two queues it waits for at most one of them.
 
 use crate::gate::fair_queue::FairQueue;
 

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind};
 /// The beginning of the folder's name.
 const PREFIX: &str = "petstore-lanes-";
 /// The longest name of a socket in the folder.
-const LONGEST_NAME: &str = "/read-99";
+const LONGEST_NAME: &str = "/admin-write";
 /// The longest path of a Unix socket, in bytes: Linux has 108 with the zero at the end, others 104.
 const MAX_PATH: usize = 103;
 /// A folder younger than this can belong to a service that is just starting.

@@ -28,8 +28,8 @@ pub struct WriteService {
 /// How long nothing is written before the writer counts as idle.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// How long to wait for locks of other processes in all once the service is ending, after a wait that began
-/// earlier.
+/// The total time to wait for locks of other processes once the service is ending. A wait already under way, of
+/// 5 s at most, does not count: together they fit the 10 s of `Deadlines::drain`.
 const LAST_PATIENCE: Duration = Duration::from_secs(4);
 
 /// The result of a request before its batch is committed.

@@ -119,7 +119,7 @@ pub fn check_before_writing(path: &Path) -> Result<(), Error> {
             (true, false) => format!("another process holds the database {name} under another name"),
             (false, true) => format!("another process holds the log of {name}, and not {name} itself"),
         };
-        // A service that starts takes one after the other.
+        // A service that starts locks the file first and the log a moment later, so look again.
         if begun.elapsed() >= PATIENCE {
             return Err(Error::new(ErrorKind::DatabaseInUse, message));
         }

@@ -9,9 +9,9 @@ use super::PATIENCE;
 use super::open_file::{journal_of, log_of};
 use crate::error::{Error, ErrorKind as Kind};
 
-/// How to open a database that is not to be changed. If it has a log, the connection must not write: the last one to
-/// close a database moves its log into it, and the log is for the service. If it has none, SQLite makes one, and only
-/// a connection that may write removes it again. A journal that a killed restore has left is undone first, which
+/// How to open a database that is not to be changed. If it has a log, the connection must not write: the last
+/// connection to close would move the log into the database, which only the service may do. If it has none, SQLite
+/// makes one, and only a connection that may write removes it again. A journal that a killed restore has left is undone first, which
 /// takes writing.
 pub fn reading(path: &Path) -> OpenFlags {
     if log_of(path).exists() && !journal_of(path).exists() {

@@ -38,7 +38,7 @@ pub fn check_log(path: &Path, file: &OpenFile) -> Result<(), Error> {
 /// Whether a log that is not empty belongs to the file. If that cannot be told, it does: SQLite can read what a
 /// checkpoint leaves half done, and a wrong refusal is as bad as a loss.
 fn belongs(path: &Path, file: &OpenFile) -> rusqlite::Result<bool> {
-    // SQLite deletes the log of an empty file.
+    // SQLite would delete the log next to an empty file.
     if file.metadata().is_ok_and(|file| file.len() == 0) {
         return Ok(false);
     }
@@ -46,7 +46,7 @@ fn belongs(path: &Path, file: &OpenFile) -> rusqlite::Result<bool> {
     if whole.frames == Some(0) {
         return Ok(true);
     }
-    // A backup is written without a log, and a database that has one says so before the log begins.
+    // The header of a database announces its log before the log's first frame. The header of a backup does not.
     if whole.frames.is_some() && file.has_log_mode().is_ok_and(|has_log_mode| !has_log_mode) {
         return Ok(false);
     }

@@ -13,7 +13,8 @@ use crate::error::Error;
 
 const READ: &str = "SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'";
 const FORGET: &str = "DELETE FROM sqlite_sequence WHERE name = 'petstore log'";
-/// As text, with a last digit that is touched. No arithmetic on all rows makes another mark of it.
+/// Text that ends in a digit, which every touch flips. If another program does arithmetic on all rows, the result is
+/// not a mark.
 const SET: &str =
     "INSERT INTO sqlite_sequence (name, seq) VALUES ('petstore log', hex(randomblob(8)) || ' 0')";
 /// SQLite writes no page that stays the same.
@@ -61,8 +62,8 @@ pub fn touch(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 impl Writer {
-    /// Gives the database a mark if it has none. To be called after a checkpoint: a mark in the log that the file
-    /// has never had must not meet an older one in the file.
+    /// Gives the database a mark if it has none. Call it after a checkpoint. Otherwise a new mark could
+    /// stand in the log alone, while the file still has an older one.
     ///
     /// # Errors
     /// If the database cannot be written.

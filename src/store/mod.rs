@@ -72,7 +72,7 @@ pub struct Database {
     cost: Cost,
     /// `PRAGMA data_version` at the start of the batch under way.
     version: i64,
-    /// Counts down, for versions that no other batch has.
+    /// The last stand-in for an unknown version. It only decreases, so that no two batches share one.
     unread_versions: i64,
 }
 
@@ -247,7 +247,7 @@ impl Writer {
         // What a long reader made it grow to is given back (sqlite.org/pragma.html#pragma_journal_size_limit).
         connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
         schema::migrate(&mut connection, path, schema::STEPS)?;
-        // From here on, it is said what waits for a lock.
+        // From here on SQLite never waits for a lock; `batch.rs` does.
         connection.busy_timeout(Duration::ZERO).map_err(say)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
         let database = Database::new(connection, path, file)?;

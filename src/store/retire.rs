@@ -20,7 +20,7 @@ pub struct Retired(#[expect(dead_code, reason = "it holds SQLite's locks")] Conn
 /// If another process uses it, or the disk is full or fails.
 pub fn retire(path: &Path) -> Result<Option<Retired>, Error> {
     let name = path.display();
-    // SQLite deletes the log of an empty file.
+    // SQLite would delete the log next to an empty file, so it is not opened.
     let is_empty = std::fs::metadata(path).is_ok_and(|data| data.len() == 0);
     if is_empty && log_of(path).exists() {
         return Ok(None);

@@ -82,7 +82,7 @@ impl Batch {
     }
 
     /// Sends the responses to the first requests, as many as possible in one write. A writer of tiny_http
-    /// that is dropped unused just passes the turn to the next request of its connection.
+    /// that is dropped unused only lets the next request of its connection respond.
     pub fn send(&mut self, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
         let mut left = responses.len();
         for (taken, response) in self.requests.drain(..left.min(self.requests.len())).zip(responses) {
