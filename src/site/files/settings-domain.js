@@ -107,7 +107,8 @@ export class DomainCard {
     announce(`Verifying ${this.domain.displayName}`);
     this.isAwaited = true;
     await this.page.refresh();
-    if (this.domain.isChecking) this.page.refreshSoon(SOON_MS);
+    // Also if no check is under way any more: what was read may be older than its end.
+    this.page.refreshSoon(SOON_MS);
   }
 
   async putFirst() {

@@ -61,8 +61,10 @@ const look = () => page.call('GET', 'project');
 function shown(project) {
   complain(trouble, null);
   update(project);
+  // Once more after the last check: a check can end between the reading of its finding and of whether it is under way.
+  const wasChecking = isChecking;
   isChecking = project.domains.some((domain) => domain.isChecking);
-  if (isChecking) page.refreshSoon(SHORT_MS);
+  if (isChecking || wasChecking) page.refreshSoon(SHORT_MS);
   else if (!document.hidden) page.refreshSoon(LONG_MS);
 }
 
