@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::gate::Gate;
 use crate::gate::client::State;
 use crate::gate::holders::Standing;
-use crate::gate::lanes::{Asker, Lane, Turn};
+use crate::gate::lanes::{Asker, Lane, Sent};
 use crate::http::{ApiError, Code};
 
 use crate::lane::{LaneKind, LaneResponse, Malformed};
@@ -45,8 +45,8 @@ impl Gate {
                 let Some(lane) = free.min_by_key(|lane| lane.load()) else { break };
                 queue.pop();
                 let client = &connection.client;
-                let turn = Turn { asker: Some(asker), asked: client.asked(), flow, bytes };
-                lane.push(turn, client.id(), client.request());
+                let sent = Sent { asker: Some(asker), asked: client.asked(), flow, bytes };
+                lane.push(sent, client.id(), client.request());
                 connection.client.go_inside(kind, &self.shared);
                 self.holders.hold(asker.slot, connection.client.held());
                 self.holders.stand(asker.slot, Standing::Busy);
@@ -116,16 +116,16 @@ impl Gate {
     fn deliver(&mut self, index: usize, input: &[u8]) -> io::Result<usize> {
         let mut consumed = 0;
         let kind = self.lanes[index].address.kind;
-        while let Some((turn, response)) = self.lanes[index]
+        while let Some((sent, response)) = self.lanes[index]
             .next_response(&input[consumed..])
             .map_err(|Malformed| io::Error::from(ErrorKind::InvalidData))?
         {
             consumed += response.length;
             let goes_on = response.goes_on && kind == LaneKind::Read;
             if kind == LaneKind::Read && !goes_on {
-                self.learn(&turn, &response);
+                self.learn(&sent, &response);
             }
-            let Some(slot) = turn.asker.and_then(|asker| self.holder(asker)) else { continue };
+            let Some(slot) = sent.asker.and_then(|asker| self.holder(asker)) else { continue };
             let client = &mut self.connections[slot].client;
             if goes_on {
                 client.go_on(&self.shared);
@@ -140,10 +140,10 @@ impl Gate {
 
     /// Learns from a response what similar ones will cost, and charges what this one cost beyond its estimate,
     /// even if the client has gone. The cost of a write is its own size.
-    fn learn(&mut self, turn: &Turn, response: &LaneResponse) {
-        self.estimates.learn(turn.asked, response.answer.status, response.length);
-        let more = u32::try_from(response.length.saturating_sub(turn.bytes)).unwrap_or(u32::MAX);
-        self.waiting[LaneKind::Read as usize].charge(turn.flow, cost(response.length), more);
+    fn learn(&mut self, sent: &Sent, response: &LaneResponse) {
+        self.estimates.learn(sent.asked, response.answer.status, response.length);
+        let more = u32::try_from(response.length.saturating_sub(sent.bytes)).unwrap_or(u32::MAX);
+        self.waiting[LaneKind::Read as usize].charge(sent.flow, cost(response.length), more);
     }
 
     /// The slot of a client that still waits for this response.

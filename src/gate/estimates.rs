@@ -7,8 +7,8 @@ use std::ops::Range;
 const LARGE_PLACES: usize = 256;
 /// Entries for targets with small responses.
 const SMALL_PLACES: usize = 4096;
-/// A response is small below this many bytes, or if others of its path are much larger.
-const SMALL_BYTES: usize = 16 * 1024;
+/// A response is large from this many bytes on, unless others of its path are much larger.
+const LARGE_BYTES: usize = 16 * 1024;
 /// The number of responses over which an estimate is averaged.
 const OVER: usize = 8;
 /// The statuses to learn from. The size of a refusal tells nothing about the target.
@@ -91,7 +91,7 @@ impl Estimates {
         }
         let of_path = self.of_path(asked);
         let small = &mut self.small[asked.target as usize % SMALL_PLACES];
-        if bytes < SMALL_BYTES.max(of_path / 2) {
+        if bytes < LARGE_BYTES.max(of_path / 2) {
             if small.target == asked.target {
                 small.kept = MOST_KEPT.min(small.kept + KEPT);
             } else if small.kept > 0 {
@@ -107,7 +107,7 @@ impl Estimates {
         } else if small.target == asked.target {
             *small = Small::default();
         }
-        if bytes >= SMALL_BYTES || of_path > 0 {
+        if bytes >= LARGE_BYTES || of_path > 0 {
             // A larger size counts at once, a smaller one gradually.
             let bytes = bytes.max((of_path * (OVER - 1) + bytes) / OVER);
             self.large[asked.path as usize % LARGE_PLACES] = Large { path: asked.path, bytes };

@@ -9,7 +9,7 @@ use crate::endpoint::Failure;
 use crate::http::{Request, Response, name_all};
 use crate::keys::KeyCare;
 use crate::service::{Findings, Parts, Pipeline, wrong_lane};
-use crate::store::{PATIENCE, Units, Writer};
+use crate::store::{BUSY_TIMEOUT, Units, Writer};
 use crate::worker::Service;
 
 /// Answers the requests of the write lane.
@@ -69,7 +69,7 @@ impl WriteService {
     /// How long the next batch may wait for the lock of another process.
     fn patience(&mut self) -> Duration {
         if !(self.is_stopping)() {
-            return PATIENCE;
+            return BUSY_TIMEOUT;
         }
         let now = Instant::now();
         self.waits_until.get_or_insert(now + LAST_PATIENCE).saturating_duration_since(now)

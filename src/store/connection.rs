@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::PATIENCE;
+use super::BUSY_TIMEOUT;
 use super::open_file::{journal_of, log_of};
 use crate::error::{Error, ErrorKind as Kind};
 
@@ -25,7 +25,7 @@ pub fn reading(path: &Path) -> OpenFlags {
 pub fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     // NO_MUTEX: a connection stays with its worker, so SQLite need not lock it.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     // The plan of a statement does not depend on the values bound to it (sqlite.org/queryplanner-ng.html#qpsg).
     // Without this, SQLite prepares a statement with `LIMIT ?` again each time a value is bound.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;

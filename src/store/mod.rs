@@ -60,7 +60,7 @@ use open_file::{OpenFile, index_of};
 use watch::Watch;
 
 /// How long another process is waited for to release its lock.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most bytes of the write-ahead log that stay once it has been moved into the database file.
 const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
@@ -258,7 +258,7 @@ impl Writer {
             changes: 0,
             in_unit: false,
             written: 0,
-            patience: PATIENCE,
+            patience: BUSY_TIMEOUT,
             gave_up: None,
             has_mark: false,
             last_failed: false,

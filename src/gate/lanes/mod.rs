@@ -46,7 +46,7 @@ pub struct LaneAddress {
 
 /// A request inside a lane.
 #[derive(Clone, Copy, Default)]
-pub struct Turn {
+pub struct Sent {
     /// `None`: the greeting.
     pub asker: Option<Asker>,
     /// Its target and its flow, because the client may have gone by the time the response comes.
@@ -65,7 +65,7 @@ pub struct Lane {
     /// Since when it takes no requests: it is closed, or its greeting has not come back. `None` if it is open.
     pub shut_since: Option<Instant>,
     /// The requests inside, in the order sent.
-    turns: VecDeque<Turn>,
+    inside: VecDeque<Sent>,
     /// The bytes of the requests inside and of their expected responses.
     bytes: usize,
     /// The ticket of the next request.
@@ -87,7 +87,7 @@ impl Lane {
             token,
             stream: None,
             shut_since: Some(now),
-            turns: VecDeque::new(),
+            inside: VecDeque::new(),
             bytes: 0,
             next: Ticket::default(),
             out: Vec::new(),
@@ -114,7 +114,7 @@ impl Lane {
         let mut greeting = LaneRequest::default();
         greeting.begin(b"OPTIONS", [b"*", b""], 0);
         greeting.end_head();
-        self.push(Turn { bytes: greeting.len(), ..Turn::default() }, b"greeting", &greeting);
+        self.push(Sent { bytes: greeting.len(), ..Sent::default() }, b"greeting", &greeting);
         self.flush(registry)
     }
 
@@ -132,12 +132,12 @@ impl Lane {
 
     /// How many requests are inside; the least busy lane of a kind gets the next.
     pub fn load(&self) -> usize {
-        self.turns.len()
+        self.inside.len()
     }
 
     /// Whether there is room for a request with this many bytes, including its response.
     pub fn has_room(&self, bytes: usize) -> bool {
-        let has_turn = self.turns.len() < self.address.window;
+        let has_turn = self.inside.len() < self.address.window;
         self.is_open()
             && has_turn
             && !self.is_full
@@ -145,11 +145,11 @@ impl Lane {
     }
 
     /// Adds a complete request with a ticket that its response will carry; [`Lane::flush`] sends it.
-    pub fn push(&mut self, turn: Turn, id: &[u8], request: &LaneRequest) {
+    pub fn push(&mut self, sent: Sent, id: &[u8], request: &LaneRequest) {
         request.write(self.next, id, &mut self.out);
         self.next.place += 1;
-        self.bytes += turn.bytes;
-        self.turns.push_back(turn);
+        self.bytes += sent.bytes;
+        self.inside.push_back(sent);
     }
 
     /// Sends what the server accepts without blocking.
@@ -221,20 +221,20 @@ impl Lane {
     pub fn next_response<'a>(
         &mut self,
         input: &'a [u8],
-    ) -> Result<Option<(Turn, LaneResponse<'a>)>, Malformed> {
+    ) -> Result<Option<(Sent, LaneResponse<'a>)>, Malformed> {
         if input.is_empty() {
             return Ok(None);
         }
         let Some(response) = LaneResponse::read(input)? else { return Ok(None) };
-        if response.ticket != (Ticket { place: self.next.place - self.turns.len(), ..self.next }) {
+        if response.ticket != (Ticket { place: self.next.place - self.inside.len(), ..self.next }) {
             return Err(Malformed);
         }
-        let turn = self.turns.pop_front().ok_or(Malformed)?;
-        self.bytes -= turn.bytes;
-        if turn.asker.is_none() {
+        let sent = self.inside.pop_front().ok_or(Malformed)?;
+        self.bytes -= sent.bytes;
+        if sent.asker.is_none() {
             self.shut_since = None;
         }
-        Ok(Some((turn, response)))
+        Ok(Some((sent, response)))
     }
 
     /// Drops the connection, and returns the clients whose requests were on it.
@@ -247,7 +247,7 @@ impl Lane {
         self.sent = 0;
         self.input = Vec::new();
         self.bytes = 0;
-        std::mem::take(&mut self.turns).into_iter().filter_map(|turn| turn.asker).collect()
+        std::mem::take(&mut self.inside).into_iter().filter_map(|sent| sent.asker).collect()
     }
 }
 

@@ -244,8 +244,8 @@ fn respond(lane: &mut Lane, far_end: &mut UnixStream, path: &str) {
 }
 
 /// A request that takes so many bytes.
-fn turn(bytes: usize) -> Turn {
-    Turn { asker: Some(Asker { slot: 1, serial: 1 }), asked: Asked::default(), flow: 1, bytes }
+fn sent(bytes: usize) -> Sent {
+    Sent { asker: Some(Asker { slot: 1, serial: 1 }), asked: Asked::default(), flow: 1, bytes }
 }
 
 /// A request with a body of so many bytes.
@@ -262,11 +262,11 @@ fn lane_has_room_for_so_many_requests_and_bytes() {
     let (mut lane, mut far_end, poll) = open_lane(3, 100);
     for _ in 0..2 {
         assert!(lane.has_room(1000), "a single one may have more");
-        lane.push(turn(60), b"-", &request_of(0));
+        lane.push(sent(60), b"-", &request_of(0));
         assert!(lane.has_room(40) && !lane.has_room(41));
-        lane.push(turn(40), b"-", &request_of(0));
+        lane.push(sent(40), b"-", &request_of(0));
         assert!(lane.has_room(0) && !lane.has_room(1));
-        lane.push(turn(0), b"-", &request_of(0));
+        lane.push(sent(0), b"-", &request_of(0));
         assert!(!lane.has_room(0), "three requests");
         lane.flush(poll.registry()).unwrap();
         (0..3).for_each(|_| respond(&mut lane, &mut far_end, "/"));
@@ -277,7 +277,7 @@ fn lane_has_room_for_so_many_requests_and_bytes() {
 fn lane_that_takes_no_more_has_no_room_until_it_does() {
     let (mut lane, mut far_end, mut poll) = open_lane(64, usize::MAX);
     let mut events = Events::with_capacity(8);
-    lane.push(turn(0), b"-", &request_of(8 * 1024 * 1024));
+    lane.push(sent(0), b"-", &request_of(8 * 1024 * 1024));
     lane.flush(poll.registry()).unwrap();
     assert!(!lane.has_room(0));
     let reader = std::thread::spawn(move || {
@@ -297,7 +297,7 @@ fn lane_that_takes_no_more_has_no_room_until_it_does() {
     poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
     assert!(events.is_empty(), "{events:?}");
     drop(far_end);
-    lane.push(turn(0), b"-", &request_of(0));
+    lane.push(sent(0), b"-", &request_of(0));
     assert!(lane.flush(poll.registry()).is_err(), "it takes no more for ever");
 }
 
@@ -312,7 +312,7 @@ fn lane_tells_whether_there_may_be_more_to_read() {
     assert_eq!(lane.receive(&mut scratch, false).unwrap(), (1, false));
     far_end.write_all(b"6").unwrap();
     assert_eq!(lane.receive(&mut scratch, true).unwrap(), (1, true), "its end has come too");
-    lane.push(turn(0), b"-", &request_of(0));
+    lane.push(sent(0), b"-", &request_of(0));
     lane.flush(poll.registry()).unwrap();
     // Closed with the request unread, which resets the connection.
     drop(far_end);
