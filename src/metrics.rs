@@ -58,7 +58,7 @@ pub struct Levels {
 }
 
 /// What is looked at when somebody asks.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Now {
     /// Bytes of the database, of its write-ahead log, and free on its disk.
     pub database: u64,
@@ -66,6 +66,8 @@ pub struct Now {
     pub free: u64,
     /// When the first of the valid keys expires: Unix time, seconds.
     pub key_expiry: Option<i64>,
+    /// How many domains of the project are in each state.
+    pub domains: Vec<(&'static str, usize)>,
 }
 
 impl Metrics {
@@ -173,6 +175,10 @@ impl Meters {
         text.sample("build_info", &[("version", &env!("CARGO_PKG_VERSION"))], 1);
         text.gauge("connections", "Connections of clients.", self.connections.load(Relaxed));
         text.gauge("disk_free_bytes", "Bytes that the service may still write to the disk.", now.free);
+        text.family("domains", "gauge", "Custom domains of the project, by state.");
+        for (state, count) in &now.domains {
+            text.sample("domains", &[("state", state)], count);
+        }
         let dropped = DROPPED_LINES.load(Relaxed);
         text.counter("dropped_log_lines_total", "Log lines that nobody took in time.", dropped);
         let help = "When the first valid key without a successor expires: Unix time; 0: none does.";
@@ -320,9 +326,10 @@ mod tests {
         metrics.undone(2);
         metrics.hold(|| Levels { connections: 3, reads: 1, writes: 2, held: 4 });
         note_dropped_log_lines(9);
-        let now = Now { database: 10, log: 11, free: 12, key_expiry: Some(13) };
+        let domains = vec![("active", 14), ("dns_changed", 0)];
+        let now = Now { database: 10, log: 11, free: 12, key_expiry: Some(13), domains };
         for _ in 0..2 {
-            let text = String::from_utf8(metrics.print(now)).unwrap();
+            let text = String::from_utf8(metrics.print(now.clone())).unwrap();
             for line in [
                 "petstore_requests_total{operation=\"listPets\",status=\"200\"} 2",
                 "petstore_requests_total{operation=\"listPets\",status=\"503\"} 0",
@@ -351,6 +358,8 @@ mod tests {
                 "petstore_file_bytes{file=\"wal\"} 11",
                 "petstore_disk_free_bytes 12",
                 "petstore_earliest_key_expiry_timestamp_seconds 13",
+                "petstore_domains{state=\"active\"} 14",
+                "petstore_domains{state=\"dns_changed\"} 0",
                 "petstore_build_info{version=\"1.0.0\"} 1",
             ] {
                 assert!(text.lines().any(|found| found == line), "{line}: {text}");

@@ -1,4 +1,4 @@
-//! `GET /metrics`: the counters, and the current sizes of the database and its disk.
+//! `GET /metrics`: the counters, and what is looked at when somebody asks: sizes, keys and domains.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,6 +9,7 @@ use crate::endpoint::Failure;
 use crate::http::Response;
 use crate::keys::last_expiries;
 use crate::metrics::Now;
+use crate::model::DomainState;
 use crate::store::log_of;
 
 /// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).
@@ -24,13 +25,17 @@ fn now(context: &AdminContext) -> Now {
     let bytes = |path: PathBuf| fs::metadata(path).map_or(0, |file| file.len());
     let disk = rustix::fs::statvfs(&context.database);
     let seconds = unix_time();
-    // If the keys cannot be read, /readyz reports why.
+    // If the database cannot be read, /readyz reports why.
     let keys = context.store.keys().unwrap_or_default();
     let expiries = last_expiries(&keys).map(|(_, at)| at).filter(|at| *at > seconds);
+    let domains = context.store.project().and_then(|project| project.domains()).unwrap_or_default();
+    let states: Vec<DomainState> = domains.into_iter().map(|domain| domain.at(seconds).state).collect();
+    let counted = |state: &DomainState| (state.as_str(), states.iter().filter(|is| *is == state).count());
     Now {
         database: bytes(context.database.clone()),
         log: bytes(log_of(&context.database)),
         free: disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
         key_expiry: expiries.min(),
+        domains: DomainState::ALL.iter().map(counted).collect(),
     }
 }

@@ -143,6 +143,11 @@ impl Domain {
         self
     }
 
+    /// Whether it has a reason with this code.
+    pub(crate) fn has_reason(&self, code: &str) -> bool {
+        self.reason.as_ref().is_some_and(|reason| reason.code == code)
+    }
+
     /// The domain at this Unix time, in seconds. A delay depends on time alone, so it is not stored.
     pub fn at(self, now: i64) -> Self {
         if self.state == DomainState::Verified && now >= self.since.saturating_add(CERTIFICATE_WAIT) {

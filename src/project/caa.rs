@@ -1,6 +1,6 @@
 //! Whether CAA records allow a certificate authority to issue a certificate for a domain (RFC 8659).
 
-use super::finding::{DNS_UNAVAILABLE, Finding, list};
+use super::finding::{CAA_BLOCKS, DNS_UNAVAILABLE, Finding, list};
 use crate::dns::{Answer, Caa, Data, Dns, DnsError, RecordType, with_parents};
 use crate::model::DomainEvent;
 
@@ -61,7 +61,7 @@ fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsEr
     };
     let shown = list(blocking);
     let message = format!("The CAA records of {owner} block the certificate ({shown}): {remedy}.");
-    Ok(Some(Finding::new(DomainEvent::Blocked, "caa_blocks", message)))
+    Ok(Some(Finding::new(DomainEvent::Blocked, CAA_BLOCKS, message)))
 }
 
 /// The authority that an `issue` property names; empty for none. Parameters follow it (RFC 8659, section 4.2).

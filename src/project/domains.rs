@@ -2,7 +2,7 @@
 
 use super::Project;
 use super::dns_check::{DnsCheck, check_dns};
-use super::finding::{DNS_UNAVAILABLE, Finding};
+use super::finding::{CAA_BLOCKS, DNS_UNAVAILABLE, Finding};
 use super::name;
 use super::overview::DomainView;
 use super::refusal::{Refusal, RefusalCode};
@@ -62,25 +62,31 @@ impl Project {
     pub fn check(&mut self, text: &str, check: DnsCheck) -> Result<DomainView, Refusal> {
         let name = self.find(text)?;
         let finding = check_dns(&name, platform_host(&self.hosting)?, &self.hosting, check);
-        self.keep(&name, &finding)
+        self.keep(&name, &finding).map(|(domain, _)| domain)
     }
 
-    /// Keeps what a check found about a domain.
+    /// Keeps what a check found about a domain. Returns also whether the domain has become worse: its record is no
+    /// longer right, or CAA records now block its certificate.
     ///
     /// # Errors
     /// [`RefusalCode::UnknownDomain`] if the domain was removed meanwhile.
-    pub(super) fn keep(&mut self, name: &str, finding: &Finding) -> Result<DomainView, Refusal> {
+    pub(super) fn keep(&mut self, name: &str, finding: &Finding) -> Result<(DomainView, bool), Refusal> {
         let platform = platform_host(&self.hosting)?;
         self.store.change_project(|project| {
             let now = unix_time();
-            let domain = known(project, name)?.at(now).after(finding.event, finding.reason.clone(), now);
+            let before = known(project, name)?.at(now);
+            let domain = before.clone().after(finding.event, finding.reason.clone(), now);
             project.put_domain(&domain)?;
+            let is_worse = match finding.event {
+                DomainEvent::Blocked => !before.has_reason(CAA_BLOCKS),
+                _ => domain.state == DomainState::DnsChanged && before.state != DomainState::DnsChanged,
+            };
             // The first domain that may be served becomes primary.
             let may_be_primary = domain.state == DomainState::Verified && project.redirect(name)?.is_none();
             if may_be_primary && project.primary()?.is_none() {
                 project.set_primary(name)?;
             }
-            Ok(DomainView::of(known(project, name)?, platform))
+            Ok((DomainView::of(known(project, name)?, platform), is_worse))
         })
     }
 
@@ -109,8 +115,7 @@ impl Project {
     pub(super) fn due(&self, now: i64) -> Result<Vec<String>, Refusal> {
         let mut domains = self.store.project()?.domains()?;
         domains.retain(|domain| {
-            let is_unknown = domain.reason.as_ref().is_some_and(|reason| reason.code == DNS_UNAVAILABLE);
-            let wait = if is_unknown { RETRY_AFTER } else { RECHECK_AFTER };
+            let wait = if domain.has_reason(DNS_UNAVAILABLE) { RETRY_AFTER } else { RECHECK_AFTER };
             domain.state.is_served() && domain.checked_at.is_none_or(|at| at < now.saturating_sub(wait))
         });
         domains.sort_by_key(|domain| domain.checked_at);
@@ -211,9 +216,9 @@ mod tests {
         let (_folder, mut project) = project();
         project.add("a.test").unwrap();
         project.add("b.test").unwrap();
-        assert!(!project.keep("a.test", &finding(DomainEvent::Wrong, "wrong_target")).unwrap().is_primary);
-        assert!(project.keep("b.test", &finding(DomainEvent::Right, "")).unwrap().is_primary);
-        assert!(!project.keep("a.test", &finding(DomainEvent::Right, "")).unwrap().is_primary);
+        assert!(!project.keep("a.test", &finding(DomainEvent::Wrong, "wrong_target")).unwrap().0.is_primary);
+        assert!(project.keep("b.test", &finding(DomainEvent::Right, "")).unwrap().0.is_primary);
+        assert!(!project.keep("a.test", &finding(DomainEvent::Right, "")).unwrap().0.is_primary);
         project.remove("b.test").unwrap();
         assert_eq!(project.overview().unwrap().primary, None);
         assert_eq!(code(project.keep("b.test", &finding(DomainEvent::Right, ""))), "unknown_domain");

@@ -5,6 +5,9 @@ use crate::model::{DomainEvent, Reason};
 /// The code of a reason if DNS could not be asked.
 pub const DNS_UNAVAILABLE: &str = "dns_unavailable";
 
+/// The code of a reason if CAA records block the certificate.
+pub const CAA_BLOCKS: &str = "caa_blocks";
+
 /// The most records that a message names.
 const MAX_NAMED: usize = 4;
 

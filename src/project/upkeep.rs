@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::Project;
 use super::dns_check::{DnsCheck, check_dns};
 use super::finding::Finding;
-use super::overview::Overview;
+use super::overview::{DomainView, Overview};
 use super::refusal::{Refusal, RefusalCode};
 use crate::clock::unix_time;
 use crate::config::Hosting;
@@ -140,9 +140,10 @@ impl Shared {
     /// Keeps what a check found.
     fn keep(&self, name: &str, finding: &Finding) {
         match lock(&self.project).keep(name, finding) {
-            Ok(domain) => {
-                let message = domain.message.unwrap_or_default();
-                log::info!("the domain {name} is {}. {message}", domain.state.as_str());
+            Ok((DomainView { state, state_text, message, .. }, is_worse)) => {
+                let level = if is_worse { log::Level::Warn } else { log::Level::Info };
+                let message = message.unwrap_or_default();
+                log::log!(level, "the domain {name} is {}: {state_text}. {message}", state.as_str());
             }
             Err(refusal) => log::warn!("the DNS check of {name} is not kept: {refusal}"),
         }
