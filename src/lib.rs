@@ -84,7 +84,7 @@ pub use model::KeyScope;
 pub use model::PetStatus;
 #[cfg(feature = "site")]
 pub use project::{
-    Deploy, DeployView, Deployed, DnsCheck, DnsRecord, DomainState, DomainView, Overview, Plan, Project,
+    Deploy, DeployView, Deployed, DnsRecord, DomainState, DomainView, Overview, Plan, Project,
     Redirect, Refusal, RefusalCode,
 };
 pub use server::{HealthCheck, Server, Stopper};

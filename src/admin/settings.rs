@@ -14,7 +14,7 @@ use crate::http::host::{is_address, without_port};
 use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
 use crate::json::{Integer, Object, Optional, Required, Text};
 use crate::model::KeyScope;
-use crate::project::{DnsCheck, Refusal, RefusalCode, Upkeep};
+use crate::project::{Refusal, RefusalCode, Upkeep};
 use crate::service::Authenticator;
 
 /// The prefix of the interface's paths.
@@ -32,7 +32,6 @@ pub static OPERATIONS: &[Operation] = &[
     named("/settings/api/domains/{name}", "removeDomain", Handler("DELETE", remove_domain)),
     named("/settings/api/domains/{name}/primary", "setPrimary", Handler("POST", set_primary)),
     named("/settings/api/domains/{name}/verify", "verifyDomain", Handler("POST", verify)),
-    named("/settings/api/domains/{name}/reverify", "reverifyDomain", Handler("POST", reverify)),
     with_body("/settings/api/redirects", "addRedirect", Handler("POST", add_redirect)),
     named("/settings/api/redirects/{name}", "removeRedirect", Handler("DELETE", remove_redirect)),
 ];
@@ -173,20 +172,12 @@ fn set_primary(context: &mut AdminContext, call: &Call) -> Result<Response, Fail
     answer(set.map(|()| Response::new(204, b"")))
 }
 
-fn verify(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
-    begin(context, call, DnsCheck::Record)
-}
-
-fn reverify(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
-    begin(context, call, DnsCheck::RecordAndCaa)
-}
-
 /// Begins a check of a domain, if the project has it. The overview shows when it is done.
-fn begin(context: &mut AdminContext, call: &Call, check: DnsCheck) -> Result<Response, Failure> {
+fn verify(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let upkeep = &context.settings.upkeep;
     let found = upkeep.project().find(&name(call));
     answer(found.and_then(|name| {
-        upkeep.begin(&name, check)?;
+        upkeep.begin(&name)?;
         Ok(Response::json(202, &json!({ "name": name, "isChecking": true })))
     }))
 }

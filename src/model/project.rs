@@ -64,7 +64,8 @@ impl DomainState {
     pub(crate) const fn after(self, event: DomainEvent) -> Self {
         use DomainEvent as E;
         match (self, event) {
-            (Self::PendingDns | Self::DnsChanged, E::Right | E::Blocked) => Self::Verified,
+            (Self::PendingDns | Self::DnsChanged, E::Right) => Self::Verified,
+            (Self::PendingDns | Self::DnsChanged, E::Blocked) => Self::CertificateDelayed,
             (Self::PendingDns | Self::DnsChanged, E::Wrong | E::Unknown | E::Waited | E::Served) => self,
             (Self::Verified, E::Blocked | E::Waited) => Self::CertificateDelayed,
             // The 30 minutes begin again.
@@ -210,11 +211,11 @@ mod tests {
     #[test]
     fn every_event_leads_to_the_state_of_the_table() {
         let table = "
-            pending_dns          verified verified             pending_dns pending_dns          pending_dns          pending_dns
+            pending_dns          verified certificate_delayed  pending_dns pending_dns          pending_dns          pending_dns
             verified             verified certificate_delayed  dns_changed verified             certificate_delayed  active
             active               active   active               dns_changed active               active               active
             certificate_delayed  verified certificate_delayed  dns_changed certificate_delayed  certificate_delayed  active
-            dns_changed          verified verified             dns_changed dns_changed          dns_changed          dns_changed";
+            dns_changed          verified certificate_delayed  dns_changed dns_changed          dns_changed          dns_changed";
         let rows: Vec<Vec<&str>> = table.trim().lines().map(|row| row.split_whitespace().collect()).collect();
         assert_eq!(rows.len(), DomainState::ALL.len());
         for (state, row) in DomainState::ALL.iter().zip(&rows) {

@@ -1,7 +1,7 @@
 //! The domains of the project: adding, checking and removing them, and which one is primary.
 
 use super::Project;
-use super::dns_check::{DnsCheck, check_dns};
+use super::dns_check::check_dns;
 use super::finding::{CAA_BLOCKS, DNS_UNAVAILABLE, Finding};
 use super::name;
 use super::overview::DomainView;
@@ -54,14 +54,15 @@ impl Project {
         })
     }
 
-    /// Checks the DNS of a domain, and keeps the finding. Takes at most 20 s.
+    /// Checks the DNS record of a domain and the CAA records that may forbid its certificate, and keeps the finding.
+    /// Takes at most 20 s.
     ///
     /// # Errors
     /// [`RefusalCode::UnknownDomain`] if the domain does not exist; [`RefusalCode::PlatformHostRequired`] if no
     /// platform is set.
-    pub fn check(&mut self, text: &str, check: DnsCheck) -> Result<DomainView, Refusal> {
+    pub fn check(&mut self, text: &str) -> Result<DomainView, Refusal> {
         let name = self.find(text)?;
-        let finding = check_dns(&name, platform_host(&self.hosting)?, &self.hosting, check);
+        let finding = check_dns(&name, platform_host(&self.hosting)?, &self.hosting);
         self.keep(&name, &finding).map(|(domain, _)| domain)
     }
 

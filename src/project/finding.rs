@@ -8,6 +8,9 @@ pub const DNS_UNAVAILABLE: &str = "dns_unavailable";
 /// The code of a reason if CAA records block the certificate.
 pub const CAA_BLOCKS: &str = "caa_blocks";
 
+/// The code of a remark if CAA records allow the certificate to one account only.
+pub const CAA_ACCOUNT: &str = "caa_account";
+
 /// The most records that a message names.
 const MAX_NAMED: usize = 4;
 

@@ -31,7 +31,6 @@ use crate::store::Writer;
 
 pub use crate::model::{Deploy, DomainState, Plan, Redirect};
 pub use deploys::Deployed;
-pub use dns_check::DnsCheck;
 pub use overview::{DeployView, DomainView, Overview};
 pub use record::DnsRecord;
 pub use refusal::{Refusal, RefusalCode};

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::finding::CAA_ACCOUNT;
 use super::name;
 use super::record::DnsRecord;
 use crate::clock::rfc3339;
@@ -95,6 +96,11 @@ impl Overview {
 }
 
 impl DomainView {
+    /// Whether the last check found nothing that keeps the domain from being served. It may have a remark even so.
+    pub fn is_in_order(&self) -> bool {
+        self.reason.as_deref().is_none_or(|code| code == CAA_ACCOUNT)
+    }
+
     /// A domain of a project on this platform.
     pub(super) fn of(domain: Domain, platform: &str) -> Self {
         let (reason, message) = domain.reason.map(|reason| (reason.code, reason.message)).unzip();
@@ -123,7 +129,7 @@ fn text(state: DomainState) -> &'static str {
         }
         DomainState::Active => "served over HTTPS",
         DomainState::CertificateDelayed => {
-            "verified, but no HTTPS request has come yet; verify it again to check its DNS record and CAA records"
+            "verified, but without a certificate yet; verify it again to check its DNS record and CAA records"
         }
         DomainState::DnsChanged => "its DNS record is no longer right; no certificate is renewed",
     }

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Project;
-use super::dns_check::{DnsCheck, check_dns};
+use super::dns_check::check_dns;
 use super::finding::Finding;
 use super::overview::{DomainView, Overview};
 use super::refusal::{Refusal, RefusalCode};
@@ -96,8 +96,8 @@ impl Upkeep {
     ///
     /// # Errors
     /// [`RefusalCode::TooManyChecks`].
-    pub fn begin(&self, name: &str, check: DnsCheck) -> Result<(), Refusal> {
-        self.shared.begin(name, check, MAX_CHECKS)
+    pub fn begin(&self, name: &str) -> Result<(), Refusal> {
+        self.shared.begin(name, MAX_CHECKS)
     }
 }
 
@@ -112,7 +112,7 @@ impl Drop for Upkeep {
 }
 
 impl Shared {
-    fn begin(self: &Arc<Self>, name: &str, check: DnsCheck, most: usize) -> Result<(), Refusal> {
+    fn begin(self: &Arc<Self>, name: &str, most: usize) -> Result<(), Refusal> {
         let Some(platform) = self.hosting.platform_host.clone() else { return Ok(()) };
         let message = "Too many domains are being checked. Try again in some seconds.";
         let busy = || Refusal::new(RefusalCode::TooManyChecks, message);
@@ -126,7 +126,7 @@ impl Shared {
         // The service ends without waiting for DNS.
         let (shared, hosting, of) = (Arc::downgrade(self), self.hosting.clone(), name.to_owned());
         let run = move || {
-            let finding = check_dns(&of, &platform, &hosting, check);
+            let finding = check_dns(&of, &platform, &hosting);
             if let Some(shared) = shared.upgrade() {
                 shared.keep(&of, &finding);
             }
@@ -185,7 +185,7 @@ impl Shared {
     /// Begins some of the daily checks that are due.
     fn begin_due(self: &Arc<Self>) {
         let due = lock(&self.project).due(unix_time());
-        let begin = |name: &String| self.begin(name, DnsCheck::Record, MAX_CHECKS / 2);
+        let begin = |name: &String| self.begin(name, MAX_CHECKS / 2);
         match due {
             // Those that find no room are due again at the next look.
             Ok(names) => drop(names.iter().try_for_each(begin)),
@@ -237,10 +237,10 @@ mod tests {
         let silent = Server::datagrams(|_| Vec::new());
         let (_folder, upkeep) = upkeep(&silent);
         for number in 0..MAX_CHECKS {
-            upkeep.begin(&format!("{number}.test"), DnsCheck::Record).unwrap();
+            upkeep.begin(&format!("{number}.test")).unwrap();
         }
-        upkeep.begin("0.test", DnsCheck::Record).unwrap();
-        assert_eq!(code(upkeep.begin("a.test", DnsCheck::Record)), "too_many_checks");
+        upkeep.begin("0.test").unwrap();
+        assert_eq!(code(upkeep.begin("a.test")), "too_many_checks");
         upkeep.shared.begin_due();
         assert!(!upkeep.is_checking("a.test"), "the daily checks leave room");
         let since = Instant::now();

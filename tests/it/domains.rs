@@ -274,15 +274,23 @@ fn redirect_keeps_path_and_query() {
 }
 
 #[test]
-fn caa_record_that_blocks_is_named_by_reverify() {
-    let hosted = Hosted::verified();
-    hosted.dns.set(&[RIGHT, ("example.com", Record::Caa(0, "issue", "ca.other.test"))]);
-    let said = hosted.refused(&["domain", "reverify", "pets.example.com"]);
+fn caa_records_that_block_or_restrict_the_certificate_are_named_at_once() {
+    let hosted = Hosted::start();
+    let verify = ["domain", "verify", "pets.example.com"];
+    let caa = |value| hosted.dns.set(&[RIGHT, ("example.com", Record::Caa(0, "issue", value))]);
+    hosted.done(&["domain", "add", "pets.example.com"]);
+    caa("ca.other.test");
+    let said = hosted.refused(&verify);
     assert!(said.contains("(caa_blocks)") && said.contains("ca.other.test"), "{said}");
     assert_eq!(hosted.state(), "certificate_delayed");
-    hosted.dns.set(&[RIGHT, ("example.com", Record::Caa(0, "issue", "letsencrypt.org"))]);
-    hosted.done(&["domain", "reverify", "pets.example.com"]);
-    assert_eq!(hosted.state(), "verified");
+    caa("letsencrypt.org; validationmethods=dns-01");
+    assert!(hosted.refused(&verify).contains("tls-alpn-01"));
+    caa("letsencrypt.org; accounturi=https://acme.test/acct/7");
+    let said = hosted.done(&verify);
+    assert!(said.starts_with("pets.example.com: verified;") && said.contains("acct/7"), "{said}");
+    caa("letsencrypt.org");
+    assert_eq!(hosted.done(&["domain", "reverify", "pets.example.com"]).lines().count(), 1);
+    assert_eq!((hosted.state(), hosted.list()["primary"].take()), ("verified".into(), "pets.example.com".into()));
 }
 
 #[test]

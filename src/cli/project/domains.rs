@@ -1,6 +1,6 @@
 //! `petstore domain …`: the domains of the project site and their redirects.
 
-use petstore::{DnsCheck, DomainState, DomainView, Error, ErrorKind, Overview, Project, Redirect};
+use petstore::{DomainState, DomainView, Error, ErrorKind, Overview, Project, Redirect};
 
 use crate::cli::command::{Call, Command, Done, Failure, Flag, Takes};
 use crate::cli::output::print;
@@ -20,13 +20,8 @@ const fn row(
 
 pub const COMMANDS: &[Command] = &[
     row("domain add", "NAME", "add a domain and print the DNS record to create", add),
-    row("domain verify", "NAME", "check the DNS record of a domain", verify),
-    row(
-        "domain reverify",
-        "NAME",
-        "check again, including CAA records that forbid the certificate",
-        reverify,
-    ),
+    row("domain verify", "NAME", "check the DNS record of a domain, and what CAA records allow", verify),
+    row("domain reverify", "NAME", "check again; the same as domain verify", verify),
     row("domain primary", "NAME", "make a domain the primary one", set_primary),
     Command {
         flags: &[Flag::new("json", "print JSON, for programs")],
@@ -72,20 +67,15 @@ fn record(domain: &DomainView) -> String {
 }
 
 fn verify(call: &Call) -> Done {
-    check(call, DnsCheck::Record)
-}
-
-fn reverify(call: &Call) -> Done {
-    check(call, DnsCheck::RecordAndCaa)
-}
-
-fn check(call: &Call, check: DnsCheck) -> Done {
-    let domain = open(call)?.check(call.operand(0), check)?;
-    if let (Some(code), Some(message)) = (&domain.reason, &domain.message) {
+    let domain = open(call)?.check(call.operand(0))?;
+    let message = domain.message.as_deref().unwrap_or_default();
+    if !domain.is_in_order() {
+        let code = domain.reason.as_deref().unwrap_or_default();
         let line = format!("{} ({code})", message.trim_end_matches('.'));
         return Err(Error::new(ErrorKind::Refused, line).into());
     }
-    Ok(print(&format!("{}: {}\n", domain.name, domain.state_text))?)
+    let text = format!("{}: {}\n{message}", domain.name, domain.state_text);
+    Ok(print(&(text.trim_end().to_owned() + "\n"))?)
 }
 
 fn set_primary(call: &Call) -> Done {

@@ -72,7 +72,7 @@ export class DomainCard {
     this.record.lastChild.hidden = reason === NOT_FOUND_YET;
     this.makePrimary.hidden = isPrimary || state === 'pending_dns' || Boolean(leads);
     this.visit.hidden = isRecordWrong;
-    show(this.verify, domain.isChecking ? 'Verifying…' : this.action === 'verify' ? 'Verify' : 'Re-verify');
+    show(this.verify, domain.isChecking ? 'Verifying…' : state === 'pending_dns' ? 'Verify' : 'Re-verify');
     setWorking(this.verify, domain.isChecking);
     this.verify.classList.toggle('main', isRecordWrong || state === 'certificate_delayed');
 
@@ -81,10 +81,6 @@ export class DomainCard {
       this.isAwaited &&= !isOver;
       announce(`${domain.displayName}: ${stateText}. ${message ?? ''}`);
     }
-  }
-
-  get action() {
-    return this.domain.state === 'pending_dns' ? 'verify' : 'reverify';
   }
 
   button(text, id, run) {
@@ -103,7 +99,7 @@ export class DomainCard {
   }
 
   async look() {
-    await this.page.call('POST', `${this.path}/${this.action}`);
+    await this.page.call('POST', `${this.path}/verify`);
     announce(`Verifying ${this.domain.displayName}`);
     this.isAwaited = true;
     await this.page.refresh();
