@@ -98,6 +98,11 @@ impl Config {
     pub(crate) fn server_urls(&self) -> ServerUrls {
         ServerUrls { production: self.base_url.clone(), staging: self.staging_url.clone() }
     }
+
+    /// The hosts of the base URL and the staging URL, in lower case. Requests for them are served in any case.
+    pub(crate) fn own_hosts(&self) -> impl Iterator<Item = String> {
+        [&self.base_url, &self.staging_url].into_iter().flatten().filter_map(|url| urls::host_of(url))
+    }
 }
 
 /// The addresses of the machine itself, IPv4 and IPv6.

@@ -164,7 +164,7 @@ fn add_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failu
 
 fn remove_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let removed = context.settings.upkeep.project().remove(&name(call));
-    answer(removed.map(|_| Response::new(204, b"")))
+    answer(removed.map(|removed| Response::json(200, &removed)))
 }
 
 fn set_primary(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {

@@ -24,6 +24,14 @@ fn is_authority(text: &str) -> bool {
     is_host && port.is_none_or(is_port)
 }
 
+/// The host of a URL without its port and trailing dot, in lower case.
+pub fn host_of(url: &str) -> Option<String> {
+    let authority = url.split('/').nth(2)?;
+    let is_port = |port: &str| port.bytes().all(|b| b.is_ascii_digit());
+    let host = authority.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(authority, |(host, _)| host);
+    Some(host.trim_end_matches('.').to_ascii_lowercase())
+}
+
 /// What [`url`] reads.
 pub const URL: &str = "an http or https address whose path ends in /v1";
 

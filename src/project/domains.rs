@@ -1,5 +1,7 @@
 //! The domains of the project: adding, checking and removing them, and which one is primary.
 
+use serde::Serialize;
+
 use super::Project;
 use super::dns_check::check_dns;
 use super::finding::{CAA_BLOCKS, DNS_UNAVAILABLE, Finding};
@@ -9,7 +11,7 @@ use super::refusal::{Refusal, RefusalCode};
 use crate::clock::unix_time;
 use crate::config::Hosting;
 use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
-use crate::store::ProjectReads;
+use crate::store::{ProjectReads, StoreError};
 
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;
@@ -123,7 +125,8 @@ impl Project {
         Ok(domains.into_iter().map(|domain| domain.name).collect())
     }
 
-    /// Makes a domain the primary one, which pages name as their canonical address.
+    /// Makes a domain the primary one, which pages name as their canonical address (RFC 6596). Requests for the others
+    /// are not redirected.
     ///
     /// # Errors
     /// [`RefusalCode::NotVerified`] if it is not served yet; [`RefusalCode::InvalidRedirect`] if it redirects to
@@ -144,20 +147,24 @@ impl Project {
         })
     }
 
-    /// Removes a domain, and the redirects from it and to it, which are returned. It is not served from the next
-    /// request on.
+    /// Removes a domain, and the redirects from it and to it. It is not served from the next request on, unless it is
+    /// the host of the base URL or the staging URL. If it was primary, another domain takes its place.
     ///
     /// # Errors
     /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
-    pub fn remove(&mut self, text: &str) -> Result<Vec<Redirect>, Refusal> {
+    pub fn remove(&mut self, text: &str) -> Result<Removed, Refusal> {
         let name = name::normal(text);
+        let is_own_host = self.own_hosts.contains(&name);
         self.store.change_project(|project| {
+            let was_primary = known(project, &name)?.is_primary;
             let mut redirects = project.redirects()?;
             redirects.retain(|redirect| redirect.from == name || redirect.to == name);
-            if !project.remove_domain(&name)? {
-                return Err(unknown(&name));
+            project.remove_domain(&name)?;
+            let primary = if was_primary { successor(project)? } else { project.primary()? };
+            if let Some(successor) = primary.as_ref().filter(|_| was_primary) {
+                project.set_primary(successor)?;
             }
-            Ok(redirects)
+            Ok(Removed { name, redirects, was_primary, primary, is_own_host })
         })
     }
 
@@ -169,6 +176,37 @@ impl Project {
         // Without the rules for new names, which may have been others when the domain was added.
         Ok(known(&self.store.project()?, &name::normal(text))?.name)
     }
+}
+
+/// What went with a domain that was removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Removed {
+    /// The name of the domain, in A-labels.
+    pub name: String,
+    /// The redirects from it and to it, which were removed too.
+    pub redirects: Vec<Redirect>,
+    /// Whether it was the primary domain.
+    pub was_primary: bool,
+    /// The primary domain from now on; null if there is none.
+    pub primary: Option<String>,
+    /// Whether the service serves the name even so, since it is the host of the base URL or the staging URL.
+    pub is_own_host: bool,
+}
+
+/// The domain that becomes primary when the primary one is removed: the one added first of those that are active, or
+/// else verified, and do not redirect.
+fn successor(project: &ProjectReads) -> Result<Option<String>, StoreError> {
+    let (redirects, now) = (project.redirects()?, unix_time());
+    let domains = project.domains()?.into_iter().map(|domain| domain.at(now));
+    let may_be_primary = |domain: &Domain| {
+        matches!(domain.state, DomainState::Active | DomainState::Verified)
+            && !redirects.iter().any(|redirect| redirect.from == domain.name)
+    };
+    let chosen =
+        domains.filter(may_be_primary).min_by_key(|it| (it.state != DomainState::Active, it.added_at));
+    Ok(chosen.map(|domain| domain.name))
 }
 
 /// The domain of this name.
@@ -213,16 +251,32 @@ mod tests {
     }
 
     #[test]
-    fn first_verified_domain_is_primary_until_it_is_removed() {
+    fn first_verified_domain_is_primary_until_it_is_removed_and_then_an_active_one() {
         let (_folder, mut project) = project();
         project.add("a.test").unwrap();
         project.add("b.test").unwrap();
         assert!(!project.keep("a.test", &finding(DomainEvent::Wrong, "wrong_target")).unwrap().0.is_primary);
         assert!(project.keep("b.test", &finding(DomainEvent::Right, "")).unwrap().0.is_primary);
         assert!(!project.keep("a.test", &finding(DomainEvent::Right, "")).unwrap().0.is_primary);
-        project.remove("b.test").unwrap();
-        assert_eq!(project.overview().unwrap().primary, None);
+        for name in ["c.test", "d.test", "e.test"] {
+            project.add(name).unwrap();
+            project.keep(name, &finding(DomainEvent::Right, "")).unwrap();
+        }
+        project.note_served(["c.test".to_owned(), "e.test".to_owned()]).unwrap();
+        project.add_redirect("c.test", "d.test", 301).unwrap();
+        let primary_after = |project: &mut Project, name: &str| project.remove(name).unwrap().primary;
+        // The active one before the verified one, but not the one that redirects.
+        assert_eq!(primary_after(&mut project, "b.test").as_deref(), Some("e.test"));
+        assert_eq!(project.overview().unwrap().primary.as_deref(), Some("e.test"));
+        assert_eq!(primary_after(&mut project, "a.test").as_deref(), Some("e.test"), "it was not primary");
+        // Without its redirect, the active one may be primary.
+        assert_eq!(project.remove("d.test").unwrap().redirects.len(), 1);
+        assert_eq!(primary_after(&mut project, "e.test").as_deref(), Some("c.test"));
+        let removed = project.remove("c.test").unwrap();
+        assert!(removed.was_primary && removed.primary.is_none() && !removed.is_own_host);
         assert_eq!(code(project.keep("b.test", &finding(DomainEvent::Right, ""))), "unknown_domain");
+        project.add("api.test").unwrap();
+        assert!(project.remove("API.test.").unwrap().is_own_host);
     }
 
     #[test]

@@ -31,6 +31,7 @@ use crate::store::Writer;
 
 pub use crate::model::{Deploy, DomainState, Plan, Redirect};
 pub use deploys::Deployed;
+pub use domains::Removed;
 pub use overview::{DeployView, DomainView, Overview};
 pub use record::DnsRecord;
 pub use refusal::{Refusal, RefusalCode};
@@ -40,6 +41,8 @@ pub(crate) use upkeep::Upkeep;
 pub struct Project {
     store: Writer,
     hosting: Hosting,
+    /// The hosts of the base URL and the staging URL.
+    own_hosts: Vec<String>,
 }
 
 impl Project {
@@ -52,7 +55,8 @@ impl Project {
             let message = format!("there is no database {}", config.database.display());
             return Err(Error::new(ErrorKind::DatabaseMissing, message));
         }
-        Ok(Self { store: Writer::open(&config.database)?, hosting: config.hosting.clone() })
+        let store = Writer::open(&config.database)?;
+        Ok(Self { store, hosting: config.hosting.clone(), own_hosts: config.own_hosts().collect() })
     }
 
     /// Returns the state of the project, its domains and redirects.
@@ -92,7 +96,7 @@ mod tests {
         let folder = Folder::new();
         let store = Writer::open(&folder.database()).unwrap();
         let hosting = Hosting { platform_host: Some("sites.test".to_owned()), ..Hosting::default() };
-        let mut project = Project { store, hosting };
+        let mut project = Project { store, hosting, own_hosts: vec!["api.test".to_owned()] };
         project.set_plan(Plan::Pro).unwrap();
         project.deploy(None).unwrap();
         (folder, project)

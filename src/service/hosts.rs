@@ -72,9 +72,7 @@ impl Hosts {
     /// domain.
     pub fn new(config: &Config, served: Option<OnServed>) -> Self {
         let Some(address) = config.hosting.address() else { return Self::default() };
-        let urls = [&config.base_url, &config.staging_url].into_iter().flatten();
-        let hosts = urls.filter_map(|url| Some(bare(url.split('/').nth(2)?).to_ascii_lowercase()));
-        Self { own: std::iter::once(address).chain(hosts).collect(), served, ..Self::default() }
+        Self { own: std::iter::once(address).chain(config.own_hosts()).collect(), served, ..Self::default() }
     }
 
     /// Decides what to do with a request's host.

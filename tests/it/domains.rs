@@ -274,6 +274,26 @@ fn redirect_keeps_path_and_query() {
 }
 
 #[test]
+fn removal_says_which_domain_is_primary_now_and_what_is_still_served() {
+    let hosted = Hosted::verified();
+    hosted.dns.set(&[RIGHT, ("shop.example.com", Record::Cname(PLATFORM))]);
+    hosted.done(&["domain", "add", "shop.example.com"]);
+    hosted.done(&["domain", "verify", "shop.example.com"]);
+    let said = hosted.done(&["domain", "primary", "pets.example.com"]);
+    assert!(said.contains("canonical") && said.contains("nothing is redirected"), "{said}");
+    let base_url = ["--base-url", "https://Pets.example.com:8443/v1"];
+    let said = hosted.done(&[&["domain", "remove", "pets.example.com"][..], &base_url].concat());
+    assert!(said.contains("still served") && !said.contains("no longer"), "{said}");
+    assert!(said.ends_with("shop.example.com is primary now\n"), "{said}");
+    assert_eq!(hosted.list()["primary"], "shop.example.com");
+    let said = hosted.done(&[&["domain", "remove", "shop.example.com"][..], &base_url].concat());
+    assert!(said.starts_with("shop.example.com is removed and no longer served;"), "{said}");
+    assert!(said.contains("no primary domain"), "{said}");
+    hosted.done(&["domain", "add", "shop.example.com"]);
+    assert!(hosted.done(&["domain", "remove", "shop.example.com"]).contains("unless it is the host of"));
+}
+
+#[test]
 fn caa_records_that_block_or_restrict_the_certificate_are_named_at_once() {
     let hosted = Hosted::start();
     let verify = ["domain", "verify", "pets.example.com"];
@@ -393,7 +413,8 @@ fn settings_do_what_the_commands_do() {
     ask("POST", "redirects", r#"{"from":"www.example.com","to":"a","status":303}"#).expect(400);
     ask("DELETE", "redirects/www.example.com", "").expect(204);
     ask("DELETE", "redirects/www.example.com", "").expect_error(404, "unknown_redirect", "www.example.com");
-    ask("DELETE", "domains/pets.example.com", "").expect(204);
+    let removed = ask("DELETE", "domains/pets.example.com", "").expect(200).json();
+    assert_eq!((&removed["wasPrimary"], &removed["primary"]), (&true.into(), &Value::Null));
     ask("GET", "domains", "").expect_error(405, "method_not_allowed", "method");
     ask("GET", "nothing", "").expect_error(404, "not_found", "path");
     assert_eq!(hosted.list()["domains"].as_array().unwrap().len(), 1);

@@ -6,8 +6,15 @@ use crate::cli::command::{Call, Command, Done, Failure, Flag, Takes};
 use crate::cli::output::print;
 
 /// The settings of the service that describe how the project is hosted.
-const HOSTING: Takes =
-    Takes::Only(&["database", "project", "platform-host", "resolver", "certificate-authority"]);
+const HOSTING: Takes = Takes::Only(&[
+    "database",
+    "project",
+    "platform-host",
+    "base-url",
+    "staging-url",
+    "resolver",
+    "certificate-authority",
+]);
 
 const fn row(
     name: &'static str,
@@ -22,7 +29,7 @@ pub const COMMANDS: &[Command] = &[
     row("domain add", "NAME", "add a domain and print the DNS record to create", add),
     row("domain verify", "NAME", "check the DNS record of a domain, and what CAA records allow", verify),
     row("domain reverify", "NAME", "check again; the same as domain verify", verify),
-    row("domain primary", "NAME", "make a domain the primary one", set_primary),
+    row("domain primary", "NAME", "make a domain the one that pages name as their canonical address", set_primary),
     Command {
         flags: &[Flag::new("json", "print JSON, for programs")],
         ..row("domain list", "", "list the domains and their redirects", list)
@@ -81,7 +88,11 @@ fn verify(call: &Call) -> Done {
 fn set_primary(call: &Call) -> Done {
     let mut project = open(call)?;
     project.set_primary(call.operand(0))?;
-    Ok(print(&format!("{} is primary\n", project.find(call.operand(0))?))?)
+    let name = project.find(call.operand(0))?;
+    Ok(print(&format!(
+        "{name} is primary: pages requested by other names point to it as their canonical address, so that search \
+         engines index them once; nothing is redirected\n"
+    ))?)
 }
 
 fn list(call: &Call) -> Done {
@@ -133,11 +144,25 @@ fn text(overview: &Overview) -> String {
 fn remove(call: &Call) -> Done {
     let mut project = open(call)?;
     let name = project.find(call.operand(0))?;
-    let redirects = project.remove(&name)?;
-    let mut text = format!("{name} is removed and no longer served; you can delete its DNS record now\n");
-    for Redirect { from, to, .. } in redirects {
+    let removed = project.remove(&name)?;
+    let mut text = if removed.is_own_host {
+        format!("{name} is removed, but still served as the host of --base-url or --staging-url\n")
+    } else if call.config.base_url.is_some() {
+        format!("{name} is removed and no longer served; you can delete its DNS record now\n")
+    } else {
+        format!(
+            "{name} is removed and no longer served, unless it is the host of the service's --base-url; if it is not, \
+             you can delete its DNS record now\n"
+        )
+    };
+    for Redirect { from, to, .. } in removed.redirects {
         text += &format!("the redirect from {from} to {to} is removed as well\n");
     }
+    text += &match removed.primary {
+        _ if !removed.was_primary => String::new(),
+        Some(primary) => format!("{primary} is primary now\n"),
+        None => "there is no primary domain now; the next one that verifies becomes primary\n".to_owned(),
+    };
     Ok(print(&text)?)
 }
 

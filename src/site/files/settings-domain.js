@@ -117,14 +117,14 @@ export class DomainCard {
     const { name, displayName, isPrimary } = this.domain;
     const lost = this.redirects.filter(({ from, to }) => from === name || to === name);
     const consequence = [
-      'It stops working immediately.',
-      isPrimary && 'You will have no primary domain.',
+      'It stops working immediately, unless it is the host of the service’s --base-url.',
+      isPrimary && 'Another active domain becomes primary, if there is one.',
       lost.length && `This also removes ${lost.map(({ from, to }) => `the redirect from ${from} to ${to}`).join(', ')}.`,
     ];
     ask(`Remove ${displayName}?`, consequence.filter(Boolean).join(' '), async (close) => {
-      await this.page.call('DELETE', this.path);
+      const { wasPrimary, primary } = await this.page.call('DELETE', this.path);
       close();
-      this.page.removed(this);
+      this.page.removed(this, wasPrimary && (primary ? `${primary} is primary now` : 'There is no primary domain now'));
       await this.page.refresh();
     });
   }

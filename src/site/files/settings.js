@@ -37,11 +37,11 @@ const page = {
     timer = setTimeout(refresh, milliseconds);
   },
   // A card that goes hands the focus to its neighbour.
-  removed(card) {
+  removed(card, consequence) {
     const next = card.node.nextElementSibling ?? card.node.previousElementSibling;
     drop(card);
     (next?.querySelector('h3') ?? find('domains-title')).focus();
-    announce(`${card.domain.displayName} is removed`);
+    announce([`${card.domain.displayName} is removed`, consequence].filter(Boolean).join('. '));
   },
 };
 
