@@ -17,6 +17,8 @@ pub(crate) enum DnsError {
     Malformed { server: NameServer },
     /// The server refuses to answer.
     Refused { server: NameServer },
+    /// The server was asked as a resolver, and knows nothing but its own zones.
+    NotRecursive { server: NameServer },
     /// The server reports a failure with this code.
     Failed { server: NameServer, code: &'static str },
     /// The server is listed as an authority for the name but is not one.
@@ -57,6 +59,9 @@ impl std::fmt::Display for DnsError {
             Self::Unreachable { server } => write!(f, "{server} cannot be reached"),
             Self::Malformed { server } => write!(f, "{server} sent what is no answer to the question"),
             Self::Refused { server } => write!(f, "{server} refuses to answer"),
+            Self::NotRecursive { server } => {
+                write!(f, "{server} does not recurse, as a resolver must; it knows its own zones only")
+            }
             Self::Failed { server, code } => write!(f, "{server} failed to answer ({code})"),
             Self::Lame { server, name } => write!(f, "{server} is not an authority of {name}"),
             Self::Loop { name } => {

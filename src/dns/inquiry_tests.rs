@@ -26,6 +26,25 @@ fn name_without_records_and_name_that_is_not_there_have_none() {
 }
 
 #[test]
+fn resolver_that_does_not_recurse_is_told_as_that() {
+    const RECURSIVE: u16 = 0x80;
+    const REFUSED: u16 = 5;
+    let ask = |records: Records, flags: u16| {
+        let server = Server::datagrams(move |query| vec![with_flags(respond(query, &records), |to| *to = *to & !0x0480 | flags)]);
+        addresses(&server.dns())
+    };
+    let empty = || vec![("a.www.example.com", Record::A([192, 0, 2, 7]))];
+    for flags in [0, REFUSED] {
+        let error = ask(empty(), flags).unwrap_err();
+        assert!(matches!(error, DnsError::NotRecursive { .. }), "{error}");
+        assert!(error.to_string().ends_with(" does not recurse, as a resolver must; it knows its own zones only"));
+    }
+    assert_eq!(ask(empty(), RECURSIVE).unwrap(), Vec::<IpAddr>::new());
+    assert!(matches!(ask(empty(), RECURSIVE | REFUSED), Err(DnsError::Refused { .. })));
+    assert_eq!(ask(www([192, 0, 2, 7]), 0).unwrap().len(), 1, "some forwarders do not set the flag");
+}
+
+#[test]
 fn aliases_are_followed_within_the_answer() {
     let alias = vec![
         (WWW, Record::Cname("a.example.net")),

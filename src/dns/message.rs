@@ -24,6 +24,8 @@ pub(super) struct Response {
     pub truncated: bool,
     /// The server is an authority for the name.
     pub authoritative: bool,
+    /// The server looks up names for others (the flag RA, RFC 1035, section 4.1.1).
+    pub recursive: bool,
     pub rcode: RCODE,
     pub answer: Answer,
 }
@@ -81,6 +83,7 @@ impl<'a> Question<'a> {
         let mut response = Response {
             truncated: packet.has_flags(PacketFlag::TRUNCATION),
             authoritative: packet.has_flags(PacketFlag::AUTHORITATIVE_ANSWER),
+            recursive: packet.has_flags(PacketFlag::RECURSION_AVAILABLE),
             rcode: packet.rcode(),
             answer: Answer { name: text(&self.name), records: Vec::new() },
         };

@@ -53,12 +53,18 @@ impl NameServers {
 
     fn judge(&self, server: NameServer, response: Response) -> Result<Answer, DnsError> {
         let failed = |code| Err(DnsError::Failed { server, code });
+        // Some forwarders recurse without the flag RA, so an answer counts even so.
+        let cannot_know = self.resolve && !response.recursive && !response.authoritative;
         match response.rcode {
+            RCODE::NoError if cannot_know && response.answer.records.is_empty() => {
+                Err(DnsError::NotRecursive { server })
+            }
             // NXDOMAIN concerns the last name of a chain; the aliases before it exist (RFC 6604).
             RCODE::NoError | RCODE::NameError if self.resolve || response.authoritative => {
                 Ok(response.answer)
             }
             RCODE::NoError | RCODE::NameError => Err(DnsError::Lame { server, name: response.answer.name }),
+            RCODE::Refused if cannot_know => Err(DnsError::NotRecursive { server }),
             RCODE::Refused => Err(DnsError::Refused { server }),
             RCODE::ServerFailure => failed("SERVFAIL"),
             RCODE::FormatError => failed("FORMERR"),
