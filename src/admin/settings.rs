@@ -29,6 +29,7 @@ pub static OPERATIONS: &[Operation] = &[
     },
     Operation::new("/settings/api/project", "getProject", Handler("GET", get_project)),
     with_body("/settings/api/domains", "addDomain", Handler("POST", add_domain)),
+    with_body("/settings/api/pairs", "addPair", Handler("POST", add_pair)),
     named("/settings/api/domains/{name}", "removeDomain", Handler("DELETE", remove_domain)),
     named("/settings/api/domains/{name}/primary", "setPrimary", Handler("POST", set_primary)),
     named("/settings/api/domains/{name}/verify", "verifyDomain", Handler("POST", verify)),
@@ -160,6 +161,13 @@ fn add_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failu
     let name = body(call, "with 'name'")?.required(&NAME)?;
     let added = context.settings.upkeep.project().add(&name);
     answer(added.map(|domain| Response::json(201, &domain)))
+}
+
+/// Adds a domain and the one with `www.` before it, which redirects to it.
+fn add_pair(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+    let name = body(call, "with 'name'")?.required(&NAME)?;
+    let added = context.settings.upkeep.project().add_with_www(&name);
+    answer(added.map(|domains| Response::json(201, &domains)))
 }
 
 fn remove_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {

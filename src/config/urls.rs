@@ -28,7 +28,8 @@ fn is_authority(text: &str) -> bool {
 pub fn host_of(url: &str) -> Option<String> {
     let authority = url.split('/').nth(2)?;
     let is_port = |port: &str| port.bytes().all(|b| b.is_ascii_digit());
-    let host = authority.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(authority, |(host, _)| host);
+    let host =
+        authority.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(authority, |(host, _)| host);
     Some(host.trim_end_matches('.').to_ascii_lowercase())
 }
 

@@ -30,14 +30,18 @@ fn resolver_that_does_not_recurse_is_told_as_that() {
     const RECURSIVE: u16 = 0x80;
     const REFUSED: u16 = 5;
     let ask = |records: Records, flags: u16| {
-        let server = Server::datagrams(move |query| vec![with_flags(respond(query, &records), |to| *to = *to & !0x0480 | flags)]);
+        let server = Server::datagrams(move |query| {
+            vec![with_flags(respond(query, &records), |to| *to = *to & !0x0480 | flags)]
+        });
         addresses(&server.dns())
     };
     let empty = || vec![("a.www.example.com", Record::A([192, 0, 2, 7]))];
     for flags in [0, REFUSED] {
         let error = ask(empty(), flags).unwrap_err();
         assert!(matches!(error, DnsError::NotRecursive { .. }), "{error}");
-        assert!(error.to_string().ends_with(" does not recurse, as a resolver must; it knows its own zones only"));
+        assert!(
+            error.to_string().ends_with(" does not recurse, as a resolver must; it knows its own zones only")
+        );
     }
     assert_eq!(ask(empty(), RECURSIVE).unwrap(), Vec::<IpAddr>::new());
     assert!(matches!(ask(empty(), RECURSIVE | REFUSED), Err(DnsError::Refused { .. })));

@@ -11,13 +11,14 @@ use super::refusal::{Refusal, RefusalCode};
 use crate::clock::unix_time;
 use crate::config::Hosting;
 use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
-use crate::store::{ProjectReads, StoreError};
+use crate::store::{ProjectChange, ProjectReads, StoreError};
 
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;
-/// How many seconds pass until the DNS of a domain is checked again: after an answer, and after a failure to ask.
-const RECHECK_AFTER: i64 = 24 * 3600;
-const RETRY_AFTER: i64 = 3600;
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+/// A bit less than two minutes, because the service looks once a minute for what is due.
+const TWO_MINUTES: i64 = 110;
 
 impl Project {
     /// Adds a domain. Its DNS record is yet to be created.
@@ -29,30 +30,28 @@ impl Project {
     pub fn add(&mut self, text: &str) -> Result<DomainView, Refusal> {
         let hosting = &self.hosting;
         self.store.change_project(|project| {
-            if project.plan()? == Plan::Free {
-                let message = "Domains need the plan pro or enterprise, and this project has the plan free. \
-                               'petstore site plan pro' changes it.";
-                return Err(Refusal::new(RefusalCode::PlanRequired, message));
+            let platform = may_add(project, hosting)?;
+            Ok(DomainView::of(put_new(project, text, platform)?, platform))
+        })
+    }
+
+    /// Adds a domain and the one with `www.` before it, which redirects to it with 301: both, or none of them.
+    ///
+    /// # Errors
+    /// Those of [`Project::add`], for either name.
+    pub fn add_with_www(&mut self, text: &str) -> Result<[DomainView; 2], Refusal> {
+        let hosting = &self.hosting;
+        self.store.change_project(|project| {
+            let platform = may_add(project, hosting)?;
+            let domain = put_new(project, text, platform)?;
+            if domain.name.starts_with("www.") {
+                let message = format!("{} begins with www. already. Give the name without it.", domain.name);
+                return Err(Refusal::new(RefusalCode::InvalidDomain, message));
             }
-            if !project.is_deployed()? {
-                let message = "A domain needs a site to serve, and this project was never deployed. \
-                               'petstore site deploy' deploys it.";
-                return Err(Refusal::new(RefusalCode::DeployRequired, message));
-            }
-            let platform = platform_host(hosting)?;
-            let name = name::parse(text, platform)?;
-            let domains = project.domains()?;
-            if domains.iter().any(|domain| domain.name == name) {
-                let message = format!("The project has the domain {name} already.");
-                return Err(Refusal::new(RefusalCode::DomainExists, message));
-            }
-            if domains.len() >= MAX_DOMAINS {
-                let message = format!("The project has {MAX_DOMAINS} domains, which is the limit.");
-                return Err(Refusal::new(RefusalCode::TooManyDomains, message));
-            }
-            let domain = Domain::new(name, unix_time());
-            project.put_domain(&domain)?;
-            Ok(DomainView::of(domain, platform))
+            let www = put_new(project, &format!("www.{}", domain.name), platform)?;
+            let (from, to) = (www.name.clone(), domain.name.clone());
+            project.put_redirect(&Redirect { from, to, status: 301 })?;
+            Ok([domain, www].map(|domain| DomainView::of(domain, platform)))
         })
     }
 
@@ -110,18 +109,16 @@ impl Project {
         })
     }
 
-    /// Returns the served domains whose DNS is to be checked again at this Unix time, in seconds: a day after the
-    /// last check, or an hour after one that could not ask DNS. The longest unchecked comes first.
+    /// Returns the domains whose DNS is to be checked again at this Unix time, in seconds. The longest unchecked comes
+    /// first.
     ///
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub(super) fn due(&self, now: i64) -> Result<Vec<String>, Refusal> {
         let mut domains = self.store.project()?.domains()?;
-        domains.retain(|domain| {
-            let wait = if domain.has_reason(DNS_UNAVAILABLE) { RETRY_AFTER } else { RECHECK_AFTER };
-            domain.state.is_served() && domain.checked_at.is_none_or(|at| at < now.saturating_sub(wait))
-        });
-        domains.sort_by_key(|domain| domain.checked_at);
+        let checked_at = |domain: &Domain| domain.checked_at.unwrap_or(domain.added_at);
+        domains.retain(|domain| checked_at(domain) <= now.saturating_sub(pause(domain, now)));
+        domains.sort_by_key(checked_at);
         Ok(domains.into_iter().map(|domain| domain.name).collect())
     }
 
@@ -178,6 +175,19 @@ impl Project {
     }
 }
 
+/// How many seconds pass at this Unix time between two checks of a domain. A record that is awaited is looked for every
+/// two minutes for an hour, and hourly for two days. After that, as with a record that is right, once a day, or after
+/// an hour if DNS could not be asked.
+fn pause(domain: &Domain, now: i64) -> i64 {
+    let is_awaited = matches!(domain.state, DomainState::PendingDns | DomainState::DnsChanged);
+    match now.saturating_sub(domain.since) {
+        age if is_awaited && age < HOUR => TWO_MINUTES,
+        age if is_awaited && age < 2 * DAY => HOUR,
+        _ if domain.has_reason(DNS_UNAVAILABLE) => HOUR,
+        _ => DAY,
+    }
+}
+
 /// What went with a domain that was removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -209,6 +219,38 @@ fn successor(project: &ProjectReads) -> Result<Option<String>, StoreError> {
     Ok(chosen.map(|domain| domain.name))
 }
 
+/// Refuses if the project may have no domains. Returns the host of the platform.
+fn may_add<'h>(project: &ProjectReads, hosting: &'h Hosting) -> Result<&'h str, Refusal> {
+    if project.plan()? == Plan::Free {
+        let message = "Domains need the plan pro or enterprise, and this project has the plan free. \
+                       'petstore site plan pro' changes it.";
+        return Err(Refusal::new(RefusalCode::PlanRequired, message));
+    }
+    if !project.is_deployed()? {
+        let message = "A domain needs a site to serve, and this project was never deployed. \
+                       'petstore site deploy' deploys it.";
+        return Err(Refusal::new(RefusalCode::DeployRequired, message));
+    }
+    platform_host(hosting)
+}
+
+/// Adds one domain.
+fn put_new(project: &ProjectChange, text: &str, platform: &str) -> Result<Domain, Refusal> {
+    let name = name::parse(text, platform)?;
+    let domains = project.domains()?;
+    if domains.iter().any(|domain| domain.name == name) {
+        let message = format!("The project has the domain {name} already.");
+        return Err(Refusal::new(RefusalCode::DomainExists, message));
+    }
+    if domains.len() >= MAX_DOMAINS {
+        let message = format!("The project has {MAX_DOMAINS} domains, which is the limit.");
+        return Err(Refusal::new(RefusalCode::TooManyDomains, message));
+    }
+    let domain = Domain::new(name, unix_time());
+    project.put_domain(&domain)?;
+    Ok(domain)
+}
+
 /// The domain of this name.
 pub(super) fn known(project: &ProjectReads, name: &str) -> Result<Domain, Refusal> {
     project.domain(name)?.ok_or_else(|| unknown(name))
@@ -237,17 +279,34 @@ mod tests {
     #[test]
     fn domain_is_due_after_a_day_and_sooner_if_nothing_is_known() {
         let (_folder, mut project) = project();
-        for name in ["new.test", "a.test", "b.test"] {
+        for name in ["a.test", "b.test"] {
             project.add(name).unwrap();
         }
         project.keep("a.test", &finding(DomainEvent::Right, "")).unwrap();
         project.keep("b.test", &finding(DomainEvent::Right, DNS_UNAVAILABLE)).unwrap();
         let now = unix_time();
         assert_eq!(project.due(now).unwrap(), [""; 0]);
-        assert_eq!(project.due(now + RETRY_AFTER + 9).unwrap(), ["b.test"]);
-        let mut due = project.due(now + RECHECK_AFTER + 9).unwrap();
+        assert_eq!(project.due(now + HOUR + 9).unwrap(), ["b.test"]);
+        let mut due = project.due(now + DAY + 9).unwrap();
         due.sort();
         assert_eq!(due, ["a.test", "b.test"]);
+    }
+
+    #[test]
+    fn awaited_record_is_looked_for_every_two_minutes_then_hourly_then_daily() {
+        let right = Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 0);
+        for domain in [Domain::new("a.test".to_owned(), 0), right.after(DomainEvent::Wrong, None, 0)] {
+            for (age, expected) in
+                [(0, TWO_MINUTES), (HOUR - 1, TWO_MINUTES), (HOUR, HOUR), (2 * DAY - 1, HOUR), (2 * DAY, DAY)]
+            {
+                assert_eq!(pause(&domain, age), expected, "{:?} after {age} s", domain.state);
+            }
+        }
+        let (_folder, mut project) = project();
+        project.add("a.test").unwrap();
+        let now = unix_time();
+        assert_eq!(project.due(now + 60).unwrap(), [""; 0]);
+        assert_eq!(project.due(now + 120).unwrap(), ["a.test"]);
     }
 
     #[test]
@@ -286,5 +345,28 @@ mod tests {
             project.add(&format!("a{number}.test")).unwrap();
         }
         assert_eq!(code(project.add("one-more.test")), "too_many_domains");
+        project.remove("a0.test").unwrap();
+        assert_eq!(code(project.add_with_www("pair.test")), "too_many_domains");
+        project.add("one-more.test").unwrap();
+    }
+
+    #[test]
+    fn pair_is_added_whole_or_not_at_all() {
+        let (_folder, mut project) = project();
+        let [domain, www] = project.add_with_www("Bücher.test.").unwrap();
+        assert_eq!((&*domain.name, &*www.name), ("xn--bcher-kva.test", "www.xn--bcher-kva.test"));
+        let expected = Redirect { from: www.name, to: domain.name, status: 301 };
+        assert_eq!(project.overview().unwrap().redirects, [expected]);
+        project.add("www.a.test").unwrap();
+        assert_eq!(code(project.add_with_www("a.test")), "domain_exists");
+        assert_eq!(code(project.add_with_www("www.b.test")), "invalid_domain");
+        let long = format!("{}test", "a.".repeat(124));
+        assert_eq!(code(project.add_with_www(&long)), "invalid_domain");
+        assert_eq!(project.overview().unwrap().domains.len(), 3);
+        // The one that redirects does not become primary, even if it is verified first.
+        let verified =
+            |project: &mut Project, name| project.keep(name, &finding(DomainEvent::Right, "")).unwrap().0;
+        assert!(!verified(&mut project, "www.xn--bcher-kva.test").is_primary);
+        assert!(verified(&mut project, "xn--bcher-kva.test").is_primary);
     }
 }

@@ -1,5 +1,5 @@
 //! What a running service does for its project besides answering requests: it checks the DNS of domains on demand and
-//! once a day, and keeps which domains are requested over HTTPS. Each check runs in a thread of its own, so a name
+//! from time to time, and keeps which domains are requested over HTTPS. Each check runs in a thread of its own, so a name
 //! server that never answers delays nobody.
 
 use std::collections::BTreeSet;
@@ -18,11 +18,11 @@ use crate::config::Hosting;
 use crate::error::Error;
 use crate::store::Database;
 
-/// The most checks at once. The daily ones leave half of them to people.
+/// The most checks at once. Those that nobody asked for leave half of them to people.
 const MAX_CHECKS: usize = 8;
 /// How long the thread waits after a failed write before it writes again.
 const PAUSE: Duration = Duration::from_secs(10);
-/// How often the thread looks for domains whose daily check is due.
+/// How often the thread looks for domains whose check is due.
 const TICK: Duration = Duration::from_secs(60);
 /// How long a change waits for the lock of another process. The admin address has other requests to answer, and the
 /// service cannot end before the change does.
@@ -182,7 +182,7 @@ impl Shared {
         kept.is_ok()
     }
 
-    /// Begins some of the daily checks that are due.
+    /// Begins some of the checks that are due.
     fn begin_due(self: &Arc<Self>) {
         let due = lock(&self.project).due(unix_time());
         let begin = |name: &String| self.begin(name, MAX_CHECKS / 2);
@@ -242,7 +242,7 @@ mod tests {
         upkeep.begin("0.test").unwrap();
         assert_eq!(code(upkeep.begin("a.test")), "too_many_checks");
         upkeep.shared.begin_due();
-        assert!(!upkeep.is_checking("a.test"), "the daily checks leave room");
+        assert!(!upkeep.is_checking("a.test"), "checks that nobody asked for leave room");
         let since = Instant::now();
         drop(upkeep);
         assert!(since.elapsed() < testing::PATIENCE / 10);

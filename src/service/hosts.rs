@@ -99,7 +99,7 @@ impl Hosts {
         if own.contains(&host) {
             return Ok(here());
         }
-        let found = find(known, &host, database)?.filter(|(domain, _)| domain.state.is_served());
+        let found = find(known, own, &host, database)?.filter(|(domain, _)| domain.state.is_served());
         let Some((domain, redirect)) = found else {
             return Err(ApiError::new(Code::MisdirectedRequest).into());
         };
@@ -119,16 +119,24 @@ impl Hosts {
     }
 }
 
-/// Looks up a domain. Only existing domains are remembered, so that guessing cannot fill the memory.
+/// Looks up a domain, and its redirect if the target is served. Only existing domains are remembered, so that guessing cannot fill the memory.
 fn find<'k>(
     known: &'k mut HashMap<Box<str>, Known>,
+    own: &[String],
     host: &str,
     database: &Database,
 ) -> Result<Option<&'k Known>, Failure> {
     if !known.contains_key(host) {
         let project = database.project()?;
         let Some(domain) = project.domain(host)? else { return Ok(None) };
-        let redirect = project.redirect(host)?;
+        let is_served = |name: &str| -> Result<bool, Failure> {
+            Ok(own.iter().any(|own| own == name)
+                || project.domain(name)?.is_some_and(|target| target.state.is_served()))
+        };
+        let redirect = match project.redirect(host)? {
+            Some(redirect) if is_served(&redirect.to)? => Some(redirect),
+            _ => None,
+        };
         known.insert(host.into(), (domain.at(unix_time()), redirect));
     }
     Ok(known.get(host))
@@ -144,8 +152,8 @@ fn bare(authority: &str) -> &str {
 mod tests {
     use super::*;
     use crate::model::DomainEvent;
-    use crate::store::Reader;
     use crate::store::tests::pair;
+    use crate::store::{Reader, StoreError};
 
     fn hosts() -> Hosts {
         let mut config = Config::default();
@@ -180,11 +188,11 @@ mod tests {
                 project.put_domain(&verified("pets.test"))?;
                 project.put_domain(&verified("old.test").after(DomainEvent::Wrong, None, 2))?;
                 project.put_domain(&verified("from.test"))?;
-                project.put_redirect(&Redirect {
-                    from: "from.test".into(),
-                    to: "pets.test".into(),
-                    status: 308,
-                })
+                project.put_domain(&verified("early.test"))?;
+                for (from, to) in [("from.test", "pets.test"), ("early.test", "new.test")] {
+                    project.put_redirect(&Redirect { from: from.into(), to: to.into(), status: 308 })?;
+                }
+                Ok::<(), StoreError>(())
             })
             .unwrap();
         let mut hosts = hosts();
@@ -217,6 +225,7 @@ mod tests {
             assert_eq!(ask(host).0, 421, "{host}");
         }
         assert_eq!(ask("from.test"), (308, "https://pets.test/a?b=1".to_owned()));
+        assert_eq!(ask("early.test").0, 200, "the target of its redirect is not served yet");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use error::{Cause, StoreError};
 pub use mark::renew as renew_mark;
 pub use open_file::log_of;
 pub use opening::{OpenStore, open_for_service};
-pub use project::ProjectReads;
+pub use project::{ProjectChange, ProjectReads};
 pub use retire::retire;
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use snapshot::Snapshot;

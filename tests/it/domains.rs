@@ -274,6 +274,28 @@ fn redirect_keeps_path_and_query() {
 }
 
 #[test]
+fn pair_of_names_is_added_at_once_and_redirects_when_both_are_verified() {
+    let hosted = Hosted::start();
+    hosted.done(&["domain", "add", "www.b.example"]);
+    assert!(hosted.refused(&["domain", "add", "b.example", "--www"]).contains("www.b.example already"));
+    assert_eq!(hosted.list()["domains"].as_array().unwrap().len(), 1, "none of the pair is added");
+    let said = hosted.done(&["domain", "add", "pets.example.com", "--www"]);
+    for part in ["name   pets\n", "name   www.pets\n", "www.pets.example.com redirects to pets.example.com"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let www = ("www.pets.example.com", Record::Cname(PLATFORM));
+    hosted.dns.set(std::slice::from_ref(&www));
+    hosted.done(&["domain", "verify", "www.pets.example.com"]);
+    let mut connection = hosted.server.connect();
+    ask_by(&mut connection, "www.pets.example.com", "").expect(200);
+    hosted.dns.set(&[www, RIGHT]);
+    hosted.done(&["domain", "verify", "pets.example.com"]);
+    let reply = ask_by(&mut connection, "www.pets.example.com", "");
+    assert_eq!(reply.expect(301).header("Location"), Some("https://pets.example.com/docs/keys?x=1"));
+    assert_eq!(hosted.list()["primary"], "pets.example.com");
+}
+
+#[test]
 fn removal_says_which_domain_is_primary_now_and_what_is_still_served() {
     let hosted = Hosted::verified();
     hosted.dns.set(&[RIGHT, ("shop.example.com", Record::Cname(PLATFORM))]);
@@ -310,7 +332,10 @@ fn caa_records_that_block_or_restrict_the_certificate_are_named_at_once() {
     assert!(said.starts_with("pets.example.com: verified;") && said.contains("acct/7"), "{said}");
     caa("letsencrypt.org");
     assert_eq!(hosted.done(&["domain", "reverify", "pets.example.com"]).lines().count(), 1);
-    assert_eq!((hosted.state(), hosted.list()["primary"].take()), ("verified".into(), "pets.example.com".into()));
+    assert_eq!(
+        (hosted.state(), hosted.list()["primary"].take()),
+        ("verified".into(), "pets.example.com".into())
+    );
 }
 
 #[test]
@@ -411,6 +436,11 @@ fn settings_do_what_the_commands_do() {
     let redirect = r#"{"from":"www.example.com","to":"pets.example.com","status":302}"#;
     assert_eq!(ask("POST", "redirects", redirect).expect(201).json()["status"], 302);
     ask("POST", "redirects", r#"{"from":"www.example.com","to":"a","status":303}"#).expect(400);
+    let pair = ask("POST", "pairs", r#"{"name":"b.example"}"#).expect(201).json();
+    assert_eq!((&pair[0]["name"], &pair[1]["name"]), (&"b.example".into(), &"www.b.example".into()));
+    ask("POST", "pairs", r#"{"name":"b.example"}"#).expect_error(409, "domain_exists", "already");
+    ask("DELETE", "domains/b.example", "").expect(200);
+    ask("DELETE", "domains/www.b.example", "").expect(200);
     ask("DELETE", "redirects/www.example.com", "").expect(204);
     ask("DELETE", "redirects/www.example.com", "").expect_error(404, "unknown_redirect", "www.example.com");
     let removed = ask("DELETE", "domains/pets.example.com", "").expect(200).json();
@@ -418,6 +448,32 @@ fn settings_do_what_the_commands_do() {
     ask("GET", "domains", "").expect_error(405, "method_not_allowed", "method");
     ask("GET", "nothing", "").expect_error(404, "not_found", "path");
     assert_eq!(hosted.list()["domains"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn domain_that_loses_its_record_is_one_warning_and_a_number_in_the_metrics() {
+    let hosted = Hosted::verified();
+    let key = hosted.done(&["key", "add", "owner", "--admin"]);
+    let fields = format!("Host: localhost\r\nAuthorization: Bearer {}\r\n", key.trim_end());
+    let gauge = |state: &str| {
+        let metrics = hosted.ask("GET", "/metrics", "Host: localhost\r\n", "").body;
+        let line = format!("petstore_domains{{state=\"{state}\"}} ");
+        let metrics = String::from_utf8(metrics).unwrap();
+        metrics.lines().find_map(|found| found.strip_prefix(&line)).unwrap().to_owned()
+    };
+    assert_eq!((gauge("verified"), gauge("dns_changed")), ("1".into(), "0".into()));
+    hosted.dns.set(&[]);
+    for _ in 0..2 {
+        hosted.ask("POST", "/settings/api/domains/pets.example.com/verify", &fields, "").expect(202);
+        let project = || hosted.ask("GET", "/settings/api/project", &fields, "").json();
+        wait_until("the check to end", || project()["domains"][0]["isChecking"] == false);
+    }
+    assert_eq!((gauge("verified"), gauge("dns_changed")), ("0".into(), "1".into()));
+    let logged = hosted.server.stop();
+    let lines: Vec<&str> = logged.lines().filter(|line| line.contains("the domain ")).collect();
+    assert_eq!(lines.len(), 1, "{logged}");
+    let said = "WARN  petstore::project::upkeep] the domain pets.example.com is dns_changed: its DNS record is no longer";
+    assert!(lines[0].contains(said), "{logged}");
 }
 
 #[test]

@@ -26,10 +26,18 @@ const fn row(
 }
 
 pub const COMMANDS: &[Command] = &[
-    row("domain add", "NAME", "add a domain and print the DNS record to create", add),
+    Command {
+        flags: &[Flag::new("www", "add www.NAME too, which redirects to it")],
+        ..row("domain add", "NAME", "add a domain and print the DNS record to create", add)
+    },
     row("domain verify", "NAME", "check the DNS record of a domain, and what CAA records allow", verify),
     row("domain reverify", "NAME", "check again; the same as domain verify", verify),
-    row("domain primary", "NAME", "make a domain the one that pages name as their canonical address", set_primary),
+    row(
+        "domain primary",
+        "NAME",
+        "make a domain the one that pages name as their canonical address",
+        set_primary,
+    ),
     Command {
         flags: &[Flag::new("json", "print JSON, for programs")],
         ..row("domain list", "", "list the domains and their redirects", list)
@@ -52,15 +60,33 @@ fn open(call: &Call) -> Result<Project, Failure> {
 }
 
 fn add(call: &Call) -> Done {
-    let domain = open(call)?.add(call.operand(0))?;
-    let name = &domain.name;
-    let text = format!(
-        "Create this record in the DNS settings of {}:\n\n{}\
-         It can take up to 48 hours to appear everywhere in DNS. Then run: petstore domain verify {name}\n",
-        domain.record.zone,
-        record(&domain),
-    );
+    let mut project = open(call)?;
+    let text = match call.has("www") {
+        false => added(&project.add(call.operand(0))?),
+        true => {
+            let [domain, www] = project.add_with_www(call.operand(0))?;
+            format!(
+                "{}\n{}\n{} redirects to {} with 301 when both are verified\n",
+                added(&domain),
+                added(&www),
+                www.name,
+                domain.name
+            )
+        }
+    };
     Ok(print(&text)?)
+}
+
+/// What to do after a domain was added.
+fn added(domain: &DomainView) -> String {
+    format!(
+        "Create this record in the DNS settings of {}:\n\n{}\
+         It can take up to 48 hours to appear everywhere in DNS. The service looks for it every two minutes for an \
+         hour, then hourly. To check it now, run: petstore domain verify {}\n",
+        domain.record.zone,
+        record(domain),
+        domain.name
+    )
 }
 
 /// The record to create, and a remark about it if there is one.

@@ -173,11 +173,13 @@ addForm.addEventListener('submit', (event) => {
     complain(addProblem, null);
     addField.removeAttribute('aria-invalid');
     try {
-      const { name, displayName, record } = await page.call('POST', 'domains', { name: addField.value });
+      const added = await page.call('POST', find('add-www').checked ? 'pairs' : 'domains', { name: addField.value });
+      const [{ name, displayName, record }, www] = [added].flat();
       addForm.reset();
       await refresh();
       cards.get(name)?.record.focus();
-      announce(`${displayName} is added. Create its DNS record in the DNS settings of ${record.zone}.`);
+      const names = [displayName, www?.displayName].filter(Boolean).join(' and ');
+      announce(`${names}: added. Create the DNS records that are shown, in the DNS settings of ${record.zone}.`);
     } catch (failure) {
       complain(addProblem, failure);
       addField.setAttribute('aria-invalid', 'true');

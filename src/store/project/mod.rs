@@ -3,6 +3,8 @@
 
 mod change;
 
+pub use change::ProjectChange;
+
 use std::str::FromStr;
 
 use rusqlite::types::Type;
