@@ -39,6 +39,9 @@ pub enum ErrorKind {
     DatabaseForeign,
     /// SQLite finds the database damaged, or a part of its schema is missing.
     DatabaseDamaged,
+    /// A part of the schema, or the last id given, was changed by another program. The message has the SQL that mends
+    /// it.
+    SchemaChanged,
     /// Another process, such as the `sqlite3` shell, holds SQLite's lock on the database.
     DatabaseLocked,
     /// A service has the database open, and the task needs it alone.

@@ -78,7 +78,7 @@ pub use config::{
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState, keys as api_keys};
-pub use maintenance::{OnProgress, Progress, Restored, Soundness, backup, check, restore};
+pub use maintenance::{OnProgress, Progress, Restored, Soundness, alterations, backup, check, restore};
 pub use metrics::note_dropped_log_lines;
 pub use model::KeyScope;
 pub use model::PetStatus;

@@ -40,11 +40,12 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         }
         ErrorKind::AddressUnavailable => return Some(format!("choose another address with {address}")),
         ErrorKind::SocketUnusable => "check the socket unit: it needs ListenStream= and Accept=no",
-        ErrorKind::DatabaseMissing => "name the right database with --database",
+        ErrorKind::DatabaseMissing if !has_file => "name the right database with --database",
         ErrorKind::DatabaseForeign if !has_file => "choose another database with --database",
         ErrorKind::DatabaseDamaged if !has_file => {
             "restore a backup: petstore restore FILE keeps the damaged database under another name"
         }
+        ErrorKind::SchemaChanged => "run that SQL with sqlite3, and try again",
         ErrorKind::DatabaseLocked => "end the other process, or try again",
         ErrorKind::DatabaseInUse => "stop the service first",
         ErrorKind::DatabaseMoved => "put the file back, or restore a backup with petstore restore FILE",
@@ -99,6 +100,7 @@ mod tests {
         ErrorKind::DatabaseMissing,
         ErrorKind::DatabaseForeign,
         ErrorKind::DatabaseDamaged,
+        ErrorKind::SchemaChanged,
         ErrorKind::DatabaseMoved,
         ErrorKind::DatabaseNotNew,
         ErrorKind::LogForeign,

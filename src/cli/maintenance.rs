@@ -7,14 +7,17 @@ use std::sync::atomic::Ordering;
 use petstore::{Error, ErrorKind, Progress};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::command::{Call, Command, Done};
-use super::output::{absolute, count, print};
+use super::command::{Call, Command, Done, Flag};
+use super::output::{absolute, count, print, say};
 use super::progress::Bar;
 use super::signals;
 
 pub const COMMANDS: &[Command] = &[
     Command::new("backup", "FILE", "copy the database into a new file, also while the service runs", backup),
-    Command::new("check", "[FILE]", "check whether the database, or a backup, is sound", check),
+    Command {
+        flags: &[Flag::new("strict", "fail also if other programs have added tables, indexes or triggers")],
+        ..Command::new("check", "[FILE]", "check whether the database, or a backup, is sound", check)
+    },
     Command::new(
         "restore",
         "FILE",
@@ -26,6 +29,9 @@ pub const COMMANDS: &[Command] = &[
 fn backup(call: &Call) -> Done {
     let file = call.operand(0);
     let size = watched(|on_progress| petstore::backup(&call.config.database, file.as_ref(), on_progress))?;
+    if let Some(alterations) = petstore::alterations(file.as_ref())? {
+        say(&format!("{file} is not as petstore made it: {alterations}"));
+    }
     Ok(print(&format!("{file} is complete: {size} bytes\n"))?)
 }
 
@@ -34,12 +40,21 @@ fn check(call: &Call) -> Done {
     let file = if call.operands.is_empty() { database } else { Path::new(call.operand(0)) };
     let name = file.display();
     let found = petstore::check(file)?;
-    if found.faults.is_empty() {
+    let mut text: String = found.faults.iter().map(|fault| format!("{fault}\n")).collect();
+    if found.kind.is_none() {
         let (pets, version) = (count(found.pets, "pet"), found.version);
-        return Ok(print(&format!("{name} is sound: {pets}, version {version}\n"))?);
+        text += &format!("{name} is sound: {pets}, version {version}\n");
     }
-    found.faults.iter().try_for_each(|fault| print(&format!("{fault}\n")))?;
-    Err(Error::new(ErrorKind::DatabaseDamaged, format!("{name} is not sound")).into())
+    found.foreign.iter().for_each(|foreign| text += &format!("it also has {foreign}\n"));
+    print(&text)?;
+    match found.kind {
+        Some(kind) => Err(Error::new(kind, format!("{name} is not sound")).into()),
+        None if call.has("strict") && !found.foreign.is_empty() => {
+            let line = format!("{name} has what petstore did not make");
+            Err(Error::new(ErrorKind::InvalidInput, line).into())
+        }
+        None => Ok(()),
+    }
 }
 
 fn restore(call: &Call) -> Done {
@@ -51,6 +66,9 @@ fn restore(call: &Call) -> Done {
         Some(kept) => format!("the old database is kept as {}\n", kept.display()),
         None => format!("there was no database at {} before\n", absolute(database).display()),
     };
+    if let Some(alterations) = restored.alterations {
+        text += &format!("{} is not as petstore made it: {alterations}\n", database.display());
+    }
     Ok(print(&text)?)
 }
 

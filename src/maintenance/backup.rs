@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::partial::{Partial, exists};
-use super::{OnProgress, copy};
-use crate::error::Error;
+use super::partial::{Partial, exists, with_suffix};
+use super::{BESIDE, OnProgress, copy};
+use crate::error::{Error, ErrorKind, fail};
 use crate::store::Snapshot;
 
 /// Copies a database into one new file that only its owner may read, also while a service uses the database.
@@ -18,11 +18,19 @@ use crate::store::Snapshot;
 /// ends, the write-ahead log of the database grows by what is written.
 ///
 /// # Errors
-/// [`ErrorKind::FileExists`](crate::ErrorKind::FileExists) if there is a file of this name, the kinds of a
+/// [`ErrorKind::FileExists`] if there is a file of this name, or a write-ahead log for it, the kinds of a
 /// database that cannot be opened or read, and the kinds of a file that cannot be written.
 pub fn backup(database: &Path, file: &Path, on_progress: OnProgress) -> Result<u64, Error> {
     if file.symlink_metadata().is_ok() {
         return Err(exists(file));
+    }
+    // SQLite would apply them to the new file.
+    for suffix in BESIDE {
+        let left = with_suffix(file, suffix);
+        if left.symlink_metadata().is_ok() {
+            let line = format!("{} is left from another database, and SQLite would read it", left.display());
+            return fail(ErrorKind::FileExists, line);
+        }
     }
     let snapshot = Snapshot::of_database(database)?;
     let partial = Partial::beside(file)?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::Snapshot;
+use crate::store::{Fault, Findings, Snapshot};
 
 /// How often to check a file that other processes write to meanwhile.
 const TRIES: usize = 3;
@@ -14,28 +14,65 @@ const TRIES: usize = 3;
 pub struct Soundness {
     /// The number of pets; 0 if they cannot be counted.
     pub pets: u64,
-    /// The version of the schema; 0 if it cannot be read.
+    /// The version of the schema.
     pub version: i64,
     /// What is wrong, one line each; empty if the file is sound.
     pub faults: Vec<String>,
+    /// The kind of the faults: [`ErrorKind::SchemaChanged`] if the SQL in their lines mends them all, otherwise
+    /// [`ErrorKind::DatabaseDamaged`]. `None` if the file is sound.
+    pub kind: Option<ErrorKind>,
+    /// What other programs have added, such as `the table _litestream_seq`. It does no harm to the file.
+    pub foreign: Vec<String>,
 }
 
 /// Reads all of a database or of a backup, and lists what is wrong with it.
 ///
-/// It finds damaged pages and indexes, values and references that the schema does not allow, a schema other than
-/// this version's, the file of another application, and ids that no service assigned. It changes nothing, and
-/// leaves no file next to the database. A service may use the database meanwhile.
+/// It finds damaged pages and indexes, values and references that the schema does not allow, parts of the schema that
+/// are missing or changed, and ids that no service assigned. It changes nothing, and leaves no file next to the
+/// database. A service may use the database meanwhile.
+///
+/// ```no_run
+/// # fn main() -> Result<(), petstore::Error> {
+/// let found = petstore::check("copy.db".as_ref())?;
+/// println!("{} pets, faults: {:?}", found.pets, found.faults);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
-/// [`ErrorKind::FileMissing`], [`ErrorKind::DatabaseForeign`] or [`ErrorKind::DatabaseDamaged`] if the file
-/// cannot be read as a database at all, and [`ErrorKind::Conflict`] if other processes keep writing to it.
+/// [`ErrorKind::FileMissing`] if there is no such file. [`ErrorKind::DatabaseForeign`],
+/// [`ErrorKind::DatabaseNewer`], [`ErrorKind::DatabaseMissing`] (it is empty) or [`ErrorKind::DatabaseDamaged`] if it
+/// cannot be read as a database of this version. [`ErrorKind::Conflict`] if other processes keep writing to it.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
+    let Findings { pets, version, schema, faults } = findings(file)?;
+    let all: Vec<Fault> =
+        schema.gaps.into_iter().chain(schema.changes.into_iter().map(Fault::new)).chain(faults).collect();
+    Ok(Soundness {
+        pets,
+        version,
+        kind: (!all.is_empty()).then(|| Fault::kind(&all)),
+        faults: all.iter().map(Fault::line).collect(),
+        foreign: schema.foreign,
+    })
+}
+
+/// What a check finds in a file.
+pub fn findings(file: &Path) -> Result<Findings, Error> {
     for _ in 0..TRIES {
         let snapshot = Snapshot::of_file(file)?;
-        let found = snapshot.findings();
+        let found = snapshot.findings()?;
         if snapshot.is_unchanged() {
-            return Ok(Soundness { pets: found.pets, version: found.version, faults: found.faults });
+            return Ok(found);
         }
     }
     fail(ErrorKind::Conflict, format!("{} was written to while it was checked", file.display()))
+}
+
+/// What other programs have changed or added in a database or a backup, in one line; `None` if nothing. Unlike
+/// [`check`], it reads only the schema.
+///
+/// # Errors
+/// The kinds of [`check`].
+pub fn alterations(file: &Path) -> Result<Option<String>, Error> {
+    Ok(Snapshot::of_file(file)?.differences()?.line())
 }

@@ -13,8 +13,11 @@ use crate::store::{CopyTarget, Snapshot};
 use partial::Partial;
 
 pub use backup::backup;
-pub use check::{Soundness, check};
+pub use check::{Soundness, alterations, check};
 pub use restore::{Restored, restore};
+
+/// The suffixes of the files that belong to a database.
+const BESIDE: [&str; 2] = ["-wal", "-journal"];
 
 /// How far a copy of a database is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,15 +16,13 @@ use std::io::ErrorKind as Os;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
-use super::check::check;
+use super::check::findings;
 use super::partial::{Partial, exists, flush_folder, link, names_after, with_suffix};
-use super::{OnProgress, copy};
+use super::{BESIDE, OnProgress, copy};
 use crate::clock::{rfc3339, unix_time};
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::{Claim, Snapshot, lock_log, log_of, renew_mark, retire};
+use crate::store::{Claim, Fault, Snapshot, lock_log, log_of, renew_mark, retire};
 
-/// The suffixes of the files that belong to a database.
-const BESIDE: [&str; 2] = ["-wal", "-journal"];
 /// The suffix of the log's index, which SQLite can create again.
 const INDEX: &str = "-shm";
 /// The most dated names for one second.
@@ -36,6 +34,8 @@ const MOST_NAMES: usize = 100;
 pub struct Restored {
     /// The number of pets in the database now.
     pub pets: u64,
+    /// What other programs have changed or added in the backup, in one line; `None` if nothing. It is restored too.
+    pub alterations: Option<String>,
     /// The new path of the old database, or of its log if only that existed; `None` if there was neither.
     pub kept: Option<PathBuf>,
 }
@@ -48,8 +48,8 @@ pub struct Restored {
 ///
 /// # Errors
 /// [`ErrorKind::DatabaseInUse`] if a service or another program uses the database,
-/// [`ErrorKind::BackupUnsound`] if `file` is not a sound backup, [`ErrorKind::FileMissing`] if there is no such
-/// file, [`ErrorKind::InvalidInput`] if `file` is the database itself or the database is not a regular file, and
+/// [`ErrorKind::BackupUnsound`] if `file` is not a sound backup, [`ErrorKind::SchemaChanged`] if SQL mends it,
+/// [`ErrorKind::DatabaseNewer`] if it is of a later version, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::InvalidInput`] if `file` is the database itself or the database is not a regular file, and
 /// the kinds of a file that cannot be written. Nothing is changed then.
 pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<Restored, Error> {
     // Replace the file itself, so that a link to it stays a link.
@@ -71,33 +71,44 @@ pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<
     if let Some(old) = &old {
         give(&partial, old, database)?;
     }
-    let pets = fill(&partial, file, &target, on_progress)?;
+    let (pets, alterations) = fill(&partial, file, &target, on_progress)?;
     let kept = exchange(partial, &target, old.is_some(), is_whole)?;
-    Ok(Restored { pets, kept })
+    Ok(Restored { pets, alterations, kept })
 }
 
-/// Step 1. Returns the number of pets in the copy. The copy is checked, because it is what comes into place.
-fn fill(partial: &Partial, file: &Path, target: &Path, on_progress: OnProgress) -> Result<u64, Error> {
+/// Step 1. Returns the number of pets in the copy, and what other programs have changed or added. The copy is checked,
+/// because it is what comes into place. What the service works with is restored as it is.
+fn fill(
+    partial: &Partial,
+    file: &Path,
+    target: &Path,
+    on_progress: OnProgress,
+) -> Result<(u64, Option<String>), Error> {
     let name = file.display();
     let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
     copy(&snapshot, partial, target, on_progress).map_err(of_backup)?;
     if !snapshot.is_unchanged() {
         return fail(ErrorKind::Conflict, format!("{name} was written to while it was copied"));
     }
-    let sound = check(&partial.path)?;
-    if let Some(fault) = sound.faults.first() {
-        return fail(ErrorKind::BackupUnsound, format!("{name} is not sound: {fault}"));
+    let found = findings(&partial.path)?;
+    let alterations = found.schema.line();
+    let faults: Vec<Fault> = found.schema.gaps.into_iter().chain(found.faults).collect();
+    if let Some(fault) = faults.first() {
+        let error = Error::new(Fault::kind(&faults), format!("{name} is not sound: {}", fault.line()));
+        return Err(of_backup(error));
     }
     // From now on it is another database, so that no log of the old one fits it.
     renew_mark(&partial.path)?;
-    Ok(sound.pets)
+    Ok((found.pets, alterations))
 }
 
 /// The failure to read a backup, which is not that of the database.
 fn of_backup(error: impl Into<Error>) -> Error {
     let error = error.into();
     match error.kind() {
-        ErrorKind::DatabaseForeign | ErrorKind::DatabaseDamaged => error.with_kind(ErrorKind::BackupUnsound),
+        ErrorKind::DatabaseForeign | ErrorKind::DatabaseDamaged | ErrorKind::DatabaseMissing => {
+            error.with_kind(ErrorKind::BackupUnsound)
+        }
         _ => error,
     }
 }

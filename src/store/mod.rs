@@ -4,8 +4,9 @@
 //! are a [`Database`], which is what can be read.
 //!
 //! - The file: `open_file.rs` names and identifies it, `connection.rs` connects to it, `claim.rs` gives it to one service, `opening.rs` has the order
-//!   in which a service opens it, `log_check.rs` and `mark.rs` tell its log from others, `watch.rs` notices when it is moved or deleted.
-//! - The schema: `schema.rs` says whose database it is and brings it up to date; `soundness.rs` compares all of it.
+//!   in which a service opens it, `log_check.rs` and `mark.rs` tell its log from others, `log_head.rs` notices a damaged log, `watch.rs` notices when it is moved or deleted.
+//! - The schema: `schema.rs` says whose database it is and brings it up to date; `differences.rs` says what other programs
+//!   have changed or added, and `soundness.rs` checks the whole database.
 //! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs`. `plans.rs` checks that none scans a large
 //!   table, and `cost.rs` stops one that does.
 //! - `batch.rs` draws the lines around what belongs together, and `error.rs` says why the store failed.
@@ -16,9 +17,11 @@ mod batch;
 mod claim;
 mod connection;
 mod cost;
+mod differences;
 mod error;
 mod keys;
 mod log_check;
+mod log_head;
 mod mark;
 mod open_file;
 mod opening;
@@ -43,6 +46,7 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags, Params, Row};
 pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
 pub use claim::{Claim, lock_log};
+pub use differences::Fault;
 pub use error::{Cause, StoreError};
 pub use mark::renew as renew_mark;
 pub use open_file::log_of;
@@ -51,6 +55,7 @@ pub use project::{ProjectChange, ProjectReads};
 pub use retire::retire;
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use snapshot::Snapshot;
+pub use soundness::Findings;
 
 use crate::error::{Error, ErrorKind};
 use batch::State;
@@ -232,7 +237,7 @@ impl Writer {
         }
         schema::check(&connection, path, schema::STEPS)?;
         // Before the migration, so that what is refused stays as it is.
-        soundness::refuse_gaps(&connection, path)?;
+        differences::refuse_gaps(&connection, path)?;
         // Readers never wait for the writer (sqlite.org/wal.html). Asked for before the migration, as a
         // transaction cannot change it.
         let mode: String =

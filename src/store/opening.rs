@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::claim::{Claim, check_before_reading};
 use super::open_file::OpenFile;
 use super::watch::Loss;
-use super::{Reader, Writer, cannot_open, connect, open_file, reading, schema};
+use super::{Reader, Writer, cannot_open, connect, differences, log_head, open_file, reading, schema};
 use crate::error::{Error, ErrorKind};
 
 /// A database that a service has open. The fields drop in their order: connections before the claim.
@@ -33,9 +33,11 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     let mut claim = Claim::take(path)?;
     // Before SQLite opens the database and applies whatever log it finds.
     claim.check_log(path)?;
+    log_head::warn(path);
     // The writer before the readers: it makes the schema that they expect.
     let mut writer = Writer::open(path)?;
     claim.take_log(path)?;
+    differences::warn(&writer.connection, path);
     let loss = Arc::new(Loss::default());
     writer.database.watch.share(&loss);
     // What a crash left in the log moves into the file. Before the readers, which would keep the log.
@@ -57,17 +59,13 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
 /// # Errors
 /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
 pub fn open_existing(path: &Path) -> Result<(Connection, OpenFile), Error> {
-    let missing = |message| Err(Error::new(ErrorKind::DatabaseMissing, message));
     if !path.exists() {
-        return missing(format!("there is no database {}", path.display()));
+        let message = format!("there is no database {}", path.display());
+        return Err(Error::new(ErrorKind::DatabaseMissing, message));
     }
     let file = open_file::open(path)?;
     check_before_reading(path)?;
-    let say = |error: rusqlite::Error| cannot_open(path, error);
-    let connection = connect(path, reading(path)).map_err(say)?;
-    schema::check(&connection, path, schema::STEPS)?;
-    if schema::version(&connection).map_err(say)? == 0 {
-        return missing(format!("{} is empty: no service has used it yet", path.display()));
-    }
+    let connection = connect(path, reading(path)).map_err(|error| cannot_open(path, error))?;
+    schema::check_used(&connection, path)?;
     Ok((connection, file))
 }

@@ -46,6 +46,16 @@ pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(),
     Ok(())
 }
 
+/// Refuses what [`check`] refuses, and a database that no service has used yet. Changes nothing.
+pub fn check_used(connection: &Connection, path: &Path) -> Result<(), Error> {
+    check(connection, path, STEPS)?;
+    if version(connection).map_err(|error| cannot_open(path, error))? > 0 {
+        return Ok(());
+    }
+    let message = format!("{} is empty: no service has used it yet", path.display());
+    Err(Error::new(ErrorKind::DatabaseMissing, message))
+}
+
 /// The refusal of another application's database.
 pub fn foreign(path: &Path) -> Error {
     let message = format!("{} is the database of another application", path.display());
@@ -94,7 +104,7 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Writer, soundness, tests::Folder};
+    use super::super::{Writer, differences, tests::Folder};
     use super::*;
 
     fn version(connection: &Connection) -> i64 {
@@ -108,7 +118,7 @@ mod tests {
             steps.iter().for_each(|step| connection.execute_batch(step).unwrap());
             let plan: String =
                 connection.query_row("SELECT plan FROM project", [], |row| row.get(0)).unwrap();
-            (soundness::definitions(&connection).unwrap(), plan)
+            (differences::definitions(&connection).unwrap(), plan)
         });
         assert_eq!(made, shown);
         let steps = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/steps");

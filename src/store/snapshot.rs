@@ -8,9 +8,10 @@ use std::time::SystemTime;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::claim::check_before_reading;
+use super::differences::Differences;
 use super::open_file::{OpenFile, immutable, journal_of, log_of};
 use super::opening::open_existing;
-use super::{cannot_open, connect, reading};
+use super::{cannot_open, connect, reading, schema};
 use crate::error::{Error, ErrorKind as Kind};
 
 /// The message about a file that SQLite cannot read.
@@ -91,6 +92,7 @@ impl Snapshot {
         let connection = opened.map_err(|error| unreadable(path, error))?;
         let snapshot = Self { connection, _file: file, path: real, unlocked };
         snapshot.take()?;
+        schema::check_used(&snapshot.connection, path)?;
         Ok(snapshot)
     }
 
@@ -98,6 +100,14 @@ impl Snapshot {
     fn take(&self) -> Result<(), Error> {
         let begun = self.connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
         begun.map_err(|error| unreadable(&self.path, error))
+    }
+
+    /// How the schema differs from that of its version.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn differences(&self) -> Result<Differences, Error> {
+        Differences::of(&self.connection).map_err(|error| unreadable(&self.path, error))
     }
 
     /// Whether the file is unchanged, if nothing kept others from writing to it.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::check::FOREIGN;
 use crate::harness::{Folder, KEY, Process, Server, expect_refusal, output, petstore, run, schema_version};
 use crate::said;
 use crate::wait::wait_until;
@@ -168,6 +169,65 @@ fn existing_file_is_never_overwritten() {
     std::os::unix::fs::symlink("nowhere", &link).unwrap();
     refuse(&["backup", &link_name], &folder.database(), said::FILE_EXISTS);
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+}
+
+#[test]
+fn name_beside_a_log_of_another_database_is_refused() {
+    let folder = filled(0);
+    let (file, name) = path(&folder, "copy.db");
+    for suffix in ["-wal", "-journal"] {
+        let (left, left_name) = path(&folder, &format!("copy.db{suffix}"));
+        std::fs::write(&left, "old").unwrap();
+        refuse(&["backup", &name], &folder.database(), &format!("{left_name} is left from another database"));
+        assert!(!file.exists() && std::fs::read(&left).unwrap() == b"old");
+        std::fs::remove_file(&left).unwrap();
+    }
+    succeed(&["backup", &name], &folder.database());
+}
+
+#[test]
+fn what_others_added_is_named_once_and_carried_along() {
+    let source = filled(10);
+    Connection::open(source.database()).unwrap().execute_batch(FOREIGN).unwrap();
+    let server = Server::start_in(source, |command| command);
+    let (_, name) = path(&server.folder, "copy.db");
+    let output = run(&["backup", &name], &server.folder.database());
+    assert!(output.status.success() && String::from_utf8(output.stdout).unwrap().contains("is complete"));
+    let warning = String::from_utf8(output.stderr).unwrap();
+    let also = "is not as petstore made it: it also has the column tag of pets, the table _litestream_lock, ";
+    assert!(warning.lines().count() == 1 && warning.contains(also), "{warning}");
+    assert!(succeed(&["check", &name], Path::new("none")).contains("is sound"));
+    let target = Folder::new();
+    let said = succeed(&["restore", &name], &target.database());
+    assert!(said.contains(": 11 pets\n") && said.contains(also), "{said}");
+    let restored = Connection::open(target.database()).unwrap();
+    let count = restored.query_row("SELECT count(*) FROM _litestream_seq", [], |row| row.get(0));
+    assert_eq!(count, Ok(0));
+    drop(restored);
+    let served = Server::start_in(target, |command| command);
+    served.create(r#"{"name":"after","categoryId":1}"#).expect(201);
+    let log = server.stop();
+    let warnings: Vec<&str> = log.lines().filter(|line| line.contains(also)).collect();
+    assert!(warnings.len() == 1 && warnings[0].contains("WARN"), "{log}");
+}
+
+#[test]
+fn table_of_another_definition_is_named_and_restored() {
+    let source = filled(10);
+    let other = "PRAGMA foreign_keys = OFF; CREATE TABLE new (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, \
+        category_id INTEGER NOT NULL, status TEXT) STRICT; INSERT INTO new SELECT * FROM pets; DROP TABLE pets; \
+        ALTER TABLE new RENAME TO pets; CREATE INDEX pets_by_status ON pets (status) WHERE status IS NOT NULL";
+    Connection::open(source.database()).unwrap().execute_batch(other).unwrap();
+    let (_, name) = path(&source, "copy.db");
+    let output = run(&["backup", &name], &source.database());
+    let warning = String::from_utf8(output.stderr).unwrap();
+    let changed = "is not as petstore made it: the table pets is defined in another way";
+    assert!(output.status.success() && warning.contains(changed), "{warning}");
+    // What a service works with can be restored.
+    let target = Folder::new();
+    assert!(succeed(&["restore", &name], &target.database()).contains(changed));
+    assert_eq!(run(&["check"], &target.database()).status.code(), Some(1));
+    Server::start_in(target, |command| command).create(r#"{"name":"after","categoryId":1}"#).expect(201);
 }
 
 /// A backup that was stopped (SIGSTOP) in the middle of its copy, and the name of the partial file.

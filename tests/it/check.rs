@@ -101,8 +101,15 @@ fn index_that_lacks_a_row_is_found() {
 
 #[test]
 fn truncated_file_is_found() {
-    let (folder, said) = damaged(|file| std::fs::write(file, "").unwrap());
-    assert_eq!(said, "it is empty: no service has used it yet\n");
+    let folder = Folder::new();
+    let empty = folder.path().join("empty.db");
+    std::fs::write(&empty, "").unwrap();
+    refuse(&["check", empty.to_str().unwrap()], Path::new("none"), "is empty: no service has used it yet\n");
+    refuse(
+        &["restore", empty.to_str().unwrap()],
+        &folder.database(),
+        "is empty: no service has used it yet; choose",
+    );
     let (source, file) = (filled(500), folder.path().join("half.db"));
     succeed(&["backup", file.to_str().unwrap()], &source.database());
     let half = std::fs::File::options().write(true).open(&file).unwrap();
@@ -112,24 +119,106 @@ fn truncated_file_is_found() {
 
 #[test]
 fn another_schema_is_found() {
-    expect_fault("DROP INDEX pets_by_status", said::INDEX_MISSING);
-    expect_fault("DROP TABLE api_keys", said::TABLE_MISSING);
+    let other_way =
+        |what: &str| format!("the {what} is defined in another way than version {} has it", schema_version());
+    let mend = |text: &str, sql: &str| format!("{text}; this SQL mends it: {sql}");
+    let make = "CREATE INDEX pets_by_status ON pets (status) WHERE status IS NOT NULL";
+    expect_fault("DROP INDEX pets_by_status", &mend(said::INDEX_MISSING, make));
     expect_fault(
         "DROP INDEX pets_by_status; CREATE INDEX pets_by_status ON pets (name)",
-        &format!(
-            "the index pets_by_status is defined in another way than version {} has it",
-            schema_version()
-        ),
+        &mend(&other_way("index pets_by_status"), &format!("DROP INDEX pets_by_status; {make}")),
     );
-    expect_fault("ALTER TABLE pets ADD COLUMN tag TEXT", "the table pets has a foreign column tag");
     expect_fault("ALTER TABLE pets DROP COLUMN name", "the table pets lacks the column name");
-    expect_fault("CREATE VIEW theirs AS SELECT 1", "the view theirs does not belong to it");
+    expect_fault(
+        "DROP TABLE redirects; CREATE TABLE redirects (source TEXT PRIMARY KEY, target TEXT, status INTEGER)",
+        &other_way("table redirects"),
+    );
+    let (_folder, said) =
+        damaged(|file| Connection::open(file).unwrap().execute_batch("DROP TABLE api_keys").unwrap());
+    assert!(
+        said.contains(said::TABLE_MISSING) && said.contains("makes it empty: CREATE TABLE api_keys ("),
+        "{said}"
+    );
+}
+
+#[test]
+fn sql_that_is_printed_mends_the_database() {
+    for (sql, mended) in [
+        ("DROP INDEX pets_by_status", "the index pets_by_status is missing"),
+        ("ALTER TABLE pets RENAME COLUMN status TO state", "lacks the column status, unless state is"),
+        ("UPDATE sqlite_sequence SET seq = 7", "the last one given is 7"),
+        ("DELETE FROM sqlite_sequence", "the last one given is 0"),
+        ("DELETE FROM project", "does not have its one row"),
+    ] {
+        let folder = filled(500);
+        let database = folder.database();
+        Connection::open(&database).unwrap().execute_batch(sql).unwrap();
+        let output = run(&["check"], &database);
+        let (said, error) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert!(said.contains(mended) && error.contains("run that SQL with sqlite3"), "{sql}: {said}{error}");
+        assert!(!error.contains("restore"), "{sql}: {error}");
+        for (_, mend) in said.lines().filter_map(|line| line.split_once("this SQL mends it: ")) {
+            Connection::open(&database).unwrap().execute_batch(mend).unwrap();
+        }
+        assert!(succeed(&["check"], &database).contains("is sound: 501 pets"), "{sql}");
+    }
+}
+
+/// What Litestream and people with a graphical program leave.
+pub const FOREIGN: &str = "
+    CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER);
+    CREATE TABLE _litestream_lock (id INTEGER);
+    CREATE INDEX by_name ON pets (name);
+    ALTER TABLE pets ADD COLUMN tag TEXT;
+    CREATE VIEW sold AS SELECT * FROM pets WHERE status = 'sold';
+    CREATE TABLE children (pet INTEGER REFERENCES pets (nowhere))";
+
+#[test]
+fn what_others_added_is_listed_apart() {
+    let folder = filled(10);
+    Connection::open(folder.database()).unwrap().execute_batch(FOREIGN).unwrap();
+    let said = succeed(&["check"], &folder.database());
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].contains("is sound: 11 pets"), "{said}");
+    let also = [
+        "the column tag of pets",
+        "the table _litestream_lock",
+        "the table _litestream_seq",
+        "the index by_name on pets",
+        "the table children",
+        "the view sold",
+    ];
+    assert_eq!(lines[1..], also.map(|what| format!("it also has {what}")));
+    let strict = run(&["check", "--strict"], &folder.database());
+    assert_eq!(String::from_utf8(strict.stdout).unwrap(), said);
+    assert_eq!(strict.status.code(), Some(1));
+    let error = String::from_utf8(strict.stderr).unwrap();
+    assert!(error.ends_with("pets.db has what petstore did not make\n"), "{error}");
+    // And with nothing of others, it is as without the flag.
+    assert!(succeed(&["check", "--strict"], &filled(0).database()).contains("is sound"));
+}
+
+#[test]
+fn log_with_a_damaged_header_is_found() {
+    let server = Server::start();
+    server.fill(["Rex"]);
+    let folder = server.kill();
+    let log = std::fs::File::options().write(true).open(folder.path().join("pets.db-wal")).unwrap();
+    log.write_all_at(b"nothing", 0).unwrap();
+    let output = run(&["check"], &folder.database());
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("pets.db-wal is damaged, so SQLite ignores what is in it"), "{said}");
 }
 
 #[test]
 fn ids_that_no_service_gave_are_found() {
-    expect_fault("UPDATE sqlite_sequence SET seq = 7", "a pet has the id 501, and the last one given is 7");
-    expect_fault("DELETE FROM sqlite_sequence", "a pet has the id 501, and the last one given is 0");
+    let mend = "this SQL mends it: DELETE FROM sqlite_sequence WHERE name = 'pets'; \
+        INSERT INTO sqlite_sequence (name, seq) VALUES ('pets', 501)";
+    for (sql, last) in [("UPDATE sqlite_sequence SET seq = 7", 7), ("DELETE FROM sqlite_sequence", 0)] {
+        expect_fault(sql, &format!("a pet has the id 501, and the last one given is {last}; {mend}"));
+    }
     expect_fault(
         "INSERT INTO pets (id, name, category_id) VALUES (-5, '', 1)",
         "a pet has the id -5, which is not positive",
@@ -137,15 +226,26 @@ fn ids_that_no_service_gave_are_found() {
 }
 
 #[test]
-fn files_of_others_are_found() {
-    expect_fault("PRAGMA application_id = 7", "it is the database of another application");
-    expect_fault(
-        "PRAGMA user_version = 99",
-        &format!(
-            "it is of version 99, and this program knows versions up to {}; use a later program",
-            schema_version()
-        ),
+fn files_of_others_are_refused_without_the_advice_to_restore() {
+    let later = format!(
+        "is of version 99, and this program knows versions up to {}; use that version",
+        schema_version()
     );
+    for (sql, expected) in [
+        ("PRAGMA user_version = 99", later.as_str()),
+        ("PRAGMA application_id = 7", "is the database of another application"),
+    ] {
+        let source = filled(0);
+        Connection::open(source.database()).unwrap().execute_batch(sql).unwrap();
+        let other = Folder::new();
+        for words in [&["check"][..], &["check", source.database().to_str().unwrap()]] {
+            refuse(words, &source.database(), expected);
+            let output = run(words, &source.database());
+            assert!(!String::from_utf8(output.stderr).unwrap().contains("restore"), "{words:?}");
+        }
+        refuse(&["restore", source.database().to_str().unwrap()], &other.database(), expected);
+        assert_eq!(names(other.path()), [""; 0]);
+    }
 }
 
 #[test]

@@ -158,6 +158,43 @@ fn changed_schema_is_refused() {
 }
 
 #[test]
+fn index_that_is_dropped_comes_with_the_sql_that_makes_it() {
+    let folder = Server::start().kill();
+    let sql = |sql: &str| rusqlite::Connection::open(folder.database()).unwrap().execute_batch(sql).unwrap();
+    sql("DROP INDEX pets_by_status");
+    for words in [&["--listen", "127.0.0.1:0"][..], &["key", "add", "ci"]] {
+        let refused = run(words, &folder.database());
+        let line = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{line}");
+        assert!(!line.contains("restore") && line.contains(said::INDEX_MISSING), "{line}");
+    }
+    let line = String::from_utf8(run(&["key", "add", "ci"], &folder.database()).stderr).unwrap();
+    let (_, mend) = line.split_once("this SQL mends it: ").unwrap();
+    sql(mend.split_once("; run that SQL with sqlite3").unwrap().0);
+    Server::start_in(folder, |command| command);
+}
+
+#[test]
+fn damaged_header_of_a_log_is_one_warning_and_the_log_is_kept() {
+    let server = Server::start();
+    server.fill(["Rex"]);
+    wait_for_rest(&server);
+    server.fill(["Tom"]);
+    let folder = server.kill();
+    let log = beside(&folder.database(), "-wal");
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[0] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+    let server = Server::start_in(folder, |command| command);
+    assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 1);
+    assert_eq!(fs::read(beside(&log, ".damaged")).unwrap(), bytes);
+    let logged = server.stop();
+    let warnings =
+        logged.lines().filter(|line| line.contains("WARN") && line.contains("pets.db-wal is damaged"));
+    assert_eq!(warnings.count(), 1, "{logged}");
+}
+
+#[test]
 fn table_that_is_dropped_is_said_to_be_missing() {
     let server = Server::start();
     let other = rusqlite::Connection::open(server.folder.database()).unwrap();

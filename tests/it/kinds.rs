@@ -85,6 +85,8 @@ fn start_tells_databases_apart() {
     let server = Server::start(config(database.clone())).unwrap();
     assert_eq!(refused(database.clone()), ErrorKind::DatabaseInUse);
     drop(server);
+    sql(&database, "DROP INDEX pets_by_status");
+    assert_eq!(refused(database.clone()), ErrorKind::SchemaChanged);
     sql(&database, "DROP TABLE api_keys");
     assert_eq!(refused(database.clone()), ErrorKind::DatabaseDamaged);
     sql(&database, "PRAGMA user_version = 99");
@@ -138,7 +140,11 @@ fn failures_of_backups_are_told_apart() {
     expect(restore(&folder.path().join("none")), ErrorKind::FileMissing);
     expect(restore(&database), ErrorKind::InvalidInput);
     sql(&copy, "DROP INDEX pets_by_status");
+    expect(restore(&copy), ErrorKind::SchemaChanged);
+    sql(&copy, "DROP TABLE api_keys");
     expect(restore(&copy), ErrorKind::BackupUnsound);
+    sql(&copy, "PRAGMA user_version = 99");
+    expect(restore(&copy), ErrorKind::DatabaseNewer);
     expect(petstore::check(&text), ErrorKind::DatabaseForeign);
 }
 
