@@ -32,7 +32,7 @@ impl<'a> Lanes<'a> {
         name: String,
         service: impl Service,
     ) -> Result<(), Error> {
-        let path = self.folder.socket(socket);
+        let path = self.folder.file(socket);
         let (stopper, reason) =
             (self.stopper.clone(), Error::new(ErrorKind::Internal, format!("the {name} has died")));
         self.workers.push(Worker::start(&path, name, service, move || stopper.fail(&reason))?);

@@ -1,12 +1,9 @@
-//! The private folder for the sockets of the lanes.
+//! The private folder of a service: the sockets of its lanes, and its database if that is ephemeral.
 
-use std::fs::{DirBuilder, DirEntry, Metadata};
-use std::io::ErrorKind as Os;
+use std::fs::{DirBuilder, DirEntry, File, Metadata, TryLockError};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::error::{Error, ErrorKind};
 
@@ -16,11 +13,13 @@ const PREFIX: &str = "petstore-lanes-";
 const LONGEST_NAME: &str = "/admin-write";
 /// The longest path of a Unix socket, in bytes: Linux has 108 with the zero at the end, others 104.
 const MAX_PATH: usize = 103;
-/// A folder younger than this can belong to a service that is just starting.
-const STARTING: Duration = Duration::from_secs(60);
 
-/// A folder that only this user may enter. Dropping it removes it.
-pub struct SocketFolder(PathBuf);
+/// A folder that only this user may enter. Dropping it removes it. While it exists it is locked, which also keeps
+/// systemd's clean-up of `/tmp` away (`systemd.io/TEMPORARY_DIRECTORIES`).
+pub struct SocketFolder {
+    path: PathBuf,
+    _lock: File,
+}
 
 impl SocketFolder {
     /// Creates the folder in the folder for temporary files (`TMPDIR`), and removes those that killed services have
@@ -33,34 +32,49 @@ impl SocketFolder {
     }
 
     fn new_in(parent: &Path) -> Result<Self, Error> {
-        let random = getrandom::u64()
-            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))?;
-        let path = parent.join(format!("{PREFIX}{random:016x}"));
-        if path.as_os_str().len() + LONGEST_NAME.len() > MAX_PATH {
-            let parent = parent.display();
-            let line =
-                format!("the folder for temporary files (TMPDIR) has too long a path for sockets: {parent}");
-            return Err(Error::new(ErrorKind::InvalidInput, line));
+        let cannot =
+            |error| Error::io(format!("cannot create a folder in {} (TMPDIR)", parent.display()), error);
+        loop {
+            let random = getrandom::u64()
+                .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))?;
+            let path = parent.join(format!("{PREFIX}{random:016x}"));
+            if path.as_os_str().len() + LONGEST_NAME.len() > MAX_PATH {
+                let parent = parent.display();
+                let line = format!(
+                    "the folder for temporary files (TMPDIR) has too long a path for sockets: {parent}"
+                );
+                return Err(Error::new(ErrorKind::InvalidInput, line));
+            }
+            DirBuilder::new().mode(0o700).create(&path).map_err(cannot)?;
+            // Until it is locked, another start may take it for abandoned. Then there is one more try.
+            if let Some(lock) = lock(&path).map_err(cannot)? {
+                let own = lock.metadata().map_err(cannot)?.uid();
+                remove_abandoned(parent, own);
+                return Ok(Self { path, _lock: lock });
+            }
         }
-        let created = DirBuilder::new().mode(0o700).create(&path);
-        let what = || format!("cannot create a folder in {} (TMPDIR)", parent.display());
-        created.map_err(|error| Error::io(what(), error))?;
-        let folder = Self(path);
-        if let Ok(own) = std::fs::symlink_metadata(&folder.0) {
-            remove_abandoned(parent, own.uid());
-        }
-        Ok(folder)
     }
 
-    /// The path of a socket in the folder.
-    pub fn socket(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+    /// The path of a file in the folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
     }
 }
 
 impl Drop for SocketFolder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Locks a folder as its owner; `None` if another process has it locked, or has removed it. If the file system knows
+/// no locks, nobody else gets one either, so nobody removes the folder.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(folder) if matches!(folder.try_lock(), Err(TryLockError::WouldBlock)) => Ok(None),
+        Ok(folder) => Ok(path.exists().then_some(folder)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -69,32 +83,16 @@ impl Drop for SocketFolder {
 fn remove_abandoned(parent: &Path, user: u32) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     let is_named = |entry: &DirEntry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
+    // The metadata of the entry itself: a link is not a folder.
+    let is_own = |data: Metadata| data.is_dir() && data.uid() == user && data.mode() & 0o777 == 0o700;
     for entry in entries.flatten().filter(is_named) {
-        // The metadata of the entry itself: a link is not a folder.
-        let is_abandoned = entry.metadata().is_ok_and(|data| is_old_and_own(&data, user))
-            && has_nobody_listening(&entry.path().join("write"));
-        if is_abandoned {
+        if entry.metadata().is_ok_and(is_own)
+            && let Ok(folder) = File::open(entry.path())
+            && folder.try_lock().is_ok()
+        {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
-}
-
-fn is_old_and_own(data: &Metadata, user: u32) -> bool {
-    let age = data.modified().ok().and_then(|at| at.elapsed().ok());
-    data.is_dir()
-        && data.uid() == user
-        && data.mode() & 0o777 == 0o700
-        && age.is_some_and(|age| age > STARTING)
-}
-
-/// Whether the process that listened on a socket has ended. A socket with a full queue still has an owner.
-fn has_nobody_listening(path: &Path) -> bool {
-    let connect = || {
-        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        socket.set_nonblocking(true)?;
-        socket.connect(&SockAddr::unix(path)?)
-    };
-    connect().is_err_and(|error| error.kind() == Os::ConnectionRefused)
 }
 
 #[cfg(test)]
@@ -103,29 +101,22 @@ mod tests {
     use crate::testing::Folder;
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixListener;
-    use std::time::SystemTime;
 
-    fn age(path: &Path) {
-        let long_ago = SystemTime::now() - 2 * STARTING;
-        std::fs::File::open(path).unwrap().set_modified(long_ago).unwrap();
-    }
-
-    /// A folder as a service leaves it, with its listener while that lives.
-    fn left(parent: &Path, name: &str, mode: u32) -> (PathBuf, UnixListener) {
+    /// A folder as a service leaves it if it is killed.
+    fn left(parent: &Path, name: &str, mode: u32) -> PathBuf {
         let path = parent.join(format!("{PREFIX}{name}"));
         DirBuilder::new().mode(mode).create(&path).unwrap();
-        let listener = UnixListener::bind(path.join("write")).unwrap();
-        age(&path);
-        (path, listener)
+        std::fs::write(path.join("pets.db"), "pets").unwrap();
+        path
     }
 
     #[test]
     fn folder_is_private_and_removed_at_the_end() {
         let parent = Folder::new();
         let folder = SocketFolder::new_in(&parent.0).unwrap();
-        let path = folder.0.clone();
+        let path = folder.path.clone();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
-        UnixListener::bind(folder.socket("read-99")).unwrap();
+        UnixListener::bind(folder.file("read-99")).unwrap();
         assert!(path.join("read-99").exists());
         drop(folder);
         assert!(!path.exists());
@@ -134,21 +125,15 @@ mod tests {
     #[test]
     fn abandoned_folders_are_removed_and_no_others() {
         let parent = Folder::new();
-        let (abandoned, listener) = left(&parent.0, "abandoned", 0o700);
-        drop(listener);
-        let (alive, _listener) = left(&parent.0, "alive", 0o700);
-        let (open, listener) = left(&parent.0, "open", 0o755);
-        drop(listener);
-        let (young, listener) = left(&parent.0, "young", 0o700);
-        drop(listener);
-        std::fs::File::open(&young).unwrap().set_modified(SystemTime::now()).unwrap();
+        let abandoned = left(&parent.0, "abandoned", 0o700);
+        let open = left(&parent.0, "open", 0o755);
         let elsewhere = Folder::new();
-        let (target, listener) = left(&elsewhere.0, "target", 0o700);
-        drop(listener);
+        let target = left(&elsewhere.0, "target", 0o700);
         std::os::unix::fs::symlink(&target, parent.0.join(format!("{PREFIX}link"))).unwrap();
+        let alive = SocketFolder::new_in(&parent.0).unwrap();
         drop(SocketFolder::new_in(&parent.0).unwrap());
         assert!(!abandoned.exists());
-        for path in [alive, open, young, target] {
+        for path in [alive.path.clone(), open, target] {
             assert!(path.exists(), "{}", path.display());
         }
     }
@@ -156,8 +141,7 @@ mod tests {
     #[test]
     fn folders_of_other_users_are_not_touched() {
         let parent = Folder::new();
-        let (abandoned, listener) = left(&parent.0, "abandoned", 0o700);
-        drop(listener);
+        let abandoned = left(&parent.0, "abandoned", 0o700);
         let user = std::fs::metadata(&abandoned).unwrap().uid();
         remove_abandoned(&parent.0, user + 1);
         assert!(abandoned.exists());
@@ -166,22 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn full_queue_of_another_holds_up_nobody() {
+    fn folder_that_another_start_takes_for_abandoned_is_not_used() {
         let parent = Folder::new();
-        let path = parent.0.join("write");
-        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
-        socket.bind(&SockAddr::unix(&path).unwrap()).unwrap();
-        socket.listen(0).unwrap();
-        let mut waiting = Vec::new();
-        loop {
-            let client = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
-            client.set_nonblocking(true).unwrap();
-            if client.connect(&SockAddr::unix(&path).unwrap()).is_err() {
-                break;
-            }
-            waiting.push(client);
-        }
-        assert!(!has_nobody_listening(&path));
+        let path = left(&parent.0, "young", 0o700);
+        let other = File::open(&path).unwrap();
+        other.try_lock().unwrap();
+        assert!(lock(&path).unwrap().is_none());
+        std::fs::remove_dir_all(&path).unwrap();
+        drop(other);
+        assert!(lock(&path).unwrap().is_none());
     }
 
     #[test]
@@ -204,7 +181,7 @@ mod tests {
         std::fs::create_dir(&longest).unwrap();
         std::fs::create_dir(&longer).unwrap();
         let folder = SocketFolder::new_in(&longest).unwrap();
-        UnixListener::bind(folder.socket(&LONGEST_NAME[1..])).unwrap();
+        UnixListener::bind(folder.file(&LONGEST_NAME[1..])).unwrap();
         let error = SocketFolder::new_in(&longer).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
     }
