@@ -7,8 +7,8 @@ use crate::gate::Gate;
 use crate::gate::client::State;
 use crate::gate::holders::Standing;
 use crate::gate::lanes::{Asker, Lane, Sent};
+use crate::http::response::Course;
 use crate::http::{ApiError, Code};
-
 use crate::lane::{LaneKind, LaneResponse, Malformed};
 
 /// How long a lane may stay closed before the service ends, so that a supervisor restarts it.
@@ -121,16 +121,15 @@ impl Gate {
             .map_err(|Malformed| io::Error::from(ErrorKind::InvalidData))?
         {
             consumed += response.length;
-            let goes_on = response.goes_on && kind == LaneKind::Read;
-            if kind == LaneKind::Read && !goes_on {
+            if kind == LaneKind::Read && response.course == Course::Send {
                 self.learn(&sent, &response);
             }
             let Some(slot) = sent.asker.and_then(|asker| self.holder(asker)) else { continue };
             let client = &mut self.connections[slot].client;
-            if goes_on {
-                client.go_on(&self.shared);
-            } else {
-                client.answer(&response.answer, &mut self.shared);
+            match response.course {
+                Course::PassOn if kind == LaneKind::Read => client.go_on(&self.shared),
+                Course::BreakOff => client.close(&self.shared),
+                Course::Send | Course::PassOn => client.answer(&response.answer, &mut self.shared),
             }
             self.drive(slot);
             self.make_room();

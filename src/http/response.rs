@@ -22,7 +22,18 @@ pub struct Response {
     headers: Vec<Field>,
     body: Body,
     key_name: Option<String>,
-    goes_on: bool,
+    course: Course,
+}
+
+/// What the gate does with a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// It sends the response to the client.
+    Send,
+    /// It passes the request on to the write lane.
+    PassOn,
+    /// It ends the client's connection without a response.
+    BreakOff,
 }
 
 /// The bytes of a body, and who owns them.
@@ -58,12 +69,23 @@ impl Response {
 
     /// A response with a body of any kind, or none.
     pub fn new(status: u16, body: impl Into<Cow<'static, [u8]>>) -> Self {
-        Self { status, headers: Vec::new(), body: Body::Alone(body.into()), key_name: None, goes_on: false }
+        Self {
+            status,
+            headers: Vec::new(),
+            body: Body::Alone(body.into()),
+            key_name: None,
+            course: Course::Send,
+        }
     }
 
     /// Not a response yet: passes the request on to the write lane.
     pub fn pass_on() -> Self {
-        Self { goes_on: true, ..Self::new(204, b"") }
+        Self { course: Course::PassOn, ..Self::new(204, b"") }
+    }
+
+    /// Not a response: ends the client's connection without one.
+    pub fn break_off() -> Self {
+        Self { course: Course::BreakOff, ..Self::new(204, b"") }
     }
 
     /// The response with a body that its clones share, for one that is sent again and again.
@@ -104,9 +126,9 @@ impl Response {
         self.key_name.as_deref()
     }
 
-    /// Whether the request is passed on; see [`Response::pass_on`].
-    pub fn goes_on(&self) -> bool {
-        self.goes_on
+    /// What the gate does with it.
+    pub fn course(&self) -> Course {
+        self.course
     }
 
     /// The body; empty for 204.

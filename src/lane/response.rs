@@ -11,13 +11,14 @@
 //! ```
 //!
 //! After the ticket come the length of the rest of the head and the length of the body, then flags (`-`: none;
-//! `c`: the fields have a Cache-Control; `w`: no response yet, pass the request on to the write lane), then the
-//! name of the request's key. So the gate parses one line, and passes on the rest unchanged.
+//! `c`: the fields have a Cache-Control; `w`: no response yet, pass the request on to the write lane; `e`: no
+//! response, end the client's connection), then the name of the request's key. So the gate parses one line, and passes on the rest unchanged.
 
 use std::borrow::Cow;
 
 use crate::http::Response;
 use crate::http::limits::MAX_RESPONSE_FIELDS;
+use crate::http::response::Course;
 use crate::http::response::{
     decimal_digits, has_no_body, write_decimal, write_end_of_head, write_field, write_status_line,
 };
@@ -51,10 +52,11 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
     write_decimal(out, fields + end);
     out.push(b' ');
     write_decimal(out, length);
-    out.extend_from_slice(match (has_cache_control(response), response.goes_on()) {
-        (false, false) => b" - ",
-        (true, false) => b" c ",
-        (_, true) => b" w ",
+    out.extend_from_slice(match response.course() {
+        Course::Send if has_cache_control(response) => b" c ",
+        Course::Send => b" - ",
+        Course::PassOn => b" w ",
+        Course::BreakOff => b" e ",
     });
     out.extend_from_slice(response.key_name().unwrap_or("-").as_bytes());
     out.extend_from_slice(b"\r\n");
@@ -151,8 +153,8 @@ pub struct LaneResponse<'a> {
     pub answer: Answer<'a>,
     /// The ticket of its request.
     pub ticket: Ticket,
-    /// Whether to pass the request on to the write lane, so that this is not the final response.
-    pub goes_on: bool,
+    /// What to do with it.
+    pub course: Course,
     /// Its length in bytes.
     pub length: usize,
 }
@@ -179,7 +181,7 @@ impl<'a> LaneResponse<'a> {
         let fields = read_number(&mut line, b' ').ok_or(Malformed)?;
         let length = read_number(&mut line, b' ').ok_or(Malformed)?;
         let (flag, key_name) = match line {
-            [flag @ (b'-' | b'c' | b'w'), b' ', key_name @ ..] => (*flag, key_name),
+            [flag @ (b'-' | b'c' | b'w' | b'e'), b' ', key_name @ ..] => (*flag, key_name),
             _ => return Err(Malformed),
         };
         let whole = fields.checked_add(length).ok_or(Malformed)?;
@@ -187,7 +189,12 @@ impl<'a> LaneResponse<'a> {
         let (fields, body) = whole.split_at(fields);
         let answer = Answer { status, fields, body, has_cache_control: flag == b'c', key_name };
         let length = bytes.len() - rest.len() + whole.len();
-        Ok(Some(Self { answer, ticket, goes_on: flag == b'w', length }))
+        let course = match flag {
+            b'w' => Course::PassOn,
+            b'e' => Course::BreakOff,
+            _ => Course::Send,
+        };
+        Ok(Some(Self { answer, ticket, course, length }))
     }
 }
 
@@ -239,6 +246,7 @@ mod tests {
             Response::new(304, b"").header("ETag", "\"x\"").header("cache-control", "no-cache"),
             Response::new(204, b""),
             Response::pass_on(),
+            Response::break_off(),
             full.for_key(&"x".repeat(MAX_LINE)),
             Response::new(599, vec![b'x'; 100_000]),
         ] {
@@ -248,7 +256,7 @@ mod tests {
             }
             let followed = format!("{text}HTTP");
             let read = LaneResponse::read(followed.as_bytes()).unwrap().unwrap();
-            assert_eq!((read.ticket, read.goes_on, read.length), (TICKET, response.goes_on(), text.len()));
+            assert_eq!((read.ticket, read.course, read.length), (TICKET, response.course(), text.len()));
             let mut buffer = Vec::new();
             let key_name = response.key_name().unwrap_or("-").as_bytes();
             assert_eq!(read.answer, Answer { key_name, ..Answer::of(&response, &mut buffer) });

@@ -144,6 +144,20 @@ fn response_that_passes_on_sends_the_request_down_the_other_lane() {
 }
 
 #[test]
+fn response_that_breaks_off_ends_the_connection_of_its_client_alone() {
+    let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
+    let mut lane = far_end.accept();
+    let (one, other) = (bench.ask("/one"), bench.ask("/other"));
+    let ticket = expect(&mut lane, "/one");
+    respond_with(&mut lane, ticket, &Response::break_off());
+    assert_eq!(all(one), "");
+    let ticket = expect(&mut lane, "/other");
+    answer(&mut lane, ticket, "answered");
+    assert!(all(other).ends_with("answered"));
+    bench.stop();
+}
+
+#[test]
 fn unasked_response_breaks_the_lane_and_reaches_nobody() {
     let (_folder, bench, far_end) = served_by_the_test(LaneKind::Read, 64);
     let mut lane = far_end.accept();
