@@ -3,6 +3,7 @@
 //! `settings` is the table that the command line and the documentation read.
 
 mod deadlines;
+mod ephemeral;
 mod hosting;
 mod listen;
 mod network;
@@ -14,6 +15,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 pub use deadlines::{Deadline, Deadlines};
+pub use ephemeral::Ephemeral;
 pub use hosting::Hosting;
 pub use listen::{Address, Listen};
 pub use network::Network;
@@ -63,6 +65,8 @@ pub struct Config {
     pub api_key: Option<String>,
     /// How long a client may take.
     pub deadlines: Deadlines,
+    /// For the tests of clients: serves a database that goes with the server, instead of `database`. Default: `None`.
+    pub ephemeral: Option<Ephemeral>,
 }
 
 impl Default for Config {
@@ -81,6 +85,7 @@ impl Default for Config {
             hosting: Hosting::default(),
             api_key: None,
             deadlines: Deadlines::default(),
+            ephemeral: None,
         }
     }
 }

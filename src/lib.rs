@@ -73,11 +73,11 @@ mod testing;
 
 pub use clock::rfc3339;
 pub use config::{
-    Address, Config, Deadline, Deadlines, Hosting, Listen, Network, SETTINGS, SetField, Setting,
+    Address, Config, Deadline, Deadlines, Ephemeral, Hosting, Listen, Network, SETTINGS, SetField, Setting,
 };
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
-pub use keys::{Expiry, KeyInfo, KeyRing, RingState, keys as api_keys};
+pub use keys::{Expiry, KeyInfo, KeyRing, RingState, keys as api_keys, new_api_key};
 pub use maintenance::{OnProgress, Progress, Restored, Soundness, alterations, backup, check, restore};
 pub use metrics::note_dropped_log_lines;
 pub use model::KeyScope;

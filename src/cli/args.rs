@@ -63,7 +63,10 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
     let (command, operands) = find(&words)?;
     check_count(command, &operands)?;
     let (config, own) = settings(command, &given.settings, variable)?;
-    let call = Call { command: command.name, config, own, flags: flags(command, given.own)?, operands };
+    let mut flags = flags(command, given.own)?;
+    let text = |value: &OsString| value.to_string_lossy().into_owned();
+    flags.extend(given.settings.iter().map(|(setting, value)| (setting.flag, text(value))));
+    let call = Call { command: command.name, config, own, flags, operands };
     Ok(Wish::Run(command, Box::new(call)))
 }
 

@@ -123,6 +123,7 @@ pub struct Call {
     pub config: Config,
     pub own: Own,
     pub operands: Vec<String>,
+    /// The flags that were given, those of settings included.
     pub flags: Vec<(&'static str, String)>,
 }
 

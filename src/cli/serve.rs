@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-use petstore::{Address, Config, Error, ErrorKind, KeyRing, Listen, Server};
+use petstore::{Address, Config, Ephemeral, Error, ErrorKind, Listen, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::command::{Command, Done, Takes};
+use super::command::{Call, Command, Done, Failure, Flag, Takes};
 use super::output::{print, start_thread};
-use super::own::Own;
 use super::{first_key, logging, signals, supervisor};
 
 /// Whether the service has started, so that a panic belongs in the log.
@@ -20,16 +19,27 @@ static HAS_STARTED: AtomicBool = AtomicBool::new(false);
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
-    ..Command::new(
-        "serve",
-        "",
-        "run the service until SIGTERM or SIGINT; this is the default command",
-        |call| run(call.config.clone(), &call.own),
-    )
+    flags: &[
+        Flag::new("ephemeral", "serve a new database for tests, which goes with the process"),
+        Flag::with("sample", "NUMBER", "with --ephemeral: begin with so many pets, always the same ones [0]"),
+        Flag::with("fail", "RATE", "with --ephemeral: make this part of the requests fail, from 0 to 1 [0]"),
+    ],
+    ..Command::new("serve", "", "run the service until SIGTERM or SIGINT; this is the default command", run)
 }];
 
+/// Flags that cannot be combined.
+const APART: &[(&str, &str)] = &[("ephemeral", "database"), ("ephemeral", "first-key-file")];
+/// The most sample pets.
+const MAX_SAMPLE: u32 = 1_000_000;
+
 /// Serves until a signal asks for the end.
-fn run(mut config: Config, own: &Own) -> Done {
+fn run(call: &Call) -> Done {
+    let (mut config, own) = (call.config.clone(), &call.own);
+    if let Some((one, other)) = APART.iter().find(|(one, other)| call.has(one) && call.has(other)) {
+        return Err(Failure::Usage(format!("--{one} and --{other} cannot be combined")));
+    }
+    config.ephemeral = ephemeral(call)?;
+    let first_key_file = own.first_key_file.as_deref().filter(|_| config.ephemeral.is_none());
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
     logging::start(own.log_format)?;
@@ -40,20 +50,28 @@ fn run(mut config: Config, own: &Own) -> Done {
         take_over(&mut config, socket);
     }
     config.open_files = Some(raise_open_files()?);
-    first_key::check_file(&config, own.first_key_file.as_deref())?;
+    first_key::check_file(&config, first_key_file)?;
+    let mut made_key = None;
+    if config.ephemeral.is_some() && config.api_key.is_none() {
+        made_key = Some(petstore::new_api_key()?);
+        config.api_key.clone_from(&made_key);
+    }
     let server = Server::start(config.clone())?;
     HAS_STARTED.store(true, Ordering::SeqCst);
     signals.started(server.stopper());
     supervisor::start_watchdog(server.health_check())?;
     // The last step that can fail, so that a failed start leaves no key behind.
-    let ring = first_key::prepare(&config, own.first_key_file.as_deref())?;
+    let ring = first_key::prepare(&config, first_key_file)?;
     log::warn!("{}", server.summary());
     let (address, admin) = (server.address().clone(), server.admin_address());
     supervisor::say_ready(&address);
     // In a thread of its own, because standard output may have no reader.
     let (done, announced) = channel::<()>();
     let announce = move || {
-        announce(&address, admin, ring, &config);
+        announce(&address, admin, made_key.as_deref());
+        if let Some(ring) = ring {
+            first_key::show(ring, &config, |key| usage(&address, key));
+        }
         drop(done);
     };
     if let Err(error) = start_thread("announce", Box::new(announce)) {
@@ -65,6 +83,26 @@ fn run(mut config: Config, own: &Own) -> Done {
     signals.ended(ended.is_err());
     logging::flush(logging::PATIENCE);
     Ok(ended?)
+}
+
+/// What `--ephemeral` and the flags that belong to it ask for.
+fn ephemeral(call: &Call) -> Result<Option<Ephemeral>, Failure> {
+    if !call.has("ephemeral") {
+        let alone = ["sample", "fail"].into_iter().find(|flag| call.has(flag));
+        return alone.map_or(Ok(None), |flag| Err(Failure::Usage(format!("--{flag} needs --ephemeral"))));
+    }
+    let mut ephemeral = Ephemeral::default();
+    if let Some(text) = call.flag("sample") {
+        let count = text.parse().ok().filter(|count| *count <= MAX_SAMPLE);
+        let expected = format!("a number from 0 to {MAX_SAMPLE}");
+        ephemeral.sample = count.ok_or_else(|| Failure::wrong("--sample", expected, text))?;
+    }
+    if let Some(text) = call.flag("fail") {
+        let rate = text.parse().ok().filter(|rate| (0.0..=1.0).contains(rate));
+        ephemeral.fail =
+            rate.ok_or_else(|| Failure::wrong("--fail", "a part from 0 to 1, such as 0.1", text))?;
+    }
+    Ok(Some(ephemeral))
 }
 
 /// Makes the service listen on the socket that its supervisor passes, and on nothing else.
@@ -94,21 +132,31 @@ fn raise_open_files() -> Result<usize, Error> {
     Ok(maximum.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX))
 }
 
-/// Prints the first line for scripts, which wait for it, and the rest for people.
-fn announce(address: &Address, admin: Option<SocketAddr>, ring: Option<KeyRing>, config: &Config) {
-    let admin = admin.map(|admin| format!("petstore admin on http://{admin}\n")).unwrap_or_default();
-    if let Err(error) = print(&format!("petstore listening on {address}\n{admin}")) {
+/// Prints the first line for scripts, which wait for it, and the key of an ephemeral database for people.
+fn announce(address: &Address, admin: Option<SocketAddr>, made_key: Option<&str>) {
+    let mut text = format!("petstore listening on {address}\n");
+    if let Some(admin) = admin {
+        text += &format!("petstore admin on http://{admin}\n");
+    }
+    if let Some(key) = made_key {
+        text += &format!(
+            "\nThe database goes with this process, and so does its API key (PETSTORE_API_KEY sets another):\n\n    {key}\n\n{}\n",
+            usage(address, key)
+        );
+    }
+    if let Err(error) = print(&text) {
         log::warn!("{error}; the service listens on {address}");
     }
-    let Some(ring) = ring else { return };
+}
+
+/// Two `curl` lines with a key.
+fn usage(address: &Address, key: &str) -> String {
     let (curl, url) = (curl(address), address.local_url());
-    first_key::show(ring, config, |key| {
-        format!(
-            "To add a pet and to list all pets:\n\n\
-             \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
-             \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets\n"
-        )
-    });
+    format!(
+        "To add a pet and to list all pets:\n\n\
+         \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
+         \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets\n"
+    )
 }
 
 /// The beginning of a `curl` line for this address.

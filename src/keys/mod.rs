@@ -11,4 +11,5 @@ mod uses;
 pub(crate) use care::{KeyCare, last_expiries};
 pub use info::{KeyInfo, keys};
 pub use ring::{Expiry, KeyRing, RingState};
+pub use secret::new_key as new_api_key;
 pub(crate) use uses::KeyUses;

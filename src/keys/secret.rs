@@ -3,7 +3,16 @@
 use crate::error::{Error, ErrorKind};
 use crate::model::Digest;
 
-/// Creates a key: 256 random bits, in characters that need no quoting anywhere.
+/// Makes up an API key: 256 random bits, in characters that need no quoting anywhere. No database has it yet.
+///
+/// ```
+/// let mut config = petstore::Config::default();
+/// config.api_key = Some(petstore::new_api_key()?);
+/// # Ok::<(), petstore::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Io`] if the operating system gives no random bits.
 pub fn new_key() -> Result<String, Error> {
     let mut bits = [0u8; 32];
     getrandom::fill(&mut bits)

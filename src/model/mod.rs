@@ -4,6 +4,7 @@ mod key;
 mod page;
 mod pet;
 mod project;
+mod sample;
 mod words;
 
 pub use key::{ApiKey, Digest, KeyScope};
@@ -12,3 +13,4 @@ pub use pet::{NewPet, Pet, PetQuery, PetStatus, pet_schemas};
 pub use project::{
     Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect, SiteFile,
 };
+pub use sample::sample_pets;

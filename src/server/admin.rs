@@ -41,7 +41,7 @@ impl Admin {
     ) -> Result<Self, Error> {
         let address = listening.address().tcp();
         let stopper = Stopper::default();
-        let mut lanes = Lanes::new(folder, &stopper);
+        let mut lanes = Lanes::new(folder, &stopper, None);
         for (name, kind) in [("admin-read", LaneKind::Read), ("admin-write", LaneKind::Write)] {
             let service = AdminService::new(AdminContext {
                 metrics: metrics.clone(),

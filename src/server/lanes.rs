@@ -4,20 +4,23 @@ use super::SocketFolder;
 use crate::error::{Error, ErrorKind};
 use crate::gate::{LaneAddress, Stopper};
 use crate::lane::LaneKind;
+use crate::service::Faults;
 use crate::worker::{Service, Worker};
 
 /// The lanes of a gate that are opened so far.
 pub struct Lanes<'a> {
     folder: &'a SocketFolder,
     stopper: &'a Stopper,
+    /// What makes requests fail on purpose.
+    faults: Option<Faults>,
     pub workers: Vec<Worker>,
     pub addresses: Vec<LaneAddress>,
 }
 
 impl<'a> Lanes<'a> {
     /// `stopper` ends the gate if a worker dies.
-    pub fn new(folder: &'a SocketFolder, stopper: &'a Stopper) -> Self {
-        Self { folder, stopper, workers: Vec::new(), addresses: Vec::new() }
+    pub fn new(folder: &'a SocketFolder, stopper: &'a Stopper, faults: Option<Faults>) -> Self {
+        Self { folder, stopper, faults, workers: Vec::new(), addresses: Vec::new() }
     }
 
     /// Starts the worker of one more lane, which has at most so many requests and bytes at once.
@@ -35,7 +38,11 @@ impl<'a> Lanes<'a> {
         let path = self.folder.file(socket);
         let (stopper, reason) =
             (self.stopper.clone(), Error::new(ErrorKind::Internal, format!("the {name} has died")));
-        self.workers.push(Worker::start(&path, name, service, move || stopper.fail(&reason))?);
+        let died = move || stopper.fail(&reason);
+        self.workers.push(match &self.faults {
+            Some(faults) => Worker::start(&path, name, faults.around(service), died)?,
+            None => Worker::start(&path, name, service, died)?,
+        });
         self.addresses.push(LaneAddress { path, kind, window, window_bytes });
         Ok(())
     }

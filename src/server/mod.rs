@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use crate::config::Address;
-use crate::config::Config;
+use crate::config::{Config, Ephemeral};
 use crate::error::{Error, ErrorKind};
 use crate::gate::Listening;
 use crate::keys::secret;
@@ -41,12 +41,20 @@ impl Server {
     /// database, [`ErrorKind::LogForeign`] or [`ErrorKind::LogOrphaned`] for its write-ahead log, the kinds of a
     /// database that cannot be opened or created, and [`ErrorKind::Resources`] if there are too few open files
     /// or threads. Nothing of the service is left then.
-    pub fn start(config: Config) -> Result<Self, Error> {
+    pub fn start(mut config: Config) -> Result<Self, Error> {
         check_api_key(&config)?;
+        config.ephemeral.as_ref().map_or(Ok(()), Ephemeral::check)?;
         let limits = connections_allowed(&config)?;
         // Before the database, so that a start that fails makes none.
         let bound = Bound::new(&config)?;
-        let store = store::open_for_service(&config.database, config.workers.max(1))?;
+        let readers = config.workers.max(1);
+        let store = match &config.ephemeral {
+            Some(ephemeral) => {
+                config.database = bound.folder.file("pets.db");
+                store::open_ephemeral(&config.database, readers, ephemeral.sample)?
+            }
+            None => store::open_for_service(&config.database, readers)?,
+        };
         let address = bound.listening.address().clone();
         let summary = summary(&config, &address, limits.0, &store);
         let stopper = Stopper::default();

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::gate::{BUDGET, Gate, GateConfig, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
-use crate::service::{self, Authenticator, Lost, Parts, ReadService, WriteService};
+use crate::service::{self, Authenticator, Faults, Lost, Parts, ReadService, WriteService};
 use crate::site;
 use crate::store::{Claim, OpenStore};
 use crate::worker::Worker;
@@ -64,7 +64,8 @@ impl Running {
             hosts: project::hosts(config, upkeep.as_ref()),
         };
         let assets = Arc::new(site::assets(config, listening.address()));
-        let mut lanes = Lanes::new(&folder, stopper);
+        let fail = config.ephemeral.as_ref().map(|ephemeral| ephemeral.fail).filter(|rate| *rate > 0.0);
+        let mut lanes = Lanes::new(&folder, stopper, fail.map(Faults::new));
         for (i, store) in readers.into_iter().enumerate() {
             let service = ReadService::new(store, Arc::clone(&assets), parts.clone());
             lanes.open(LaneKind::Read, READ_WINDOW, &format!("read-{i}"), format!("reader-{i}"), service)?;

@@ -2,6 +2,7 @@
 //! becomes a response and a line in the log. Knows no SQL and no sockets.
 
 mod authentication;
+mod faults;
 mod hosts;
 mod reading;
 mod writing;
@@ -21,6 +22,7 @@ use crate::store::{Database, StoreError};
 use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;
+pub use faults::Faults;
 use hosts::{Admission, Canonical, FORWARDED_PROTO, HOST};
 pub use hosts::{Hosts, OnServed};
 pub use reading::ReadService;

@@ -50,7 +50,7 @@ pub use differences::Fault;
 pub use error::{Cause, StoreError};
 pub use mark::renew as renew_mark;
 pub use open_file::log_of;
-pub use opening::{OpenStore, open_for_service};
+pub use opening::{OpenStore, open_ephemeral, open_for_service};
 pub use project::{ProjectChange, ProjectReads};
 pub use retire::retire;
 pub use schema::VERSION as SCHEMA_VERSION;
@@ -223,6 +223,12 @@ impl Writer {
     /// # Errors
     /// If it cannot be opened, or is not a database of ours.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
+        Self::open_with(path, "FULL")
+    }
+
+    /// As [`Writer::open`]; `synchronous` says what is flushed to the disk.
+    fn open_with(path: &Path, synchronous: &str) -> Result<Self, Error> {
         claim::prepare(path)?;
         let file = open_file::open(path)?;
         claim::check_before_writing(path)?;
@@ -238,6 +244,7 @@ impl Writer {
         schema::check(&connection, path, schema::STEPS)?;
         // Before the migration, so that what is refused stays as it is.
         differences::refuse_gaps(&connection, path)?;
+        connection.pragma_update(None, "synchronous", synchronous).map_err(say)?;
         // Readers never wait for the writer (sqlite.org/wal.html). Asked for before the migration, as a
         // transaction cannot change it.
         let mode: String =
@@ -247,8 +254,6 @@ impl Writer {
             let message = format!("{}: {why}; a local file system is needed", path.display());
             return Err(Error::new(ErrorKind::Io, message));
         }
-        // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
-        connection.pragma_update(None, "synchronous", "FULL").map_err(say)?;
         // What a long reader made it grow to is given back (sqlite.org/pragma.html#pragma_journal_size_limit).
         connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
         schema::migrate(&mut connection, path, schema::STEPS)?;

@@ -8,8 +8,9 @@ use rusqlite::Connection;
 use super::claim::{Claim, check_before_reading};
 use super::open_file::OpenFile;
 use super::watch::Loss;
-use super::{Reader, Writer, cannot_open, connect, differences, log_head, open_file, reading, schema};
+use super::{Reader, Units, Writer, cannot_open, connect, differences, log_head, open_file, reading, schema};
 use crate::error::{Error, ErrorKind};
+use crate::model::sample_pets;
 
 /// A database that a service has open. The fields drop in their order: connections before the claim.
 pub struct OpenStore {
@@ -29,13 +30,21 @@ pub struct OpenStore {
 /// If another service has the database, it is not one of ours, its log is that of another database, or the system
 /// refuses.
 pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
+    open_with(path, readers, Writer::open)
+}
+
+fn open_with(
+    path: &Path,
+    readers: usize,
+    open_writer: fn(&Path) -> Result<Writer, Error>,
+) -> Result<OpenStore, Error> {
     // The claim first: from here on, no other service opens the database or removes its log.
     let mut claim = Claim::take(path)?;
     // Before SQLite opens the database and applies whatever log it finds.
     claim.check_log(path)?;
     log_head::warn(path);
     // The writer before the readers: it makes the schema that they expect.
-    let mut writer = Writer::open(path)?;
+    let mut writer = open_writer(path)?;
     claim.take_log(path)?;
     differences::warn(&writer.connection, path);
     let loss = Arc::new(Loss::default());
@@ -51,6 +60,21 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     };
     let readers = (0..readers).map(open).collect::<Result<_, Error>>()?;
     Ok(OpenStore { writer, readers, loss, claim })
+}
+
+/// Opens the database of a service that it goes with: a new file with so many sample pets, which is never flushed to
+/// the disk.
+///
+/// # Errors
+/// As [`open_for_service`].
+pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
+    let mut store = open_with(path, readers, |path| Writer::open_with(path, "OFF"))?;
+    store.writer.begin(Units::Joined)?;
+    for pet in sample_pets(sample) {
+        store.writer.insert_pet(&pet)?;
+    }
+    store.writer.commit()?;
+    Ok(store)
 }
 
 /// Opens an existing database without changing it, whether a service has it or not. The file stays open until after

@@ -166,6 +166,15 @@ impl Process {
         self.first_line(out).0
     }
 
+    /// The first so many lines that it prints to a pipe; nobody reads on.
+    #[track_caller]
+    pub fn take_first_lines(&mut self, count: usize) -> String {
+        let out = self.child.stdout.take().unwrap();
+        let (mut text, out) = self.first_line(out);
+        out.lines().take(count - 1).for_each(|line| text += &(line.unwrap() + "\n"));
+        text
+    }
+
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }

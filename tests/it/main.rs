@@ -18,6 +18,7 @@ mod description;
 mod domains;
 mod durability;
 mod embedding;
+mod ephemeral;
 mod file;
 mod framing;
 mod get_pet;

@@ -1,0 +1,45 @@
+//! A service for the tests of its clients: a database that goes with it, and failures on request.
+
+use crate::error::{Error, ErrorKind};
+
+/// A database for tests, which begins with sample pets and goes with the server.
+///
+/// It stands in the folder for temporary files (`TMPDIR`), and nothing in it is flushed to the disk. If the process is
+/// killed, the next server of the same user removes it.
+///
+/// ```
+/// use petstore::{Config, Ephemeral, Server};
+///
+/// let mut ephemeral = Ephemeral::default();
+/// ephemeral.sample = 20;
+/// let mut config = Config::default();
+/// config.listen = ([127, 0, 0, 1], 0).into();
+/// config.api_key = Some("test".to_owned());
+/// config.ephemeral = Some(ephemeral);
+/// let server = Server::start(config)?;
+/// println!("the tests can ask {}", server.address());
+/// # Ok::<(), petstore::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Ephemeral {
+    /// How many pets the database has at first: the same ones in every run, with the ids from 1 on. Default: 0.
+    pub sample: u32,
+    /// The part of the requests below `/v1` that fail on purpose, from 0 to 1. A third of them get a 503 before the
+    /// work, a third a 503 with the code `outcome_unknown` (only creates; others get the first), and a third lose
+    /// their connection. Of the last two kinds half are carried out. The same requests in the same order fail in the
+    /// same way in every run. Default: 0.
+    pub fail: f64,
+}
+
+impl Ephemeral {
+    /// # Errors
+    /// [`ErrorKind::Config`] if a value cannot be used.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if (0.0..=1.0).contains(&self.fail) {
+            return Ok(());
+        }
+        let line = format!("the part of the requests that fail must be from 0 to 1, not {}", self.fail);
+        Err(Error::new(ErrorKind::Config("ephemeral"), line))
+    }
+}

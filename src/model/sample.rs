@@ -1,0 +1,45 @@
+//! The pets of a service for tests.
+
+use super::{NewPet, PetStatus};
+
+const NAMES: [&str; 24] = [
+    "Bella", "Charlie", "Luna", "Max", "Coco", "Rocky", "Nala", "Simba", "Daisy", "Oscar", "Molly", "Felix",
+    "Ruby", "Leo", "Lola", "Milo", "Poppy", "Toby", "Willow", "Jasper", "Hazel", "Otis", "Pepper", "Ziggy",
+];
+
+/// Seven, so that a name does not always have the same one.
+const STATUSES: [Option<PetStatus>; 7] = [
+    Some(PetStatus::Available),
+    Some(PetStatus::Pending),
+    Some(PetStatus::Sold),
+    None,
+    Some(PetStatus::Available),
+    Some(PetStatus::Available),
+    Some(PetStatus::Sold),
+];
+
+/// The first so many pets of a list that is the same everywhere: `Bella` to `Ziggy`, `Bella 2` to `Ziggy 2`, and so
+/// on, in five categories.
+pub fn sample_pets(count: u32) -> impl Iterator<Item = NewPet<'static>> {
+    (0..count as usize).map(|i| {
+        let name = match i / NAMES.len() {
+            0 => NAMES[i].into(),
+            round => format!("{} {}", NAMES[i % NAMES.len()], round + 1).into(),
+        };
+        NewPet { name, category_id: 1 + i as i64 % 5, status: STATUSES[i % STATUSES.len()] }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_the_first_four_have_every_status_and_none() {
+        let names: std::collections::BTreeSet<_> = sample_pets(1000).map(|pet| pet.name).collect();
+        assert_eq!(names.len(), 1000);
+        let statuses: Vec<_> = sample_pets(4).map(|pet| pet.status.map(PetStatus::as_str)).collect();
+        assert_eq!(statuses, [Some("available"), Some("pending"), Some("sold"), None]);
+        assert_eq!(sample_pets(30).last().map(|pet| pet.name).as_deref(), Some("Rocky 2"));
+    }
+}

@@ -1,0 +1,141 @@
+//! Failures on purpose, so that clients can test how they retry. Only a service with an ephemeral database has them;
+//! any other runs without this code.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::is_protected;
+use crate::http::{ApiError, Code, Request, Response, Target};
+use crate::worker::Service;
+
+/// Decides which requests fail, for all workers of a service together.
+#[derive(Clone)]
+pub struct Faults {
+    /// A request fails if its number is less than this part of all numbers.
+    rate: f64,
+    drawn: Arc<AtomicU64>,
+}
+
+/// How a request fails.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// 503, and nothing is done.
+    Refused,
+    /// 503, and whether it was done is unknown.
+    Unknown { is_done: bool },
+    /// The connection ends without a response.
+    BrokenOff { is_done: bool },
+}
+
+impl Faults {
+    /// Makes such a part of the requests fail, from 0 to 1.
+    pub fn new(rate: f64) -> Self {
+        Self { rate, drawn: Arc::default() }
+    }
+
+    /// Draws the next number. The sequence is the same in every run (`SplitMix64`, by Steele, Lea and Flood).
+    fn draw(&self) -> Option<Fault> {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut bits = self.drawn.fetch_add(STEP, Relaxed).wrapping_add(STEP);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        let is_done = bits & 1 == 1;
+        let fault = match (bits >> 1) % 3 {
+            0 => Fault::Refused,
+            1 => Fault::Unknown { is_done },
+            _ => Fault::BrokenOff { is_done },
+        };
+        // The upper half, which does not depend on the lowest bits.
+        let part = (bits >> 32) as f64 / (f64::from(u32::MAX) + 1.0);
+        (part < self.rate).then_some(fault)
+    }
+
+    /// Has requests to a service fail.
+    pub fn around<S: Service>(&self, service: S) -> Faulty<S> {
+        Faulty { service, faults: self.clone() }
+    }
+}
+
+/// A service of which some requests fail.
+pub struct Faulty<S> {
+    service: S,
+    faults: Faults,
+}
+
+impl<S: Service> Service for Faulty<S> {
+    /// Answers one request; the worker comes again with the others.
+    fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        let Some(request) = requests.first() else { return Duration::ZERO };
+        let one = std::slice::from_ref(request);
+        let can_fail = is_protected(&Target::parse(request.target));
+        let Some(fault) = can_fail.then(|| self.faults.draw()).flatten() else {
+            return self.service.answer(one, responses);
+        };
+        log::info!("request {} fails on purpose: {fault:?}", request.id);
+        let mut flush = Duration::ZERO;
+        if let Fault::Unknown { is_done: true } | Fault::BrokenOff { is_done: true } = fault {
+            flush = self.service.answer(one, responses);
+            responses.clear();
+        }
+        responses.push(match fault {
+            // As the gate answers if a lane breaks off: only the outcome of a write matters.
+            Fault::Unknown { .. } if request.method == "POST" => failed(
+                Code::OutcomeUnknown,
+                "This failure is on purpose; whether the request was carried out is unknown. Check before you retry.",
+            ),
+            Fault::Refused | Fault::Unknown { .. } => {
+                failed(Code::Overloaded, "This failure is on purpose; nothing was changed. Try again in a moment.")
+            }
+            Fault::BrokenOff { .. } => Response::break_off(),
+        });
+        flush
+    }
+
+    fn rest(&mut self) -> Option<Duration> {
+        self.service.rest()
+    }
+
+    fn stop(&mut self) {
+        self.service.stop();
+    }
+}
+
+fn failed(code: Code, message: &'static str) -> Response {
+    ApiError::with_message(code, message).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn part_of_the_requests_fails_in_thirds_and_the_same_way_in_every_run() {
+        let drawn = || -> Vec<_> {
+            let faults = Faults::new(0.3);
+            (0..30_000).map(|_| faults.draw()).collect()
+        };
+        let (one, other) = (drawn(), drawn());
+        assert_eq!(one, other);
+        for (fault, expected) in [
+            (Fault::Refused, 3000),
+            (Fault::Unknown { is_done: false }, 1500),
+            (Fault::Unknown { is_done: true }, 1500),
+            (Fault::BrokenOff { is_done: false }, 1500),
+            (Fault::BrokenOff { is_done: true }, 1500),
+        ] {
+            let count = one.iter().filter(|drawn| **drawn == Some(fault)).count();
+            assert!(count.abs_diff(expected) < expected / 8, "{fault:?}: {count}");
+        }
+    }
+
+    #[test]
+    fn none_and_all_are_exact() {
+        let count = |rate| {
+            let faults = Faults::new(rate);
+            (0..1000).filter_map(|_| faults.draw()).count()
+        };
+        assert_eq!((count(0.0), count(1.0)), (0, 1000));
+    }
+}

@@ -1,0 +1,171 @@
+//! `serve --ephemeral`: a service for the tests of its clients.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::client::{get, post};
+use crate::harness::{Folder, KEY, Process, Server, expect_refusal, output, petstore, program};
+
+/// Starts one whose folder for temporary files is that of the test.
+fn start(flags: &[&str]) -> Server {
+    start_in(Folder::new(), flags)
+}
+
+fn start_in(folder: Folder, flags: &[&str]) -> Server {
+    let temporary = folder.path().to_owned();
+    Server::start_in(folder, |command| command.arg("--ephemeral").args(flags).env("TMPDIR", temporary))
+}
+
+/// The databases in a folder for temporary files.
+fn databases(folder: &Folder) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.path()).unwrap();
+    entries.map(|entry| entry.unwrap().path().join("pets.db")).filter(|path| path.exists()).collect()
+}
+
+#[test]
+fn sample_is_the_same_everywhere_and_the_database_goes_with_the_process() {
+    let (one, other) = (start(&["--sample", "30"]), start(&["--sample", "30"]));
+    let pets = one.connect().get_all("/v1/pets", KEY);
+    assert_eq!(pets, other.connect().get_all("/v1/pets", KEY));
+    assert_eq!(pets.len(), 30);
+    assert_eq!(
+        serde_json::to_string(&pets[..4]).unwrap(),
+        r#"[{"id":1,"name":"Bella","categoryId":1,"status":"available"},{"id":2,"name":"Charlie","categoryId":2,"status":"pending"},{"id":3,"name":"Luna","categoryId":3,"status":"sold"},{"id":4,"name":"Max","categoryId":4}]"#
+    );
+    let created = one.create(r#"{"name":"Rex","categoryId":1}"#);
+    assert_eq!(created.expect(201).header("Location"), Some("/v1/pets/31"));
+    assert_eq!(databases(&one.folder).len(), 1);
+    assert!(!one.folder.database().exists(), "PETSTORE_DATABASE is another one");
+    one.signal("TERM");
+    let mut one = one;
+    assert!(one.ended().0.success());
+    assert_eq!(fs::read_dir(one.folder.path()).unwrap().count(), 0);
+    drop(other);
+}
+
+#[test]
+fn next_start_removes_what_a_killed_one_has_left_and_no_other() {
+    let killed = start(&[]);
+    let folder = killed.kill();
+    assert_eq!(databases(&folder).len(), 1, "nobody could remove it");
+    let left = databases(&folder).remove(0);
+    let alive = start_in(folder, &["--sample", "3"]);
+    assert!(!left.parent().unwrap().exists());
+    let temporary = alive.folder.path().to_owned();
+    let next = Server::start_with(|command| command.arg("--ephemeral").env("TMPDIR", temporary));
+    assert_eq!(databases(&alive.folder).len(), 2);
+    next.stop();
+    assert_eq!(databases(&alive.folder).len(), 1);
+    assert_eq!(alive.connect().get_all("/v1/pets", KEY).len(), 3);
+}
+
+#[test]
+fn flags_that_contradict_each_other_are_refused() {
+    for (words, said) in [
+        (&["--ephemeral", "--database", "pets.db"][..], "--ephemeral and --database cannot be combined"),
+        (&["--ephemeral", "--first-key-file", "key"], "cannot be combined"),
+        (&["--sample", "5"], "--sample needs --ephemeral"),
+        (&["--fail", "0.5"], "--fail needs --ephemeral"),
+        (&["--ephemeral", "--fail", "1.5"], "--fail must be a part from 0 to 1"),
+        (&["--ephemeral", "--fail", "NaN"], "--fail must be"),
+        (&["--ephemeral", "--sample", "-1"], "--sample must be a number"),
+    ] {
+        expect_refusal(output(&mut petstore(words)), 2, said);
+    }
+}
+
+#[test]
+fn key_is_printed_with_lines_for_curl_that_work() {
+    let folder = Folder::new();
+    let mut command = petstore(&["--ephemeral", "--listen", "127.0.0.1:0"]);
+    let mut process = Process::start(command.env("TMPDIR", folder.path()));
+    let shown = process.take_first_lines(10);
+    let key = shown.lines().find_map(|line| line.strip_prefix("    petstore_")).expect(&shown);
+    let curl: Vec<&str> = shown.lines().filter(|line| line.starts_with("    curl ")).collect();
+    assert_eq!(curl.len(), 2, "{shown}");
+    let ask = |line: &str| output(Command::new("sh").args(["-c", &format!("{line} -fsS")]));
+    assert!(curl.iter().all(|line| line.contains(key)));
+    assert!(ask(curl[0]).status.success());
+    assert_eq!(ask(curl[1]).stdout, br#"[{"id":1,"name":"Rex","categoryId":1}]"#);
+}
+
+/// How a create ends for its client: `created`, the code of a failure, or `broken`.
+fn outcome(server: &Server, name: usize) -> String {
+    let mut connection = server.connect();
+    connection.send(post("/v1/pets", KEY, &format!(r#"{{"name":"{name}","categoryId":1}}"#)));
+    match connection.reply_unless_ended() {
+        Some(reply) if reply.status == 201 => "created".to_owned(),
+        Some(reply) => reply.expect(503).json()["code"].as_str().unwrap().to_owned(),
+        None => "broken".to_owned(),
+    }
+}
+
+#[test]
+fn part_of_the_requests_fails_as_asked_and_in_the_same_way_again() {
+    let run = || {
+        let server = start(&["--fail", "0.5"]);
+        let outcomes: Vec<String> = (0..200).map(|name| outcome(&server, name)).collect();
+        for _ in 0..20 {
+            server.ask("GET", "/healthz", "").expect(200);
+            server.ask("GET", "/openapi.json", "").expect(200);
+        }
+        let database = rusqlite::Connection::open(databases(&server.folder).remove(0)).unwrap();
+        let mut statement = database.prepare("SELECT name FROM pets").unwrap();
+        let names = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        let kept: BTreeSet<usize> = names.map(|name| name.unwrap().parse().unwrap()).collect();
+        (outcomes, kept)
+    };
+    let (outcomes, kept) = run();
+    for (expected, least, done) in [
+        ("created", 70, &[true][..]),
+        ("overloaded", 15, &[false]),
+        ("outcome_unknown", 15, &[false, true]),
+        ("broken", 15, &[false, true]),
+    ] {
+        let ended: Vec<usize> = (0..200).filter(|i| outcomes[*i] == expected).collect();
+        assert!(ended.len() >= least, "{expected}: {ended:?}");
+        let was_done: BTreeSet<bool> = ended.iter().map(|i| kept.contains(i)).collect();
+        assert_eq!(was_done.into_iter().collect::<Vec<_>>(), done, "{expected}");
+    }
+    assert_eq!(run(), (outcomes, kept));
+}
+
+#[test]
+fn reads_fail_too_and_a_client_that_retries_gets_through() {
+    let server = start(&["--sample", "5", "--fail", "0.7"]);
+    let (mut failed, mut lists) = (0, Vec::new());
+    while lists.len() < 10 {
+        let mut connection = server.connect();
+        connection.send(get("/v1/pets", KEY));
+        match connection.reply_unless_ended() {
+            Some(reply) if reply.status == 200 => lists.push(reply.json()),
+            reply => {
+                if let Some(reply) = reply {
+                    reply.expect_error(503, "overloaded", "on purpose");
+                }
+                failed += 1;
+            }
+        }
+    }
+    assert!(lists.iter().all(|list| list.as_array().unwrap().len() == 5));
+    assert!(failed >= 10, "{failed}");
+}
+
+#[test]
+fn recipe_of_the_guide_for_a_job_works() {
+    let guide = include_str!("../../scripts/deploy/README.md");
+    let section = guide.split("\n## How do I test a client").nth(1).unwrap();
+    let block = section.lines().skip_while(|line| !line.starts_with("    "));
+    let lines: Vec<&str> = block.map_while(|line| line.strip_prefix("    ")).collect();
+    assert_eq!(lines.len(), 5, "{lines:?}");
+    let folder = Folder::new();
+    std::os::unix::fs::symlink(program(), folder.path().join("petstore")).unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell.args(["-e", "-c", &lines.join("\n")]).current_dir(folder.path());
+    let done = output(shell.env_clear().env("PATH", path).env("TMPDIR", folder.path()));
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(serde_json::from_slice::<Vec<serde_json::Value>>(&done.stdout).unwrap().len(), 20);
+}
