@@ -26,6 +26,7 @@ mod keys;
 mod kinds;
 mod list_pets;
 mod listen;
+mod litestream;
 mod locked;
 mod log;
 mod log_beside;
