@@ -6,6 +6,7 @@ mod deadlines;
 mod ephemeral;
 mod hosting;
 mod listen;
+mod memory;
 mod network;
 mod setting;
 mod settings;
@@ -13,6 +14,8 @@ mod urls;
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+
+use crate::error::{Error, ErrorKind, fail};
 
 pub use deadlines::{Deadline, Deadlines};
 pub use ephemeral::Ephemeral;
@@ -35,15 +38,30 @@ pub use settings::SETTINGS;
 pub struct Config {
     /// The address to listen on. Default: `127.0.0.1:8080`.
     pub listen: Listen,
-    /// The SQLite file, which is created if there is none. Default: `petstore.db`.
+    /// The SQLite file, which is created if there is none. Default: `petstore.db`. The start makes the path absolute, so a
+    /// later change of the current folder does not matter.
+    ///
+    /// While a server runs, your program must not open the file or its `-wal` and `-shm` files by itself, not even to
+    /// read or copy them: when it closes such a file, the system drops all of SQLite's locks on it in this process
+    /// (`sqlite.org/howtocorrupt.html`, section 2.2), another process may then write at the same time, and acknowledged pets are lost. An
+    /// SQLite library other than the one that petstore is linked with does the same (section 2.2.1). Call
+    /// [`backup`](crate::backup) and read the copy, or call [`export`](crate::export),
+    /// [`check`](crate::check) or [`KeyRing`](crate::KeyRing), which share the server's locks; another process may use the
+    /// file as `sqlite3` does.
     pub database: PathBuf,
-    /// The most clients connected at once. One more takes the place of the longest idle one, or gets a 503 response. Default: 10,000.
+    /// The most clients connected at once. One more takes the place of the longest idle one, or gets a 503 response.
+    /// From 1 to 1,000,000. Default: 10,000.
     pub max_connections: usize,
     /// The most files that the process may have open. Connections get what the service itself does not need.
     /// `None`, the default: not known, so `max_connections` counts as it is. The library does not ask the
     /// operating system, because it cannot know what else the process opens.
     pub open_files: Option<usize>,
-    /// The number of threads that read from the database. Default: half the processors, at least 1 and at most 4.
+    /// The most bytes that are held for all clients together: requests that arrive or wait, and responses that are
+    /// sent. When they are taken, the clients that hold the most give way. From 4 MiB to 1 GiB. Default: a quarter of the
+    /// memory that the process may have (the limits of its cgroups, or the machine's memory), but at least 4 MiB and at
+    /// most 64 MiB.
+    pub client_memory: usize,
+    /// The number of threads that read from the database, from 1 to 64. Default: half the processors, at least 1 and at most 4.
     /// The other half is for the thread that serves connections, and for the one that writes.
     pub workers: usize,
     /// The production URL in the interface description. Its path ends in `/v1`. Default: none.
@@ -67,6 +85,9 @@ pub struct Config {
     pub deadlines: Deadlines,
     /// For the tests of clients: serves a database that goes with the server, instead of `database`. Default: `None`.
     pub ephemeral: Option<Ephemeral>,
+    /// The name of this server in its log lines, for a program that runs several: `NAME: ` precedes each line. Default:
+    /// none.
+    pub log_name: Option<String>,
 }
 
 impl Default for Config {
@@ -76,6 +97,7 @@ impl Default for Config {
             database: PathBuf::from("petstore.db"),
             max_connections: 10_000,
             open_files: None,
+            client_memory: memory::default(),
             workers: default_workers(std::thread::available_parallelism().map_or(1, usize::from)),
             base_url: None,
             staging_url: None,
@@ -86,6 +108,7 @@ impl Default for Config {
             api_key: None,
             deadlines: Deadlines::default(),
             ephemeral: None,
+            log_name: None,
         }
     }
 }
@@ -100,6 +123,24 @@ pub(crate) struct ServerUrls {
 }
 
 impl Config {
+    /// The configuration as a server uses it: with an absolute path of the database, and with deadlines that no instant
+    /// overflows with.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for the first field with a value that the command line would refuse.
+    pub(crate) fn checked(mut self) -> Result<Self, Error> {
+        settings::ALL.iter().try_for_each(|setting| setting.check(&mut self))?;
+        let name = self.database.to_string_lossy();
+        if name.is_empty() || name == ":memory:" || name.starts_with("file:") {
+            let message = format!("the database must be a file, and '{name}' is not one");
+            return fail(ErrorKind::Config("database"), message);
+        }
+        self.database = std::path::absolute(&self.database)
+            .map_err(|error| Error::io("cannot find the current folder", error))?;
+        self.deadlines = self.deadlines.bounded();
+        Ok(self)
+    }
+
     pub(crate) fn server_urls(&self) -> ServerUrls {
         ServerUrls { production: self.base_url.clone(), staging: self.staging_url.clone() }
     }
@@ -123,6 +164,56 @@ fn default_workers(processors: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
+    fn refusal(change: impl FnOnce(&mut Config)) -> (ErrorKind, String) {
+        let mut config = Config::default();
+        change(&mut config);
+        let error = config.checked().unwrap_err();
+        (error.kind(), error.to_string())
+    }
+
+    #[test]
+    fn what_the_command_line_refuses_is_refused_in_a_field() {
+        let (kind, line) = refusal(|config| config.workers = 0);
+        assert_eq!(kind, ErrorKind::Config("workers"));
+        assert_eq!(line, "workers must be a number from 1 to 64, not '0'");
+        let changes: [(_, fn(&mut Config)); 13] = [
+            ("listen", |config| config.listen = Listen::Unix(PathBuf::new())),
+            ("listen", |config| config.listen = Listen::Host("a b".to_owned(), 80)),
+            ("database", |config| config.database = PathBuf::new()),
+            ("database", |config| config.database = ":memory:".into()),
+            ("max_connections", |config| config.max_connections = 0),
+            ("workers", |config| config.workers = 65),
+            ("client_memory", |config| config.client_memory = 64),
+            ("allow_origins", |config| config.allow_origins = vec!["https://app.example/".to_owned()]),
+            ("base_url", |config| config.base_url = Some("https://pets.example".to_owned())),
+            ("staging_url", |config| config.staging_url = Some(String::new())),
+            ("hosting.project", |config| config.hosting.project = "a.b".to_owned()),
+            ("hosting.platform_host", |config| config.hosting.platform_host = Some("localhost".to_owned())),
+            ("hosting.certificate_authorities", |config| {
+                config.hosting.certificate_authorities = vec!["a b".to_owned()];
+            }),
+        ];
+        for (field, change) in changes {
+            assert_eq!(refusal(change).0, ErrorKind::Config(field));
+        }
+    }
+
+    #[test]
+    fn checked_configuration_has_an_absolute_path_and_bounded_deadlines() {
+        let mut config = Config::default();
+        config.deadlines.head = Duration::MAX;
+        config.hosting.platform_host = Some("Sites.Example.net.".to_owned());
+        config.listen = Listen::Unix("/run/http.sock".into());
+        config.allow_origins = vec!["https://app.example".to_owned(), "*".to_owned()];
+        let origins = config.allow_origins.clone();
+        let checked = config.checked().unwrap();
+        assert_eq!(checked.database, std::env::current_dir().unwrap().join("petstore.db"));
+        assert!(std::time::Instant::now().checked_add(checked.deadlines.head).is_some());
+        assert_eq!(checked.hosting.platform_host.as_deref(), Some("sites.example.net"));
+        assert_eq!(checked.allow_origins, origins);
+    }
 
     #[test]
     fn workers_are_half_the_processors_within_bounds() {

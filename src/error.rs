@@ -88,6 +88,8 @@ pub enum ErrorKind {
     PermissionDenied,
     /// The disk is full, a quota is used up, or a file may not grow further.
     DiskFull,
+    /// Nobody reads the pipe or the connection that is written to any more.
+    OutputClosed,
     /// The process may have no more threads, open files or memory.
     Resources,
     /// Another process changed what the task works on. Trying again can succeed.
@@ -111,6 +113,7 @@ impl ErrorKind {
             Os::StorageFull | Os::QuotaExceeded | Os::FileTooLarge => Self::DiskFull,
             Os::AddrInUse => Self::AddressInUse,
             Os::AddrNotAvailable => Self::AddressUnavailable,
+            Os::BrokenPipe => Self::OutputClosed,
             Os::OutOfMemory => Self::Resources,
             _ => Self::Io,
         }

@@ -22,7 +22,12 @@
 //! `default-features = false` and decides these things itself; `examples/embed.rs` is such a program. The default
 //! feature `site` is the published project: the pages, custom domains and their DNS checks.
 //!
-//! The library logs through the crate `log`. An allocator that is fast when one thread frees what another has
+//! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`, with its
+//! parts as key-value pairs. Other targets are the modules below `petstore::`: `admin`, `gate`, `keys`, `project`,
+//! `server`, `service`, `store` and `worker`. At `warn` and above, an operator should look. A program that runs several
+//! servers names each with [`Config::log_name`].
+//!
+//! An allocator that is fast when one thread frees what another has
 //! allocated, such as mimalloc in the executable, is worth up to a tenth of the speed.
 //!
 //! # Inside
@@ -41,6 +46,7 @@ mod server;
 
 mod clock;
 mod http;
+mod log_line;
 mod metrics;
 mod quiet_log;
 

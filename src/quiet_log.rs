@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::log_line::log_line;
+
 const SECOND: Duration = Duration::from_secs(1);
 /// The most lines in a second.
 const MAX_LINES: usize = 20;
@@ -36,7 +38,7 @@ impl QuietLog {
     /// empty.
     pub fn say(&mut self, of: &str, failure: &str) {
         for line in self.admit(of, failure, Instant::now()) {
-            log::error!(target: self.target, "{line}");
+            log_line!(error, target: self.target, "{line}");
         }
     }
 
@@ -57,7 +59,7 @@ impl QuietLog {
 
     fn say_held_back(&mut self) {
         if let Some(line) = self.held_back.take() {
-            log::error!(target: self.target, "{line}");
+            log_line!(error, target: self.target, "{line}");
         }
     }
 

@@ -62,12 +62,13 @@ impl AdminService {
         Self { context, failures: QuietLog::new("petstore::admin") }
     }
 
-    fn respond(&mut self, request: &Request) -> Result<Response, Failure> {
+    /// Answers a request, and notes the name of its key.
+    fn respond(&mut self, request: &Request, key_name: &mut Option<String>) -> Result<Response, Failure> {
         let target = Target::parse(request.target);
         if request.method == "OPTIONS" {
             return Ok(ROUTER.options(&target)?);
         }
-        settings::guard(&mut self.context, request, &target)?;
+        settings::guard(&mut self.context, request, &target, key_name)?;
         let route = ROUTER.route(request.method, &target)?;
         let call = Call::new(route, request, target);
         let Handler(_, handler) = call.operation().handler;
@@ -86,8 +87,10 @@ impl AdminService {
 impl Service for AdminService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         for request in requests {
-            let response = self.respond(request).unwrap_or_else(|failure| self.refuse(failure, request));
-            responses.push(response);
+            let mut key_name = None;
+            let done = self.respond(request, &mut key_name);
+            let response = done.unwrap_or_else(|failure| self.refuse(failure, request));
+            responses.push(key_name.iter().fold(response, |response, name| response.for_key(name)));
         }
         Duration::ZERO
     }

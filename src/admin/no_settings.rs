@@ -17,6 +17,6 @@ pub const GUARD_FIELDS: &[&str] = &[];
 ///
 /// # Errors
 /// Never fails.
-pub fn guard(_: &mut AdminContext, _: &Request, _: &Target) -> Result<(), Failure> {
+pub fn guard(_: &mut AdminContext, _: &Request, _: &Target, _: &mut Option<String>) -> Result<(), Failure> {
     Ok(())
 }

@@ -13,10 +13,13 @@ use crate::endpoint::parameter::{Parameter, PathParameter, QueryParameter};
 use crate::http::host::{is_address, without_port};
 use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
 use crate::json::{Integer, Object, Optional, Required, Text};
+use crate::log_line::log_line;
 use crate::model::KeyScope;
 use crate::project::{Refusal, RefusalCode, Upkeep};
 use crate::service::Authenticator;
 
+/// The most characters of a name that are logged: those of the longest name in DNS.
+const MAX_NAME: usize = 253;
 /// The prefix of the interface's paths.
 const API: &str = "/settings/api/";
 
@@ -74,11 +77,17 @@ pub struct ProjectSettings {
 /// The header fields that [`guard`] reads.
 pub const GUARD_FIELDS: &[&str] = &["Authorization", "Host", "Origin"];
 
-/// Refuses requests that other sites cause, and requests to the interface without an admin key.
+/// Refuses requests that other sites cause, and requests to the interface without an admin key. Notes the name of the key
+/// for the access log.
 ///
 /// # Errors
 /// 401, 403 or 421; the store's failure, if it cannot be read.
-pub fn guard(context: &mut AdminContext, request: &Request, target: &Target) -> Result<(), Failure> {
+pub fn guard(
+    context: &mut AdminContext,
+    request: &Request,
+    target: &Target,
+    key_name: &mut Option<String>,
+) -> Result<(), Failure> {
     let is_interface = target.path.starts_with(API);
     if is_interface || context.settings.assets.find(&target.path).is_some() {
         is_at_home(request)?;
@@ -88,7 +97,16 @@ pub fn guard(context: &mut AdminContext, request: &Request, target: &Target) -> 
     }
     // A fresh snapshot, so that a revoked key is not remembered.
     let scope = context.in_snapshot(|AdminContext { settings, store, .. }| {
-        settings.authenticator.authenticate(request, store, unix_time()).map(|key| key.scope)
+        match settings.authenticator.authenticate(request, store, unix_time()) {
+            Ok(key) => {
+                *key_name = Some(key.name.clone());
+                Ok(key.scope)
+            }
+            Err(refused) => {
+                *key_name = settings.authenticator.refused(request);
+                Err(refused)
+            }
+        }
     })?;
     if scope == KeyScope::Admin {
         return Ok(());
@@ -132,12 +150,18 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
         return Err(ApiError::with_message(Code::InvalidParameter, message).into());
     };
     let name = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
-    match context.store.project()?.domain(&name)? {
-        Some(domain) if domain.state.may_have_certificate() => {
-            Ok(Response::json(200, &json!({ "domain": domain.name })))
+    let found = context.store.project()?.domain(&name)?;
+    let allowed = found.filter(|domain| domain.state.may_have_certificate());
+    // Anybody who connects to the proxy chooses the name.
+    let shown: String = name.chars().take(MAX_NAME).flat_map(char::escape_default).collect();
+    let may = if allowed.is_some() { "may" } else { "may not" };
+    log_line!(info, "request {}: {shown} {may} have a certificate", call.request_id());
+    match allowed {
+        Some(domain) => Ok(Response::json(200, &json!({ "domain": domain.name }))),
+        None => {
+            Err(ApiError::with_message(Code::NotFound, "The name is not a verified domain of the project.")
+                .into())
         }
-        _ => Err(ApiError::with_message(Code::NotFound, "The name is not a verified domain of the project.")
-            .into()),
     }
 }
 

@@ -68,7 +68,8 @@ pub fn start(format: LogFormat) -> Result<(), Failure> {
 }
 
 /// The targets below `petstore::` that log.
-const PARTS: &[&str] = &["access", "cli", "gate", "keys", "project", "server", "service", "store", "worker"];
+const PARTS: &[&str] =
+    &["access", "admin", "cli", "gate", "keys", "project", "server", "service", "store", "worker"];
 
 /// Whether a target logs, or is the beginning or a part of one that does.
 fn is_part(target: &str) -> bool {

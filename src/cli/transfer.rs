@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::os::fd::{AsFd, OwnedFd};
 
-use petstore::{Error, Format, Import, ImportOptions, LinesWritten, Source};
+use petstore::{Error, ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
@@ -40,7 +40,11 @@ pub const COMMANDS: &[Command] = &[
 
 fn export(call: &Call) -> Done {
     let format = format(call)?;
-    Ok(petstore::export(&call.config.database, format, &mut stdout().lock())?)
+    match petstore::export(&call.config.database, format, &mut stdout().lock()) {
+        // A reader such as `head` has read enough.
+        Err(error) if error.kind() == ErrorKind::OutputClosed => Ok(()),
+        done => Ok(done?),
+    }
 }
 
 fn import(call: &Call) -> Done {

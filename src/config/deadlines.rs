@@ -3,6 +3,16 @@
 use std::time::Duration;
 
 /// How long each part of a connection may take in total, no matter how its bytes trickle in.
+///
+/// More than a year counts as a year. [`Duration::MAX`] is thus a way to say that there is no deadline.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let mut config = petstore::Config::default();
+/// config.deadlines.idle = Duration::from_secs(5);
+/// config.deadlines.drain = Duration::ZERO;
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Deadlines {
@@ -38,7 +48,18 @@ pub struct Deadline {
     pub then: &'static str,
 }
 
+/// The longest deadline: far in the future, and no instant overflows with it.
+const MOST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 impl Deadlines {
+    /// The deadlines, each a year at most.
+    pub(super) fn bounded(self) -> Self {
+        let Self { head, body, lane, answer, response, idle, linger, drain } = self;
+        let [head, body, lane, answer, response, idle, linger, drain] =
+            [head, body, lane, answer, response, idle, linger, drain].map(|deadline| deadline.min(MOST));
+        Self { head, body, lane, answer, response, idle, linger, drain }
+    }
+
     /// Lists every deadline, for documentation.
     pub fn table(&self) -> [Deadline; 8] {
         let row = |name, most, span, then| Deadline { name, most, span, then };

@@ -39,6 +39,15 @@ impl Listen {
         let is_name = !host.is_empty() && host.bytes().all(is_name_byte);
         is_name.then_some(Self::Host(host.to_owned(), port.parse().ok()?))
     }
+
+    /// What [`Listen::parse`] reads; `None` if there is nothing to check, or if it is not UTF-8.
+    pub(super) fn text(&self) -> Option<String> {
+        match self {
+            Self::Host(host, port) => Some(format!("{host}:{port}")),
+            Self::Unix(path) => path.to_str().map(|path| format!("{UNIX}{path}")),
+            Self::Tcp(_) | Self::Socket(_) => None,
+        }
+    }
 }
 
 impl Default for Listen {

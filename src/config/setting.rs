@@ -1,12 +1,17 @@
 //! A setting: flag, environment variable, help, default and check.
 
 use super::Config;
+use crate::error::{Error, ErrorKind};
 
 /// Sets a field of a [`Config`] from text, or returns what is expected, such as "a number from 1 to 64". Commas
 /// separate the values of a list.
 pub type SetField = fn(&mut Config, &str) -> Result<(), &'static str>;
 
+/// The value of a field as text.
+type FieldText = fn(&Config) -> Option<String>;
+
 /// A setting of the executable: a flag of the command line and an environment variable.
+#[derive(Debug)]
 pub struct Setting {
     /// The flag without its dashes, such as `max-connections`.
     pub flag: &'static str,
@@ -20,12 +25,15 @@ pub struct Setting {
     pub set: Option<SetField>,
     /// Whether the setting is a list, whose flag can be repeated.
     pub is_list: bool,
+    /// The field of the [`Config`] and its value as text, which [`SetField`] can read; no text if the type of the
+    /// field allows no wrong value.
+    pub(super) field: Option<(&'static str, FieldText)>,
 }
 
 impl Setting {
     /// A setting of the executable alone, which has no default and is no list.
     pub(super) const fn new(flag: &'static str, value: &'static str) -> Self {
-        Self { flag, value, help: "", default: "", set: None, is_list: false }
+        Self { flag, value, help: "", default: "", set: None, is_list: false, field: None }
     }
 
     pub(super) const fn help(self, help: &'static str) -> Self {
@@ -44,6 +52,23 @@ impl Setting {
         Self { set: Some(set), ..self }
     }
 
+    /// Names the field that a program may set to a value that the command line would refuse.
+    pub(super) const fn field(self, name: &'static str, text: FieldText) -> Self {
+        Self { field: Some((name, text)), ..self }
+    }
+
+    /// Refuses a value of the field as the command line refuses it, or writes it as the command line would.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`].
+    pub(super) fn check(&self, config: &mut Config) -> Result<(), Error> {
+        let (Some(set), Some((field, text))) = (self.set, self.field) else { return Ok(()) };
+        let Some(text) = text(config) else { return Ok(()) };
+        set(config, &text).map_err(|expected| {
+            Error::new(ErrorKind::Config(field), format!("{field} must be {expected}, not '{text}'"))
+        })
+    }
+
     /// The environment variable of the setting, such as `PETSTORE_MAX_CONNECTIONS`.
     pub fn variable(&self) -> String {
         format!("PETSTORE_{}", self.flag.to_uppercase().replace('-', "_"))
@@ -54,6 +79,11 @@ impl Setting {
 pub fn put<T>(field: &mut T, value: Option<T>, expected: &'static str) -> Result<(), &'static str> {
     *field = value.ok_or(expected)?;
     Ok(())
+}
+
+/// The values of a list as [`list`] reads them; `None` if there are none.
+pub fn joined(values: &[String]) -> Option<String> {
+    (!values.is_empty()).then(|| values.join(","))
 }
 
 /// Reads values that commas separate.

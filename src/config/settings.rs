@@ -3,9 +3,9 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use super::setting::{Setting, list, put};
+use super::setting::{Setting, joined, list, put};
 use super::urls::{URL, origin, url};
-use super::{Listen, Network, hosting};
+use super::{Listen, Network, hosting, memory};
 
 /// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
 /// environment alone, because other users can read the command line.
@@ -13,14 +13,15 @@ pub const SETTINGS: &[Setting] =
     if cfg!(feature = "site") { ALL } else { ALL.split_at(ALL.len() - hosting::SETTINGS).0 };
 
 /// The settings of the project come last.
-const ALL: &[Setting] = &[
+pub(super) const ALL: &[Setting] = &[
     Setting::new("listen", "ADDRESS")
         .help("where to listen, HOST:PORT or unix:PATH; port 0 takes a free one")
         .default("127.0.0.1:8080")
         .set(|config, text| {
             let expected = "an address such as 127.0.0.1:8080, or unix: and a path";
             put(&mut config.listen, Listen::parse(text), expected)
-        }),
+        })
+        .field("listen", |config| config.listen.text()),
     Setting::new("database", "FILE")
         .help("the SQLite file, created if there is none")
         .default("petstore.db")
@@ -33,11 +34,18 @@ const ALL: &[Setting] = &[
         .default("10000")
         .set(|config, text| {
             put(&mut config.max_connections, number(text, 1_000_000), "a number from 1 to 1000000")
-        }),
+        })
+        .field("max_connections", |config| Some(config.max_connections.to_string())),
     Setting::new("workers", "NUMBER")
         .help("threads that read from the database")
         .default("half the processors, 1 to 4")
-        .set(|config, text| put(&mut config.workers, number(text, 64), "a number from 1 to 64")),
+        .set(|config, text| put(&mut config.workers, number(text, 64), "a number from 1 to 64"))
+        .field("workers", |config| Some(config.workers.to_string())),
+    Setting::new("client-memory", "SIZE")
+        .help("memory for all that is held for clients, such as 16MiB")
+        .default("a quarter of the memory there is, at most 64MiB")
+        .set(|config, text| put(&mut config.client_memory, memory::parse(text), memory::EXPECTED))
+        .field("client_memory", |config| Some(config.client_memory.to_string())),
     Setting::new("trusted-proxy", "ADDRESS[/BITS]")
         .help("proxy whose X-Forwarded-For is believed, instead of the default")
         .default("the loopback addresses")
@@ -52,7 +60,8 @@ const ALL: &[Setting] = &[
         .set(|config, text| {
             let expected = "* or an origin such as https://app.example, without a path";
             put(&mut config.allow_origins, list(text, origin), expected)
-        }),
+        })
+        .field("allow_origins", |config| joined(&config.allow_origins)),
     Setting::new("admin", "ADDRESS")
         .help(
             "where to serve metrics and project settings: PORT (of the loopback address) or HOST:PORT; \
@@ -72,10 +81,12 @@ const ALL: &[Setting] = &[
         .default("text"),
     Setting::new("base-url", "URL")
         .help("production address in the interface description, ending in /v1")
-        .set(|config, text| put(&mut config.base_url, url(text).map(Some), URL)),
+        .set(|config, text| put(&mut config.base_url, url(text).map(Some), URL))
+        .field("base_url", |config| config.base_url.clone()),
     Setting::new("staging-url", "URL")
         .help("staging address in the interface description, ending in /v1")
-        .set(|config, text| put(&mut config.staging_url, url(text).map(Some), URL)),
+        .set(|config, text| put(&mut config.staging_url, url(text).map(Some), URL))
+        .field("staging_url", |config| config.staging_url.clone()),
     hosting::PROJECT,
     hosting::PLATFORM_HOST,
     hosting::RESOLVER,
@@ -110,6 +121,7 @@ mod tests {
         assert_eq!(set("database", "/a b").unwrap().database, PathBuf::from("/a b"));
         assert_eq!(set("max-connections", "1").unwrap().max_connections, 1);
         assert_eq!(set("workers", "64").unwrap().workers, 64);
+        assert_eq!(set("client-memory", "16MiB").unwrap().client_memory, 16 << 20);
         let trusted = set("trusted-proxy", "10.0.0.0/8, ::1").unwrap().trusted_proxies;
         assert_eq!(trusted, ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()]);
         let origins =
@@ -135,6 +147,8 @@ mod tests {
             ("admin", ""),
             ("admin", "99999"),
             ("workers", "two"),
+            ("client-memory", "64"),
+            ("client-memory", "3MiB"),
             ("base-url", "https://h"),
             ("base-url", "ftp://h/v1"),
             ("base-url", "https:///v1"),

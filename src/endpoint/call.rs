@@ -24,6 +24,11 @@ impl<'r, H> Call<'r, H> {
         self.route.operation
     }
 
+    /// The identifier of the request.
+    pub fn request_id(&self) -> &'r str {
+        self.request.id
+    }
+
     /// The whole path, with percent-encoded unreserved characters decoded.
     pub fn whole_path(&self) -> &str {
         &self.target.path

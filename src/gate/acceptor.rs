@@ -9,6 +9,7 @@ use mio::{Registry, Token};
 use crate::config::Address;
 use crate::gate::listening::Listening;
 use crate::gate::stream::{Peer, Stream};
+use crate::log_line::log_line;
 
 /// How long to wait when there are no descriptors or no memory for one more.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -85,7 +86,7 @@ impl Acceptor {
                     self.is_ready = false;
                     self.paused_until = None;
                     if std::mem::take(&mut self.is_short) {
-                        log::warn!("all who waited for a connection have got one");
+                        log_line!(warn, "all who waited for a connection have got one");
                     }
                     return Accepted::Nobody;
                 }
@@ -94,7 +95,7 @@ impl Acceptor {
                     if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(error) => {
                     if !std::mem::replace(&mut self.is_short, true) {
-                        log::error!("cannot accept connections: {error}");
+                        log_line!(error, "cannot accept connections: {error}");
                     }
                     self.paused_until = Some(now + PAUSE);
                     return Accepted::NoResources;

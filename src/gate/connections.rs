@@ -17,6 +17,7 @@ use crate::gate::socket_file::BACKLOG;
 use crate::gate::stream::{Peer, Stream};
 use crate::gate::{FIRST_LANE, Gate, LISTENER};
 use crate::http::{ApiError, Code};
+use crate::log_line::log_line;
 
 /// The clients to accept before the others get a turn.
 pub const MAX_ACCEPTS: usize = 128;
@@ -75,7 +76,8 @@ impl Gate {
             .and_then(|again| Acceptor::new(again, LISTENER, self.poll.registry()).map_err(cannot));
         match again {
             Ok(again) => {
-                log::warn!(
+                log_line!(
+                    warn,
                     "the file of the Unix socket {} was removed; listening there again",
                     path.display()
                 );

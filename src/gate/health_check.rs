@@ -14,7 +14,7 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 ";
 ///
 /// The request goes through everything that others go through, including a reading thread and the writing thread. It
 /// needs no free connection, but queues as any request does: a busy service passes if it answers in time.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct HealthCheck(Stopper);
 
 impl HealthCheck {

@@ -63,10 +63,9 @@ const EVENTS: usize = 256;
 const TICK: Duration = Duration::from_millis(100);
 /// The bytes to read from a lane at once.
 const LANE_READ_BYTES: usize = 256 * 1024;
-/// The most bytes held for all clients together, without the lanes, which have their own bound.
-pub const BUDGET: usize = 64 * 1024 * 1024;
-/// What clients may have, all together and per address.
-const HOLDERS: Limits = Limits { budget: BUDGET, few_connections: 16, picked: 64 };
+/// The connections that an ordinary client may have, and how many to pick at a time to make room.
+const FEW_CONNECTIONS: usize = 16;
+const PICKED: usize = 64;
 
 /// The codes with which the gate itself refuses requests.
 const REFUSALS: &[Code] = &[
@@ -93,6 +92,8 @@ pub struct GateConfig {
     pub max_connections: usize,
     /// Further clients that get a proper 503. Clients beyond may be closed without seeing one.
     pub max_refused: usize,
+    /// The most bytes held for all clients together, without the lanes, which have their own bound.
+    pub client_memory: usize,
     pub deadlines: Deadlines,
     pub lanes: Vec<LaneAddress>,
     /// The header fields that the service behind the lanes reads; no others are passed on.
@@ -150,6 +151,8 @@ impl Gate {
         let lanes = config.lanes.into_iter().enumerate().map(lane).collect();
         let acceptor = Acceptor::new(listening, LISTENER, poll.registry()).map_err(cannot)?;
         let places = config.max_connections + config.max_refused;
+        let limits =
+            Limits { budget: config.client_memory, few_connections: FEW_CONNECTIONS, picked: PICKED };
         let mut gate = Self {
             poll,
             acceptor: Some(acceptor),
@@ -174,7 +177,7 @@ impl Gate {
                 draining: false,
                 metrics: config.metrics,
             },
-            holders: Holders::new(HOLDERS),
+            holders: Holders::new(limits),
             unread: VecDeque::new(),
             paused: Vec::new(),
             memory: Memory::default(),

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use mio::Waker;
 
 use crate::error::{Error, ErrorKind};
+use crate::log_line::log_line;
 
 /// Ends a running [`Server`](crate::Server) from any thread. Clones end the same server.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Stopper(Arc<Word>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Word {
     stopping: AtomicBool,
     /// Why the service ends after the requests under way, if that is a failure.
@@ -28,6 +29,7 @@ struct Word {
 }
 
 /// A failure, which more than one thread may read.
+#[derive(Debug)]
 struct Reason(ErrorKind, String);
 
 impl Reason {
@@ -100,7 +102,7 @@ impl Stopper {
 
     fn wake(&self) {
         if let Some(Err(error)) = self.0.waker.get().map(Waker::wake) {
-            log::error!("cannot wake the gate: {error}");
+            log_line!(error, "cannot wake the gate: {error}");
         }
     }
 }

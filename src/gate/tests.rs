@@ -9,7 +9,7 @@ use mio::net::UnixStream;
 
 use super::client::State;
 use super::ending::LAST_WORDS;
-use super::lanes::tests::config;
+use super::lanes::tests::{MEMORY, config};
 use super::stream::{Peer, Stream};
 use super::*;
 use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect};
@@ -215,13 +215,13 @@ fn who_holds_the_most_is_not_read_from_while_room_is_short() {
     let post = post();
     let (begin, rest) = post.split_at(10_000);
     let mut clients = [bench.let_in(far(1), begin), bench.let_in(far(1), begin)];
-    bench.gate.holders.hold(0, BUDGET - 20_000);
+    bench.gate.holders.hold(0, MEMORY - 20_000);
     clients.iter_mut().for_each(|client| client.write_all(rest.as_bytes()).unwrap());
     bench.gate.connections.iter_mut().for_each(|(_, connection)| connection.readable = true);
     // Its real size is told again with this.
     bench.gate.drive(0);
     assert_eq!(bench.gate.paused.iter().map(|asker| asker.slot).collect::<Vec<_>>(), [0]);
-    bench.gate.holders.hold(0, BUDGET - 20_000);
+    bench.gate.holders.hold(0, MEMORY - 20_000);
     bench.gate.drive(1);
     assert_eq!(bench.gate.paused.len(), 1, "the other one is read from");
     bench.gate.holders.hold(0, 10_000);
@@ -340,7 +340,7 @@ fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
     assert!(waits_for_the_tick(&bench.gate), "a client has a deadline");
     bench.close(0);
     assert_eq!(bench.gate.timeout(), None);
-    bench.gate.memory.look(BUDGET, Instant::now());
+    bench.gate.memory.look(MEMORY, Instant::now());
     assert!(waits_for_the_tick(&bench.gate), "memory is to be given back");
     bench.gate.memory = Memory::default();
     let address = LaneAddress { path: "/".into(), kind: LaneKind::Read, window: 1, window_bytes: 1 };

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::clock::rfc3339;
 use crate::keys::KeyUses;
+use crate::log_line::log_line;
 use crate::model::ApiKey;
 use crate::store::{StoreError, Writer};
 
@@ -34,14 +35,14 @@ impl KeyCare {
         if now >= self.next_look {
             self.next_look = now + LOOK_EVERY;
             match store.keys() {
-                Ok(keys) => expiring(&keys, unix_time).iter().for_each(|line| log::warn!("{line}")),
-                Err(error) => log::error!("cannot look for API keys that expire soon: {error}"),
+                Ok(keys) => expiring(&keys, unix_time).iter().for_each(|line| log_line!(warn, "{line}")),
+                Err(error) => log_line!(error, "cannot look for API keys that expire soon: {error}"),
             }
         }
         if now >= self.next_write {
             self.next_write = now + WRITE_EVERY;
             if let Err(error) = self.write(store) {
-                log::warn!("cannot store when API keys were last used, and will try again: {error}");
+                log_line!(warn, "cannot store when API keys were last used, and will try again: {error}");
             }
         }
         self.next_write.min(self.next_look).saturating_duration_since(now)

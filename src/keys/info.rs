@@ -43,7 +43,7 @@ pub(super) fn list(store: &Database) -> Result<Vec<KeyInfo>, Error> {
     let now = unix_time();
     let info = |key: ApiKey| KeyInfo {
         is_expired: key.is_expired(now),
-        fingerprint: hexadecimal(&key.digest)[..8].to_owned(),
+        fingerprint: fingerprint(&key.digest),
         name: key.name,
         scope: key.scope,
         created_at: key.created_at,
@@ -51,6 +51,11 @@ pub(super) fn list(store: &Database) -> Result<Vec<KeyInfo>, Error> {
         last_used_at: key.last_used_at,
     };
     Ok(store.keys()?.into_iter().map(info).collect())
+}
+
+/// The first eight hexadecimal digits of a digest.
+pub fn fingerprint(digest: &Digest) -> String {
+    hexadecimal(digest)[..8].to_owned()
 }
 
 /// Prints a digest as 64 hexadecimal digits.

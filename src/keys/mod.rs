@@ -9,6 +9,7 @@ pub(crate) mod secret;
 mod uses;
 
 pub(crate) use care::{KeyCare, last_expiries};
+pub(crate) use info::fingerprint;
 pub use info::{KeyInfo, keys};
 pub use ring::{Expiry, KeyRing, RingState};
 pub use secret::new_key as new_api_key;

@@ -1,6 +1,7 @@
 //! The operator's work on API keys: add, list, rotate, revoke. A running service applies each change at once,
 //! because every request looks up its key in the database.
 
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,6 +29,12 @@ const MAX_NAME: usize = 64;
 /// ```
 pub struct KeyRing {
     store: Writer,
+}
+
+impl fmt::Debug for KeyRing {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("KeyRing").finish_non_exhaustive()
+    }
 }
 
 /// Which API keys a database has.

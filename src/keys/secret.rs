@@ -3,6 +3,10 @@
 use crate::error::{Error, ErrorKind};
 use crate::model::Digest;
 
+/// The beginning of every key that petstore makes, and the hexadecimal digits after it.
+const PREFIX: &str = "petstore_";
+const DIGITS: usize = 64;
+
 /// Makes up an API key: 256 random bits, in characters that need no quoting anywhere. No database has it yet.
 ///
 /// ```
@@ -17,12 +21,18 @@ pub fn new_key() -> Result<String, Error> {
     let mut bits = [0u8; 32];
     getrandom::fill(&mut bits)
         .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))?;
-    Ok(bits.iter().fold("petstore_".to_owned(), |key, byte| key + &format!("{byte:02x}")))
+    Ok(bits.iter().fold(PREFIX.to_owned(), |key, byte| key + &format!("{byte:02x}")))
 }
 
 /// The digest under which the database stores a key.
 pub fn digest(key: &str) -> Digest {
     hmac_sha256::Hash::hash(key.as_bytes())
+}
+
+/// Whether a text looks like a key that petstore has made. Its digest tells nothing about so many random bits.
+pub fn is_like_a_key(text: &str) -> bool {
+    let digits = text.strip_prefix(PREFIX).unwrap_or_default();
+    digits.len() == DIGITS && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
 /// Whether a text can be sent in an Authorization header (`b64token`, RFC 6750, section 2.1).
@@ -38,7 +48,10 @@ mod tests {
     #[test]
     fn new_keys_differ_and_can_be_sent() {
         let key = new_key().unwrap();
-        assert_eq!(key.len(), "petstore_".len() + 64);
+        assert!(is_like_a_key(&key));
+        for other in ["", &key[1..], &key[..key.len() - 1], &(key.clone() + "0"), &key.to_uppercase()] {
+            assert!(!is_like_a_key(other), "{other}");
+        }
         assert!(is_sendable(&key));
         assert_ne!(key, new_key().unwrap());
     }

@@ -24,6 +24,8 @@ mod verify;
 #[cfg(test)]
 mod verify_tests;
 
+use std::fmt;
+
 use crate::clock::unix_time;
 use crate::config::{Config, Hosting};
 use crate::error::{Error, ErrorKind};
@@ -43,6 +45,12 @@ pub struct Project {
     hosting: Hosting,
     /// The hosts of the base URL and the staging URL.
     own_hosts: Vec<String>,
+}
+
+impl fmt::Debug for Project {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("Project").field("hosting", &self.hosting).finish_non_exhaustive()
+    }
 }
 
 impl Project {

@@ -16,6 +16,7 @@ use super::refusal::{Refusal, RefusalCode};
 use crate::clock::unix_time;
 use crate::config::Hosting;
 use crate::error::Error;
+use crate::log_line::{self, OfServer, log_line};
 use crate::store::Database;
 
 /// The most checks at once. Those that nobody asked for leave half of them to people.
@@ -61,8 +62,7 @@ impl Upkeep {
         let (served, names) = sync_channel(MAX_SERVED);
         let of_thread = Arc::clone(&shared);
         let run = move || of_thread.run(&names);
-        let thread = std::thread::Builder::new().name("project".to_owned()).spawn(run);
-        let thread = thread.map_err(Error::no_thread)?;
+        let thread = log_line::start("project", run)?;
         Ok(Self { shared, served: Some(served), thread: Some(thread) })
     }
 
@@ -106,7 +106,7 @@ impl Drop for Upkeep {
         // The thread ends when nobody can send to it any more.
         self.served = None;
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            log::error!("the thread for the project has died");
+            log_line!(error, "the thread for the project has died");
         }
     }
 }
@@ -131,8 +131,7 @@ impl Shared {
                 shared.keep(&of, &finding);
             }
         };
-        let thread = std::thread::Builder::new().name("dns".to_owned()).spawn(run);
-        thread.map_err(|_| busy())?;
+        log_line::start("dns", run).map_err(|_| busy())?;
         under_way.insert(name.to_owned());
         Ok(())
     }
@@ -143,9 +142,13 @@ impl Shared {
             Ok((DomainView { state, state_text, message, .. }, is_worse)) => {
                 let level = if is_worse { log::Level::Warn } else { log::Level::Info };
                 let message = message.unwrap_or_default();
-                log::log!(level, "the domain {name} is {}: {state_text}. {message}", state.as_str());
+                log::log!(
+                    level,
+                    "{OfServer}the domain {name} is {}: {state_text}. {message}",
+                    state.as_str()
+                );
             }
-            Err(refusal) => log::warn!("the DNS check of {name} is not kept: {refusal}"),
+            Err(refusal) => log_line!(warn, "the DNS check of {name} is not kept: {refusal}"),
         }
         lock(&self.under_way).remove(name);
     }
@@ -177,7 +180,7 @@ impl Shared {
         let shown = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let kept = lock(&self.project).note_served(names);
         if let Err(refusal) = &kept {
-            log::warn!("HTTPS requests for {shown} are not noted yet: {refusal}");
+            log_line!(warn, "HTTPS requests for {shown} are not noted yet: {refusal}");
         }
         kept.is_ok()
     }
@@ -189,7 +192,7 @@ impl Shared {
         match due {
             // Those that find no room are due again at the next look.
             Ok(names) => drop(names.iter().try_for_each(begin)),
-            Err(refusal) => log::warn!("cannot read which domains are due for a check: {refusal}"),
+            Err(refusal) => log_line!(warn, "cannot read which domains are due for a check: {refusal}"),
         }
     }
 }

@@ -4,17 +4,19 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use super::SocketFolder;
+use super::descriptors::Places;
 use super::lanes::Lanes;
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings};
 use crate::config::Config;
 use crate::error::Error;
 use crate::gate::{Gate, GateConfig, Listening, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
+use crate::log_line::{self, log_line};
 use crate::metrics::Metrics;
 use crate::store::Reader;
 
-/// The most connections at once. Few programs monitor a service.
-const MAX_CONNECTIONS: usize = 32;
+/// Its share of what is held for clients. It is in addition to theirs.
+const MEMORY_SHARE: usize = 4;
 /// The most requests in a lane at once, and their bytes.
 const WINDOW: (usize, usize) = (8, 64 * 1024);
 
@@ -34,6 +36,7 @@ impl Admin {
     pub fn start(
         config: &Config,
         listening: Listening,
+        places: Places,
         metrics: &Metrics,
         folder: &SocketFolder,
         settings: &ProjectSettings,
@@ -53,8 +56,9 @@ impl Admin {
         }
         let Lanes { workers, addresses, .. } = lanes;
         let gate_config = GateConfig {
-            max_connections: MAX_CONNECTIONS,
-            max_refused: MAX_CONNECTIONS,
+            max_connections: places.connections,
+            max_refused: places.refused,
+            client_memory: config.client_memory / MEMORY_SHARE,
             deadlines: config.deadlines.clone(),
             lanes: addresses,
             passed_on: admin::header_fields(),
@@ -70,8 +74,7 @@ impl Admin {
                 died(error);
             }
         };
-        let thread = std::thread::Builder::new().name("admin".to_owned()).spawn(run);
-        let gate = thread.map_err(Error::no_thread)?;
+        let gate = log_line::start("admin", run)?;
         Ok(Self { address, stopper, gate: Some(gate) })
     }
 
@@ -85,7 +88,7 @@ impl Drop for Admin {
     fn drop(&mut self) {
         self.stopper.stop();
         if self.gate.take().is_some_and(|gate| gate.join().is_err()) {
-            log::error!("the gate of the admin address has died");
+            log_line!(error, "the gate of the admin address has died");
         }
     }
 }

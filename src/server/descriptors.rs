@@ -1,81 +1,137 @@
 //! How many connections the limit of open files allows.
+//!
+//! The one place that counts what a service opens for itself, by its configuration. `tests/it/overload.rs` shows that the
+//! count is enough.
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
+use crate::log_line::log_line;
 
-/// Descriptors that the service itself needs, and those that each lane needs.
-const OWN_DESCRIPTORS: usize = 24;
-const LANE_DESCRIPTORS: usize = 8;
+/// What every service has open: standard streams, signals, a passed socket, the private folder, the gate and its listener, the database and its
+/// log (16). And for a moment: a connection that is turned away, the watchdog's check, a notification, the first key's
+/// connection to the database, another socket if the file of a Unix socket is lost (9).
+const OWN: usize = 25;
+/// What a lane has open: its listener, three for its connection, and the database with its log.
+const LANE: usize = 6;
+/// What the admin address has open in addition to its lanes: its gate and its listener, and a connection that is turned away.
+const ADMIN: usize = 4;
+const ADMIN_LANES: usize = 2;
+/// The project's connection to the database.
+const PROJECT: usize = 2;
+/// The most looks at DNS at once, with a socket each.
+const LOOKS: usize = 8;
+
 /// Clients beyond the maximum that can be refused with a response at once.
 const MAX_REFUSED: usize = 256;
 /// The fewest connections worth starting for.
-const FEWEST_CONNECTIONS: usize = 4;
+const FEWEST: usize = 4;
+/// The most and the fewest connections of the admin address, and as many can be refused. Few programs monitor a service.
+const MAX_ADMIN: usize = 32;
+const FEWEST_ADMIN: usize = 2;
 
-/// How many connections are served at once, and how many more can be refused with a response at once: as many as the
-/// configuration asks for, but no more than the descriptors allow if their number is known.
+/// How many connections a gate serves at once, and how many more it can refuse with a response.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Places {
+    pub connections: usize,
+    pub refused: usize,
+}
+
+/// The descriptors that a service needs besides those of its clients.
+fn own(config: &Config) -> usize {
+    let has_platform = config.hosting.platform_host.is_some();
+    let count = |is_there: bool, descriptors: usize| if is_there { descriptors } else { 0 };
+    OWN + LANE * (config.workers + 1)
+        + count(config.admin.is_some(), ADMIN + ADMIN_LANES * LANE + 2 * FEWEST_ADMIN)
+        + count(config.admin.is_some() || has_platform, PROJECT)
+        + count(has_platform, LOOKS)
+}
+
+/// The places of the gate and of the admin address: as many as the configuration asks for, but no more than the
+/// descriptors allow if their number is known.
 ///
 /// # Errors
 /// [`ErrorKind::Resources`] if there are too few descriptors to start.
-pub fn connections_allowed(config: &Config) -> Result<(usize, usize), Error> {
+pub fn places(config: &Config) -> Result<(Places, Places), Error> {
+    let most = config.max_connections;
     let Some(limit) = config.open_files else {
-        return Ok((config.max_connections, MAX_REFUSED));
+        let admin = Places { connections: MAX_ADMIN, refused: MAX_ADMIN };
+        return Ok((Places { connections: most, refused: MAX_REFUSED }, admin));
     };
-    let own = OWN_DESCRIPTORS + LANE_DESCRIPTORS * (config.workers + 1);
+    let own = own(config);
     let left = limit.saturating_sub(own);
-    let max_refused = MAX_REFUSED.min(left / 8);
-    let allowed = config.max_connections.min(left - max_refused);
-    if allowed < FEWEST_CONNECTIONS.min(config.max_connections) {
-        let needed = own + 2 * FEWEST_CONNECTIONS;
+    let refused = MAX_REFUSED.min(left / 8);
+    let for_admin = if config.admin.is_some() { (MAX_ADMIN - FEWEST_ADMIN).min(left / 16) } else { 0 };
+    let connections = most.min(left - refused - for_admin);
+    if connections < FEWEST.min(most) {
+        let needed = own + 2 * FEWEST;
         let line = format!(
             "the process may open too few files: {limit}, and at least {needed} are needed (ulimit -n)"
         );
         return Err(Error::new(ErrorKind::Resources, line));
     }
-    if allowed < config.max_connections {
-        log::warn!(
-            "the service accepts at most {allowed} connections: the process may open only {limit} files (ulimit -n)"
+    if connections < most {
+        log_line!(
+            warn,
+            "the service accepts at most {connections} connections: the process may open only {limit} files (ulimit -n)"
         );
     }
-    Ok((allowed, max_refused))
+    let admin = Places { connections: FEWEST_ADMIN + for_admin, refused: FEWEST_ADMIN };
+    Ok((Places { connections, refused }, admin))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What a server with one lane for reads and one for writes needs itself.
-    const OWN: usize = OWN_DESCRIPTORS + 2 * LANE_DESCRIPTORS;
-
-    fn allowed(open_files: Option<usize>) -> Result<(usize, usize), Error> {
-        let config = Config { open_files, max_connections: 1000, workers: 1, ..Config::default() };
-        connections_allowed(&config)
+    fn config(open_files: Option<usize>, has_all: bool) -> Config {
+        let mut config = Config { open_files, max_connections: 1000, workers: 1, ..Config::default() };
+        if has_all {
+            config.admin = Some(([127, 0, 0, 1], 0).into());
+            config.hosting.platform_host = Some("sites.test".to_owned());
+        }
+        config
     }
 
     #[test]
     fn unknown_limit_leaves_the_setting_as_it_is() {
-        assert_eq!(allowed(None).unwrap(), (1000, MAX_REFUSED));
+        let (clients, admin) = places(&config(None, true)).unwrap();
+        assert_eq!(clients, Places { connections: 1000, refused: MAX_REFUSED });
+        assert_eq!(admin.connections, MAX_ADMIN);
     }
 
     #[test]
     fn known_limit_is_not_exceeded() {
-        assert_eq!(allowed(Some(usize::MAX)).unwrap(), (1000, MAX_REFUSED));
-        for limit in OWN + FEWEST_CONNECTIONS..2000 {
-            let (connections, refused) = allowed(Some(limit)).unwrap();
-            assert!(OWN + connections + refused <= limit, "{limit}");
+        for has_all in [false, true] {
+            let (clients, _) = places(&config(Some(usize::MAX), has_all)).unwrap();
+            assert_eq!(clients, Places { connections: 1000, refused: MAX_REFUSED });
+            let own = own(&config(None, has_all));
+            for limit in own + 2 * FEWEST..2000 {
+                let (clients, admin) = places(&config(Some(limit), has_all)).unwrap();
+                let for_admin = if has_all { admin.connections - FEWEST_ADMIN } else { 0 };
+                assert!(own + clients.connections + clients.refused + for_admin <= limit, "{limit}");
+                assert!(clients.connections >= FEWEST, "{limit}");
+            }
         }
     }
 
     #[test]
     fn too_few_files_are_refused() {
-        for limit in 0..OWN + FEWEST_CONNECTIONS {
-            assert_eq!(allowed(Some(limit)).unwrap_err().kind(), ErrorKind::Resources, "{limit}");
+        for has_all in [false, true] {
+            for limit in 0..own(&config(None, has_all)) + FEWEST {
+                let refused = places(&config(Some(limit), has_all)).unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::Resources, "{limit}");
+            }
         }
     }
 
     #[test]
     fn error_names_how_many_files_are_enough() {
-        let error = allowed(Some(10)).unwrap_err().to_string();
-        assert_eq!(error, "the process may open too few files: 10, and at least 48 are needed (ulimit -n)");
-        assert!(allowed(Some(48)).is_ok());
+        let error = places(&config(Some(10), false)).unwrap_err().to_string();
+        let needed = own(&config(None, false)) + 2 * FEWEST;
+        assert_eq!(
+            error,
+            format!("the process may open too few files: 10, and at least {needed} are needed (ulimit -n)")
+        );
+        assert!(places(&config(Some(needed), false)).is_ok());
     }
 }

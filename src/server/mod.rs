@@ -8,6 +8,7 @@ mod project;
 mod running;
 mod socket_folder;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
@@ -16,14 +17,38 @@ use crate::config::{Config, Ephemeral};
 use crate::error::{Error, ErrorKind};
 use crate::gate::Listening;
 use crate::keys::secret;
+use crate::log_line::{self, WorksFor};
 use crate::store::{self, OpenStore};
-use descriptors::connections_allowed;
+use descriptors::places;
 use running::Running;
 use socket_folder::SocketFolder;
 
 pub use crate::gate::{HealthCheck, Stopper};
 
-/// A running service. Dropping it ends the service like [`Stopper::stop`], and waits for the end.
+/// A running service.
+///
+/// Dropping it ends the service as [`Stopper::stop`] does and **blocks until it has ended**: until the requests under way are
+/// answered, for [`Deadlines::drain`](crate::Deadlines::drain) at most (10 s by default), and then until the disk has
+/// everything. Call [`Server::wait`] to learn how it ended.
+///
+/// ```
+/// # fn main() -> Result<(), petstore::Error> {
+/// # let folder = std::env::temp_dir().join(format!("petstore-doc-server-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// let mut config = petstore::Config::default();
+/// config.listen = ([127, 0, 0, 1], 0).into();
+/// config.database = folder.join("pets.db");
+/// let server = petstore::Server::start(config)?;
+/// assert!(server.is_running());
+///
+/// // A stopper can move to another thread, such as one that waits for signals.
+/// let stopper = server.stopper();
+/// std::thread::spawn(move || stopper.stop());
+/// server.wait()?;
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// ```
 pub struct Server {
     address: Address,
     summary: String,
@@ -32,38 +57,46 @@ pub struct Server {
     admin_address: Option<SocketAddr>,
 }
 
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("address", &self.address)
+            .field("admin_address", &self.admin_address)
+            .field("is_running", &self.is_running())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Server {
     /// Binds the addresses, opens the database, and serves clients in threads of its own until it is stopped.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if a setting cannot be used, [`ErrorKind::AddressInUse`] or
+    /// [`ErrorKind::Config`] if a field cannot be used, [`ErrorKind::AddressInUse`] or
     /// [`ErrorKind::AddressUnavailable`] for an address, [`ErrorKind::DatabaseInUse`] if another service has the
     /// database, [`ErrorKind::LogForeign`] or [`ErrorKind::LogOrphaned`] for its write-ahead log, the kinds of a
     /// database that cannot be opened or created, and [`ErrorKind::Resources`] if there are too few open files
     /// or threads. Nothing of the service is left then.
-    pub fn start(mut config: Config) -> Result<Self, Error> {
+    pub fn start(config: Config) -> Result<Self, Error> {
+        let _works = WorksFor::new(config.log_name.as_deref());
         check_api_key(&config)?;
         config.ephemeral.as_ref().map_or(Ok(()), Ephemeral::check)?;
-        let limits = connections_allowed(&config)?;
+        let mut config = config.checked()?;
+        let places = places(&config)?;
         // Before the database, so that a start that fails makes none.
         let bound = Bound::new(&config)?;
-        let readers = config.workers.max(1);
         let store = match &config.ephemeral {
             Some(ephemeral) => {
                 config.database = bound.folder.file("pets.db");
-                store::open_ephemeral(&config.database, readers, ephemeral.sample)?
+                store::open_ephemeral(&config.database, config.workers, ephemeral.sample)?
             }
-            None => store::open_for_service(&config.database, readers)?,
+            None => store::open_for_service(&config.database, config.workers)?,
         };
         let address = bound.listening.address().clone();
-        let summary = summary(&config, &address, limits.0, &store);
+        let summary = summary(&config, &address, places.0.connections, &store);
         let stopper = Stopper::default();
-        let running = Running::start(&config, limits, bound, store, &stopper)?;
+        let running = Running::start(&config, places, bound, store, &stopper)?;
         let admin_address = running.admin_address();
-        let gate = std::thread::Builder::new()
-            .name("gate".to_owned())
-            .spawn(move || running.serve())
-            .map_err(Error::no_thread)?;
+        let gate = log_line::start("gate", move || running.serve())?;
         Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
     }
 
@@ -80,6 +113,12 @@ impl Server {
     /// One line for the log that describes the service: version, address, database and limits.
     pub fn summary(&self) -> &str {
         &self.summary
+    }
+
+    /// Whether the service still runs. It has ended after [`Stopper::stop`], or because it could not go on; then
+    /// [`Server::wait`] returns at once, with the reason. While it answers its last requests, it still runs.
+    pub fn is_running(&self) -> bool {
+        self.gate.as_ref().is_some_and(|gate| !gate.is_finished())
     }
 
     /// Creates a handle that checks from any thread whether the service answers.
@@ -143,11 +182,12 @@ fn check_api_key(config: &Config) -> Result<(), Error> {
 /// What is started, in one line.
 fn summary(config: &Config, address: &Address, max_connections: usize, store: &OpenStore) -> String {
     format!(
-        "petstore {} listens on {address}: {} database {}, schema version {}, at most {max_connections} connections, workers that read: {}",
+        "petstore {} listens on {address}: {} database {}, schema version {}, at most {max_connections} connections with {} MiB, workers that read: {}",
         env!("CARGO_PKG_VERSION"),
         if store.claim.is_new() { "new" } else { "existing" },
-        std::path::absolute(&config.database).unwrap_or_else(|_| config.database.clone()).display(),
+        config.database.display(),
         store::SCHEMA_VERSION,
+        config.client_memory >> 20,
         store.readers.len(),
     )
 }

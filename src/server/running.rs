@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::admin::Admin;
+use super::descriptors::Places;
 use super::lanes::Lanes;
 use super::project::{self, Upkeep};
 use super::{Bound, SocketFolder};
 use crate::config::Config;
 use crate::error::Error;
-use crate::gate::{BUDGET, Gate, GateConfig, Origins, Stopper, TrustedProxies};
+use crate::gate::{Gate, GateConfig, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Faults, Lost, Parts, ReadService, WriteService};
@@ -40,7 +41,7 @@ impl Running {
     /// If there are too few threads or descriptors, or the project cannot be opened.
     pub fn start(
         config: &Config,
-        (max_connections, max_refused): (usize, usize),
+        (places, admin_places): (Places, Places),
         bound: Bound,
         store: OpenStore,
         stopper: &Stopper,
@@ -54,7 +55,8 @@ impl Running {
                 stopper.stop_because(&Error::from(error.clone()));
             })
         };
-        let mut metrics = if admin.is_some() { Metrics::watched(BUDGET) } else { Metrics::default() };
+        let mut metrics =
+            if admin.is_some() { Metrics::watched(config.client_memory) } else { Metrics::default() };
         service::announce(&mut metrics);
         let upkeep = project::start(config)?;
         let parts = Parts {
@@ -80,12 +82,14 @@ impl Running {
         let admin = admin.map(|listening| {
             let stopper = stopper.clone();
             let died = move |error: Error| stopper.stop_because(&error.context("the admin address has died"));
-            Admin::start(config, listening, &metrics, &folder, &project::settings(upkeep.as_ref())?, died)
+            let settings = project::settings(upkeep.as_ref())?;
+            Admin::start(config, listening, admin_places, &metrics, &folder, &settings, died)
         });
         let admin = admin.transpose()?;
         let gate_config = GateConfig {
-            max_connections,
-            max_refused,
+            max_connections: places.connections,
+            max_refused: places.refused,
+            client_memory: config.client_memory,
             deadlines: config.deadlines.clone(),
             lanes: addresses,
             passed_on: service::header_fields(config),

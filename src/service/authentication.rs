@@ -2,8 +2,8 @@
 
 use crate::endpoint::Failure;
 use crate::http::{ApiError, Code, Request};
-use crate::keys::KeyUses;
-use crate::keys::secret::digest;
+use crate::keys::secret::{digest, is_like_a_key};
+use crate::keys::{KeyUses, fingerprint};
 use crate::model::{ApiKey, Digest, KeyScope};
 use crate::store::Database;
 
@@ -79,6 +79,18 @@ impl Authenticator {
             self.uses.note(key.digest, now);
         }
         Ok(key)
+    }
+
+    /// What the access log has instead of a name for a request that [`Authenticator::authenticate`] has just refused:
+    /// `expired` or `unknown` and the fingerprint of the key, if the token looks like one. Anything else may be a
+    /// password, whose digest would help to guess it.
+    pub fn refused(&self, request: &Request) -> Option<String> {
+        let token = bearer_token(request.header_values(AUTHORIZATION).next()?)?;
+        let digest = is_like_a_key(token).then(|| digest(token))?;
+        // What was looked up and found is remembered, even if it has expired.
+        let is_known = self.known.iter().any(|known| known.key.digest == digest);
+        let why = if is_known { "expired" } else { "unknown" };
+        Some(format!("{why}:{}", fingerprint(&digest)))
     }
 
     /// Looks up a key, and returns its place among the known ones. Only existing keys are remembered, so that

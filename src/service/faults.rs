@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::is_protected;
 use crate::http::{ApiError, Code, Request, Response, Target};
+use crate::log_line::log_line;
 use crate::worker::Service;
 
 /// Decides which requests fail, for all workers of a service together.
@@ -73,7 +74,7 @@ impl<S: Service> Service for Faulty<S> {
         let Some(fault) = can_fail.then(|| self.faults.draw()).flatten() else {
             return self.service.answer(one, responses);
         };
-        log::info!("request {} fails on purpose: {fault:?}", request.id);
+        log_line!(info, "request {} fails on purpose: {fault:?}", request.id);
         let mut flush = Duration::ZERO;
         if let Fault::Unknown { is_done: true } | Fault::BrokenOff { is_done: true } = fault {
             flush = self.service.answer(one, responses);

@@ -146,10 +146,18 @@ impl Pipeline {
         }
         let mut scope = KeyScope::Full;
         if is_protected(&target) {
-            let key = self.parts.authenticator.authenticate(request, database, now)?;
-            scope = key.scope;
             let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
-            findings.key_name = is_logged.then(|| key.name.clone());
+            match self.parts.authenticator.authenticate(request, database, now) {
+                Ok(key) => {
+                    scope = key.scope;
+                    findings.key_name = is_logged.then(|| key.name.clone());
+                }
+                Err(refused) => {
+                    findings.key_name =
+                        is_logged.then(|| self.parts.authenticator.refused(request)).flatten();
+                    return Err(refused);
+                }
+            }
         }
         let route = self.router.route(request.method, &target);
         // A path that matches no row may be a file of the deploy.

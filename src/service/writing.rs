@@ -8,6 +8,7 @@ use crate::clock::unix_time;
 use crate::endpoint::Failure;
 use crate::http::{Request, Response, name_all};
 use crate::keys::KeyCare;
+use crate::log_line::log_line;
 use crate::service::{Findings, Parts, Pipeline, wrong_lane};
 use crate::store::{BUSY_TIMEOUT, Units, Writer};
 use crate::worker::Service;
@@ -187,7 +188,7 @@ impl Service for WriteService {
         if self.rests_at.take_if(|at| *at <= now).is_some()
             && let Err(error) = self.context.store.checkpoint()
         {
-            log::debug!("the write-ahead log stays for now: {error}");
+            log_line!(debug, "the write-ahead log stays for now: {error}");
             self.rests_at = Some(now + QUIET);
         }
         // Also when there are no requests, so that a moved file is noticed soon.
@@ -210,7 +211,7 @@ impl Service for WriteService {
             if let Err(error) = done
                 && !error.is_lost()
             {
-                log::warn!("{what}: {error}");
+                log_line!(warn, "{what}: {error}");
             }
         }
     }

@@ -5,6 +5,7 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use super::{Cause, Reader, StoreError, Writer, mark};
+use crate::log_line::log_line;
 
 /// The state of the writer's batch.
 #[derive(Debug, PartialEq)]
@@ -175,7 +176,7 @@ impl Writer {
                 if !patience.is_zero() {
                     self.gave_up = Some(Instant::now());
                 }
-                let detail = "the other process did not release its lock in time";
+                let detail = "another process did not release its lock on the database in time";
                 return Err(StoreError::Unavailable(Cause::Locked, detail.to_owned()));
             }
             std::thread::sleep(RETRY);
@@ -260,7 +261,7 @@ impl Writer {
             && let Err(error) = self.execute("ROLLBACK")
         {
             // The next BEGIN will fail too, and its clients will learn why.
-            log::error!("rollback failed: {error}");
+            log_line!(error, "rollback failed: {error}");
         }
     }
 

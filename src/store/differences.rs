@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use super::cannot_open;
 use super::schema::{STEPS, version};
 use crate::error::{Error, ErrorKind};
+use crate::log_line::log_line;
 
 /// The most names in one line.
 const MAX_NAMES: usize = 10;
@@ -175,7 +176,7 @@ pub fn refuse_gaps(connection: &Connection, path: &Path) -> Result<(), Error> {
 /// Logs in one line what other programs have changed or made in a database.
 pub fn warn(connection: &Connection, path: &Path) {
     if let Some(line) = Differences::of(connection).ok().and_then(|differences| differences.line()) {
-        log::warn!("{} is not as petstore made it: {line}", path.display());
+        log_line!(warn, "{} is not as petstore made it: {line}", path.display());
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::open_file::log_of;
+use crate::log_line::log_line;
 
 /// The bytes of the header (`sqlite.org/fileformat2.html#walformat`).
 const HEADER: usize = 32;
@@ -57,7 +58,8 @@ pub fn warn(path: &Path) {
         Ok(()) => format!("{} is a copy of it", copy.display()),
         Err(error) => format!("it cannot be kept as {} ({error})", copy.display()),
     };
-    log::warn!(
+    log_line!(
+        warn,
         "the header of {} is damaged, so SQLite ignores what is in it: {kept}. Pets that were created just before \
          the last end may be missing",
         log.display()

@@ -10,6 +10,7 @@ use super::open_file::OpenFile;
 use super::watch::Loss;
 use super::{Reader, Units, Writer, cannot_open, connect, differences, log_head, open_file, reading, schema};
 use crate::error::{Error, ErrorKind};
+use crate::log_line::log_line;
 use crate::model::sample_pets;
 
 /// A database that a service has open. The fields drop in their order: connections before the claim.
@@ -51,7 +52,7 @@ fn open_with(
     writer.database.watch.share(&loss);
     // What a crash left in the log moves into the file. Before the readers, which would keep the log.
     if let Err(error) = writer.checkpoint().and_then(|()| writer.ensure_mark()) {
-        log::debug!("the write-ahead log stays for now: {error}");
+        log_line!(debug, "the write-ahead log stays for now: {error}");
     }
     let open = |_| {
         let mut reader = Reader::open(path)?;

@@ -49,7 +49,7 @@ impl Watch {
     /// # Errors
     /// If the database is not there.
     pub fn new(path: &Path) -> io::Result<Self> {
-        let mut files = vec![(path.to_owned(), FileId::of(path)?)];
+        let mut files = vec![(std::path::absolute(path)?, FileId::of(path)?)];
         let beside = [log_of(path), index_of(path)].into_iter();
         files.extend(beside.filter_map(|path| FileId::of(&path).ok().map(|id| (path, id))));
         Ok(Self { files, loss: Arc::default(), looked_at: None, found: Ok(()) })

@@ -1,6 +1,6 @@
 //! Export: all pets of a database, in the order of their ids.
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -15,10 +15,32 @@ const PIECE: usize = 64 * 1024;
 
 /// Writes all pets to `out` in ascending order of their ids, as they are at one moment.
 ///
-/// A service may use the database meanwhile. If `out` is a pipe whose reader closes it, the export ends without an
-/// error.
+/// A service may use the database meanwhile.
+///
+/// ```
+/// # fn main() -> Result<(), petstore::Error> {
+/// # let folder = std::env::temp_dir().join(format!("petstore-doc-export-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let database = folder.join("pets.db");
+/// # petstore::KeyRing::open(&database)?;
+/// use petstore::{ErrorKind, Format, export};
+///
+/// let mut pets = Vec::new();
+/// export(&database, Format::Csv, &mut pets)?;
+/// assert_eq!(pets, b"id,name,categoryId,status\r\n");
+///
+/// match export(&database, Format::Ndjson, &mut std::io::stdout()) {
+///     // Such as `head`, which has read enough.
+///     Err(error) if error.kind() == ErrorKind::OutputClosed => {}
+///     done => done?,
+/// }
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
+/// [`ErrorKind::OutputClosed`](crate::ErrorKind::OutputClosed) if `out` is a pipe whose reader has closed it,
 /// [`ErrorKind::DatabaseMissing`](crate::ErrorKind::DatabaseMissing) if there is no database, the kinds of a
 /// database that cannot be opened or read, and the kind of the failure of `out`.
 pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<(), Error> {
@@ -41,12 +63,10 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     visited?;
-    match written.and_then(|()| out.write_all(&piece)).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::io("cannot write the pets", error).followed_by("the export is incomplete"))
-        }
-        _ => Ok(()),
-    }
+    written
+        .and_then(|()| out.write_all(&piece))
+        .and_then(|()| out.flush())
+        .map_err(|error| Error::io("cannot write the pets", error).followed_by("the export is incomplete"))
 }
 
 fn push_ndjson(piece: &mut Vec<u8>, pet: &Pet) {
@@ -71,7 +91,7 @@ mod tests {
     use super::*;
     use crate::store::{Units, Writer};
     use crate::testing::Folder;
-    use std::io;
+    use std::io::{self, ErrorKind};
 
     /// Takes this many bytes, and then fails in this way.
     struct Full(usize, ErrorKind);
@@ -92,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_pipe_ends_an_export_and_a_full_disk_fails_it() {
+    fn closed_pipe_and_full_disk_are_told_apart() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
         writer.begin(Units::Joined).unwrap();
@@ -104,7 +124,8 @@ mod tests {
         for room in [0, 10, PIECE + 10] {
             for format in [Format::Ndjson, Format::Csv] {
                 let export = |kind| export(&folder.database(), format, &mut Full(room, kind));
-                assert!(export(ErrorKind::BrokenPipe).is_ok());
+                let error = export(ErrorKind::BrokenPipe).unwrap_err();
+                assert_eq!(error.kind(), crate::error::ErrorKind::OutputClosed);
                 let error = export(ErrorKind::StorageFull).unwrap_err();
                 assert_eq!(error.kind(), crate::error::ErrorKind::DiskFull);
                 assert_eq!(

@@ -1,6 +1,7 @@
 //! Import: many pets into a database. All of them are checked before the first one is written.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,6 +79,15 @@ pub struct Import {
     found: Found,
 }
 
+impl fmt::Debug for Import {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Self { database, options, found, .. } = self;
+        let mut shown = f.debug_struct("Import");
+        shown.field("database", database).field("options", options).field("valid", &found.valid);
+        shown.finish_non_exhaustive()
+    }
+}
+
 /// The result of the check.
 #[derive(Debug, Default)]
 struct Found {
@@ -120,7 +130,8 @@ impl Import {
             let line = format!("{lines} refused, so nothing was written");
             return fail(ErrorKind::InvalidRows, line);
         }
-        Ok(Self { input, options, database: database.to_owned(), found })
+        let database = std::path::absolute(database).unwrap_or_else(|_| database.to_owned());
+        Ok(Self { input, options, database, found })
     }
 
     /// The number of pets to write.

@@ -1,5 +1,6 @@
 //! The input of an import. It can be read twice: once to check the pets, and once to write them.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, ErrorKind as Os, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -19,6 +20,15 @@ pub enum Source {
     /// A stream. The import copies it to a file in the folder for temporary files (`TMPDIR`) that no other user may
     /// read, and that is gone when the process ends.
     Stream(Box<dyn Read>),
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            Self::Stream(_) => f.debug_tuple("Stream").finish_non_exhaustive(),
+        }
+    }
 }
 
 /// An input that can be read more than once.

@@ -6,6 +6,7 @@ use std::io::Write;
 
 use crate::http::{ApiError, Code, Request, Response};
 use crate::lane::{Content, Ticket, read_ticket, write_response};
+use crate::log_line::log_line;
 
 /// The most requests answered together.
 const MAX_REQUESTS: usize = 512;
@@ -29,7 +30,7 @@ impl Taken {
         let mut content = Vec::with_capacity(request.body_length().unwrap_or(0).min(MAX_CONTENT));
         if let Err(error) = request.as_reader().read_to_end(&mut content) {
             // The gate sends complete requests, so its end of the lane is gone, and it reports that itself.
-            log::debug!("a lane broke off within a request: {error}");
+            log_line!(debug, "a lane broke off within a request: {error}");
         }
         // Content that is not from the gate gets a ticket that belongs to no request.
         let (ticket, ticket_length) = read_ticket(&content).unwrap_or_default();
@@ -91,7 +92,7 @@ impl Batch {
             let mut writer = taken.request.into_writer();
             if left == 0 || out.len() >= SEND_BYTES {
                 if let Err(error) = writer.write_all(out).and_then(|()| writer.flush()) {
-                    log::debug!("a lane broke off within a response: {error}");
+                    log_line!(debug, "a lane broke off within a response: {error}");
                 }
                 out.clear();
             }
@@ -103,7 +104,7 @@ impl Batch {
 /// Writes a response. If it cannot be written, only this one becomes a 500.
 fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
     if let Err(unprintable) = write_response(response, taken.ticket, out) {
-        log::error!("request {}: a response was not sent: {}", taken.as_request().id, unprintable.0);
+        log_line!(error, "request {}: a response was not sent: {}", taken.as_request().id, unprintable.0);
         // This response can always be written.
         let _ = write_response(&ApiError::new(Code::Internal).into_response(), taken.ticket, out);
     }

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
 use crate::http::{ApiError, Code, Request, Response, name_all};
+use crate::log_line::{self, log_line};
 use batch::{Batch, Taken};
 use pacing::Pacing;
 
@@ -78,7 +79,7 @@ impl Worker {
                 // The receiver may have given up waiting.
                 let _ = end.send(());
             };
-            std::thread::Builder::new().name(name).spawn(work).map_err(Error::no_thread)?
+            log_line::start(name, work)?
         };
         Ok(Self { server, stopping, thread: Some(thread), ended })
     }
@@ -92,9 +93,9 @@ impl Drop for Worker {
         // Do not wait longer for a worker that a lock or the disk blocks: nothing uncommitted was
         // acknowledged.
         if self.ended.recv_timeout(MAX_WAIT) == Err(RecvTimeoutError::Timeout) {
-            log::error!("a worker did not end in time and is left behind");
+            log_line!(error, "a worker did not end in time and is left behind");
         } else if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            log::error!("a worker ended with a panic");
+            log_line!(error, "a worker ended with a panic");
         }
     }
 }
@@ -140,7 +141,11 @@ fn answer(service: &mut impl Service, batch: &Batch, responses: &mut Vec<Respons
     let flush = guard(|| service.answer(&requests, responses));
     if flush.is_none() || responses.is_empty() || responses.len() > requests.len() {
         // The outcome of the batch is unknown, so no client may be told that it succeeded.
-        log::error!("{}: a service failed to answer", name_all(requests.iter().map(|request| request.id)));
+        log_line!(
+            error,
+            "{}: a service failed to answer",
+            name_all(requests.iter().map(|request| request.id))
+        );
         responses.clear();
         responses.extend(requests.iter().map(|_| ApiError::new(Code::Internal).into_response()));
     }

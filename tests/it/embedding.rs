@@ -6,9 +6,12 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use petstore::{Config, Server};
+use petstore::{Config, KeyRing, KeyScope, Server};
+
+use crate::harness::Folder;
 
 const KEY: &str = "test-key";
 const SERVERS: usize = 3;
@@ -18,26 +21,121 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// If this variable is set, the test runs in this process, with its databases in the folder that it names.
 const FOLDER: &str = "PETSTORE_TEST_FOLDER";
 
-/// Runs in a process of its own, whose threads, descriptors and TMPDIR no other test shares.
 #[test]
 fn stopped_servers_leave_nothing_behind() {
-    if let Some(folder) = std::env::var_os(FOLDER) {
-        return start_and_stop(Path::new(&folder));
+    match std::env::var_os(FOLDER) {
+        Some(folder) => start_and_stop(Path::new(&folder)),
+        None => in_a_process_of_its_own("stopped_servers_leave_nothing_behind"),
     }
-    let folder = std::env::temp_dir().join(format!("petstore-test-embed-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    let temporary = folder.join("tmp");
-    std::fs::create_dir_all(&temporary).unwrap();
+}
+
+/// Runs a test in a process of its own, whose threads, descriptors, current folder, log and TMPDIR no other test shares.
+fn in_a_process_of_its_own(test: &str) {
+    let folder = Folder::new();
+    let temporary = folder.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "embedding::stopped_servers_leave_nothing_behind", "--nocapture"])
-        .env(FOLDER, &folder)
+        .args(["--exact", &format!("embedding::{test}"), "--nocapture"])
+        .env(FOLDER, folder.path())
         .env("TMPDIR", &temporary)
         .output()
         .unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
     let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn relative_database_is_the_same_in_another_folder() {
+    if std::env::var_os(FOLDER).is_none() {
+        return in_a_process_of_its_own("relative_database_is_the_same_in_another_folder");
+    }
+    std::env::set_current_dir(std::env::var_os(FOLDER).unwrap()).unwrap();
+    let server = start("pets.db".into());
+    let mut ring = KeyRing::open("pets.db".as_ref()).unwrap();
+    std::env::set_current_dir("/").unwrap();
+    ring.add("ci", None, KeyScope::Full, |_| Ok(())).unwrap();
+    // The writer looks for the file at least once a second.
+    ask(server.address().tcp().unwrap(), "POST /v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
+    assert!(server.is_running());
+    server.stopper().stop();
+    server.wait().unwrap();
+}
+
+#[test]
+fn endless_deadlines_are_kept_and_the_end_is_seen() {
+    let folder = Folder::new();
+    let mut config = folder.config();
+    config.api_key = Some(KEY.to_owned());
+    let all = Duration::MAX;
+    let deadlines = &mut config.deadlines;
+    (deadlines.head, deadlines.body, deadlines.lane, deadlines.answer) = (all, all, all, all);
+    (deadlines.response, deadlines.idle, deadlines.linger, deadlines.drain) = (all, all, all, all);
+    let server = Server::start(config).unwrap();
+    let address = server.address().tcp().unwrap();
+    ask(address, "POST /v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
+    assert!(server.health_check().is_answered(all));
+    assert!(server.is_running() && format!("{server:?}").contains(&address.to_string()));
+    server.stopper().stop();
+    let began = Instant::now();
+    while server.is_running() {
+        assert!(began.elapsed() < PATIENCE, "the server does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    server.wait().unwrap();
+}
+
+/// The lines that the library logs in this process.
+static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+struct Lines;
+
+impl log::Log for Lines {
+    fn enabled(&self, _: &log::Metadata) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record) {
+        LINES.lock().unwrap().push(format!("{} {}", record.target(), record.args()));
+    }
+
+    fn flush(&self) {}
+}
+
+#[test]
+fn log_lines_say_which_server_they_are_of() {
+    if std::env::var_os(FOLDER).is_none() {
+        return in_a_process_of_its_own("log_lines_say_which_server_they_are_of");
+    }
+    log::set_logger(&Lines).unwrap();
+    log::set_max_level(log::LevelFilter::Info);
+    let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
+    let servers = [Some("one"), Some("two"), None].map(|name| {
+        let mut config = Config::default();
+        config.listen = ([127, 0, 0, 1], 0).into();
+        config.database = folder.join(name.unwrap_or("three"));
+        config.open_files = Some(200);
+        config.log_name = name.map(str::to_owned);
+        Server::start(config).unwrap()
+    });
+    for server in &servers {
+        ask(server.address().tcp().unwrap(), "GET /healthz", "", 200);
+    }
+    for name in ["one", "two", "three"] {
+        std::fs::rename(folder.join(name), folder.join("away")).unwrap();
+    }
+    servers.into_iter().for_each(|server| drop(server.wait().unwrap_err()));
+    let lines = LINES.lock().unwrap();
+    for (target, said) in [
+        ("petstore::server::descriptors", "the service accepts at most "),
+        ("petstore::access", "127.0.0.1:"),
+        ("petstore::gate::ending", "ending: "),
+    ] {
+        for name in ["one: ", "two: ", ""] {
+            let line = format!("{target} {name}{said}");
+            assert!(lines.iter().any(|found| found.starts_with(&line)), "{line} in {lines:?}");
+        }
+    }
 }
 
 fn start_and_stop(folder: &Path) {

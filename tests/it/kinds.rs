@@ -29,7 +29,7 @@ fn config(database: PathBuf) -> Config {
 fn start(database: PathBuf, change: impl FnOnce(&mut Config)) -> ErrorKind {
     let mut config = config(database);
     change(&mut config);
-    Server::start(config).err().expect("the start must fail").kind()
+    Server::start(config).expect_err("the start must fail").kind()
 }
 
 /// A new database with one key, named `ci`.

@@ -53,9 +53,10 @@ fn thousand_idle_connections_cost_no_threads() {
     drop(idle);
 }
 
-/// Starts the server with a limit of open files, which a shell sets.
-fn start_with_descriptors(count: u32) -> Server {
+/// Starts the server with a limit of open files, which a shell sets, and with one thread that reads.
+fn start_with_descriptors(count: u32, words: &[&str]) -> Server {
     Server::start_with(|command| {
+        command.args(["--workers", "1"]).args(words);
         let program = command.get_program().to_owned();
         let words: Vec<_> = command.get_args().map(|word| word.to_owned()).collect();
         let variables: Vec<_> =
@@ -69,7 +70,7 @@ fn start_with_descriptors(count: u32) -> Server {
 
 #[test]
 fn few_descriptors_are_enough_and_never_deafen() {
-    let server = start_with_descriptors(80);
+    let server = start_with_descriptors(80, &[]);
     let crowd: Vec<Connection> = (0..200).map(|_| server.connect()).collect();
     drop(crowd);
     // The server notices gradually that they have left.
@@ -77,6 +78,70 @@ fn few_descriptors_are_enough_and_never_deafen() {
     server.create(r#"{"name":"x","categoryId":1}"#).expect(201);
     let logged = server.stop();
     assert!(logged.contains(" connections: the process may open only 80 files"), "{logged}");
+}
+
+/// The connections that the server promises in its log.
+fn promised(logged: &str) -> usize {
+    let (_, rest) = logged.split_once("accepts at most ").expect(logged);
+    rest.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// Everything that takes descriptors at once: as many busy clients as are promised, more that want to be refused, and a
+/// crowd at the admin address.
+#[track_caller]
+fn promise_is_kept(count: u32, words: &[&str]) {
+    let most = promised(&start_with_descriptors(count, words).stop());
+    let server = start_with_descriptors(count, words);
+    let at_admin: Vec<Connection> =
+        server.admin.iter().flat_map(|admin| (0..most).map(|_| Connection::open(*admin))).collect();
+    // A client whose request is being handled is not closed to make room.
+    let other = rusqlite::Connection::open(server.folder.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut inside: Vec<Connection> = (0..most).map(|_| server.connect()).collect();
+    for connection in &mut inside {
+        connection.send(post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#));
+    }
+    server.connect().reply().expect_error(503, "overloaded", "connections");
+    other.execute_batch("COMMIT").unwrap();
+    inside.iter_mut().for_each(|connection| drop(connection.reply().expect(201).clone()));
+    // They are idle now, and the longest idle one makes room.
+    let crowd: Vec<Connection> = (0..80).map(|_| server.connect()).collect();
+    server.get("/healthz").expect(200);
+    drop((at_admin, crowd, inside));
+    let logged = server.stop();
+    assert!(!logged.contains("cannot accept connections"), "{logged}");
+}
+
+#[test]
+fn promised_connections_are_served_and_one_more_gets_its_503() {
+    promise_is_kept(64, &[]);
+}
+
+#[test]
+fn admin_address_takes_no_descriptors_from_clients() {
+    promise_is_kept(64, &["--admin", "127.0.0.1:0"]);
+}
+
+#[test]
+fn platform_takes_no_descriptors_from_clients() {
+    promise_is_kept(
+        96,
+        &["--platform-host", "sites.test", "--base-url", "http://h/v1", "--admin", "127.0.0.1:0"],
+    );
+}
+
+#[test]
+fn memory_for_clients_is_bounded_by_its_setting() {
+    let server = Server::start_with(|command| command.args(["--client-memory", "4MiB"]));
+    let unfinished = [post("/v1/pets", "none", ""), "x".repeat(60_000)].concat();
+    let unfinished = unfinished.replace("Content-Length: 0", "Content-Length: 60001");
+    let mut crowd: Vec<Connection> = (0..100).map(|_| server.connect()).collect();
+    crowd.iter_mut().for_each(|connection| connection.send(&unfinished));
+    // The largest has given way, and small clients are served.
+    crowd[0].reply().expect_error(503, "overloaded", "");
+    server.get("/v1/pets").expect(200);
+    let logged = server.stop();
+    assert!(logged.contains(" connections with 4 MiB, "), "{logged}");
 }
 
 #[test]

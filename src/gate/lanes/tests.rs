@@ -22,10 +22,14 @@ pub struct Bench {
     pub gate: std::thread::JoinHandle<Result<(), Error>>,
 }
 
+/// What is held for clients at most.
+pub const MEMORY: usize = 64 * 1024 * 1024;
+
 pub fn config(lanes: Vec<LaneAddress>) -> GateConfig {
     GateConfig {
         max_connections: 100,
         max_refused: 1,
+        client_memory: MEMORY,
         deadlines: Deadlines::default(),
         lanes,
         passed_on: Vec::new(),

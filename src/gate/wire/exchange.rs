@@ -11,6 +11,7 @@ use crate::gate::wire::request_id::RequestId;
 use crate::http::ACCESS_LOG;
 use crate::http::response::{write_field, write_status_line};
 use crate::lane::Answer;
+use crate::log_line::OfServer;
 
 /// Space for what the gate adds to a response.
 const HEAD_ROOM: usize = 512;
@@ -96,7 +97,7 @@ impl Exchange {
                 bytes = answer.body.len(),
                 milliseconds = (duration.as_secs_f64() * 1e6).round() / 1e3,
                 key = &*key;
-                "{}", self.line(&client, answer, &key, duration)
+                "{OfServer}{}", self.line(&client, answer, &key, duration)
             );
         }
     }

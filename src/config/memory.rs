@@ -1,0 +1,133 @@
+//! How much memory is held for clients: what may be set, and what fits into the memory that the process may have.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+const MIB: usize = 1024 * 1024;
+/// What may be set. The least has room for the largest response, a deployed file of 2 MiB, twice.
+const BOUNDS: RangeInclusive<usize> = 4 * MIB..=1024 * MIB;
+/// The most that is taken by default.
+const MOST: usize = 64 * MIB;
+/// The share of the memory that the process may have. The rest is for SQLite, threads, and what the kernel holds for
+/// sockets and files, which counts for a cgroup as well.
+const SHARE: usize = 4;
+
+/// What [`parse`] reads.
+pub const EXPECTED: &str = "a size from 4MiB to 1GiB, such as 16MiB";
+
+/// Reads a number and its unit, `KiB`, `MiB` or `GiB`.
+pub fn parse(text: &str) -> Option<usize> {
+    let units = [("KiB", 1024), ("MiB", MIB), ("GiB", 1024 * MIB), ("", 1)];
+    let (number, unit) = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
+    let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    let bytes = number.parse::<usize>().ok().filter(|_| is_number)?.checked_mul(*unit)?;
+    Some(bytes).filter(|bytes| BOUNDS.contains(bytes))
+}
+
+/// What is held for clients unless a program says otherwise: a quarter of the memory that the process may have.
+pub fn default() -> usize {
+    share_of(limit(Path::new("/")))
+}
+
+fn share_of(limit: Option<u64>) -> usize {
+    let share = limit.and_then(|bytes| usize::try_from(bytes).ok()).map_or(MOST, |bytes| bytes / SHARE);
+    share.clamp(*BOUNDS.start(), MOST)
+}
+
+/// The bytes that the process may have: the least limit of its cgroups and those above them, or what the machine has.
+/// `None` if the system does not tell. `root` is the root of the file system.
+fn limit(root: &Path) -> Option<u64> {
+    let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let machine = std::fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+    let total = machine.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
+    let total = total.and_then(|kib| kib.parse::<u64>().ok()).map(|kib| kib * 1024);
+    groups.lines().flat_map(|line| limits_of(root, line)).chain(total).min()
+}
+
+/// The limits of a cgroup and of those above it, by its line in `/proc/self/cgroup`: hierarchy, controllers and path
+/// (cgroups(7)). A container sees its own cgroup at the root, whatever the path says, so what is not there is skipped.
+fn limits_of(root: &Path, line: &str) -> Vec<u64> {
+    let mut parts = line.splitn(3, ':').skip(1);
+    let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return Vec::new() };
+    // Without controllers, it is version 2, whose limits say `max` if there is none.
+    let (folder, files): (_, &[&str]) = match controllers {
+        "" => ("sys/fs/cgroup", &["memory.max", "memory.high"]),
+        _ if controllers.split(',').any(|name| name == "memory") => {
+            ("sys/fs/cgroup/memory", &["memory.limit_in_bytes"])
+        }
+        _ => return Vec::new(),
+    };
+    let of = |group: &Path| {
+        let group = root.join(folder).join(group);
+        files
+            .iter()
+            .filter_map(move |file| std::fs::read_to_string(group.join(file)).ok()?.trim().parse().ok())
+    };
+    Path::new(path.trim_start_matches('/')).ancestors().flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    #[test]
+    fn size_has_a_number_and_a_unit() {
+        for (text, bytes) in
+            [("16MiB", 16 * MIB), ("4096KiB", 4 * MIB), ("1GiB", 1024 * MIB), ("4194304", 4 * MIB)]
+        {
+            assert_eq!(parse(text), Some(bytes), "{text}");
+        }
+        for text in ["", "MiB", "16", "16 MiB", "16MB", "16mib", "-16MiB", "+16MiB", "1.5GiB", "2GiB", "3MiB"]
+        {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        assert_eq!(parse("99999999999999999999GiB"), None);
+        assert_eq!(parse("99999999999999999GiB"), None);
+    }
+
+    #[test]
+    fn share_is_a_quarter_within_bounds() {
+        let mib = |limit: Option<u64>| share_of(limit.map(|mib| mib << 20)) / MIB;
+        assert_eq!(
+            [Some(8), Some(64), Some(128), Some(256), Some(65_536), None].map(mib),
+            [4, 16, 32, 64, 64, 64]
+        );
+    }
+
+    /// The limit in a system with these files.
+    fn limit_with(files: &[(&str, &str)]) -> Option<u64> {
+        let root = Folder::new();
+        for (path, text) in files {
+            let path = root.0.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        limit(&root.0)
+    }
+
+    #[test]
+    fn least_limit_counts_and_otherwise_the_machine() {
+        let machine = ("proc/meminfo", "MemFree: 5 kB\nMemTotal:       1000 kB\n");
+        let second = ("proc/self/cgroup", "0::/a/b\n");
+        let first = ("proc/self/cgroup", "3:cpu:/\n2:hugetlb,memory:/a\n0::/\n");
+        assert_eq!(limit_with(&[]), None);
+        assert_eq!(limit_with(&[machine]), Some(1_024_000));
+        assert_eq!(limit_with(&[machine, second]), Some(1_024_000));
+        let above = ("sys/fs/cgroup/a/memory.max", "70000\n");
+        assert_eq!(
+            limit_with(&[machine, second, ("sys/fs/cgroup/a/b/memory.max", "max\n"), above]),
+            Some(70_000)
+        );
+        assert_eq!(limit_with(&[second, above, ("sys/fs/cgroup/a/b/memory.high", "60000\n")]), Some(60_000));
+        assert_eq!(
+            limit_with(&[second, ("sys/fs/cgroup/memory.max", "50000\n")]),
+            Some(50_000),
+            "a container"
+        );
+        let unlimited = ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(limit_with(&[machine, first, unlimited]), Some(1_024_000));
+        let limited = ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "40000\n");
+        assert_eq!(limit_with(&[machine, first, unlimited, limited]), Some(40_000));
+    }
+}
