@@ -1,11 +1,16 @@
 //! The API key of a new database. It goes to a file or to a terminal; anywhere else it could end up in a log.
+//!
+//! The file gets its name once the key is valid. Until then it is `NAME.partial`, also if the process is killed: the
+//! next start puts the key in place if it is valid, and otherwise writes another one.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind as Os, IsTerminal, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind as Os, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use petstore::{Config, Error, ErrorKind, KeyRing, KeyScope, RingState};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 use super::output::{absolute, print, print_soon};
 
@@ -42,12 +47,13 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, 
         }
         looked => looked?,
     };
+    if let Some(path) = file
+        && (finish(&ring, path)? || state == RingState::New && write(&mut ring, path)?)
+    {
+        log::warn!("the first API key was written to {}", path.display());
+        return Ok(None);
+    }
     let trouble = match (state, file) {
-        (RingState::New, Some(path)) => {
-            write(&mut ring, path)?;
-            log::warn!("the first API key was written to {}", path.display());
-            return Ok(None);
-        }
         (RingState::New, None) if std::io::stdout().is_terminal() => return Ok(Some(ring)),
         (RingState::New, None) => "there is no API key",
         (RingState::Revoked, _) => "all API keys were revoked",
@@ -89,20 +95,70 @@ fn warn(trouble: &str, config: &Config) {
     log::warn!("{trouble}; create one: petstore key add NAME --database {}", path.display());
 }
 
-/// Creates the first key in a new file that only its owner may read. A failure leaves no file.
-fn write(ring: &mut KeyRing, path: &Path) -> Result<(), Error> {
+/// Puts the key in place that a killed start has left, if it is valid, and removes it otherwise.
+fn finish(ring: &KeyRing, path: &Path) -> Result<bool, Error> {
+    let partial = partial(path);
+    let Ok(text) = fs::read_to_string(&partial) else { return Ok(false) };
+    if ring.is_valid(text.trim_end())? {
+        put(path)?;
+        return Ok(true);
+    }
+    // Another file of this name stays.
+    if text.is_empty() || text.starts_with("petstore_") {
+        fs::remove_file(&partial).map_err(|error| cannot_write(&partial, error))?;
+    }
+    Ok(false)
+}
+
+/// Creates the first key in a new file that only its owner may read. A failure leaves no key without its file.
+fn write(ring: &mut KeyRing, path: &Path) -> Result<bool, Error> {
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(cannot_write(path, Os::AlreadyExists.into()));
+    }
+    let partial = partial(path);
     let mut is_made = false;
     let made = ring.add(NAME, None, KeyScope::Full, |key| {
-        let cannot = |error| cannot_write(path, error);
+        let cannot = |error| cannot_write(&partial, error);
         let mut file =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(cannot)?;
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial).map_err(cannot)?;
         is_made = true;
-        file.write_all(format!("{key}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(cannot)
+        file.write_all(format!("{key}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(cannot)?;
+        flush_folder(path)
     });
     if made.is_err() && is_made {
-        let _ = std::fs::remove_file(path);
+        let _ = fs::remove_file(&partial);
     }
-    made
+    made?;
+    put(path)?;
+    Ok(true)
+}
+
+/// The name of the file until its key is valid.
+fn partial(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".partial");
+    name.into()
+}
+
+/// Gives the file of a valid key its name, never over another file.
+fn put(path: &Path) -> Result<(), Error> {
+    let partial = partial(path);
+    let put = match renameat_with(CWD, &partial, CWD, path, RenameFlags::NOREPLACE) {
+        // A file system that cannot do that, such as ZFS before 2.2. A hard link would leave two names for a moment.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match fs::symlink_metadata(path) {
+            Ok(_) => Err(Os::AlreadyExists.into()),
+            Err(_) => fs::rename(&partial, path),
+        },
+        put => put.map_err(io::Error::from),
+    };
+    put.map_err(|error| cannot_write(path, error))?;
+    flush_folder(path)
+}
+
+/// Makes the names in the folder of a file survive a power cut.
+fn flush_folder(path: &Path) -> Result<(), Error> {
+    let folder = absolute(path).parent().map_or_else(|| absolute(path), Path::to_owned);
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| cannot_write(path, error))
 }
 
 fn cannot_write(path: &Path, error: std::io::Error) -> Error {

@@ -87,6 +87,21 @@ impl KeyRing {
         })
     }
 
+    /// Tells whether a key is valid, and neither expired nor revoked.
+    ///
+    /// ```no_run
+    /// let ring = petstore::KeyRing::open("pets.db".as_ref())?;
+    /// assert!(!ring.is_valid("petstore_unknown")?);
+    /// # Ok::<(), petstore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if the database cannot be read.
+    pub fn is_valid(&self, key: &str) -> Result<bool, Error> {
+        let found = self.store.key(&secret::digest(key))?;
+        Ok(found.is_some_and(|key| !key.is_expired(unix_time())))
+    }
+
     /// Lists every key, by name, the newest of a name last.
     ///
     /// # Errors

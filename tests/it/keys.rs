@@ -1,11 +1,11 @@
 //! `petstore key …` on a running server, and the key of the first start.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::backup::succeed;
-use crate::harness::{Folder, Server, expect_refusal, output, petstore, run};
+use crate::harness::{Folder, Process, Server, expect_refusal, output, petstore, run};
 use crate::said;
 use crate::wait::wait_until;
 
@@ -170,6 +170,88 @@ fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
     let path = folder.path().join("first-key");
     let (_, logged, _) = printed_and_logged(folder, &first_key_in(&path));
     assert!(logged.contains(said::FIRST_KEY_WRITTEN), "it is made as soon as it can be: {logged}");
+}
+
+/// Starts with this file for the first key, and expects a valid key there and nothing unfinished.
+#[track_caller]
+fn start_has_first_key(folder: Folder, path: &Path) -> Folder {
+    let words = ["--first-key-file", path.to_str().unwrap()];
+    let server = Server::start_in(folder, |command| command.env_remove("PETSTORE_API_KEY").args(words));
+    let key = std::fs::read_to_string(path).unwrap();
+    expect(&server, key.strip_suffix('\n').unwrap(), 200);
+    assert!(!partial(path).exists());
+    server.kill()
+}
+
+/// The name of the file until its key is valid.
+fn partial(path: &Path) -> PathBuf {
+    format!("{}.partial", path.display()).into()
+}
+
+#[test]
+fn killed_first_start_is_finished_by_the_next() {
+    let steps: [fn(&Path, &Path) -> bool; 5] = [
+        |database, _| database.exists(),
+        |database, _| database.with_extension("db-wal").exists(),
+        |_, key| partial(key).exists(),
+        |_, key| std::fs::metadata(partial(key)).is_ok_and(|file| file.len() > 0),
+        |_, key| key.exists(),
+    ];
+    for has_come_so_far in steps {
+        let folder = Folder::new();
+        let key = folder.path().join("new.key");
+        let mut command = petstore(&first_key_in(&key));
+        let mut first = Process::start(command.env("PETSTORE_DATABASE", folder.database()));
+        // Without a pause, as a step takes less than a millisecond; it may be over already.
+        while !has_come_so_far(&folder.database(), &key) && !key.exists() {
+            assert!(!first.has_ended(), "{:?}", first.output());
+        }
+        drop(first);
+        let folder = start_has_first_key(folder, &key);
+        start_has_first_key(folder, &key);
+    }
+}
+
+/// A new database that has no key yet.
+fn without_key() -> Folder {
+    printed_and_logged(Folder::new(), &[]).2
+}
+
+#[test]
+fn unfinished_file_of_the_first_key_is_written_again_before_the_commit() {
+    for unfinished in ["", "petstore_12", "petstore_1234\n"] {
+        let folder = without_key();
+        let path = folder.path().join("new.key");
+        std::fs::write(partial(&path), unfinished).unwrap();
+        start_has_first_key(folder, &path);
+    }
+}
+
+#[test]
+fn unfinished_file_of_the_first_key_gets_its_name_after_the_commit() {
+    let folder = without_key();
+    let path = folder.path().join("new.key");
+    let folder = start_has_first_key(folder, &path);
+    let key = std::fs::read_to_string(&path).unwrap();
+    std::fs::rename(&path, partial(&path)).unwrap();
+    // Not over somebody's file.
+    std::fs::write(&path, "mine").unwrap();
+    expect_refusal(run(&first_key_in(&path), &folder.database()), 1, "the file already exists");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    std::fs::remove_file(&path).unwrap();
+    let _folder = start_has_first_key(folder, &path);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), key);
+}
+
+#[test]
+fn file_with_the_name_of_an_unfinished_key_stays() {
+    let folder = without_key();
+    let path = folder.path().join("new.key");
+    std::fs::write(partial(&path), "mine").unwrap();
+    let said = "new.key.partial: the file already exists";
+    expect_refusal(run(&first_key_in(&path), &folder.database()), 1, said);
+    assert_eq!(std::fs::read_to_string(partial(&path)).unwrap(), "mine");
+    assert!(!path.exists());
 }
 
 #[test]
