@@ -90,8 +90,8 @@ pub use model::KeyScope;
 pub use model::PetStatus;
 #[cfg(feature = "site")]
 pub use project::{
-    Deploy, DeployView, Deployed, DnsRecord, DomainState, DomainView, Overview, Plan, Project, Redirect,
-    Refusal, RefusalCode, Removed,
+    CertificateRequests, Deploy, DeployView, Deployed, DnsRecord, DomainState, DomainView, Overview, Plan,
+    Project, Redirect, Refusal, RefusalCode, Removed,
 };
 pub use server::{HealthCheck, Server, Stopper};
 pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};

@@ -15,7 +15,7 @@ use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Targ
 use crate::json::{Integer, Object, Optional, Required, Text};
 use crate::log_line::log_line;
 use crate::model::KeyScope;
-use crate::project::{Refusal, RefusalCode, Upkeep};
+use crate::project::{DomainView, Refusal, RefusalCode, Upkeep};
 use crate::service::Authenticator;
 
 /// The most characters of a name that are logged: those of the longest name in DNS.
@@ -150,18 +150,18 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
         return Err(ApiError::with_message(Code::InvalidParameter, message).into());
     };
     let name = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
-    let found = context.store.project()?.domain(&name)?;
-    let allowed = found.filter(|domain| domain.state.may_have_certificate());
-    // Anybody who connects to the proxy chooses the name.
+    let domain = context.store.project()?.domain(&name)?;
+    let is_allowed = domain.as_ref().is_some_and(|domain| domain.state.may_have_certificate());
+    // Anybody who connects to the proxy chooses the name, so names that are no domains count together.
+    let counted = domain.as_ref().map_or("", |domain| domain.name.as_str());
+    context.settings.upkeep.note_certificate(counted, is_allowed);
     let shown: String = name.chars().take(MAX_NAME).flat_map(char::escape_default).collect();
-    let may = if allowed.is_some() { "may" } else { "may not" };
+    let may = if is_allowed { "may" } else { "may not" };
     log_line!(info, "request {}: {shown} {may} have a certificate", call.request_id());
-    match allowed {
-        Some(domain) => Ok(Response::json(200, &json!({ "domain": domain.name }))),
-        None => {
-            Err(ApiError::with_message(Code::NotFound, "The name is not a verified domain of the project.")
-                .into())
-        }
+    match domain {
+        Some(domain) if is_allowed => Ok(Response::json(200, &json!({ "domain": domain.name }))),
+        _ => Err(ApiError::with_message(Code::NotFound, "The name is not a verified domain of the project.")
+            .into()),
     }
 }
 
@@ -183,15 +183,31 @@ fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure
 
 fn add_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let name = body(call, "with 'name'")?.required(&NAME)?;
-    let added = context.settings.upkeep.project().add(&name);
-    answer(added.map(|domain| Response::json(201, &domain)))
+    let upkeep = &context.settings.upkeep;
+    let added = upkeep.project().add(&name);
+    answer(added.map(|domain| {
+        find_addresses(upkeep, &domain);
+        Response::json(201, &domain)
+    }))
 }
 
 /// Adds a domain and the one with `www.` before it, which redirects to it.
 fn add_pair(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let name = body(call, "with 'name'")?.required(&NAME)?;
-    let added = context.settings.upkeep.project().add_with_www(&name);
-    answer(added.map(|domains| Response::json(201, &domains)))
+    let upkeep = &context.settings.upkeep;
+    let added = upkeep.project().add_with_www(&name);
+    answer(added.map(|domains| {
+        find_addresses(upkeep, &domains[0]);
+        Response::json(201, &domains)
+    }))
+}
+
+/// Begins a check of an apex domain, which finds the addresses that it may have too.
+fn find_addresses(upkeep: &Upkeep, domain: &DomainView) {
+    if domain.record.is_of_apex() {
+        // If there is no room, the check comes in two minutes.
+        let _ = upkeep.begin(&domain.name);
+    }
 }
 
 fn remove_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {

@@ -78,10 +78,7 @@ impl Answer {
     /// # Errors
     /// [`DnsError::Loop`], if the aliases do not end.
     pub fn addresses(&self) -> Result<impl Iterator<Item = IpAddr>, DnsError> {
-        Ok(self.of(self.canonical()?).filter_map(|record| match record.data {
-            Data::Address(address) => Some(address),
-            _ => None,
-        }))
+        Ok(self.of(self.canonical()?).filter_map(Record::address))
     }
 }
 
@@ -109,6 +106,11 @@ impl Record {
     /// The target of an alias.
     pub fn alias(&self) -> Option<&str> {
         if let Data::Alias(target) = &self.data { Some(target) } else { None }
+    }
+
+    /// The address of an address record.
+    pub fn address(&self) -> Option<IpAddr> {
+        if let Data::Address(address) = &self.data { Some(*address) } else { None }
     }
 }
 

@@ -11,6 +11,7 @@ pub use key::{ApiKey, Digest, KeyScope};
 pub use page::Page;
 pub use pet::{NewPet, Pet, PetQuery, PetStatus, pet_schemas};
 pub use project::{
-    Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect, SiteFile,
+    CertificateCount, Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect,
+    RemovedDomain, SiteFile,
 };
 pub use sample::sample_pets;

@@ -159,6 +159,36 @@ impl Domain {
     }
 }
 
+/// A domain that was removed. Times are Unix time in seconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemovedDomain {
+    /// The name, as the domain had it.
+    pub name: String,
+    pub removed_at: i64,
+    /// When its DNS was checked since the removal; `None` if it was not.
+    pub checked_at: Option<i64>,
+}
+
+/// How often the proxy asked whether it may make a certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CertificateCount {
+    /// How often it was allowed to.
+    pub allowed: i64,
+    /// How often it was not.
+    pub denied: i64,
+    /// When it last asked, in seconds of Unix time; 0 if it never did.
+    pub last_at: i64,
+}
+
+impl CertificateCount {
+    /// Adds another count.
+    pub fn add(&mut self, more: Self) {
+        self.allowed += more.allowed;
+        self.denied += more.denied;
+        self.last_at = self.last_at.max(more.last_at);
+    }
+}
+
 /// A redirect from a domain of the project to another name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Redirect {

@@ -1,16 +1,18 @@
 //! The domains of the project: adding, checking and removing them, and which one is primary.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
 use serde::Serialize;
 
-use super::Project;
-use super::dns_check::check_dns;
+use super::dns_check::{check_dns, platform_addresses};
 use super::finding::{CAA_BLOCKS, DNS_UNAVAILABLE, Finding};
-use super::name;
 use super::overview::DomainView;
 use super::refusal::{Refusal, RefusalCode};
+use super::{Project, name, removed};
 use crate::clock::unix_time;
 use crate::config::Hosting;
-use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
+use crate::model::{CertificateCount, Domain, DomainEvent, DomainState, Plan, Redirect};
 use crate::store::{ProjectChange, ProjectReads, StoreError};
 
 /// The most domains of a project.
@@ -53,6 +55,13 @@ impl Project {
             project.put_redirect(&Redirect { from, to, status: 301 })?;
             Ok([domain, www].map(|domain| DomainView::of(domain, platform)))
         })
+    }
+
+    /// Looks up the addresses of the platform host, for the A and AAAA records of an apex domain. Takes at most 4 s; none
+    /// if DNS does not tell them.
+    pub fn platform_addresses(&self) -> Vec<IpAddr> {
+        let platform = self.hosting.platform_host.as_deref();
+        platform.map(|platform| platform_addresses(platform, &self.hosting)).unwrap_or_default()
     }
 
     /// Checks the DNS record of a domain and the CAA records that may forbid its certificate, and keeps the finding.
@@ -122,6 +131,24 @@ impl Project {
         Ok(domains.into_iter().map(|domain| domain.name).collect())
     }
 
+    /// Adds to the certificates that the proxy asked for, by name.
+    ///
+    /// # Errors
+    /// [`RefusalCode::StorageUnavailable`] if the database cannot be written.
+    pub(super) fn count_certificates(
+        &mut self,
+        counts: &BTreeMap<String, CertificateCount>,
+    ) -> Result<(), Refusal> {
+        self.store.change_project(|project| {
+            for (name, count) in counts {
+                // It may have been removed meanwhile.
+                let is_domain = project.domain(name)?.is_some();
+                project.count_certificates(if is_domain { name } else { "" }, *count)?;
+            }
+            Ok(())
+        })
+    }
+
     /// Makes a domain the primary one, which pages name as their canonical address (RFC 6596). Requests for the others
     /// are not redirected.
     ///
@@ -157,6 +184,7 @@ impl Project {
             let mut redirects = project.redirects()?;
             redirects.retain(|redirect| redirect.from == name || redirect.to == name);
             project.remove_domain(&name)?;
+            removed::remember(project, &name)?;
             let primary = if was_primary { successor(project)? } else { project.primary()? };
             if let Some(successor) = primary.as_ref().filter(|_| was_primary) {
                 project.set_primary(successor)?;
@@ -248,6 +276,7 @@ fn put_new(project: &ProjectChange, text: &str, platform: &str) -> Result<Domain
     }
     let domain = Domain::new(name, unix_time());
     project.put_domain(&domain)?;
+    project.forget_removed(&domain.name)?;
     Ok(domain)
 }
 

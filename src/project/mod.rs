@@ -3,8 +3,8 @@
 //!
 //! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `refusal.rs` has a code for each way to break
 //! them. `name.rs` parses names, `record.rs` tells which DNS record a name needs, `verify.rs` whether that record
-//! exists, and `caa.rs` whether a certificate authority may issue; `dns_check.rs` combines these, and `finding.rs`
-//! has what they find. `upkeep.rs` is what a running service does for its project besides answering requests.
+//! exists, `proxied.rs` whether a proxy hides it, and `caa.rs` whether a certificate authority may issue; `dns_check.rs` combines these, and `finding.rs`
+//! has what they find. `removed.rs` has the rules for what was removed. `upkeep.rs` is what a running service does for its project besides answering requests.
 
 mod caa;
 mod deploys;
@@ -15,9 +15,11 @@ mod folder;
 mod media_type;
 mod name;
 mod overview;
+mod proxied;
 mod record;
 mod redirects;
 mod refusal;
+mod removed;
 mod upkeep;
 mod verify;
 
@@ -34,7 +36,7 @@ use crate::store::Writer;
 pub use crate::model::{Deploy, DomainState, Plan, Redirect};
 pub use deploys::Deployed;
 pub use domains::Removed;
-pub use overview::{DeployView, DomainView, Overview};
+pub use overview::{CertificateRequests, DeployView, DomainView, Overview};
 pub use record::DnsRecord;
 pub use refusal::{Refusal, RefusalCode};
 pub(crate) use upkeep::Upkeep;
@@ -72,7 +74,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub fn overview(&self) -> Result<Overview, Refusal> {
-        Ok(Overview::of(&self.store.project()?, &self.hosting, unix_time())?)
+        Ok(Overview::of(&self.store.project()?, &self.hosting, &[], unix_time())?)
     }
 
     /// Returns the plan of the project.

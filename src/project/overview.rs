@@ -1,5 +1,8 @@
 //! The state of the project as JSON shows it to people and programs.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
 use serde::Serialize;
 
 use super::finding::CAA_ACCOUNT;
@@ -7,7 +10,7 @@ use super::name;
 use super::record::DnsRecord;
 use crate::clock::rfc3339;
 use crate::config::Hosting;
-use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
+use crate::model::{CertificateCount, Deploy, Domain, DomainState, Plan, Redirect};
 use crate::store::{ProjectReads, StoreError};
 
 /// The project at one moment.
@@ -29,6 +32,21 @@ pub struct Overview {
     pub domains: Vec<DomainView>,
     /// Every redirect, by its source.
     pub redirects: Vec<Redirect>,
+    /// The certificates that the proxy asked for under names that are no domains of the project.
+    pub other_certificate_requests: CertificateRequests,
+}
+
+/// How often the proxy asked whether it may make a certificate. A running service writes the counts once a minute.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CertificateRequests {
+    /// How often it was allowed to.
+    pub allowed: i64,
+    /// How often it was not.
+    pub denied: i64,
+    /// When it last asked: UTC, as RFC 3339 writes it; null if it never did.
+    pub last_at: Option<String>,
 }
 
 /// A deploy.
@@ -71,13 +89,29 @@ pub struct DomainView {
     pub is_primary: bool,
     /// The DNS record that it needs.
     pub record: DnsRecord,
+    /// How often the proxy asked for its certificate.
+    pub certificate_requests: CertificateRequests,
 }
 
 impl Overview {
-    /// The state at this Unix time, in seconds.
-    pub(super) fn of(project: &ProjectReads, hosting: &Hosting, now: i64) -> Result<Self, StoreError> {
+    /// The state at this Unix time, in seconds. `addresses` are those of the platform host, as far as they are known.
+    pub(super) fn of(
+        project: &ProjectReads,
+        hosting: &Hosting,
+        addresses: &[IpAddr],
+        now: i64,
+    ) -> Result<Self, StoreError> {
         let platform = hosting.platform_host.as_deref().unwrap_or_default();
-        let domains = project.domains()?.into_iter().map(|domain| DomainView::of(domain.at(now), platform));
+        let mut counts: BTreeMap<_, _> = project.certificate_counts()?.into_iter().collect();
+        let mut count_of =
+            |name: &str| counts.remove(name).map(CertificateRequests::from).unwrap_or_default();
+        let view = |domain: Domain| {
+            let mut view = DomainView::of(domain.at(now), platform);
+            view.record = view.record.with_addresses(addresses);
+            view.certificate_requests = count_of(&view.name);
+            view
+        };
+        let domains = project.domains()?.into_iter().map(view).collect();
         let live = project.deploys()?.into_iter().find(|deploy| deploy.is_live);
         Ok(Self {
             plan: project.plan()?,
@@ -89,8 +123,9 @@ impl Overview {
                 files,
             }),
             primary: project.primary()?,
-            domains: domains.collect(),
+            domains,
             redirects: project.redirects()?,
+            other_certificate_requests: count_of(""),
         })
     }
 }
@@ -115,8 +150,16 @@ impl DomainView {
             added_at: rfc3339(domain.added_at),
             checked_at: domain.checked_at.map(rfc3339),
             is_primary: domain.is_primary,
+            certificate_requests: CertificateRequests::default(),
             name: domain.name,
         }
+    }
+}
+
+impl From<CertificateCount> for CertificateRequests {
+    fn from(count: CertificateCount) -> Self {
+        let CertificateCount { allowed, denied, last_at } = count;
+        Self { allowed, denied, last_at: Some(rfc3339(last_at)) }
     }
 }
 

@@ -2,21 +2,24 @@
 //! from time to time, and keeps which domains are requested over HTTPS. Each check runs in a thread of its own, so a name
 //! server that never answers delays nobody.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Project;
-use super::dns_check::check_dns;
+use super::dns_check::{check_dns, platform_addresses};
 use super::finding::Finding;
 use super::overview::{DomainView, Overview};
+use super::record::is_apex;
 use super::refusal::{Refusal, RefusalCode};
 use crate::clock::unix_time;
 use crate::config::Hosting;
 use crate::error::Error;
 use crate::log_line::{self, OfServer, log_line};
+use crate::model::CertificateCount;
 use crate::store::Database;
 
 /// The most checks at once. Those that nobody asked for leave half of them to people.
@@ -44,7 +47,15 @@ struct Shared {
     project: Mutex<Project>,
     /// The domains whose check is under way.
     under_way: Mutex<BTreeSet<String>>,
+    /// The addresses of the platform host, as the last check of an apex domain found them.
+    addresses: Mutex<Vec<IpAddr>>,
+    /// The certificates that the proxy asked for since the last count was written. The empty name is that of all names
+    /// that are no domains.
+    certificates: Mutex<BTreeMap<String, CertificateCount>>,
 }
+
+/// Keeps what the check of a name found.
+type Keep = fn(&Shared, &str, &Finding);
 
 impl Upkeep {
     /// Takes over the project of a service, and starts the thread if a hosting platform is set.
@@ -55,7 +66,13 @@ impl Upkeep {
         project.store.be_patient(PATIENCE);
         let hosting = project.hosting.clone();
         let has_platform = hosting.platform_host.is_some();
-        let shared = Arc::new(Shared { hosting, project: Mutex::new(project), under_way: Mutex::default() });
+        let shared = Arc::new(Shared {
+            hosting,
+            project: Mutex::new(project),
+            under_way: Mutex::default(),
+            addresses: Mutex::default(),
+            certificates: Mutex::default(),
+        });
         if !has_platform {
             return Ok(Self { shared, served: None, thread: None });
         }
@@ -74,12 +91,22 @@ impl Upkeep {
         }
     }
 
+    /// Counts that the proxy asked for the certificate of a domain, or of another name if that is empty. Does not wait.
+    pub fn note_certificate(&self, name: &str, is_allowed: bool) {
+        if self.served.is_some() {
+            let (allowed, last_at) = (i64::from(is_allowed), unix_time());
+            let more = CertificateCount { allowed, denied: 1 - allowed, last_at };
+            lock(&self.shared.certificates).entry(name.to_owned()).or_default().add(more);
+        }
+    }
+
     /// Returns the state of the project as a connection for reading sees it, even while a change is under way.
     ///
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub fn overview(&self, database: &Database) -> Result<Overview, Refusal> {
-        Ok(Overview::of(&database.project()?, &self.shared.hosting, unix_time())?)
+        let addresses = lock(&self.shared.addresses).clone();
+        Ok(Overview::of(&database.project()?, &self.shared.hosting, &addresses, unix_time())?)
     }
 
     /// Locks the project for a change.
@@ -97,7 +124,7 @@ impl Upkeep {
     /// # Errors
     /// [`RefusalCode::TooManyChecks`].
     pub fn begin(&self, name: &str) -> Result<(), Refusal> {
-        self.shared.begin(name, MAX_CHECKS)
+        self.shared.begin(name, MAX_CHECKS, Shared::keep)
     }
 }
 
@@ -112,7 +139,7 @@ impl Drop for Upkeep {
 }
 
 impl Shared {
-    fn begin(self: &Arc<Self>, name: &str, most: usize) -> Result<(), Refusal> {
+    fn begin(self: &Arc<Self>, name: &str, most: usize, keep: Keep) -> Result<(), Refusal> {
         let Some(platform) = self.hosting.platform_host.clone() else { return Ok(()) };
         let message = "Too many domains are being checked. Try again in some seconds.";
         let busy = || Refusal::new(RefusalCode::TooManyChecks, message);
@@ -127,8 +154,13 @@ impl Shared {
         let (shared, hosting, of) = (Arc::downgrade(self), self.hosting.clone(), name.to_owned());
         let run = move || {
             let finding = check_dns(&of, &platform, &hosting);
+            let addresses = is_apex(&of).then(|| platform_addresses(&platform, &hosting));
             if let Some(shared) = shared.upgrade() {
-                shared.keep(&of, &finding);
+                if let Some(addresses) = addresses.filter(|addresses| !addresses.is_empty()) {
+                    *lock(&shared.addresses) = addresses;
+                }
+                keep(&shared, &of, &finding);
+                lock(&shared.under_way).remove(&of);
             }
         };
         log_line::start("dns", run).map_err(|_| busy())?;
@@ -150,12 +182,26 @@ impl Shared {
             }
             Err(refusal) => log_line!(warn, "the DNS check of {name} is not kept: {refusal}"),
         }
-        lock(&self.under_way).remove(name);
+    }
+
+    /// Keeps what the check of a removed domain found.
+    fn keep_removed(&self, name: &str, finding: &Finding) {
+        match lock(&self.project).keep_removed(name, finding) {
+            Ok(true) => log_line!(
+                warn,
+                "the domain {name} was removed, but its DNS record still leads here: delete the record, so that nobody \
+                 else on the platform can serve the name"
+            ),
+            Ok(false) => {}
+            Err(refusal) => {
+                log_line!(warn, "the DNS check of the removed domain {name} is not kept: {refusal}");
+            }
+        }
     }
 
     /// The thread's work, until nobody can send names any more.
     fn run(self: &Arc<Self>, served: &Receiver<String>) {
-        let mut checks_at = Instant::now() + TICK;
+        let mut checks_at = Instant::now();
         let mut paused_until = Instant::now();
         loop {
             match served.recv_timeout(checks_at.saturating_duration_since(Instant::now())) {
@@ -168,9 +214,13 @@ impl Shared {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.begin_due();
+                    self.keep_certificates();
                     checks_at = Instant::now() + TICK;
                 }
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.keep_certificates();
+                    return;
+                }
             }
         }
     }
@@ -185,15 +235,39 @@ impl Shared {
         kept.is_ok()
     }
 
+    /// Writes which certificates the proxy asked for since the last time.
+    fn keep_certificates(&self) {
+        let counts = std::mem::take(&mut *lock(&self.certificates));
+        if counts.is_empty() {
+            return;
+        }
+        if let Err(refusal) = lock(&self.project).count_certificates(&counts) {
+            log_line!(warn, "the certificates that the proxy asked for are not counted yet: {refusal}");
+            let mut later = lock(&self.certificates);
+            for (name, count) in counts {
+                later.entry(name).or_default().add(count);
+            }
+        }
+    }
+
     /// Begins some of the checks that are due.
     fn begin_due(self: &Arc<Self>) {
-        let due = lock(&self.project).due(unix_time());
-        let begin = |name: &String| self.begin(name, MAX_CHECKS / 2);
-        match due {
+        let now = unix_time();
+        let due = |project: &Project| Ok::<_, Refusal>((project.due(now)?, project.due_removed(now)?));
+        let due = due(&lock(&self.project));
+        let (domains, removed) = match due {
+            Ok(due) => due,
+            Err(refusal) => {
+                log_line!(warn, "cannot read which domains are due for a check: {refusal}");
+                return;
+            }
+        };
+        let begin = |names: &[String], keep: Keep| {
             // Those that find no room are due again at the next look.
-            Ok(names) => drop(names.iter().try_for_each(begin)),
-            Err(refusal) => log_line!(warn, "cannot read which domains are due for a check: {refusal}"),
-        }
+            let _ = names.iter().try_for_each(|name| self.begin(name, MAX_CHECKS / 2, keep));
+        };
+        begin(&domains, Self::keep);
+        begin(&removed, Self::keep_removed);
     }
 }
 
@@ -236,16 +310,56 @@ mod tests {
     }
 
     #[test]
+    fn certificates_are_counted_by_domain_and_all_other_names_together() {
+        let (_folder, upkeep) = upkeep(&Server::of(Vec::new()));
+        upkeep.note_certificate("a.test", true);
+        upkeep.note_certificate("a.test", false);
+        upkeep.note_certificate("", false);
+        upkeep.note_certificate("removed.test", false);
+        upkeep.shared.keep_certificates();
+        upkeep.note_certificate("a.test", true);
+        upkeep.shared.keep_certificates();
+        let overview = upkeep.project().overview().unwrap();
+        let (own, other) = (&overview.domains[0].certificate_requests, &overview.other_certificate_requests);
+        assert_eq!((own.allowed, own.denied, other.allowed, other.denied), (2, 1, 0, 2));
+        assert!(own.last_at.is_some() && other.last_at.is_some());
+    }
+
+    #[test]
+    fn certificates_that_cannot_be_written_are_counted_later() {
+        let (folder, upkeep) = upkeep(&Server::of(Vec::new()));
+        let mut other = crate::store::Writer::open(&folder.database()).unwrap();
+        upkeep.note_certificate("a.test", true);
+        let kept = other.change_project(|_| {
+            upkeep.shared.keep_certificates();
+            upkeep.note_certificate("a.test", true);
+            Ok::<_, Refusal>(lock(&upkeep.shared.certificates)["a.test"].allowed)
+        });
+        assert_eq!(kept.unwrap(), 2);
+        upkeep.shared.keep_certificates();
+        assert_eq!(upkeep.project().overview().unwrap().domains[0].certificate_requests.allowed, 2);
+    }
+
+    #[test]
     fn checks_at_once_are_bounded_and_the_end_does_not_wait_for_them() {
         let silent = Server::datagrams(|_| Vec::new());
         let (_folder, upkeep) = upkeep(&silent);
-        for number in 0..MAX_CHECKS {
+        let until = Instant::now() + testing::PATIENCE;
+        while !upkeep.is_checking("a.test") {
+            assert!(Instant::now() < until, "the service looks at its start");
+            std::thread::yield_now();
+        }
+        let due = Domain::new("b.test".to_owned(), 0);
+        upkeep.project().store.change_project(|project| project.put_domain(&due)).unwrap();
+        for number in 1..MAX_CHECKS {
+            if number == MAX_CHECKS / 2 {
+                upkeep.shared.begin_due();
+                assert!(!upkeep.is_checking("b.test"), "checks that nobody asked for leave room");
+            }
             upkeep.begin(&format!("{number}.test")).unwrap();
         }
-        upkeep.begin("0.test").unwrap();
-        assert_eq!(code(upkeep.begin("a.test")), "too_many_checks");
-        upkeep.shared.begin_due();
-        assert!(!upkeep.is_checking("a.test"), "checks that nobody asked for leave room");
+        upkeep.begin("1.test").unwrap();
+        assert_eq!(code(upkeep.begin("b.test")), "too_many_checks");
         let since = Instant::now();
         drop(upkeep);
         assert!(since.elapsed() < testing::PATIENCE / 10);

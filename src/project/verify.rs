@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::finding::{DNS_UNAVAILABLE, Finding, list};
+use super::proxied::is_proxied;
 use super::record::is_apex;
 use crate::dns::{Answer, Dns, DnsError, Inquiry, NameServers, Record, RecordType};
 use crate::model::DomainEvent;
@@ -26,6 +27,8 @@ const MUST_BE_KNOWN: usize = 2;
 const CONFLICTING_RECORD: &str = "conflicting_record";
 /// The record points elsewhere.
 const WRONG_TARGET: &str = "wrong_target";
+/// The record is hidden by a proxy.
+const PROXIED: &str = "proxied";
 /// There is no record, or DNS does not show it yet.
 const NOT_FOUND_YET: &str = "not_found_yet";
 
@@ -53,19 +56,22 @@ fn wrong(code: &str, message: String) -> Finding {
 fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Result<Finding, DnsError> {
     let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
     let points_elsewhere = targets.iter().any(|target| target != host);
-    let mut others = BTreeSet::new();
+    let (mut others, mut addresses) = (BTreeSet::new(), BTreeSet::new());
     for (number, kind) in OTHERS.into_iter().enumerate() {
         match authorities.ask(name, kind) {
             Ok(answer) => {
-                let found = answer.own().filter(|record| record.kind == kind);
-                others.extend(found.map(|record| (number, record.to_string())));
+                let found = || answer.own().filter(|record| record.kind == kind);
+                others.extend(found().map(|record| (number, record.to_string())));
+                addresses.extend(found().filter_map(Record::address));
             }
             // A resolver that follows a wrong record often fails.
             Err(error) if number < MUST_BE_KNOWN && !points_elsewhere => return Err(error),
             Err(_) => break,
         }
     }
-    Ok(if !others.is_empty() {
+    Ok(if targets.is_empty() && is_proxied(&addresses) {
+        proxied(name, host, addresses)
+    } else if !others.is_empty() {
         let found = list(others.into_iter().map(|(_, record)| record));
         let conflict = format!(
             "{name} has other records than a CNAME record: {found}. Remove them: a name with a CNAME record may \
@@ -106,30 +112,60 @@ fn apex(
         }
         own.extend(answer.addresses()?);
     }
+    let of_host = addresses(host, &mut inquiry.resolvers());
     if own.is_empty() {
+        let or_addresses = match of_host {
+            Ok(addresses) if !addresses.is_empty() => {
+                format!(", or A and AAAA records with its addresses {}", list(addresses))
+            }
+            _ => String::new(),
+        };
         let missing = format!(
-            "{name} has no addresses yet. Create an ALIAS or ANAME record with the value {host}; DNS may take up to 48 \
-             hours to show it."
+            "{name} has no addresses yet. Create an ALIAS or ANAME record with the value {host}{or_addresses}; DNS may \
+             take up to 48 hours to show it."
         );
         return Ok(wrong(NOT_FOUND_YET, missing));
     }
-    let of_host = addresses(host, &mut inquiry.resolvers())?;
-    if own.is_subset(&of_host) {
+    let of_host = of_host?;
+    let stray: BTreeSet<IpAddr> = own.difference(&of_host).copied().collect();
+    if stray.is_empty() {
         return Ok(Finding::RIGHT);
     }
-    let elsewhere = format!(
-        "{name} has the addresses {}. Its ALIAS or ANAME record must point to {host}, which has {}.",
-        list(own),
-        if of_host.is_empty() { "none".to_owned() } else { list(of_host) }
-    );
+    let elsewhere = if stray.len() < own.len() {
+        let why = if stray.iter().all(IpAddr::is_ipv6) {
+            "Remove these AAAA records, which are probably left over: clients and certificate authorities that have \
+             IPv6 try them first."
+        } else {
+            "Remove the records with these addresses."
+        };
+        format!("{name} leads to {host}, but also has addresses that {host} has not: {}. {why}", list(stray))
+    } else if is_proxied(&own) {
+        return Ok(proxied(name, host, own));
+    } else {
+        let known = if of_host.is_empty() { "none".to_owned() } else { list(of_host) };
+        format!(
+            "{name} has the addresses {}. It must have those of {host}, by an ALIAS, an ANAME, or A and AAAA records: \
+             {known}.",
+            list(own)
+        )
+    };
     Ok(wrong(WRONG_TARGET, elsewhere))
+}
+
+fn proxied(name: &str, host: &str, addresses: BTreeSet<IpAddr>) -> Finding {
+    let message = format!(
+        "{name} has addresses of Cloudflare ({}), whose proxy probably hides its record. Switch the proxy off for this \
+         record there ('DNS only'), and let it point to {host}.",
+        list(addresses)
+    );
+    wrong(PROXIED, message)
 }
 
 fn aliases(answer: &Answer) -> Vec<String> {
     answer.own().filter_map(Record::alias).map(str::to_owned).collect()
 }
 
-fn addresses(host: &str, resolvers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {
+pub(super) fn addresses(host: &str, resolvers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {
     let mut addresses = BTreeSet::new();
     for kind in [RecordType::A, RecordType::AAAA] {
         addresses.extend(resolvers.ask(host, kind)?.addresses()?);

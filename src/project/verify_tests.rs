@@ -121,22 +121,55 @@ fn apex_with_addresses_of_the_platform_host_is_right() {
 fn apex_without_addresses_is_not_found_yet() {
     let (code, message) = wrong(APEX, apex(vec![(APEX, Record::Mx("mail.example.com"))]));
     assert_eq!(code, "not_found_yet");
-    assert!(message.contains("ALIAS or ANAME") && message.contains("48 hours"), "{message}");
+    let second_way = "or A and AAAA records with its addresses 192.0.2.1, 192.0.2.2, 2001:db8::1;";
+    assert!(message.contains(second_way) && message.contains("48 hours"), "{message}");
+    let (_, message) = wrong(APEX, Vec::new());
+    assert!(message.contains(&format!("with the value {HOST}; DNS")), "{message}");
 }
 
 #[test]
 fn apex_with_other_addresses_is_a_wrong_target() {
-    let records = vec![(APEX, Record::A([192, 0, 2, 1])), (APEX, Record::A([192, 0, 2, 9]))];
-    let (code, message) = wrong(APEX, apex(records.clone()));
+    let other = vec![(APEX, Record::A([192, 0, 2, 9]))];
+    let start = "example.com has the addresses 192.0.2.9. It must have those of petstore.sites.example.net, by an \
+                 ALIAS, an ANAME, or A and AAAA records: ";
+    for (records, known) in
+        [(apex(other.clone()), "192.0.2.1, 192.0.2.2, 2001:db8::1."), (other.clone(), "none.")]
+    {
+        assert_eq!(wrong(APEX, records), ("wrong_target".to_owned(), format!("{start}{known}")));
+    }
+    let (code, message) = wrong(APEX, apex([vec![(APEX, Record::A([192, 0, 2, 1]))], other].concat()));
     assert_eq!(code, "wrong_target");
     assert_eq!(
         message,
-        "example.com has the addresses 192.0.2.1, 192.0.2.9. Its ALIAS or ANAME record must point to \
-         petstore.sites.example.net, which has 192.0.2.1, 192.0.2.2, 2001:db8::1."
+        "example.com leads to petstore.sites.example.net, but also has addresses that petstore.sites.example.net has \
+         not: 192.0.2.9. Remove the records with these addresses."
     );
-    let (code, message) = wrong(APEX, records);
+}
+
+#[test]
+fn stray_aaaa_record_is_named_as_the_fault() {
+    let records = vec![(APEX, Record::A([192, 0, 2, 1])), (APEX, Record::Aaaa("2001:db8::99"))];
+    let (code, message) = wrong(APEX, apex(records));
     assert_eq!(code, "wrong_target");
-    assert!(message.ends_with("petstore.sites.example.net, which has none."), "{message}");
+    assert!(message.contains("has not: 2001:db8::99. Remove these AAAA records, which are"), "{message}");
+}
+
+#[test]
+fn record_behind_a_proxy_is_told_as_that() {
+    let addresses = |name| vec![(name, Record::A([104, 21, 1, 2])), (name, Record::Aaaa("2606:4700::1"))];
+    for records in [addresses(WWW), apex(addresses(APEX))] {
+        let name = records[0].0;
+        let (code, message) = wrong(name, records);
+        assert_eq!(code, "proxied");
+        let start =
+            format!("{name} has addresses of Cloudflare (104.21.1.2, 2606:4700::1), whose proxy probably");
+        assert!(message.starts_with(&start) && message.contains("'DNS only'"), "{message}");
+    }
+    // Beside a CNAME record, which a proxy would hide, they only conflict.
+    let both = [addresses(WWW), vec![(WWW, Record::Cname(HOST))]].concat();
+    assert_eq!(wrong(WWW, both).0, "conflicting_record");
+    let one_of_two = [addresses(APEX), vec![(APEX, Record::A([192, 0, 2, 9]))]].concat();
+    assert_eq!(wrong(APEX, apex(one_of_two)).0, "wrong_target");
 }
 
 #[test]

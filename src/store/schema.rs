@@ -12,8 +12,11 @@ const APPLICATION_ID: i64 = 0x5045_5453;
 
 /// The steps from an empty file to the newest version; `user_version` counts those done.
 /// Append only: a released step is never edited. `schema.sql` shows what they make.
-pub const STEPS: &[&str] =
-    &[include_str!("steps/0001-pets-and-keys.sql"), include_str!("steps/0002-project.sql")];
+pub const STEPS: &[&str] = &[
+    include_str!("steps/0001-pets-and-keys.sql"),
+    include_str!("steps/0002-project.sql"),
+    include_str!("steps/0003-domains.sql"),
+];
 
 /// The version of a database that the service has opened.
 pub const VERSION: usize = STEPS.len();

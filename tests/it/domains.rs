@@ -40,6 +40,20 @@ impl Hosted {
         hosted
     }
 
+    /// Ends the service, changes its database as time would, and starts it again.
+    fn restarted(self, sql: &str) -> Self {
+        let Self { mut server, dns } = self;
+        server.signal("TERM");
+        server.ended();
+        let Server { folder, .. } = server;
+        rusqlite::Connection::open(folder.database()).unwrap().execute_batch(sql).unwrap();
+        let resolver = dns.address().to_string();
+        let server = Server::start_in(folder, |command| {
+            command.args(["--admin", "0", "--platform-host", PLATFORM, "--resolver", &resolver])
+        });
+        Self { server, dns }
+    }
+
     fn run(&self, words: &[&str]) -> Output {
         let resolver = self.dns.address().to_string();
         let hosting = ["--platform-host", PLATFORM, "--resolver", &resolver];
@@ -474,6 +488,87 @@ fn domain_that_loses_its_record_is_one_warning_and_a_number_in_the_metrics() {
     assert_eq!(lines.len(), 1, "{logged}");
     let said = "WARN  petstore::project::upkeep] the domain pets.example.com is dns_changed: its DNS record is no longer";
     assert!(lines[0].contains(said), "{logged}");
+}
+
+#[test]
+fn awaited_record_is_found_by_the_service_itself() {
+    let hosted = Hosted::start();
+    hosted.done(&["domain", "add", "pets.example.com"]);
+    hosted.dns.set(&[RIGHT]);
+    let hosted = hosted.restarted("UPDATE domains SET added_at = added_at - 120");
+    wait_until("the check", || hosted.state() == "verified");
+}
+
+#[test]
+fn removed_domain_whose_record_still_leads_here_is_named_in_the_log() {
+    let hosted = Hosted::verified();
+    hosted.dns.set(&[RIGHT, ("gone.example.com", Record::Cname(PLATFORM))]);
+    hosted.done(&["domain", "add", "gone.example.com"]);
+    hosted.done(&["domain", "remove", "gone.example.com"]);
+    hosted.done(&["domain", "remove", "pets.example.com"]);
+    hosted.dns.set(&[RIGHT]);
+    let hosted = hosted.restarted("UPDATE removed_domains SET removed_at = removed_at - 2 * 86400");
+    let left = "SELECT count(*) = 1 AND ifnull(min(checked_at), 0) > 0 FROM removed_domains";
+    let database = rusqlite::Connection::open(hosted.server.folder.database()).unwrap();
+    wait_until("the check", || database.query_row(left, [], |row| row.get::<_, bool>(0)).unwrap());
+    let logged = hosted.server.stop();
+    let lines: Vec<&str> = logged.lines().filter(|line| line.contains("still leads here")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("WARN  petstore::project"), "{logged}");
+    assert!(lines[0].contains("the domain pets.example.com was removed, but"), "{logged}");
+}
+
+#[test]
+fn certificates_that_the_proxy_asked_for_are_counted_and_listed() {
+    let hosted = Hosted::verified();
+    hosted.done(&["domain", "add", "new.example.com"]);
+    assert!(hosted.done(&["domain", "list"]).contains("the proxy has not asked for its certificate"));
+    for name in ["pets.example.com", "new.example.com", "pets.example.com", "x.example", "y.example"] {
+        hosted.ask("GET", &format!("/internal/tls-allowed?domain={name}"), "Host: proxy\r\n", "");
+    }
+    // The counts are written once a minute, and at the end.
+    let hosted = hosted.restarted("");
+    let list = hosted.list();
+    let counts = |requests: &Value| (requests["allowed"].clone(), requests["denied"].clone());
+    assert_eq!(counts(&list["domains"][0]["certificateRequests"]), (0.into(), 1.into()));
+    assert_eq!(counts(&list["domains"][1]["certificateRequests"]), (2.into(), 0.into()));
+    assert!(list["domains"][1]["certificateRequests"]["lastAt"].is_string());
+    assert_eq!(counts(&list["otherCertificateRequests"]), (0.into(), 2.into()));
+    let said = hosted.done(&["domain", "list"]);
+    for part in
+        ["2 allowed, 0 denied, last at 20", "other names\n  certificate requests of the proxy: 0 allowed, 2"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn apex_may_have_the_addresses_of_the_platform() {
+    let hosted = Hosted::start();
+    let platform = [(PLATFORM, Record::A([192, 0, 2, 10])), (PLATFORM, Record::Aaaa("2001:db8::10"))];
+    hosted.dns.set(&platform);
+    let said = hosted.done(&["domain", "add", "example.com", "--www"]);
+    for part in
+        ["type   ALIAS or ANAME", "  A     @  192.0.2.10\n", "  AAAA  @  2001:db8::10\n", "a stray AAAA"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let verify = ["domain", "verify", "example.com"];
+    let said = hosted.refused(&verify);
+    assert!(
+        said.contains("(not_found_yet)") && said.contains("addresses 192.0.2.10, 2001:db8::10"),
+        "{said}"
+    );
+    let own = [("example.com", Record::A([192, 0, 2, 10])), ("example.com", Record::Aaaa("2001:db8::99"))];
+    hosted.dns.set(&[platform.clone(), own].concat());
+    let said = hosted.refused(&verify);
+    assert!(said.contains("(wrong_target)") && said.contains("these AAAA records"), "{said}");
+    let proxied =
+        [("example.com", Record::A([104, 21, 1, 2])), ("example.com", Record::Aaaa("2606:4700::1"))];
+    hosted.dns.set(&[platform.clone(), proxied].concat());
+    assert!(hosted.refused(&verify).contains("(proxied)"));
+    let right = ("example.com", Record::A([192, 0, 2, 10]));
+    hosted.dns.set(&[&platform[..], &[right]].concat());
+    assert!(hosted.done(&verify).contains("verified"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `petstore domain …`: the domains of the project site and their redirects.
 
-use petstore::{DomainState, DomainView, Error, ErrorKind, Overview, Project, Redirect};
+use petstore::{CertificateRequests, DomainState, DomainView, Error, ErrorKind, Overview, Project, Redirect};
 
 use crate::cli::command::{Call, Command, Done, Failure, Flag, Takes};
 use crate::cli::output::print;
@@ -61,14 +61,23 @@ fn open(call: &Call) -> Result<Project, Failure> {
 
 fn add(call: &Call) -> Done {
     let mut project = open(call)?;
+    let added = |project: &Project, mut domain: DomainView| {
+        if domain.record.is_of_apex() {
+            domain.record.addresses = project.platform_addresses();
+        }
+        instructions(&domain)
+    };
     let text = match call.has("www") {
-        false => added(&project.add(call.operand(0))?),
+        false => {
+            let domain = project.add(call.operand(0))?;
+            added(&project, domain)
+        }
         true => {
             let [domain, www] = project.add_with_www(call.operand(0))?;
             format!(
                 "{}\n{}\n{} redirects to {} with 301 when both are verified\n",
-                added(&domain),
-                added(&www),
+                added(&project, domain.clone()),
+                added(&project, www.clone()),
                 www.name,
                 domain.name
             )
@@ -78,7 +87,7 @@ fn add(call: &Call) -> Done {
 }
 
 /// What to do after a domain was added.
-fn added(domain: &DomainView) -> String {
+fn instructions(domain: &DomainView) -> String {
     format!(
         "Create this record in the DNS settings of {}:\n\n{}\
          It can take up to 48 hours to appear everywhere in DNS. The service looks for it every two minutes for an \
@@ -89,14 +98,35 @@ fn added(domain: &DomainView) -> String {
     )
 }
 
-/// The record to create, and a remark about it if there is one.
+/// The record to create, what may replace it, and a remark if there is one.
 fn record(domain: &DomainView) -> String {
     let record = &domain.record;
-    let remark = record.remark.map(|remark| format!("{remark}\n")).unwrap_or_default();
-    format!(
-        "  type   {}\n  name   {}\n  value  {}\n  TTL    {}\n\n{remark}",
+    let mut text = format!(
+        "  type   {}\n  name   {}\n  value  {}\n  TTL    {}\n\n",
         record.kind, record.name, record.value, record.ttl
-    )
+    );
+    if !record.addresses.is_empty() {
+        text += "or each of these:\n\n";
+    }
+    for address in &record.addresses {
+        let kind = if address.is_ipv4() { "A" } else { "AAAA" };
+        text += &format!("  {kind:<4}  {}  {address}\n", record.name);
+    }
+    if !record.addresses.is_empty() {
+        text += "\n";
+    }
+    text + &record.remark.map(|remark| format!("{remark}\n")).unwrap_or_default()
+}
+
+/// How often the proxy asked for certificates.
+fn asked(requests: &CertificateRequests) -> String {
+    match &requests.last_at {
+        Some(last) => {
+            let CertificateRequests { allowed, denied, .. } = requests;
+            format!("certificate requests of the proxy: {allowed} allowed, {denied} denied, last at {last}")
+        }
+        None => "the proxy has not asked for its certificate".to_owned(),
+    }
 }
 
 fn verify(call: &Call) -> Done {
@@ -153,6 +183,7 @@ fn text(overview: &Overview) -> String {
             domain.state_text
         );
         text += &domain.message.as_ref().map(|message| format!("  {message}\n")).unwrap_or_default();
+        text += &format!("  {}\n", asked(&domain.certificate_requests));
         if let Some(redirect) = overview.redirects.iter().find(|redirect| redirect.from == domain.name) {
             text += &format!("  redirects to {} with {}\n", redirect.to, redirect.status);
         }
@@ -163,6 +194,9 @@ fn text(overview: &Overview) -> String {
                 "  to see its DNS record, give --platform-host HOST\n".to_owned()
             };
         }
+    }
+    if overview.other_certificate_requests.last_at.is_some() {
+        text += &format!("\nother names\n  {}\n", asked(&overview.other_certificate_requests));
     }
     text
 }
@@ -177,8 +211,8 @@ fn remove(call: &Call) -> Done {
         format!("{name} is removed and no longer served; you can delete its DNS record now\n")
     } else {
         format!(
-            "{name} is removed and no longer served, unless it is the host of the service's --base-url; if it is not, \
-             you can delete its DNS record now\n"
+            "{name} is removed. The service no longer serves it, and its DNS record can go, unless it is the host of the \
+             service's --base-url\n"
         )
     };
     for Redirect { from, to, .. } in removed.redirects {

@@ -26,6 +26,7 @@ export class DomainCard {
     this.times = element('p', { class: 'soft' });
     this.message = element('p', { class: 'message' });
     this.leads = element('p', { class: 'soft' });
+    this.asked = element('p', { class: 'soft' });
     this.problem = element('p', { class: 'problem', role: 'alert', hidden: '' });
     this.record = element('div', { class: 'record', role: 'group', 'aria-labelledby': `${id}-record`, tabindex: '-1' });
     this.verify = this.button('Verify', id, () => this.look());
@@ -41,6 +42,7 @@ export class DomainCard {
       this.times,
       this.message,
       this.leads,
+      this.asked,
       this.record,
       this.problem,
       element('div', { class: 'actions' }, this.verify, this.makePrimary, this.visit),
@@ -65,6 +67,11 @@ export class DomainCard {
       ...(checked ? ['; last checked ', time(checked)] : ['']),
     ]);
     show(this.message, message);
+    show(this.asked, domain.certificateRequests, ({ allowed, denied, lastAt }) =>
+      lastAt
+        ? [`The proxy asked for its certificate: ${allowed} allowed, ${denied} denied, last at `, time(lastAt), '.']
+        : ['The proxy has not asked for its certificate yet.'],
+    );
     show(this.leads, leads && `Redirects to ${leads.to} (${leads.status}).`);
     show(this.record, record, () => recordTable(record, this.record.getAttribute('aria-labelledby')));
     // Without a platform there is nothing that it could lead to.
@@ -130,25 +137,32 @@ export class DomainCard {
   }
 }
 
-// The record to create, with a button to copy each of its values.
+// The record to create, with a button to copy each of its values, and the addresses that an apex may have instead.
 function recordTable(record, id) {
   const rows = [
     ['Type', record.type],
     ['Name', record.name],
     ['Value', record.value],
     ['TTL', String(record.ttl)],
-  ].map(([head, value]) => {
+  ];
+  const caption = element('caption', { id }, 'Create this record in the DNS settings of ', element('strong', {}, record.zone));
+  const addresses = record.addresses.map((address) => [address.includes(':') ? 'AAAA @' : 'A @', address]);
+  return [
+    valueTable(caption, rows),
+    ...(addresses.length ? [valueTable(element('caption', {}, 'Or each of these'), addresses)] : []),
+    ...(record.remark ? [element('p', { class: 'note' }, record.remark)] : []),
+    element('p', { class: 'soft' }, 'DNS changes can take up to 48 hours to become visible everywhere.'),
+  ];
+}
+
+function valueTable(caption, pairs) {
+  const rows = pairs.map(([head, value]) => {
     const code = element('code', {}, value);
     // The two types of an apex are a choice, not a value.
     const copy = value.includes(' ') ? [] : [copyButton(head, code)];
     return element('tr', {}, element('th', { scope: 'row' }, head), element('td', {}, code), element('td', {}, ...copy));
   });
-  const caption = element('caption', { id }, 'Create this record in the DNS settings of ', element('strong', {}, record.zone));
-  return [
-    element('table', {}, caption, element('tbody', {}, ...rows)),
-    ...(record.remark ? [element('p', { class: 'note' }, record.remark)] : []),
-    element('p', { class: 'soft' }, 'DNS changes can take up to 48 hours to become visible everywhere.'),
-  ];
+  return element('table', {}, caption, element('tbody', {}, ...rows));
 }
 
 function visitLink(name) {

@@ -11,7 +11,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::{Database, StoreError};
-use crate::model::{Deploy, Domain, Plan, Reason, Redirect};
+use crate::model::{CertificateCount, Deploy, Domain, Plan, Reason, Redirect, RemovedDomain};
 
 /// Reads the project. Each method fails if the database cannot be read.
 pub struct ProjectReads<'c>(&'c Connection);
@@ -93,6 +93,21 @@ impl ProjectReads<'_> {
     /// The redirect from this domain.
     pub fn redirect(&self, from: &str) -> Result<Option<Redirect>, StoreError> {
         self.first("SELECT source, target, status FROM redirects WHERE source = ?1", [from], redirect)
+    }
+
+    /// Every removed domain that is remembered, ordered by name.
+    pub fn removed_domains(&self) -> Result<Vec<RemovedDomain>, StoreError> {
+        self.all("SELECT name, removed_at, checked_at FROM removed_domains ORDER BY name", |row| {
+            Ok(RemovedDomain { name: row.get(0)?, removed_at: row.get(1)?, checked_at: row.get(2)? })
+        })
+    }
+
+    /// How often the proxy asked for the certificate of each domain; the empty name is that of all other names.
+    pub fn certificate_counts(&self) -> Result<Vec<(String, CertificateCount)>, StoreError> {
+        self.all("SELECT name, allowed, denied, last_at FROM certificate_requests ORDER BY name", |row| {
+            let count = CertificateCount { allowed: row.get(1)?, denied: row.get(2)?, last_at: row.get(3)? };
+            Ok((row.get(0)?, count))
+        })
     }
 
     /// The deploys that are kept, the newest first.
