@@ -60,9 +60,10 @@ pub struct Levels {
 /// What is looked at when somebody asks.
 #[derive(Clone, Debug, Default)]
 pub struct Now {
-    /// Bytes of the database, of its write-ahead log, and free on its disk.
+    /// Bytes of the database, of its write-ahead log, of its disk, and free on that disk.
     pub database: u64,
     pub log: u64,
+    pub disk: u64,
     pub free: u64,
     /// When the first of the valid keys expires: Unix time, seconds.
     pub key_expiry: Option<i64>,
@@ -192,6 +193,7 @@ impl Meters {
         text.gauge("held_bytes", "Bytes held for clients.", self.held.load(Relaxed));
         text.gauge("held_bytes_limit", "The most bytes held for clients.", self.budget);
         text.family("refusals_total", "counter", "Requests refused at the gate, by code.");
+        text.gauge("disk_size_bytes", "Bytes of the disk.", now.disk);
         for (code, count) in &*self.refusals.lock().unwrap_or_else(PoisonError::into_inner) {
             text.sample("refusals_total", &[("code", code)], count);
         }
@@ -327,7 +329,7 @@ mod tests {
         metrics.hold(|| Levels { connections: 3, reads: 1, writes: 2, held: 4 });
         note_dropped_log_lines(9);
         let domains = vec![("active", 14), ("dns_changed", 0)];
-        let now = Now { database: 10, log: 11, free: 12, key_expiry: Some(13), domains };
+        let now = Now { database: 10, log: 11, disk: 16, free: 12, key_expiry: Some(13), domains };
         for _ in 0..2 {
             let text = String::from_utf8(metrics.print(now.clone())).unwrap();
             for line in [
@@ -375,3 +377,4 @@ mod tests {
         assert_eq!(metrics.print(Now::default()), b"");
     }
 }
+                "petstore_disk_size_bytes 16",

@@ -25,6 +25,7 @@ fn now(context: &AdminContext) -> Now {
     let bytes = |path: PathBuf| fs::metadata(path).map_or(0, |file| file.len());
     let disk = rustix::fs::statvfs(&context.database);
     let seconds = unix_time();
+    let (blocks, free, size) = disk.map_or((0, 0, 0), |disk| (disk.f_blocks, disk.f_bavail, disk.f_frsize));
     // If the database cannot be read, /readyz reports why.
     let keys = context.store.keys().unwrap_or_default();
     let expiries = last_expiries(&keys).map(|(_, at)| at).filter(|at| *at > seconds);
@@ -34,7 +35,8 @@ fn now(context: &AdminContext) -> Now {
     Now {
         database: bytes(context.database.clone()),
         log: bytes(log_of(&context.database)),
-        free: disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+        disk: blocks.saturating_mul(size),
+        free: free.saturating_mul(size),
         key_expiry: expiries.min(),
         domains: DomainState::ALL.iter().map(counted).collect(),
     }

@@ -97,6 +97,29 @@ fn sizes_and_the_first_expiry_of_a_key_without_a_successor_are_told() {
 }
 
 #[test]
+fn alert_on_a_key_that_expires_ends_with_what_it_advises() {
+    let (server, admin) = start();
+    assert!(run(&["key", "add", "ci"], &server.folder.database()).status.success());
+    let soon = 4_000_000_000_i64;
+    let database = rusqlite::Connection::open(server.folder.database()).unwrap();
+    database.execute("UPDATE api_keys SET expires_at = ?", [soon]).unwrap();
+    let expiry = || {
+        let text = metrics(admin);
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix("petstore_earliest_key_expiry_timestamp_seconds "));
+        value.unwrap().parse::<i64>().unwrap()
+    };
+    assert_eq!(expiry(), soon);
+    // Its successor expires later, and then never.
+    for (date, expected) in [("2100-01-01", 4_102_444_800), ("never", 0)] {
+        let rotate = ["key", "rotate", "ci", "--overlap", "7d", "--expires", date];
+        assert!(run(&rotate, &server.folder.database()).status.success());
+        assert_eq!(expiry(), expected, "{date}");
+    }
+}
+
+#[test]
 fn each_address_serves_its_own() {
     let (mut server, admin) = start();
     let mut connection = Connection::open(admin);
