@@ -84,7 +84,9 @@ pub use config::{
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState, keys as api_keys, new_api_key};
-pub use maintenance::{OnProgress, Progress, Restored, Soundness, alterations, backup, check, restore};
+pub use maintenance::{
+    DatedBackup, OnProgress, Progress, Restored, Soundness, alterations, backup, backup_to, check, restore,
+};
 pub use metrics::note_dropped_log_lines;
 pub use model::KeyScope;
 pub use model::PetStatus;
@@ -93,7 +95,7 @@ pub use project::{
     CertificateRequests, Deploy, DeployView, Deployed, DnsRecord, DomainState, DomainView, Overview, Plan,
     Project, Redirect, Refusal, RefusalCode, Removed,
 };
-pub use server::{HealthCheck, Server, Stopper};
+pub use server::{Drill, HealthCheck, Server, Stopper, drill};
 pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};
 
 /// Lists the method and the path of every operation of the HTTP interface, such as `("GET", "/v1/pets")`. `GET`

@@ -65,10 +65,23 @@ pub struct Now {
     pub log: u64,
     pub disk: u64,
     pub free: u64,
+    /// `None`: nobody has made a dated backup yet.
+    pub backup: Option<LastBackup>,
     /// When the first of the valid keys expires: Unix time, seconds.
     pub key_expiry: Option<i64>,
     /// How many domains of the project are in each state.
     pub domains: Vec<(&'static str, usize)>,
+}
+
+/// The last dated backup.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastBackup {
+    /// When the last sound one was made: Unix time, seconds; 0: never.
+    pub at: i64,
+    /// The pets in it.
+    pub pets: u64,
+    /// Whether the last one of all was sound.
+    pub is_sound: bool,
 }
 
 impl Metrics {
@@ -176,6 +189,7 @@ impl Meters {
         text.sample("build_info", &[("version", &env!("CARGO_PKG_VERSION"))], 1);
         text.gauge("connections", "Connections of clients.", self.connections.load(Relaxed));
         text.gauge("disk_free_bytes", "Bytes that the service may still write to the disk.", now.free);
+        text.gauge("disk_size_bytes", "Bytes of the disk.", now.disk);
         text.family("domains", "gauge", "Custom domains of the project, by state.");
         for (state, count) in &now.domains {
             text.sample("domains", &[("state", state)], count);
@@ -192,8 +206,14 @@ impl Meters {
         self.flush.print("flush_duration_seconds", "Commits with their flush of the disk.", text);
         text.gauge("held_bytes", "Bytes held for clients.", self.held.load(Relaxed));
         text.gauge("held_bytes_limit", "The most bytes held for clients.", self.budget);
+        if let Some(LastBackup { at, pets, is_sound }) = now.backup {
+            let help = "Whether the check of the last dated backup found it sound: 1, or 0 if not.";
+            text.gauge("last_backup_checked", help, u8::from(is_sound));
+            text.gauge("last_backup_pets", "Pets in the last sound dated backup.", pets);
+            let help = "When the last sound dated backup was made: Unix time; 0: never.";
+            text.gauge("last_backup_timestamp_seconds", help, at);
+        }
         text.family("refusals_total", "counter", "Requests refused at the gate, by code.");
-        text.gauge("disk_size_bytes", "Bytes of the disk.", now.disk);
         for (code, count) in &*self.refusals.lock().unwrap_or_else(PoisonError::into_inner) {
             text.sample("refusals_total", &[("code", code)], count);
         }
@@ -328,8 +348,9 @@ mod tests {
         metrics.undone(2);
         metrics.hold(|| Levels { connections: 3, reads: 1, writes: 2, held: 4 });
         note_dropped_log_lines(9);
+        let backup = Some(LastBackup { at: 14, pets: 15, is_sound: true });
         let domains = vec![("active", 14), ("dns_changed", 0)];
-        let now = Now { database: 10, log: 11, disk: 16, free: 12, key_expiry: Some(13), domains };
+        let now = Now { database: 10, log: 11, disk: 16, free: 12, key_expiry: Some(13), backup, domains };
         for _ in 0..2 {
             let text = String::from_utf8(metrics.print(now.clone())).unwrap();
             for line in [
@@ -359,6 +380,10 @@ mod tests {
                 "petstore_dropped_log_lines_total 9",
                 "petstore_file_bytes{file=\"wal\"} 11",
                 "petstore_disk_free_bytes 12",
+                "petstore_disk_size_bytes 16",
+                "petstore_last_backup_timestamp_seconds 14",
+                "petstore_last_backup_pets 15",
+                "petstore_last_backup_checked 1",
                 "petstore_earliest_key_expiry_timestamp_seconds 13",
                 "petstore_domains{state=\"active\"} 14",
                 "petstore_domains{state=\"dns_changed\"} 0",
@@ -377,4 +402,3 @@ mod tests {
         assert_eq!(metrics.print(Now::default()), b"");
     }
 }
-                "petstore_disk_size_bytes 16",

@@ -8,7 +8,8 @@ use crate::clock::unix_time;
 use crate::endpoint::Failure;
 use crate::http::Response;
 use crate::keys::last_expiries;
-use crate::metrics::Now;
+use crate::maintenance::last_backup;
+use crate::metrics::{LastBackup, Now};
 use crate::model::DomainState;
 use crate::store::log_of;
 
@@ -37,6 +38,11 @@ fn now(context: &AdminContext) -> Now {
         log: bytes(log_of(&context.database)),
         disk: blocks.saturating_mul(size),
         free: free.saturating_mul(size),
+        backup: last_backup(&context.database).map(|note| LastBackup {
+            at: note.unix_time,
+            pets: note.pets,
+            is_sound: note.is_sound,
+        }),
         key_expiry: expiries.min(),
         domains: DomainState::ALL.iter().map(counted).collect(),
     }

@@ -1,21 +1,37 @@
 //! `petstore backup`, `petstore check` and `petstore restore`.
 
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use petstore::{Error, ErrorKind, Progress};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::command::{Call, Command, Done, Flag};
+use super::command::{Call, Command, Done, Failure, Flag};
 use super::output::{absolute, count, print, say};
 use super::progress::Bar;
 use super::signals;
 
 pub const COMMANDS: &[Command] = &[
-    Command::new("backup", "FILE", "copy the database into a new file, also while the service runs", backup),
     Command {
-        flags: &[Flag::new("strict", "fail also if other programs have added tables, indexes or triggers")],
+        flags: &[
+            Flag::with("to", "FOLDER", "name the new file after the time, and check it"),
+            Flag::with("keep", "N", "with --to: then remove the oldest such files beyond N"),
+        ],
+        ..Command::new(
+            "backup",
+            "[FILE]",
+            "copy the database into a new file, also while the service runs",
+            backup,
+        )
+    },
+    Command {
+        flags: &[
+            Flag::new("strict", "fail also if other programs have added tables, indexes or triggers"),
+            Flag::new("restored", "restore FILE into TMPDIR, start a service on it, and read all pets"),
+        ],
         ..Command::new("check", "[FILE]", "check whether the database, or a backup, is sound", check)
     },
     Command::new(
@@ -27,6 +43,41 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 fn backup(call: &Call) -> Done {
+    let keep = call.flag("keep").map(|text| {
+        text.parse().map_err(|_| Failure::wrong("--keep", "a number of backups, at least 1", text))
+    });
+    let keep: Option<NonZeroUsize> = keep.transpose()?;
+    match (&call.operands[..], call.flag("to")) {
+        ([_], None) if keep.is_none() => backup_as(call),
+        (_, None) if keep.is_some() => usage("--keep needs --to FOLDER"),
+        ([], Some("")) => Err(Failure::wrong("--to", "a folder", "")),
+        ([], Some(folder)) => backup_to(call, folder.as_ref(), keep),
+        ([], None) => usage("backup needs a FILE, or --to FOLDER"),
+        _ => usage("backup takes a FILE or --to FOLDER, not both"),
+    }
+}
+
+fn usage(line: &str) -> Done {
+    Err(Failure::Usage(line.to_owned()))
+}
+
+fn backup_to(call: &Call, folder: &Path, keep: Option<NonZeroUsize>) -> Done {
+    let database = &call.config.database;
+    let made = watched(|on_progress| petstore::backup_to(database, folder, keep, on_progress))?;
+    let (file, pets) = (made.file.display(), count(made.pets, "pet"));
+    let mut text = format!("{file} is complete and sound: {pets}, {} bytes\n", made.bytes);
+    made.removed.iter().for_each(|file| text += &format!("removed {}\n", file.display()));
+    print(&text)?;
+    if let Some(alterations) = made.alterations {
+        say(&format!("{file} is not as petstore made it: {alterations}"));
+    }
+    if let Some(error) = made.unnoted {
+        say(&format!("the service does not learn of this backup: {error}"));
+    }
+    Ok(())
+}
+
+fn backup_as(call: &Call) -> Done {
     let file = call.operand(0);
     let size = watched(|on_progress| petstore::backup(&call.config.database, file.as_ref(), on_progress))?;
     if let Some(alterations) = petstore::alterations(file.as_ref())? {
@@ -36,6 +87,12 @@ fn backup(call: &Call) -> Done {
 }
 
 fn check(call: &Call) -> Done {
+    if call.has("restored") {
+        return match &call.operands[..] {
+            [file] => drill(file.as_ref()),
+            _ => usage("check --restored needs a FILE"),
+        };
+    }
     let database = call.config.database.as_path();
     let file = if call.operands.is_empty() { database } else { Path::new(call.operand(0)) };
     let name = file.display();
@@ -70,6 +127,20 @@ fn restore(call: &Call) -> Done {
         text += &format!("{} is not as petstore made it: {alterations}\n", database.display());
     }
     Ok(print(&text)?)
+}
+
+fn drill(file: &Path) -> Done {
+    let found = watched(|on_progress| petstore::drill(file, on_progress))?;
+    let (name, pets) = (file.display(), count(found.pets, "pet"));
+    let (restore, start) = (seconds(found.restore), seconds(found.start));
+    Ok(print(&format!(
+        "{name} can be restored: {pets}, all of them read through a service\n\
+         a restore takes {restore} here, and the start {start}\n"
+    ))?)
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
 }
 
 /// Runs a task that shows its progress. A signal stops the task, which then changes nothing; a second signal ends

@@ -57,7 +57,7 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
 }
 
 /// What a check finds in a file.
-pub fn findings(file: &Path) -> Result<Findings, Error> {
+fn findings(file: &Path) -> Result<Findings, Error> {
     for _ in 0..TRIES {
         let snapshot = Snapshot::of_file(file)?;
         let found = snapshot.findings()?;
@@ -66,6 +66,22 @@ pub fn findings(file: &Path) -> Result<Findings, Error> {
         }
     }
     fail(ErrorKind::Conflict, format!("{} was written to while it was checked", file.display()))
+}
+
+/// The number of pets in a copy that a service can work with, and what other programs have changed or added in it.
+///
+/// # Errors
+/// What is wrong with it, said of `name`.
+pub fn usable(copy: &Path, name: &Path) -> Result<(u64, Option<String>), Error> {
+    let found = findings(copy)?;
+    let alterations = found.schema.line();
+    let faults: Vec<Fault> = found.schema.gaps.into_iter().chain(found.faults).collect();
+    match faults.first() {
+        Some(fault) => {
+            fail(Fault::kind(&faults), format!("{} is not sound: {}", name.display(), fault.line()))
+        }
+        None => Ok((found.pets, alterations)),
+    }
 }
 
 /// What other programs have changed or added in a database or a backup, in one line; `None` if nothing. Unlike

@@ -2,8 +2,11 @@
 
 mod backup;
 mod check;
+mod nightly;
+mod note;
 mod partial;
 mod restore;
+mod series;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,6 +17,8 @@ use partial::Partial;
 
 pub use backup::backup;
 pub use check::{Soundness, alterations, check};
+pub use nightly::{DatedBackup, backup_to};
+pub(crate) use note::last_backup;
 pub use restore::{Restored, restore};
 
 /// The suffixes of the files that belong to a database.

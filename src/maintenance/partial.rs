@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind as Os};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::clock::rfc3339;
 use crate::error::{Error, ErrorKind, fail};
 
 /// A file that only its owner may read, locked while it is written. Dropping this removes it. If the process is
@@ -108,6 +109,11 @@ pub fn flush_folder(path: &Path) -> Result<(), Error> {
     let folder = folder(path);
     let flushed = File::open(folder).and_then(|folder| folder.sync_all());
     flushed.map_err(|error| Error::io(format!("cannot flush the folder {}", folder.display()), error))
+}
+
+/// A time in UTC for the name of a file, such as `2026-11-22T06-25-40Z`. Some file systems allow no colons.
+pub fn dated(unix_time: i64) -> String {
+    rfc3339(unix_time).replace(':', "-")
 }
 
 /// The folder of a file.

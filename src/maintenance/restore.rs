@@ -16,12 +16,12 @@ use std::io::ErrorKind as Os;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
-use super::check::findings;
-use super::partial::{Partial, exists, flush_folder, link, names_after, with_suffix};
+use super::check::usable;
+use super::partial::{Partial, dated, exists, flush_folder, link, names_after, with_suffix};
 use super::{BESIDE, OnProgress, copy};
-use crate::clock::{rfc3339, unix_time};
+use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::{Claim, Fault, Snapshot, lock_log, log_of, renew_mark, retire};
+use crate::store::{Claim, Snapshot, lock_log, log_of, renew_mark, retire};
 
 /// The suffix of the log's index, which SQLite can create again.
 const INDEX: &str = "-shm";
@@ -90,16 +90,10 @@ fn fill(
     if !snapshot.is_unchanged() {
         return fail(ErrorKind::Conflict, format!("{name} was written to while it was copied"));
     }
-    let found = findings(&partial.path)?;
-    let alterations = found.schema.line();
-    let faults: Vec<Fault> = found.schema.gaps.into_iter().chain(found.faults).collect();
-    if let Some(fault) = faults.first() {
-        let error = Error::new(Fault::kind(&faults), format!("{name} is not sound: {}", fault.line()));
-        return Err(of_backup(error));
-    }
+    let (pets, alterations) = usable(&partial.path, file).map_err(of_backup)?;
     // From now on it is another database, so that no log of the old one fits it.
     renew_mark(&partial.path)?;
-    Ok((found.pets, alterations))
+    Ok((pets, alterations))
 }
 
 /// The failure to read a backup, which is not that of the database.
@@ -166,8 +160,7 @@ fn put_new(partial: Partial, target: &Path) -> Result<(), Error> {
 
 /// Gives the old files a dated name as well: the database, if there is one, and the files left beside it.
 fn keep(target: &Path, has_old: bool, left: &[&str]) -> Result<PathBuf, Error> {
-    // Some file systems allow no colons.
-    let now = with_suffix(target, &format!(".{}", rfc3339(unix_time())).replace(':', "-"));
+    let now = with_suffix(target, &format!(".{}", dated(unix_time())));
     let further = (2..=MOST_NAMES).map(|count| with_suffix(&now, &format!("-{count}")));
     let is_free =
         |name: &PathBuf| ["", BESIDE[0], BESIDE[1]].iter().all(|end| !with_suffix(name, end).exists());

@@ -2,6 +2,7 @@
 
 mod admin;
 mod descriptors;
+mod drill;
 mod lanes;
 #[cfg_attr(not(feature = "site"), path = "no_project.rs", warn(dead_code, unused_imports))]
 mod project;
@@ -24,6 +25,7 @@ use running::Running;
 use socket_folder::SocketFolder;
 
 pub use crate::gate::{HealthCheck, Stopper};
+pub use drill::{Drill, drill};
 
 /// A running service.
 ///

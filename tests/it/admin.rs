@@ -11,7 +11,7 @@ fn start() -> (Server, std::net::SocketAddr) {
     (server, admin)
 }
 
-fn metrics(address: std::net::SocketAddr) -> String {
+pub fn metrics(address: std::net::SocketAddr) -> String {
     let mut connection = Connection::open(address);
     connection.send("GET /metrics HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
     let reply = connection.reply();

@@ -33,6 +33,7 @@ mod log_beside;
 mod methods;
 mod neighbours;
 mod new_pet;
+mod nightly;
 mod origins;
 mod overload;
 mod pets;

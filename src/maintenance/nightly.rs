@@ -1,0 +1,132 @@
+//! Dated backups: each is checked before it gets its name, and only then the oldest go.
+//!
+//! Whatever is interrupted leaves whole backups alone: a killed process leaves a partial file, which the next one
+//! removes, or a backup too many, which the next one removes as well.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use super::check::usable;
+use super::note::{Note, last_backup};
+use super::partial::{Partial, flush_folder, link};
+use super::series::Series;
+use super::{OnProgress, copy};
+use crate::clock::unix_time;
+use crate::error::{Error, ErrorKind, fail};
+use crate::store::Snapshot;
+
+/// The most backups of one database in one second, each named after the next second that is free.
+const MOST_IN_A_SECOND: i64 = 60;
+
+/// The result of [`backup_to`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct DatedBackup {
+    /// The new file.
+    pub file: PathBuf,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The number of pets in it.
+    pub pets: u64,
+    /// What other programs have changed or added in the database, in one line; `None` if nothing.
+    pub alterations: Option<String>,
+    /// The older backups that were removed.
+    pub removed: Vec<PathBuf>,
+    /// Why a running service does not learn of this backup: its note could not be written next to the database.
+    pub unnoted: Option<Error>,
+}
+
+/// Copies a database into a new file in `folder` that only its owner may read, checks the copy, and then removes the
+/// oldest such files beyond `keep`. With `None`, it removes none.
+///
+/// The file is named after the database and the time in UTC: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. It
+/// has every pet that was acknowledged before the call. Only files with such a name count, and only they are removed,
+/// so two databases that back up into one folder need different names. A file gets its name when the copy is complete,
+/// flushed to the disk and found sound; a process that is killed before leaves a file with `.partial-` in its name,
+/// which the next backup removes. For a moment, one file more than `keep` needs room.
+///
+/// A copy that is not sound is kept as `petstore-unsound.db`, in place of the one before, and nothing is removed.
+///
+/// A small file next to the database, `petstore.db.last-backup`, tells a running service of the result, for its
+/// metrics.
+///
+/// # Errors
+/// [`ErrorKind::FileMissing`] if there is no such folder, [`ErrorKind::DatabaseDamaged`] if the copy is not sound, the
+/// kinds of a database that cannot be opened or read, and the kinds of a file that cannot be written or removed.
+pub fn backup_to(
+    database: &Path,
+    folder: &Path,
+    keep: Option<NonZeroUsize>,
+    on_progress: OnProgress,
+) -> Result<DatedBackup, Error> {
+    let made = make(database, folder, keep, on_progress);
+    if made.as_ref().is_err_and(is_unsound) {
+        // If even this fails, the last sound backup grows old, which is told as well.
+        let _ = Note { is_sound: false, ..last_backup(database).unwrap_or_default() }.write(database);
+    }
+    made
+}
+
+/// Whether an error is about the content of the database.
+fn is_unsound(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged)
+}
+
+fn make(
+    database: &Path,
+    folder: &Path,
+    keep: Option<NonZeroUsize>,
+    on_progress: OnProgress,
+) -> Result<DatedBackup, Error> {
+    if !folder.is_dir() {
+        return fail(ErrorKind::FileMissing, format!("there is no folder {}", folder.display()));
+    }
+    let series = Series::of(database)?;
+    let now = unix_time();
+    let (partial, bytes) = copied(database, &folder.join(series.name(now)), on_progress)?;
+    let (pets, alterations) = match usable(&partial.path, Path::new("the copy")) {
+        Err(error) if is_unsound(&error) => {
+            let file = folder.join(series.unsound());
+            let kept = partial.replace(&file).map(|()| format!("{} cannot be restored", file.display()));
+            return Err(match kept {
+                Ok(what) => error.context(what),
+                Err(_) => error,
+            });
+        }
+        found => found?,
+    };
+    let file = name(partial, folder, &series, now)?;
+    let unnoted = Note { unix_time: now, pets, is_sound: true }.write(database).err();
+    let removed = keep.map_or(Ok(Vec::new()), |keep| series.thin(&file, now, keep));
+    let removed = removed.map_err(|error| error.context(format!("{} is complete, but", file.display())))?;
+    Ok(DatedBackup { file, bytes, pets, alterations, removed, unnoted })
+}
+
+/// Copies the database into a partial file, and ends the snapshot, so that the write-ahead log can shrink.
+fn copied(database: &Path, file: &Path, on_progress: OnProgress) -> Result<(Partial, u64), Error> {
+    let snapshot = Snapshot::of_database(database)?;
+    // Named after the database, so that the next backup finds it if this process is killed.
+    let partial = Partial::beside(&file.with_file_name(database.file_name().unwrap_or_default()))?;
+    let bytes = copy(&snapshot, &partial, file, on_progress)?;
+    Ok((partial, bytes))
+}
+
+/// Gives the copy its name, never over another file.
+fn name(partial: Partial, folder: &Path, series: &Series, now: i64) -> Result<PathBuf, Error> {
+    let mut second = now;
+    loop {
+        let file = folder.join(series.name(second));
+        match link(&partial.path, &file) {
+            // Another backup was made in the same second.
+            Err(error) if error.kind() == ErrorKind::FileExists && second < now + MOST_IN_A_SECOND => {
+                second += 1;
+            }
+            Err(error) => return Err(error),
+            Ok(()) => {
+                drop(partial);
+                flush_folder(&file)?;
+                return Ok(file);
+            }
+        }
+    }
+}

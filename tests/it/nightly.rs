@@ -1,0 +1,252 @@
+//! `petstore backup --to`: dated copies that are checked, and what a service tells of them.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rusqlite::Connection;
+
+use crate::admin::metrics;
+use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
+use crate::harness::{Folder, Server, expect_refusal, output, petstore, run};
+use crate::said;
+use crate::wait::wait_until;
+
+/// A dated backup of long ago.
+const OLD: &str = "pets-2020-01-01T00-00-00Z.db";
+
+/// Makes a backup into a folder, and returns its path and what was printed.
+#[track_caller]
+fn back_up(database: &Path, folder: &Folder, flags: &[&str]) -> (PathBuf, String) {
+    let words = [&["backup", "--to", text(folder.path())], flags].concat();
+    let said = succeed(&words, database);
+    let (file, _) = said.split_once(" is complete and sound: ").expect(&said);
+    (file.into(), said)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// The dated backups in a folder, in the order of their time.
+fn dated(folder: &Folder) -> Vec<String> {
+    names(folder.path()).into_iter().filter(|name| name.starts_with("pets-2")).collect()
+}
+
+/// What the service tells of its last backup: pets, whether it was sound, and the time.
+fn told(server: &Server) -> Option<(i64, i64, i64)> {
+    let text = metrics(server.admin.unwrap());
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("petstore_last_backup_{name} ")));
+        line.map(|value| value.parse().unwrap())
+    };
+    Some((value("pets")?, value("checked")?, value("timestamp_seconds")?))
+}
+
+#[test]
+fn dated_backup_is_sound_and_the_service_tells_of_it() {
+    let server = Server::start_with(|command| command.args(["--admin", "0"]));
+    server.fill(["Rex", "Tom"]);
+    let (target, database) = (Folder::new(), server.folder.database());
+    succeed(&["backup", text(&target.path().join("by name.db"))], &database);
+    assert_eq!(told(&server), None, "a backup with a name of its own does not count");
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+    let before = now();
+    let (file, said) = back_up(&database, &target, &[]);
+    assert!(said.contains("Z.db is complete and sound: 2 pets, "), "{said}");
+    assert_eq!(count(&file), 2);
+    let (pets, checked, at) = told(&server).unwrap();
+    assert_eq!((pets, checked), (2, 1));
+    assert!((before..=now()).contains(&at), "{at}");
+    let name = petstore::rfc3339(at).replace(':', "-");
+    assert_eq!(names(target.path()), ["by name.db".to_owned(), format!("pets-{name}.db")]);
+}
+
+#[test]
+fn oldest_of_its_own_go_and_no_others() {
+    let folder = filled(0);
+    let target = Folder::new();
+    let others =
+        ["pets-2020.db", "pets.db", "cats-2020-01-01T00-00-00Z.db", "pets-2020-01-01T00-00-00Z.db.gz"];
+    for name in others.iter().chain(&[OLD, "pets-2020-01-02T00-00-00Z.db", "pets-2020-01-03T00-00-00Z.db"]) {
+        std::fs::write(target.path().join(name), "").unwrap();
+    }
+    let (_, said) = back_up(&folder.database(), &target, &["--keep", "2"]);
+    assert_eq!(said.lines().filter(|line| line.starts_with("removed ")).count(), 2, "{said}");
+    let left = names(target.path());
+    assert!(others.iter().all(|name| left.contains(&(*name).to_owned())), "{left:?}");
+    assert_eq!(left.len(), others.len() + 2, "{left:?}");
+    assert!(!left.contains(&OLD.to_owned()) && left.contains(&"pets-2020-01-03T00-00-00Z.db".to_owned()));
+    // Without a number, all stay.
+    back_up(&folder.database(), &target, &[]);
+    assert_eq!(names(target.path()).len(), left.len() + 1);
+}
+
+#[test]
+fn backups_at_once_get_names_of_their_own() {
+    let folder = filled(1000);
+    let target = Folder::new();
+    let words = ["backup", "--to", text(target.path()), "--keep", "3"];
+    let mut backups: Vec<_> = (0..6).map(|_| start(&words, &folder.database())).collect();
+    assert!(backups.iter_mut().all(|backup| backup.ended().success()));
+    // Each has kept its own, which may not be among the last three.
+    assert!((3..=8).contains(&dated(&target).len()), "{:?}", dated(&target));
+    back_up(&folder.database(), &target, &["--keep", "3"]);
+    assert!((3..=4).contains(&dated(&target).len()), "{:?}", dated(&target));
+    assert_eq!(partials(target.path()), [""; 0]);
+    for name in dated(&target) {
+        assert!(succeed(&["check", text(&target.path().join(name))], Path::new("none")).contains("is sound"));
+    }
+}
+
+#[test]
+fn killed_backup_leaves_the_others_and_the_next_cleans_up() {
+    let folder = filled(MANY);
+    let target = Folder::new();
+    std::fs::write(target.path().join(OLD), "").unwrap();
+    let words = ["backup", "--to", text(target.path()), "--keep", "1"];
+    // Within the copy, and when it has grown to its end and is checked.
+    let whole = std::fs::metadata(folder.database()).unwrap().len();
+    for size in [1, whole] {
+        let mut backup = start(&words, &folder.database());
+        let length = |name: &String| std::fs::metadata(target.path().join(name)).map_or(0, |data| data.len());
+        let has_grown = || partials(target.path()).iter().any(|name| length(name) >= size);
+        wait_until("the copy to grow", || has_grown() || backup.has_ended());
+        if backup.has_ended() {
+            // Too fast to be killed; the test of the names is the same.
+            std::fs::write(target.path().join(OLD), "").unwrap();
+            dated(&target).iter().filter(|name| *name != OLD).for_each(|name| {
+                std::fs::remove_file(target.path().join(name)).unwrap();
+            });
+        }
+        drop(backup);
+        assert_eq!(dated(&target), [OLD]);
+    }
+    back_up(&folder.database(), &target, &["--keep", "1"]);
+    assert_eq!((names(target.path()).len(), partials(target.path()).len()), (1, 0));
+    assert!(!target.path().join(OLD).exists());
+}
+
+#[test]
+fn backup_without_room_removes_nothing() {
+    let folder = filled(20_000);
+    let target = Folder::new();
+    std::fs::write(target.path().join(OLD), "").unwrap();
+    refuse_for_size(&["backup", "--to", text(target.path()), "--keep", "1"], &folder.database());
+    assert_eq!(names(target.path()), [OLD]);
+}
+
+#[test]
+fn unsound_copy_is_told_and_kept_apart() {
+    let folder = filled(0);
+    let target = Folder::new();
+    back_up(&folder.database(), &target, &[]);
+    let server = Server::start_in(folder, |command| command.args(["--admin", "0"]));
+    let (_, checked, at) = told(&server).unwrap();
+    assert_eq!(checked, 1);
+    let database = Connection::open(server.folder.database()).unwrap();
+    database.execute("UPDATE sqlite_sequence SET seq = 0 WHERE name = 'pets'", []).unwrap();
+    let words = ["backup", "--to", text(target.path()), "--keep", "1"];
+    for _ in 0..2 {
+        refuse(
+            &words,
+            &server.folder.database(),
+            "pets-unsound.db cannot be restored: the copy is not sound: ",
+        );
+        assert_eq!((dated(&target).len(), names(target.path()).len()), (1, 2));
+        assert_eq!(count(&target.path().join("pets-unsound.db")), 1);
+        assert_eq!(told(&server), Some((1, 0, at)), "the last sound one is the one before");
+    }
+    database.execute("UPDATE sqlite_sequence SET seq = 1 WHERE name = 'pets'", []).unwrap();
+    back_up(&server.folder.database(), &target, &["--keep", "1"]);
+    assert_eq!(told(&server).unwrap().1, 1);
+    assert_eq!((dated(&target).len(), names(target.path()).len()), (1, 2), "nobody else removes it");
+}
+
+#[test]
+fn backup_that_cannot_be_noted_is_a_backup() {
+    let folder = filled(0);
+    let target = Folder::new();
+    std::fs::create_dir(folder.path().join("pets.db.last-backup")).unwrap();
+    let done = run(&["backup", "--to", text(target.path())], &folder.database());
+    let error = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.success() && error.contains("does not learn of this backup"), "{error}");
+    assert_eq!((dated(&target).len(), names(target.path()).len()), (1, 1));
+}
+
+#[test]
+fn locked_database_is_backed_up() {
+    let server = Server::start();
+    server.fill(["Rex"]);
+    let other = Connection::open(server.folder.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let target = Folder::new();
+    assert_eq!(count(&back_up(&server.folder.database(), &target, &[]).0), 1);
+}
+
+#[test]
+fn wrong_words_are_refused() {
+    let folder = filled(0);
+    for (words, named) in [
+        (&["backup"][..], "a FILE, or --to FOLDER"),
+        (&["backup", "--keep", "3"], "--keep needs --to"),
+        (&["backup", "copy.db", "--keep", "3"], "--keep needs --to"),
+        (&["backup", "copy.db", "--to", "folder"], "not both"),
+        (&["backup", "--to", ""], "--to must be a folder"),
+        (&["backup", "--to", "folder", "--keep", "0"], "at least 1"),
+        (&["backup", "--to", "folder", "--keep", "two"], "at least 1"),
+        (&["check", "--restored"], "needs a FILE"),
+    ] {
+        expect_refusal(run(words, &folder.database()), 2, named);
+    }
+    refuse(&["backup", "--to", "/no/such/folder"], &folder.database(), "there is no folder ");
+    refuse(&["backup", "--to", text(folder.path())], &folder.path().join("none.db"), said::DATABASE_MISSING);
+    assert_eq!(names(folder.path()), ["pets.db"]);
+}
+
+/// Tries out a backup, with a folder for temporary files of its own, in which nothing may be left.
+#[track_caller]
+fn drill(file: &Path) -> std::process::Output {
+    let temporary = Folder::new();
+    let done = output(petstore(&["check", "--restored", text(file)]).env("TMPDIR", temporary.path()));
+    assert_eq!(names(temporary.path()), [""; 0]);
+    done
+}
+
+#[test]
+fn drill_restores_and_serves_a_backup() {
+    let folder = filled(250);
+    let target = Folder::new();
+    let (file, _) = back_up(&folder.database(), &target, &[]);
+    let before = std::fs::read(&file).unwrap();
+    let done = drill(&file);
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success(), "{said}");
+    assert!(said.contains("can be restored: 251 pets, all of them read through a service\n"), "{said}");
+    assert!(said.contains("a restore takes ") && said.ends_with(" s\n"), "{said}");
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert_eq!(names(target.path()).len(), 1);
+}
+
+#[test]
+fn drill_of_an_empty_shop_succeeds() {
+    let (server, target) = (Server::start(), Folder::new());
+    let (file, _) = back_up(&server.folder.database(), &target, &[]);
+    assert!(String::from_utf8(drill(&file).stdout).unwrap().contains("can be restored: 0 pets,"));
+}
+
+#[test]
+fn drill_refuses_what_cannot_be_restored() {
+    let folder = filled(250);
+    let target = Folder::new();
+    let (file, _) = back_up(&folder.database(), &target, &[]);
+    let sequence = |seq: u32| {
+        let copy = Connection::open(&file).unwrap();
+        copy.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'pets'", [seq]).unwrap();
+    };
+    sequence(7);
+    expect_refusal(drill(&file), 1, "is not sound: a pet has the id 251");
+    sequence(251);
+    std::fs::File::options().write(true).open(&file).unwrap().set_len(8192).unwrap();
+    expect_refusal(drill(&file), 1, "is not sound");
+    expect_refusal(drill(&target.path().join("none.db")), 1, said::FILE_MISSING);
+}
