@@ -39,8 +39,8 @@ pub enum ErrorKind {
     DatabaseForeign,
     /// SQLite finds the database damaged, or a part of its schema is missing.
     DatabaseDamaged,
-    /// A part of the schema, or the last id given, was changed by another program. The message has the SQL that mends
-    /// it.
+    /// Another program has changed the schema or the last id given, and nothing is lost. If SQL mends it, the message
+    /// has it.
     SchemaChanged,
     /// Another process, such as the `sqlite3` shell, holds SQLite's lock on the database.
     DatabaseLocked,

@@ -45,7 +45,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::DatabaseDamaged if !has_file => {
             "restore a backup: petstore restore FILE keeps the damaged database under another name"
         }
-        ErrorKind::SchemaChanged => "run that SQL with sqlite3, and try again",
+        ErrorKind::SchemaChanged => "mend it with sqlite3, and try again",
         ErrorKind::DatabaseLocked => "end the other process, or try again",
         ErrorKind::DatabaseInUse => "stop the service first",
         ErrorKind::DatabaseMoved => "put the file back, or restore a backup with petstore restore FILE",

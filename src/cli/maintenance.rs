@@ -80,7 +80,7 @@ fn backup_to(call: &Call, folder: &Path, keep: Option<NonZeroUsize>) -> Done {
 fn backup_as(call: &Call) -> Done {
     let file = call.operand(0);
     let size = watched(|on_progress| petstore::backup(&call.config.database, file.as_ref(), on_progress))?;
-    if let Some(alterations) = petstore::alterations(file.as_ref())? {
+    if let Ok(Some(alterations)) = petstore::alterations(file.as_ref()) {
         say(&format!("{file} is not as petstore made it: {alterations}"));
     }
     Ok(print(&format!("{file} is complete: {size} bytes\n"))?)

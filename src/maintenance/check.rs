@@ -18,8 +18,8 @@ pub struct Soundness {
     pub version: i64,
     /// What is wrong, one line each; empty if the file is sound.
     pub faults: Vec<String>,
-    /// The kind of the faults: [`ErrorKind::SchemaChanged`] if the SQL in their lines mends them all, otherwise
-    /// [`ErrorKind::DatabaseDamaged`]. `None` if the file is sound.
+    /// The kind of the faults: [`ErrorKind::DatabaseDamaged`] if something is lost, otherwise
+    /// [`ErrorKind::SchemaChanged`]. `None` if the file is sound.
     pub kind: Option<ErrorKind>,
     /// What other programs have added, such as `the table _litestream_seq`. It does no harm to the file.
     pub foreign: Vec<String>,
@@ -46,7 +46,7 @@ pub struct Soundness {
 pub fn check(file: &Path) -> Result<Soundness, Error> {
     let Findings { pets, version, schema, faults } = findings(file)?;
     let all: Vec<Fault> =
-        schema.gaps.into_iter().chain(schema.changes.into_iter().map(Fault::new)).chain(faults).collect();
+        schema.gaps.into_iter().chain(schema.changes.into_iter().map(Fault::change)).chain(faults).collect();
     Ok(Soundness {
         pets,
         version,
@@ -84,8 +84,17 @@ pub fn usable(copy: &Path, name: &Path) -> Result<(u64, Option<String>), Error> 
     }
 }
 
-/// What other programs have changed or added in a database or a backup, in one line; `None` if nothing. Unlike
-/// [`check`], it reads only the schema.
+/// What other programs have removed, changed or added in a database or a backup, in one line; `None` if nothing.
+/// Unlike [`check`], it reads only the schema.
+///
+/// ```no_run
+/// # fn main() -> Result<(), petstore::Error> {
+/// if let Some(line) = petstore::alterations("copy.db".as_ref())? {
+///     println!("{line}"); // such as: it also has the table _litestream_seq
+/// }
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// The kinds of [`check`].

@@ -4,6 +4,7 @@
 //! petstore's own schema does.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -18,37 +19,38 @@ const MAX_NAMES: usize = 10;
 /// The most characters of a name that another program has chosen.
 const MAX_NAME: usize = 64;
 
-/// Something that is wrong, in one line, with the SQL that mends it.
+/// Something that is wrong, in one line.
 pub struct Fault {
-    /// What is wrong.
     text: String,
-    /// The SQL that mends it without losing anything; `None` if there is none.
-    mend: Option<String>,
+    /// Whether something is lost that only a backup has.
+    is_loss: bool,
 }
 
 impl Fault {
-    /// A fault that SQL mends.
-    pub fn mended(text: impl Into<String>, sql: impl Into<String>) -> Self {
-        Self { text: text.into(), mend: Some(sql.into()) }
+    /// A loss, for which there may be a backup.
+    pub fn loss(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_loss: true }
     }
 
-    /// A fault that no statement mends.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), mend: None }
+    /// A fault that SQL mends without losing anything.
+    pub fn mended(text: impl fmt::Display, sql: impl fmt::Display) -> Self {
+        Self { text: format!("{text}; this SQL mends it: {sql}"), is_loss: false }
+    }
+
+    /// Something that another program has changed on purpose.
+    pub fn change(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_loss: false }
     }
 
     /// One line for an operator.
     pub fn line(&self) -> String {
-        match &self.mend {
-            Some(sql) => format!("{}; this SQL mends it: {sql}", self.text),
-            None => self.text.clone(),
-        }
+        self.text.clone()
     }
 
     /// The kind of an error for some faults.
     pub fn kind(faults: &[Self]) -> ErrorKind {
-        let all_mended = faults.iter().all(|fault| fault.mend.is_some());
-        if all_mended { ErrorKind::SchemaChanged } else { ErrorKind::DatabaseDamaged }
+        let is_loss = faults.iter().any(|fault| fault.is_loss);
+        if is_loss { ErrorKind::DatabaseDamaged } else { ErrorKind::SchemaChanged }
     }
 }
 
@@ -95,9 +97,9 @@ impl Differences {
                     .push(Fault::mended(other_way(), format!("DROP INDEX {name}; {sql}"))),
                 None if kind == "index" => {
                     let missing = format!("the index {name} is missing");
-                    differences.gaps.push(Fault::mended(missing, sql.as_str()));
+                    differences.gaps.push(Fault::mended(missing, sql));
                 }
-                None => differences.gaps.push(Fault::new(format!(
+                None => differences.gaps.push(Fault::loss(format!(
                     "the table {name} is missing with all its rows; without a backup, this SQL makes it empty: {sql}"
                 ))),
             }
@@ -125,11 +127,11 @@ impl Differences {
         for column in &missing {
             let name = &column.name;
             self.gaps.push(match (&missing[..], &foreign[..]) {
-                ([_], [Column { name: other, .. }]) if shown(other) == *other => Fault::mended(
-                    format!("the table {table} lacks the column {name}, unless {other} is that column"),
-                    format!("ALTER TABLE {table} RENAME COLUMN \"{other}\" TO {name}"),
-                ),
-                _ => Fault::new(format!("the table {table} lacks the column {name}")),
+                ([_], [Column { name: other, .. }]) if shown(other) == *other => Fault::change(format!(
+                    "the table {table} lacks the column {name}; if it was renamed to {other}, \
+                     this SQL mends it: ALTER TABLE {table} RENAME COLUMN \"{other}\" TO {name}"
+                )),
+                _ => Fault::loss(format!("the table {table} lacks the column {name}")),
             });
         }
         for column in &foreign {
@@ -144,7 +146,7 @@ impl Differences {
         Ok(!missing.is_empty() || (!foreign.is_empty() && is_extended(found_sql, wanted_sql)))
     }
 
-    /// One line about everything but the gaps; `None` if there is nothing to say.
+    /// One line about all of them; `None` if there are none.
     pub fn line(&self) -> Option<String> {
         let also = match &self.foreign[..] {
             [] => None,
@@ -155,7 +157,8 @@ impl Differences {
                 Some(format!("it also has {some}{more}"))
             }
         };
-        let lines: Vec<String> = self.changes.iter().cloned().chain(also).collect();
+        let gaps = self.gaps.iter().map(Fault::line);
+        let lines: Vec<String> = gaps.chain(self.changes.iter().cloned()).chain(also).collect();
         (!lines.is_empty()).then(|| lines.join("; "))
     }
 }
@@ -302,7 +305,7 @@ mod tests {
             "ALTER TABLE pets RENAME COLUMN status TO state; ALTER TABLE pets RENAME COLUMN state TO status",
         ] {
             let (_, found) = changed(sql);
-            assert!(found.gaps.is_empty() && found.line().is_none(), "{sql}: {:?}", found.line());
+            assert_eq!(found.line(), None, "{sql}");
         }
     }
 
@@ -370,8 +373,7 @@ mod tests {
                 let (_, mend) = gap.split_once("mends it: ").unwrap();
                 connection.execute_batch(mend).unwrap();
             }
-            let left = Differences::of(&connection).unwrap();
-            assert!(left.gaps.is_empty() && left.line().is_none(), "{sql}: {:?}", gaps(&left));
+            assert_eq!(Differences::of(&connection).unwrap().line(), None, "{sql}");
         }
     }
 

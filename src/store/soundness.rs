@@ -36,11 +36,11 @@ impl Snapshot {
         let mut findings = Findings::default();
         if let Some(log) = damaged_log(&self.path) {
             let line = format!("the header of {} is damaged, so SQLite ignores what is in it", log.display());
-            findings.faults.push(Fault::new(line));
+            findings.faults.push(Fault::loss(line));
         }
         match look(&self.connection, &mut findings) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
-                findings.faults.push(Fault::new(format!("it cannot be read to its end: {DAMAGED}")));
+                findings.faults.push(Fault::loss(format!("it cannot be read to its end: {DAMAGED}")));
             }
             looked => looked.map_err(|error| unreadable(&self.path, error))?,
         }
@@ -73,14 +73,14 @@ fn integrity(connection: &Connection, tables: &[String]) -> rusqlite::Result<Vec
     let said = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
     let lines = said.iter().flat_map(|said| said.lines()).filter(|line| *line != "ok");
     let mut faults: Vec<Fault> = lines
-        .map(|line| Fault::new(format!("its content contradicts itself: {}", line.escape_debug())))
+        .map(|line| Fault::loss(format!("its content contradicts itself: {}", line.escape_debug())))
         .collect();
     let mut statement = connection.prepare("SELECT DISTINCT parent FROM pragma_foreign_key_check(?1)")?;
     for table in tables {
         let parents = statement.query_map([table], |row| row.get::<_, String>(0))?;
         for parent in parents {
             let parent = parent?;
-            faults.push(Fault::new(format!("a row of {table} refers to one of {parent} that is not there")));
+            faults.push(Fault::loss(format!("a row of {table} refers to one of {parent} that is not there")));
         }
     }
     Ok(faults)
@@ -93,7 +93,7 @@ fn ids(connection: &Connection) -> rusqlite::Result<Vec<Fault>> {
         id("SELECT max(seq) FROM sqlite_sequence WHERE name = 'pets' HAVING count(*) > 0")?.unwrap_or(0);
     let mut faults = Vec::new();
     if let Some(least) = id("SELECT id FROM pets ORDER BY id LIMIT 1")?.filter(|id| *id < 1) {
-        faults.push(Fault::new(format!("a pet has the id {least}, which is not positive")));
+        faults.push(Fault::loss(format!("a pet has the id {least}, which is not positive")));
     }
     if let Some(greatest) = id("SELECT id FROM pets ORDER BY id DESC LIMIT 1")?.filter(|id| *id > last_given)
     {

@@ -145,7 +145,10 @@ fn another_schema_is_found() {
 fn sql_that_is_printed_mends_the_database() {
     for (sql, mended) in [
         ("DROP INDEX pets_by_status", "the index pets_by_status is missing"),
-        ("ALTER TABLE pets RENAME COLUMN status TO state", "lacks the column status, unless state is"),
+        (
+            "ALTER TABLE pets RENAME COLUMN status TO state",
+            "lacks the column status; if it was renamed to state, this SQL",
+        ),
         ("UPDATE sqlite_sequence SET seq = 7", "the last one given is 7"),
         ("DELETE FROM sqlite_sequence", "the last one given is 0"),
         ("DELETE FROM project", "does not have its one row"),
@@ -156,7 +159,7 @@ fn sql_that_is_printed_mends_the_database() {
         let output = run(&["check"], &database);
         let (said, error) =
             (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-        assert!(said.contains(mended) && error.contains("run that SQL with sqlite3"), "{sql}: {said}{error}");
+        assert!(said.contains(mended) && error.contains("mend it with sqlite3"), "{sql}: {said}{error}");
         assert!(!error.contains("restore"), "{sql}: {error}");
         for (_, mend) in said.lines().filter_map(|line| line.split_once("this SQL mends it: ")) {
             Connection::open(&database).unwrap().execute_batch(mend).unwrap();

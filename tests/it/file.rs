@@ -170,8 +170,28 @@ fn index_that_is_dropped_comes_with_the_sql_that_makes_it() {
     }
     let line = String::from_utf8(run(&["key", "add", "ci"], &folder.database()).stderr).unwrap();
     let (_, mend) = line.split_once("this SQL mends it: ").unwrap();
-    sql(mend.split_once("; run that SQL with sqlite3").unwrap().0);
+    sql(mend.split_once("; mend it with sqlite3").unwrap().0);
     Server::start_in(folder, |command| command);
+}
+
+#[test]
+fn pet_that_a_foreign_trigger_drops_is_not_acknowledged() {
+    let mut folder = Server::start().kill();
+    for action in ["IGNORE", "ABORT, 'no'", "ROLLBACK, 'no'"] {
+        let sql = format!(
+            "DROP TRIGGER IF EXISTS theirs; DELETE FROM pets; CREATE TRIGGER theirs BEFORE INSERT ON pets
+                WHEN NEW.name = 'Rex' BEGIN SELECT RAISE({action}); END"
+        );
+        rusqlite::Connection::open(folder.database()).unwrap().execute_batch(&sql).unwrap();
+        let server = Server::start_in(folder, |command| command);
+        server.create(REX).expect_error(500, "internal_error", "");
+        server.fill(["Tom"]);
+        assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 1, "{action}");
+        folder = server.kill();
+    }
+    let log = Server::start_in(folder, |command| command).stop();
+    let warning = "it also has the trigger theirs on pets (it can change or refuse what petstore writes)";
+    assert!(log.contains(warning), "{log}");
 }
 
 #[test]
