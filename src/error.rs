@@ -179,7 +179,7 @@ impl Error {
     pub fn no_thread(error: io::Error) -> Self {
         let message = match error.kind() {
             io::ErrorKind::WouldBlock => {
-                "cannot start a thread: the system allows no more (ulimit -u)".to_owned()
+                "cannot start a thread: the system allows no more (ulimit -u, ulimit -v)".to_owned()
             }
             _ => format!("cannot start a thread: {error}"),
         };

@@ -11,6 +11,7 @@ mod first_key;
 mod help;
 mod json_line;
 mod keys;
+mod limits;
 mod logging;
 mod maintenance;
 mod manual;

@@ -40,8 +40,18 @@ fn cannot_print(error: io::Error) -> Error {
 /// Prints one plain line to standard error, and waits for its reader for a moment only.
 pub fn say(line: &str) {
     let text = format!("petstore: {line}\n");
-    // If nobody reads standard error, or no thread can be started, only the exit code remains.
-    let _ = soon(Box::new(move || io::stderr().write_all(text.as_bytes())));
+    let copy = text.clone();
+    let (written, waiter) = channel::<()>();
+    let write = move || {
+        let _ = io::stderr().write_all(copy.as_bytes());
+        drop(written);
+    };
+    // If nobody reads standard error, only the exit code remains.
+    match start_thread("", Box::new(write)) {
+        Ok(()) => drop(waiter.recv_timeout(PATIENCE)),
+        // Too many threads may be why there is something to say.
+        Err(_) => drop(io::stderr().write_all(text.as_bytes())),
+    }
 }
 
 /// Says that a command has created a new database, as a mistyped name is the usual cause.

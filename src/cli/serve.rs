@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-use petstore::{Address, Config, Ephemeral, Error, ErrorKind, Listen, Server};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use petstore::{Address, Config, Ephemeral, Listen, Server};
 
 use super::command::{Call, Command, Done, Failure, Flag, Takes};
 use super::output::{print, start_thread};
-use super::{first_key, logging, signals, supervisor};
+use super::{first_key, limits, logging, signals, supervisor};
 
 /// Whether the service has started, so that a panic belongs in the log.
 static HAS_STARTED: AtomicBool = AtomicBool::new(false);
@@ -40,6 +39,7 @@ fn run(call: &Call) -> Done {
     }
     config.ephemeral = ephemeral(call)?;
     let first_key_file = own.first_key_file.as_deref().filter(|_| config.ephemeral.is_none());
+    limits::check_address_space(config.workers)?;
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
     logging::start(own.log_format)?;
@@ -49,7 +49,7 @@ fn run(call: &Call) -> Done {
     if let Some(socket) = passed {
         take_over(&mut config, socket);
     }
-    config.open_files = Some(raise_open_files()?);
+    config.open_files = Some(limits::raise_open_files()?);
     first_key::check_file(&config, first_key_file)?;
     let mut made_key = None;
     if config.ephemeral.is_some() && config.api_key.is_none() {
@@ -120,16 +120,6 @@ fn log_panic(panic: &PanicHookInfo) {
         let what = panic.to_string().replace('\n', " ");
         log::error!("the thread {} {what}", thread.name().unwrap_or("without a name"));
     }
-}
-
-/// Raises the soft limit of open files to the hard limit, and returns it.
-fn raise_open_files() -> Result<usize, Error> {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).map_err(|error| {
-        let line = format!("cannot raise the limit of open files (ulimit -n): {error}");
-        Error::new(ErrorKind::Resources, line).caused_by(error)
-    })?;
-    Ok(maximum.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX))
 }
 
 /// Prints the first line for scripts, which wait for it, and the key of an ephemeral database for people.

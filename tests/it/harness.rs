@@ -72,6 +72,17 @@ pub fn petstore(words: &[&str]) -> Command {
     command
 }
 
+/// Makes a shell run this first, and then the command in its own place, such as after `ulimit`.
+pub fn after<'c>(command: &'c mut Command, script: &str) -> &'c mut Command {
+    let program = command.get_program().to_owned();
+    let words: Vec<OsString> = command.get_args().map(OsString::from).collect();
+    let variables: Vec<(OsString, OsString)> =
+        command.get_envs().filter_map(|(name, value)| Some((name.into(), value?.into()))).collect();
+    *command = Command::new("/bin/sh");
+    command.arg("-c").arg(format!("{script} && exec \"$0\" \"$@\"")).arg(program).args(words);
+    command.env_clear().envs(variables)
+}
+
 /// Runs it to its end.
 #[track_caller]
 pub fn run(words: &[&str], database: &Path) -> Output {

@@ -1,10 +1,9 @@
 //! Too many clients, too few descriptors.
 
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::client::{Connection, post};
-use crate::harness::{KEY, Server};
+use crate::harness::{KEY, Server, after};
 use crate::wait::wait_until;
 
 #[test]
@@ -57,14 +56,7 @@ fn thousand_idle_connections_cost_no_threads() {
 fn start_with_descriptors(count: u32, words: &[&str]) -> Server {
     Server::start_with(|command| {
         command.args(["--workers", "1"]).args(words);
-        let program = command.get_program().to_owned();
-        let words: Vec<_> = command.get_args().map(|word| word.to_owned()).collect();
-        let variables: Vec<_> =
-            command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
-        *command = Command::new("/bin/sh");
-        command.arg("-c").arg(format!("ulimit -n {count}; exec \"$0\" \"$@\"")).arg(program).args(words);
-        command.env_clear().envs(variables).arg0("sh");
-        command
+        after(command, &format!("ulimit -n {count}"))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::harness::{Folder, Server, expect_refusal, output, petstore, run};
+use crate::harness::{Folder, Process, Server, after, expect_refusal, output, petstore, run};
 use crate::said;
 
 /// A start on a free port.
@@ -77,6 +77,28 @@ fn wrong_words_are_refused() {
         [(&["--listen", "nonsense"][..], "--listen"), (&["--wrong"], "--wrong"), (&["wrong"], "wrong")]
     {
         expect_refusal(run(words, &folder.database()), 2, said);
+    }
+}
+
+#[test]
+fn too_little_address_space_is_one_plain_line() {
+    let folder = Folder::new();
+    let start = |mib: u32, frugal: &str| {
+        let mut command = petstore(&["--listen", "127.0.0.1:0", "--workers", "1"]);
+        command.env("PETSTORE_API_KEY", "k").env("PETSTORE_DATABASE", folder.database());
+        Process::start(after(&mut command, &format!("ulimit -v {}{frugal}", mib * 1024)))
+    };
+    let frugal = " && export MALLOC_ARENA_MAX=1 MIMALLOC_ARENA_RESERVE=1";
+    for mib in [64, 160, 300, 1200] {
+        expect_refusal(
+            start(mib, "").output(),
+            1,
+            "and 3328 MiB are needed, or 336 MiB with MALLOC_ARENA_MAX=1",
+        );
+    }
+    expect_refusal(start(300, frugal).output(), 1, "ulimit -v");
+    for (mib, frugal) in [(336, frugal), (3328, "")] {
+        assert!(start(mib, frugal).take_first_line().starts_with("petstore listening on "));
     }
 }
 
