@@ -16,6 +16,7 @@ mod harness;
 mod wait;
 
 mod crowd;
+mod group;
 mod innocents;
 mod member;
 mod origin;

@@ -1,13 +1,14 @@
 //! Attacks by requests that the service must hold until they are complete, or until it is their turn.
 
 use crate::crowd::Crowd;
+use crate::group::Group;
 use crate::origin::many;
 use crate::plan::{Reading, Tally, again, once};
 use crate::requests::{
     all_but_the_first_byte, announced_body, get_with_body, largest, largest_unfinished,
     long_head_and_one_byte, post_with_wrong_key, unfinished_head,
 };
-use crate::trial::{SPAN, Trial};
+use crate::trial::{SPAN, Stage, Trial};
 
 /// Bystanders who ask at the same time.
 const BYSTANDERS: usize = 1_000;
@@ -62,6 +63,22 @@ fn whole_requests_that_wait_are_bounded() {
 #[test]
 fn unfinished_bodies_are_bounded() {
     sent_and_left(largest_unfinished());
+}
+
+/// In a container of 64 MiB, if this user may make one; a quarter of it is held for clients.
+#[test]
+fn unfinished_bodies_do_not_get_a_small_container_killed() {
+    let group = Group::new(64);
+    let stage = match &group {
+        Some(group) => Stage::in_group(group),
+        None => Stage::with(&["--client-memory", "16MiB"]),
+    };
+    // The group is removed after the server has ended.
+    let trial = stage.begin().within_mib(64);
+    let mut crowd = Crowd::new(trial.address(), many(2_000), once(largest_unfinished()), Reading::Nothing);
+    crowd.run(SPAN);
+    crowd.leave();
+    trial.end();
 }
 
 #[test]

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Server, run};
+use crate::group::Group;
+use crate::harness::{Server, after, run};
 use crate::innocents::{Answer, Figures, Innocents, Patience};
 
 /// How long an attack lasts.
@@ -36,9 +38,18 @@ impl Stage {
 
     /// Starts it with more words on the command line.
     pub fn with(words: &[&str]) -> Self {
+        Self::changed(|command| command.args(words))
+    }
+
+    /// Starts it in a cgroup.
+    pub fn in_group(group: &Group) -> Self {
+        Self::changed(|command| after(command, &group.script()))
+    }
+
+    fn changed(change: impl FnOnce(&mut Command) -> &mut Command) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Self { server: Server::start_with(|command| command.args(words)), alone }
+        Self { server: Server::start_with(change), alone }
     }
 
     /// Makes a read-only key.

@@ -1,0 +1,35 @@
+//! A small container: a cgroup with a limit on its memory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where cgroups are, and the file with the limit: versions 1 and 2.
+const HOMES: [(&str, &str); 2] =
+    [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+
+/// A cgroup, which is removed at the end.
+pub struct Group(PathBuf);
+
+impl Group {
+    /// Makes one whose processes may have so many MiB together; `None` if this user or this system makes none.
+    pub fn new(mib: u64) -> Option<Self> {
+        let make = |(home, limit): &(&str, &str)| {
+            let path = Path::new(home).join(format!("petstore-test-{}", std::process::id()));
+            fs::create_dir(&path).ok()?;
+            let group = Self(path);
+            fs::write(group.0.join(limit), (mib << 20).to_string()).ok().map(|()| group)
+        };
+        HOMES.iter().find_map(make)
+    }
+
+    /// What a shell runs to enter it.
+    pub fn script(&self) -> String {
+        format!("echo $$ > {}/cgroup.procs", self.0.display())
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
