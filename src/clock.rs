@@ -13,6 +13,10 @@ pub fn unix_time() -> i64 {
 
 /// Formats a Unix time in seconds, such as `2027-01-31T18:00:00Z` (RFC 3339). A time outside the years 1970
 /// to 9999 becomes the nearest second inside.
+///
+/// ```
+/// assert_eq!(petstore::rfc3339(1_801_418_400), "2027-01-31T18:00:00Z");
+/// ```
 pub fn rfc3339(unix_time: i64) -> String {
     humantime::format_rfc3339_seconds(moment(unix_time)).to_string()
 }

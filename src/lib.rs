@@ -100,11 +100,21 @@ pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_p
 
 /// Lists the method and the path of every operation of the HTTP interface, such as `("GET", "/v1/pets")`. `GET`
 /// stands for `HEAD` as well.
+///
+/// ```
+/// assert!(petstore::operations().any(|operation| operation == ("POST", "/v1/pets")));
+/// ```
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
     api::ROUTER.operations().map(|operation| (operation.method(), operation.path))
 }
 
 /// Prints the interface description (OpenAPI 3.1, JSON) with the base URL and the staging URL of a configuration.
+///
+/// ```
+/// let mut config = petstore::Config::default();
+/// config.base_url = Some("https://pets.example/v1".to_owned());
+/// assert!(petstore::openapi(&config).contains("https://pets.example/v1"));
+/// ```
 pub fn openapi(config: &Config) -> String {
     site::document::print(&config.server_urls())
 }

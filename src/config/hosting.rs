@@ -5,6 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use super::setting::{Setting, joined, list, put};
 
 /// How the project is hosted.
+///
+/// ```
+/// let mut config = petstore::Config::default();
+/// config.hosting.platform_host = Some("sites.example.net".to_owned());
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Hosting {

@@ -10,6 +10,14 @@ use std::sync::Arc;
 const UNIX: &str = "unix:";
 
 /// What the service listens on.
+///
+/// ```
+/// use petstore::{Config, Listen};
+///
+/// let mut config = Config::default();
+/// config.listen = ([127, 0, 0, 1], 0).into();
+/// config.listen = Listen::Unix("/run/petstore/http.sock".into());
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Listen {
@@ -71,6 +79,12 @@ impl<I: Into<IpAddr>> From<(I, u16)> for Listen {
 
 /// The address that a running service listens on. It prints as `http://127.0.0.1:8080` or
 /// `unix:/run/petstore/http.sock`.
+///
+/// ```
+/// let address = petstore::Address::Tcp(([0, 0, 0, 0], 8080).into());
+/// assert_eq!(address.to_string(), "http://0.0.0.0:8080");
+/// assert_eq!(address.local_url(), "http://localhost:8080");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// The IP address and the port, which is the actual one if the configuration has port 0.

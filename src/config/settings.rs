@@ -9,6 +9,17 @@ use super::{Listen, Network, hosting, memory};
 
 /// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
 /// environment alone, because other users can read the command line.
+///
+/// ```
+/// let workers = petstore::SETTINGS.iter().find(|setting| setting.flag == "workers").unwrap();
+/// assert_eq!(workers.variable(), "PETSTORE_WORKERS");
+///
+/// let mut config = petstore::Config::default();
+/// let set = workers.set.unwrap();
+/// assert_eq!(set(&mut config, "0"), Err("a number from 1 to 64"));
+/// assert_eq!(set(&mut config, "2"), Ok(()));
+/// assert_eq!(config.workers, 2);
+/// ```
 pub const SETTINGS: &[Setting] =
     if cfg!(feature = "site") { ALL } else { ALL.split_at(ALL.len() - hosting::SETTINGS).0 };
 

@@ -14,6 +14,15 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 ";
 ///
 /// The request goes through everything that others go through, including a reading thread and the writing thread. It
 /// needs no free connection, but queues as any request does: a busy service passes if it answers in time.
+///
+/// ```no_run
+/// # fn watch(server: &petstore::Server) {
+/// let check = server.health_check();
+/// if !check.is_answered(std::time::Duration::from_secs(5)) {
+///     eprintln!("the service does not answer");
+/// }
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct HealthCheck(Stopper);
 

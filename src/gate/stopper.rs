@@ -10,6 +10,17 @@ use crate::error::{Error, ErrorKind};
 use crate::log_line::log_line;
 
 /// Ends a running [`Server`](crate::Server) from any thread. Clones end the same server.
+///
+/// ```no_run
+/// # fn serve(server: petstore::Server) -> Result<(), petstore::Error> {
+/// let stopper = server.stopper();
+/// std::thread::spawn(move || {
+///     let _ = std::io::stdin().read_line(&mut String::new());
+///     stopper.stop();
+/// });
+/// server.wait()
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Stopper(Arc<Word>);
 

@@ -31,6 +31,11 @@ pub struct Limit {
 }
 
 /// Every bound on the size of a request.
+///
+/// ```
+/// let body = petstore::LIMITS.iter().find(|limit| limit.what == "request body").unwrap();
+/// assert_eq!((body.most, body.unit, body.status), (65_536, "bytes", 413));
+/// ```
 pub const LIMITS: &[Limit] = &[
     Limit { what: "request target", most: MAX_TARGET_BYTES, unit: "bytes", status: 414 },
     Limit { what: "request head", most: MAX_HEAD_BYTES, unit: "bytes", status: 431 },

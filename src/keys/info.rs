@@ -31,6 +31,13 @@ pub struct KeyInfo {
 ///
 /// Changes nothing, and waits for no lock of another process.
 ///
+/// ```no_run
+/// for key in petstore::api_keys("pets.db".as_ref())? {
+///     println!("{} {} {}", key.fingerprint, key.name, key.scope.as_str());
+/// }
+/// # Ok::<(), petstore::Error>(())
+/// ```
+///
 /// # Errors
 /// [`ErrorKind::DatabaseMissing`](crate::ErrorKind::DatabaseMissing) and the other kinds of a database that
 /// cannot be opened or read.

@@ -17,6 +17,27 @@ use crate::store::Snapshot;
 /// The copy pauses for as long as it works, so that a service can flush its writes to the disk. Until the copy
 /// ends, the write-ahead log of the database grows by what is written.
 ///
+/// ```
+/// # fn main() -> Result<(), petstore::Error> {
+/// # let folder = std::env::temp_dir().join(format!("petstore-doc-backup-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let (database, copy) = (folder.join("pets.db"), folder.join("copy.db"));
+/// # petstore::KeyRing::open(&database)?;
+/// use std::ops::ControlFlow;
+///
+/// petstore::backup(&database, &copy, &mut |progress| {
+///     eprintln!("{} of {} bytes", progress.done, progress.total);
+///     ControlFlow::Continue(())
+/// })?;
+/// assert!(petstore::check(&copy)?.faults.is_empty());
+///
+/// let restored = petstore::restore(&copy, &database, &mut |_| ControlFlow::Continue(()))?;
+/// println!("{} pets; the old database is {:?}", restored.pets, restored.kept);
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// [`ErrorKind::FileExists`] if there is a file of this name, or a write-ahead log for it, the kinds of a
 /// database that cannot be opened or read, and the kinds of a file that cannot be written.

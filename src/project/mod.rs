@@ -42,6 +42,19 @@ pub use refusal::{Refusal, RefusalCode};
 pub(crate) use upkeep::Upkeep;
 
 /// The project of one database.
+///
+/// ```no_run
+/// use petstore::{Config, Plan, Project};
+///
+/// let mut config = Config::default();
+/// config.database = "pets.db".into();
+/// config.hosting.platform_host = Some("sites.example.net".to_owned());
+/// let mut project = Project::open(&config)?;
+/// project.set_plan(Plan::Pro)?;
+/// project.deploy(None)?;
+/// println!("{:?}", project.add("pets.example.com")?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Project {
     store: Writer,
     hosting: Hosting,

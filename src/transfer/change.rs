@@ -10,6 +10,13 @@ use crate::store::Writer;
 ///
 /// The change is flushed to the disk, and a running service shows it at once.
 ///
+/// ```no_run
+/// use petstore::{PetStatus, set_status};
+///
+/// println!("{}", set_status("pets.db".as_ref(), 1, PetStatus::Sold)?);
+/// # Ok::<(), petstore::Error>(())
+/// ```
+///
 /// # Errors
 /// [`ErrorKind::PetUnknown`] if no pet has this id, [`ErrorKind::DatabaseMissing`] if there is no database, and
 /// the kinds of a database that cannot be opened or written.
@@ -26,6 +33,12 @@ pub fn set_status(database: &Path, id: i64, status: PetStatus) -> Result<String,
 /// Deletes pets, all of these or none, and returns how many were deleted.
 ///
 /// The change is flushed to the disk, and a running service shows it at once. The ids are never used again.
+///
+/// ```no_run
+/// let deleted = petstore::delete_pets("pets.db".as_ref(), &[2, 3])?;
+/// assert_eq!(deleted, 2);
+/// # Ok::<(), petstore::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`ErrorKind::PetUnknown`] if no pet has one of the ids, [`ErrorKind::InvalidInput`] if an id is given twice,
