@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind as Os};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -55,8 +55,8 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// The files that services of this process have claimed.
-static CLAIMED: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
+/// The files that services of this process have claimed, with the logs that they use.
+static CLAIMED: Mutex<Vec<(FileId, PathBuf)>> = Mutex::new(Vec::new());
 
 /// Locks a file for one service; `false`: another one has it.
 fn lock(file: &File) -> io::Result<bool> {
@@ -96,27 +96,42 @@ fn is_locked(file: &File) -> bool {
     }
 }
 
-/// Refuses to write if a service has this database under another name, or another database under this name. SQLite
-/// finds the write-ahead log by name, and writes to the wrong log are lost.
+/// Refuses to write to a database that a service has under another name, and to one that has taken the place of a
+/// service's database. SQLite finds the write-ahead log by name, and writes to the wrong log are lost.
 ///
 /// # Errors
 /// If such a service runs, or the log is that of another database.
 pub fn check_before_writing(path: &Path) -> Result<(), Error> {
+    check(path, false)
+}
+
+/// Refuses to read a database without its log, because a service has it under another name, or with the log of
+/// another one.
+///
+/// # Errors
+/// If such a service runs, or the log is that of another database.
+pub fn check_before_reading(path: &Path) -> Result<(), Error> {
+    // A file that promises no log is whole. A restore holds such a file while it checks it.
+    let is_whole = OpenFile::at(path).is_ok_and(|file| file.has_log_mode().is_ok_and(|has_log| !has_log));
+    check(path, is_whole)
+}
+
+fn check(path: &Path, is_whole: bool) -> Result<(), Error> {
     let name = path.display();
     let begun = Instant::now();
     loop {
         let id = FileId::of(path).map_err(|error| cannot_open(path, error))?;
-        // A service of this process has it, and holds the lock itself.
         let claimed = held(&CLAIMED);
-        if claimed.contains(&id) {
-            return Ok(());
-        }
-        let locked = locks(path);
+        // A service of this process holds the lock itself.
+        let own = claimed.iter().find(|(claimed, _)| *claimed == id);
+        let locked = own.map_or_else(|| locks(path), |(_, log)| (true, *log == log_of(path)));
         drop(claimed);
         let message = match locked {
             (true, true) => return Ok(()),
-            (false, false) => return check_log(path),
-            (true, false) => format!("another process holds the database {name} under another name"),
+            (true, false) if !is_whole => {
+                format!("another process holds the database {name}, such as a service under another name")
+            }
+            (_, false) => return check_log(path),
             (false, true) => format!("another process holds the log of {name}, and not {name} itself"),
         };
         // A service that starts locks the file first and the log a moment later, so look again.
@@ -133,15 +148,6 @@ fn locks(path: &Path) -> (bool, bool) {
         OpenFile::at(path).is_ok_and(|file| is_locked(&file)),
         File::open(log_of(path)).is_ok_and(|log| is_locked(&log)),
     )
-}
-
-/// Refuses to read a database with the log of another one. A service that has claimed it has checked that itself.
-///
-/// # Errors
-/// If the log is that of another database.
-pub fn check_before_reading(path: &Path) -> Result<(), Error> {
-    let is_ours = FileId::of(path).is_ok_and(|id| held(&CLAIMED).contains(&id));
-    if is_ours || locks(path) != (false, false) { Ok(()) } else { check_log(path) }
 }
 
 /// Refuses the log of another database, if no service has checked it.
@@ -175,17 +181,15 @@ impl Claim {
         let locked = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
         // A service of this process has the same lock.
         let mut claimed = held(&CLAIMED);
-        if claimed.contains(&locked.id()) || !lock(&locked).map_err(|error| cannot_open(path, error))? {
+        let is_claimed = claimed.iter().any(|(id, _)| *id == locked.id());
+        if is_claimed || !lock(&locked).map_err(|error| cannot_open(path, error))? {
             let message = format!("another process holds the database {}, such as a service", path.display());
             return Err(Error::new(ErrorKind::DatabaseInUse, message));
         }
-        claimed.push(locked.id());
+        claimed.push((locked.id(), log_of(path)));
         drop(claimed);
         let mut claim = Self { is_new, locked, log: None };
-        if !claim.locked.is_at(path) {
-            let message = format!("the database {} was replaced just now", path.display());
-            return Err(Error::new(ErrorKind::Conflict, message));
-        }
+        claim.check_place(path)?;
         if log_of(path).exists() {
             claim.log = Some(lock_log(path)?);
         }
@@ -213,6 +217,14 @@ impl Claim {
         Ok(())
     }
 
+    /// Refuses a path that leads to another file by now.
+    ///
+    /// # Errors
+    /// If it does.
+    pub fn check_place(&self, path: &Path) -> Result<(), Error> {
+        self.locked.check_place(path)
+    }
+
     /// Whether this call created the file.
     pub fn is_new(&self) -> bool {
         self.is_new
@@ -224,7 +236,7 @@ impl Drop for Claim {
         let mut claimed = held(&CLAIMED);
         // Others may have the file open for longer.
         let _ = self.locked.unlock();
-        claimed.retain(|id| *id != self.locked.id());
+        claimed.retain(|(id, _)| *id != self.locked.id());
     }
 }
 

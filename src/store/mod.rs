@@ -128,6 +128,7 @@ impl Database {
             let message = format!("{} was moved or deleted", path.display());
             Error::new(ErrorKind::DatabaseMoved, message).caused_by(error)
         })?;
+        file.check_place(path)?;
         let index = OpenFile::at(&index_of(path)).ok();
         let cost = Cost::count(&mut connection).map_err(|error| cannot_open(path, error))?;
         Ok(Self { connection, _files: (file, index), watch, cost, version: 0, unread_versions: 0 })

@@ -169,9 +169,17 @@ impl OpenFile {
         }
     }
 
-    /// Whether the path still leads to it.
-    pub fn is_at(&self, path: &Path) -> bool {
-        FileId::of(path).ok() == Some(self.id)
+    /// Refuses a path that leads to another file by now. SQLite has opened that one then, or this one with the log of
+    /// the other.
+    ///
+    /// # Errors
+    /// If it does.
+    pub fn check_place(&self, path: &Path) -> Result<(), Error> {
+        if FileId::of(path).ok() == Some(self.id) {
+            return Ok(());
+        }
+        let message = format!("the database {} was replaced just now", path.display());
+        Err(Error::new(Kind::Conflict, message))
     }
 }
 

@@ -47,6 +47,7 @@ fn open_with(
     // The writer before the readers: it makes the schema that they expect.
     let mut writer = open_writer(path)?;
     claim.take_log(path)?;
+    claim.check_place(path)?;
     differences::warn(&writer.connection, path);
     let loss = Arc::new(Loss::default());
     writer.database.watch.share(&loss);
@@ -92,5 +93,6 @@ pub fn open_existing(path: &Path) -> Result<(Connection, OpenFile), Error> {
     check_before_reading(path)?;
     let connection = connect(path, reading(path)).map_err(|error| cannot_open(path, error))?;
     schema::check_used(&connection, path)?;
+    file.check_place(path)?;
     Ok((connection, file))
 }

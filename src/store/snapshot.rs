@@ -21,7 +21,7 @@ pub const DAMAGED: &str = "a page is missing, or contradicts another";
 pub struct Snapshot {
     pub(super) connection: Connection,
     /// Closed after the connection.
-    _file: OpenFile,
+    file: OpenFile,
     pub(super) path: PathBuf,
     /// The state of the file when it was opened; `None` if SQLite's locks protect it.
     unlocked: Option<Stamp>,
@@ -49,7 +49,7 @@ impl Snapshot {
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn of_database(path: &Path) -> Result<Self, Error> {
         let (connection, file) = open_existing(path)?;
-        let snapshot = Self { connection, _file: file, path: path.to_owned(), unlocked: None };
+        let snapshot = Self { connection, file, path: path.to_owned(), unlocked: None };
         snapshot.take()?;
         Ok(snapshot)
     }
@@ -80,9 +80,7 @@ impl Snapshot {
         let has_none = !log_of(&real).exists() && !journal_of(&real).exists();
         let is_at_rest = has_none && file.has_log_mode().map_err(cannot)?;
         let unlocked = is_at_rest.then(|| Stamp::of(&real)).transpose().map_err(cannot)?;
-        if unlocked.is_none() {
-            check_before_reading(&real)?;
-        }
+        check_before_reading(&real)?;
         let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let opened = match unlocked {
             Some(_) => connect(&immutable(&real), read_only | OpenFlags::SQLITE_OPEN_URI),
@@ -90,7 +88,7 @@ impl Snapshot {
             None => connect(&real, read_only),
         };
         let connection = opened.map_err(|error| unreadable(path, error))?;
-        let snapshot = Self { connection, _file: file, path: real, unlocked };
+        let snapshot = Self { connection, file, path: real, unlocked };
         snapshot.take()?;
         schema::check_used(&snapshot.connection, path)?;
         Ok(snapshot)
@@ -99,7 +97,8 @@ impl Snapshot {
     /// Takes the snapshot. The first read takes it; BEGIN alone does not.
     fn take(&self) -> Result<(), Error> {
         let begun = self.connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
-        begun.map_err(|error| unreadable(&self.path, error))
+        begun.map_err(|error| unreadable(&self.path, error))?;
+        self.file.check_place(&self.path)
     }
 
     /// How the schema differs from that of its version.

@@ -85,23 +85,64 @@ fn database_that_comes_into_the_place_of_another_has_no_service_while_that_one_r
     // Stopped, so that it notices nothing.
     server.signal("STOP");
     fs::rename(&copy, &path).unwrap();
-    for words in [&["--listen", "127.0.0.1:0"][..], &["key", "add", "lost"], &["pet", "delete", "1"]] {
-        expect_refusal(run(words, &path), 1, "holds the log of");
-    }
+    expect_refusal(run(&["--listen", "127.0.0.1:0"], &path), 1, "holds the log of");
+    refuse_all(&path, "holds the log of");
     server.signal("CONT");
     let (status, _, log) = server.ended();
     assert_eq!(status.code(), Some(1), "{log}");
     Server::start_in(server.folder, |command| command).connect().get("/v1/pets/1", KEY).expect(200);
 }
 
+/// Expects that commands refuse this file. At the same time, as each looks for a second.
+#[track_caller]
+fn refuse_all(file: &Path, said: &str) {
+    let [name, copy] = [file.to_owned(), beside(file, ".new")].map(|path| path.to_str().unwrap().to_owned());
+    let restored = beside(file, ".restored");
+    let on_file: [&[&str]; 7] = [
+        &["export"],
+        &["check"],
+        &["check", &name],
+        &["backup", &copy],
+        &["key", "list"],
+        &["key", "add", "lost"],
+        &["pet", "delete", "1"],
+    ];
+    std::thread::scope(|scope| {
+        for words in on_file {
+            scope.spawn(|| expect_refusal(run(words, file), 1, said));
+        }
+        expect_refusal(run(&["restore", &name], &restored), 1, said);
+    });
+    assert!(!Path::new(&copy).exists() && !restored.exists());
+}
+
 #[test]
-fn nobody_writes_to_a_database_in_use_under_another_name() {
-    let server = Server::start();
-    server.fill(["Rex"]);
-    let link = server.folder.path().join("hard");
-    fs::hard_link(server.folder.database(), &link).unwrap();
-    expect_refusal(run(&["pet", "delete", "1"], &link), 1, "under another name");
-    server.get("/v1/pets/1").expect(200);
+fn database_in_use_under_another_name_is_refused() {
+    let mut server = Server::start();
+    server.fill(["in the file"]);
+    wait_for_rest(&server);
+    server.fill(["in the log"]);
+    let path = server.folder.database();
+    let [hard, soft, away] = ["hard", "soft", "away"].map(|name| server.folder.path().join(name));
+    fs::hard_link(&path, &hard).unwrap();
+    std::os::unix::fs::symlink(&path, &soft).unwrap();
+    refuse_all(&hard, "under another name");
+    // Through a symbolic link, SQLite finds the log.
+    assert_eq!(run(&["export"], &soft).stdout.iter().filter(|byte| **byte == b'\n').count(), 2);
+    // Stopped, so that it notices nothing.
+    server.signal("STOP");
+    fs::rename(&path, &away).unwrap();
+    refuse_all(&away, "under another name");
+    fs::rename(&away, &path).unwrap();
+    server.signal("CONT");
+    server.get("/v1/pets/2").expect(200);
+    // Stopped, it has one file, which is whole under each of its names.
+    server.signal("TERM");
+    server.ended();
+    for path in [hard, soft, path] {
+        let found = run(&["check"], &path).stdout;
+        assert!(String::from_utf8(found).unwrap().contains(": 2 pets, "), "{}", path.display());
+    }
 }
 
 #[test]
