@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::check::usable;
 use super::note::{Note, last_backup};
-use super::partial::{Partial, flush_folder, link};
+use super::partial::{Partial, flush_folder, rename_new};
 use super::series::Series;
 use super::{OnProgress, copy};
 use crate::clock::unix_time;
@@ -116,7 +116,7 @@ fn name(partial: Partial, folder: &Path, series: &Series, now: i64) -> Result<Pa
     let mut second = now;
     loop {
         let file = folder.join(series.name(second));
-        match link(&partial.path, &file) {
+        match rename_new(&partial.path, &file) {
             // Another backup was made in the same second.
             Err(error) if error.kind() == ErrorKind::FileExists && second < now + MOST_IN_A_SECOND => {
                 second += 1;

@@ -5,6 +5,8 @@ use std::io::{self, ErrorKind as Os};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
 use crate::clock::rfc3339;
 use crate::error::{Error, ErrorKind, fail};
 
@@ -41,7 +43,7 @@ impl Partial {
     /// # Errors
     /// [`ErrorKind::FileExists`] if there is a file of this name.
     pub fn put(self, target: &Path) -> Result<(), Error> {
-        link(&self.path, target)?;
+        rename_new(&self.path, target)?;
         drop(self);
         flush_folder(target)
     }
@@ -50,6 +52,32 @@ impl Partial {
     pub fn replace(self, target: &Path) -> Result<(), Error> {
         fs::rename(&self.path, target).map_err(|error| cannot_create(target, error))?;
         flush_folder(target)
+    }
+
+    /// Takes the place of the target, which gets the new name `kept`. Both change in one step, so no file ever has two
+    /// names. A kill just before it leaves the copy as `kept`. The content was flushed before; this flushes the names.
+    ///
+    /// # Errors
+    /// [`ErrorKind::FileExists`] if there is a file named `kept`.
+    pub fn exchange(self, target: &Path, kept: &Path) -> Result<(), Error> {
+        rename_new(&self.path, kept)?;
+        let put = match rename(kept, target, RenameFlags::EXCHANGE) {
+            Err(error) if is_unsupported(&error) => self.exchange_by_link(target, kept),
+            done => done,
+        };
+        put.map_err(|error| {
+            // The target is what it was, and this is the copy, or a second name of the target.
+            let _ = fs::remove_file(kept);
+            cannot_create(target, error)
+        })?;
+        flush_folder(target)
+    }
+
+    /// [`exchange`](Self::exchange) in steps, for a file system that cannot exchange two names.
+    fn exchange_by_link(&self, target: &Path, kept: &Path) -> io::Result<()> {
+        fs::rename(kept, &self.path)?;
+        fs::hard_link(target, kept)?;
+        fs::rename(&self.path, target)
     }
 }
 
@@ -83,12 +111,18 @@ pub fn names_after(target: &Path, begin: &str) -> Vec<(PathBuf, Vec<u8>)> {
     fs::read_dir(folder(target)).into_iter().flatten().flatten().filter_map(after).collect()
 }
 
-/// Gives a file a second name, which must be new.
+/// Gives a file a new name in one step, never over another file.
 ///
 /// # Errors
 /// [`ErrorKind::FileExists`] if there is a file of this name.
-pub fn link(path: &Path, name: &Path) -> Result<(), Error> {
-    fs::hard_link(path, name).map_err(|error| match error.kind() {
+pub fn rename_new(path: &Path, name: &Path) -> Result<(), Error> {
+    let renamed = match rename(path, name, RenameFlags::NOREPLACE) {
+        Err(error) if is_unsupported(&error) => {
+            fs::hard_link(path, name).and_then(|()| fs::remove_file(path))
+        }
+        done => done,
+    };
+    renamed.map_err(|error| match error.kind() {
         Os::AlreadyExists => exists(name),
         // Linux reports a file system without hard links, such as FAT, as one of these.
         Os::PermissionDenied | Os::Unsupported => {
@@ -97,6 +131,15 @@ pub fn link(path: &Path, name: &Path) -> Result<(), Error> {
         }
         _ => cannot_create(name, error),
     })
+}
+
+fn rename(path: &Path, name: &Path, how: RenameFlags) -> io::Result<()> {
+    Ok(renameat_with(CWD, path, CWD, name, how)?)
+}
+
+/// Whether a file system knows only the plain rename, as ZFS before 2.2.
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.kind(), Os::InvalidInput | Os::Unsupported)
 }
 
 /// The error for a file that would have to be overwritten.
@@ -137,4 +180,48 @@ fn cannot_create(path: &Path, error: io::Error) -> Error {
     };
     let kind = ErrorKind::of_io(&error);
     Error::new(kind, format!("cannot create {}: {why}", path.display())).caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    /// The content of a file.
+    fn text(path: &Path) -> String {
+        fs::read_to_string(path).unwrap_or_default()
+    }
+
+    #[test]
+    fn copy_takes_the_place_of_its_target_on_any_file_system() {
+        for by_link in [false, true] {
+            let folder = Folder::new();
+            let [target, kept] = ["target", "kept"].map(|name| folder.0.join(name));
+            fs::write(&target, "old").unwrap();
+            let partial = Partial::beside(&target).unwrap();
+            fs::write(&partial.path, "new").unwrap();
+            if by_link {
+                rename_new(&partial.path, &kept).unwrap();
+                partial.exchange_by_link(&target, &kept).unwrap();
+            } else {
+                partial.exchange(&target, &kept).unwrap();
+            }
+            assert_eq!((text(&target), text(&kept)), ("new".to_owned(), "old".to_owned()), "{by_link}");
+            assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2);
+        }
+    }
+
+    #[test]
+    fn nothing_is_renamed_over_a_file() {
+        let folder = Folder::new();
+        let [target, kept] = ["target", "kept"].map(|name| folder.0.join(name));
+        for path in [&target, &kept] {
+            fs::write(path, "mine").unwrap();
+        }
+        let partial = || Partial::beside(&target).unwrap();
+        assert_eq!(partial().put(&target).unwrap_err().kind(), ErrorKind::FileExists);
+        assert_eq!(partial().exchange(&target, &kept).unwrap_err().kind(), ErrorKind::FileExists);
+        assert_eq!((text(&target), text(&kept)), ("mine".to_owned(), "mine".to_owned()));
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2);
+    }
 }

@@ -3,13 +3,13 @@
 //! The steps, and what the database's name leads to after each, also if the process is killed there:
 //!
 //! 1. Write the copy next to the database, flush and check it: the old database.
-//! 2. Move the old write-ahead log into the old database: the old database, in one file.
-//! 3. Give the old database its dated name as well: the old database, under two names.
-//! 4. Rename the copy to the database's name: the new database.
+//! 2. Lock the old database, and move its write-ahead log into it: the old database, in one file.
+//! 3. Give the copy the dated name: the old database.
+//! 4. Exchange the two names: the new database. The old one has the dated name.
 //!
-//! If the old database is too damaged for step 2, or the log is not its own, step 3 gives the log a dated name and
-//! removes its old name, because SQLite would apply it to the new database. If there is no old database, step 4 links
-//! the copy to its name, so that it never replaces a database that was created meanwhile.
+//! If the old database is too damaged for step 2, or the log is not its own, the log gets a dated name before step 3,
+//! because SQLite would apply it to the new database. If there is no old database, the copy is renamed to its name,
+//! never over a database that was created meanwhile.
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind as Os;
@@ -17,11 +17,11 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::check::usable;
-use super::partial::{Partial, dated, exists, flush_folder, link, names_after, with_suffix};
+use super::partial::{Partial, dated, exists, flush_folder, names_after, rename_new, with_suffix};
 use super::{BESIDE, OnProgress, copy};
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::{Claim, Snapshot, lock_log, log_of, renew_mark, retire};
+use crate::store::{Claim, Retired, Snapshot, lock_log, log_of, renew_mark, retire};
 
 /// The suffix of the log's index, which SQLite can create again.
 const INDEX: &str = "-shm";
@@ -120,26 +120,22 @@ fn exchange(
         return Ok(None);
     }
     // Held until the new database is in place, so that nobody writes to the old one.
-    let retired = if is_whole { retire(target)? } else { None };
+    let retired = has_old.then(|| retire(target, is_whole)).transpose()?;
     forget_second_names(target);
-    let left: Vec<&str> = if retired.is_some() { Vec::new() } else { left().collect() };
-    let kept = keep(target, has_old, &left)?;
-    flush_folder(target)?;
-    for suffix in left.iter().copied().chain([INDEX]) {
-        let path = with_suffix(target, suffix);
-        if let Err(error) = fs::remove_file(&path)
-            && error.kind() != Os::NotFound
-        {
-            return Err(Error::io(format!("cannot remove {}", path.display()), error));
-        }
+    let is_one_file = matches!(retired, Some(Retired::Whole(_)));
+    let left: Vec<&str> = if is_one_file { Vec::new() } else { left().collect() };
+    let kept = dated_name(target)?;
+    for suffix in &left {
+        rename_new(&with_suffix(target, suffix), &with_suffix(&kept, suffix))?;
+    }
+    let index = with_suffix(target, INDEX);
+    if let Err(error) = fs::remove_file(&index)
+        && error.kind() != Os::NotFound
+    {
+        return Err(Error::io(format!("cannot remove {}", index.display()), error));
     }
     flush_folder(target)?;
-    let put = if has_old { partial.replace(target) } else { put_new(partial, target) };
-    if let Err(error) = put {
-        // The database keeps only its own name.
-        forget_second_names(target);
-        return Err(error);
-    }
+    if has_old { partial.exchange(target, &kept) } else { put_new(partial, target) }?;
     // If there was no database, only its log has a dated name.
     Ok(Some(match left.first() {
         Some(suffix) if !has_old => with_suffix(&kept, suffix),
@@ -158,24 +154,18 @@ fn put_new(partial: Partial, target: &Path) -> Result<(), Error> {
     })
 }
 
-/// Gives the old files a dated name as well: the database, if there is one, and the files left beside it.
-fn keep(target: &Path, has_old: bool, left: &[&str]) -> Result<PathBuf, Error> {
+/// A new name with the time, for the old database and the files left next to it.
+fn dated_name(target: &Path) -> Result<PathBuf, Error> {
     let now = with_suffix(target, &format!(".{}", dated(unix_time())));
     let further = (2..=MOST_NAMES).map(|count| with_suffix(&now, &format!("-{count}")));
     let is_free =
         |name: &PathBuf| ["", BESIDE[0], BESIDE[1]].iter().all(|end| !with_suffix(name, end).exists());
-    let kept = std::iter::once(now.clone()).chain(further).find(is_free).ok_or_else(|| exists(&now))?;
-    if has_old {
-        link(target, &kept)?;
-    }
-    for suffix in left {
-        link(&with_suffix(target, suffix), &with_suffix(&kept, suffix))?;
-    }
-    Ok(kept)
+    std::iter::once(now.clone()).chain(further).find(is_free).ok_or_else(|| exists(&now))
 }
 
-/// Removes dated names that a killed restore has left: they are second names of the database itself, so the file
-/// behind them changes with the database. A name with a log of its own is not one of them.
+/// Removes dated names that are second names of the database itself, so that the file behind them changes with it. A
+/// killed restore has left them if it was an earlier version's, or the file system cannot exchange two names. A name
+/// with a log of its own is not one of them.
 fn forget_second_names(target: &Path) {
     let Ok(database) = fs::metadata(target) else { return };
     for (path, _) in names_after(target, ".2") {

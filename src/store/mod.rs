@@ -52,7 +52,7 @@ pub use mark::renew as renew_mark;
 pub use open_file::log_of;
 pub use opening::{OpenStore, open_ephemeral, open_for_service};
 pub use project::{ProjectChange, ProjectReads};
-pub use retire::retire;
+pub use retire::{Retired, retire};
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use snapshot::Snapshot;
 pub use soundness::Findings;

@@ -1,9 +1,10 @@
 //! `petstore restore`: puts the backup in place, and keeps what was there.
 
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 
 use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
 use crate::harness::{Folder, Server};
@@ -132,6 +133,38 @@ fn database_in_use_by_another_program_is_not_replaced() {
 }
 
 #[test]
+fn database_that_another_program_writes_to_is_not_replaced_whatever_its_log() {
+    let (_backup, name) = backup_of(0);
+    let foreign_log: fn(&Path) = |folder| {
+        let server = Server::start();
+        server.fill(["other"]);
+        let other = server.kill();
+        std::fs::copy(other.path().join("pets.db-wal"), folder.join("pets.db-wal")).unwrap();
+    };
+    // In a process of its own, as closing the file here would end the locks.
+    let damage: fn(&Path) = |folder| {
+        let line = "printf 'no SQLite' | dd of=pets.db conv=notrunc status=none";
+        assert!(Command::new("sh").args(["-c", line]).current_dir(folder).status().unwrap().success());
+    };
+    for (before, after) in [(Some(foreign_log), None), (None, Some(damage))] {
+        let server = Server::start();
+        server.fill(["Rex"]);
+        let folder = server.kill();
+        before.iter().for_each(|change| change(folder.path()));
+        let mut other = Connection::open(folder.database()).unwrap();
+        let written = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        written.execute("UPDATE pets SET status = 'sold'", []).unwrap();
+        after.iter().for_each(|change| change(folder.path()));
+        refuse(&["restore", &name], &folder.database(), "another process uses the database");
+        assert_eq!((kept(folder.path()).len(), partials(folder.path()).len()), (0, 0));
+        written.commit().unwrap();
+        drop(other);
+        succeed(&["restore", &name], &folder.database());
+        assert_eq!(count(&folder.database()), 1);
+    }
+}
+
+#[test]
 fn restore_without_room_changes_nothing() {
     let (_backup, name) = backup_of(20_000);
     let folder = filled(0);
@@ -156,6 +189,9 @@ fn killed_restore_leaves_the_old_or_the_new_database() {
         let mut restore = start(&["restore", &name], &folder.database());
         wait_until("the restore to come so far", || has_begun(folder.path()) || restore.has_ended());
         drop(restore);
+        for name in names(folder.path()) {
+            assert_eq!(std::fs::metadata(folder.path().join(&name)).unwrap().nlink(), 1, "{i}: {name}");
+        }
         let said = succeed(&["check"], &folder.database());
         assert!(said.contains("is sound"), "{i}: {said}");
         // A kill while the files are merged leaves a journal, which the next program that may write rolls
