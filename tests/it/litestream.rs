@@ -106,5 +106,10 @@ fn log_that_it_leaves_is_no_other_databases() {
         succeed(&["backup", copy.to_str().unwrap()], &stopped.database());
         assert_eq!(count(&copy), 2);
     }
-    expect_pets(&Server::start_in(stopped, |command| command), 2);
+    let copy = stopped.path().join("copy0.db");
+    let stopped = Server::start_in(stopped, |command| command);
+    expect_pets(&stopped, 2);
+    let stopped = stopped.kill();
+    succeed(&["restore", copy.to_str().unwrap()], &stopped.database());
+    assert_eq!(count(&stopped.database()), 2);
 }
