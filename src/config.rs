@@ -83,6 +83,9 @@ pub struct Config {
     pub api_key: Option<String>,
     /// How long a client may take.
     pub deadlines: Deadlines,
+    /// Whether to open the database only for reading: nothing is created, migrated, claimed or checkpointed, and creates
+    /// get a 503 response. Other services, one that writes among them, may serve the same database. Default: false.
+    pub read_only: bool,
     /// For the tests of clients: serves a database that goes with the server, instead of `database`. Default: `None`.
     pub ephemeral: Option<Ephemeral>,
     /// The name of this server in its log lines, for a program that runs several: `NAME: ` precedes each line. Default:
@@ -107,6 +110,7 @@ impl Default for Config {
             hosting: Hosting::default(),
             api_key: None,
             deadlines: Deadlines::default(),
+            read_only: false,
             ephemeral: None,
             log_name: None,
         }
@@ -130,6 +134,7 @@ impl Config {
     /// [`ErrorKind::Config`] for the first field with a value that the command line would refuse.
     pub(crate) fn checked(mut self) -> Result<Self, Error> {
         settings::ALL.iter().try_for_each(|setting| setting.check(&mut self))?;
+        self.ephemeral.as_ref().map_or(Ok(()), |ephemeral| ephemeral.check(&self))?;
         let name = self.database.to_string_lossy();
         if name.is_empty() || name == ":memory:" || name.starts_with("file:") {
             let message = format!("the database must be a file, and '{name}' is not one");

@@ -46,10 +46,13 @@ pub enum ErrorKind {
     DatabaseLocked,
     /// A service has the database open, and the task needs it alone.
     DatabaseInUse,
-    /// The database's path no longer leads to the file that was opened: it was moved, deleted or replaced.
+    /// The database's path no longer leads to the file that was opened: it was moved, deleted or replaced. Or a service
+    /// that only reads it finds that it was upgraded or changed.
     DatabaseMoved,
     /// A later version of petstore wrote the database.
     DatabaseNewer,
+    /// An earlier version of petstore wrote the database, and the service may not bring it up to date.
+    DatabaseOlder,
     /// The database already has, or once had, pets, and the task needs a new one.
     DatabaseNotNew,
     /// The largest possible id is taken, so no pet can be added.

@@ -71,6 +71,10 @@ pub struct Now {
     pub key_expiry: Option<i64>,
     /// How many domains of the project are in each state.
     pub domains: Vec<(&'static str, usize)>,
+    /// Seconds since the newest pet came; `None`: there never was one.
+    pub newest_pet_age: Option<i64>,
+    /// Whether the service only reads.
+    pub read_only: bool,
 }
 
 /// The last dated backup.
@@ -213,6 +217,10 @@ impl Meters {
             let help = "When the last sound dated backup was made: Unix time; 0: never.";
             text.gauge("last_backup_timestamp_seconds", help, at);
         }
+        if let Some(age) = now.newest_pet_age {
+            text.gauge("newest_pet_age_seconds", "How long no pet has come, at least.", age);
+        }
+        text.gauge("read_only", "1 if the service only reads.", u8::from(now.read_only));
         text.family("refusals_total", "counter", "Requests refused at the gate, by code.");
         for (code, count) in &*self.refusals.lock().unwrap_or_else(PoisonError::into_inner) {
             text.sample("refusals_total", &[("code", code)], count);
@@ -350,7 +358,17 @@ mod tests {
         note_dropped_log_lines(9);
         let backup = Some(LastBackup { at: 14, pets: 15, is_sound: true });
         let domains = vec![("active", 14), ("dns_changed", 0)];
-        let now = Now { database: 10, log: 11, disk: 16, free: 12, key_expiry: Some(13), backup, domains };
+        let now = Now {
+            database: 10,
+            log: 11,
+            disk: 16,
+            free: 12,
+            key_expiry: Some(13),
+            backup,
+            domains,
+            newest_pet_age: Some(15),
+            read_only: true,
+        };
         for _ in 0..2 {
             let text = String::from_utf8(metrics.print(now.clone())).unwrap();
             for line in [
@@ -386,6 +404,8 @@ mod tests {
                 "petstore_last_backup_checked 1",
                 "petstore_earliest_key_expiry_timestamp_seconds 13",
                 "petstore_domains{state=\"active\"} 14",
+                "petstore_newest_pet_age_seconds 15",
+                "petstore_read_only 1",
                 "petstore_domains{state=\"dns_changed\"} 0",
                 "petstore_build_info{version=\"1.0.0\"} 1",
             ] {

@@ -69,9 +69,19 @@ const STATUS: Optional<Integer> =
 /// The context of the settings' handlers.
 #[derive(Clone)]
 pub struct ProjectSettings {
-    pub upkeep: Arc<Upkeep>,
+    /// `None`: the service only reads.
+    pub upkeep: Option<Arc<Upkeep>>,
     pub assets: Arc<Assets>,
     pub authenticator: Authenticator,
+}
+
+impl AdminContext {
+    /// The upkeep of the project.
+    fn upkeep(&self) -> Result<&Arc<Upkeep>, Failure> {
+        let message = "This service only reads. The settings are served by the service that writes.";
+        let refusal = || ApiError::with_message(Code::ReadOnly, message).into();
+        self.settings.upkeep.as_ref().ok_or_else(refusal)
+    }
 }
 
 /// The header fields that [`guard`] reads.
@@ -154,7 +164,10 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
     let is_allowed = domain.as_ref().is_some_and(|domain| domain.state.may_have_certificate());
     // Anybody who connects to the proxy chooses the name, so names that are no domains count together.
     let counted = domain.as_ref().map_or("", |domain| domain.name.as_str());
-    context.settings.upkeep.note_certificate(counted, is_allowed);
+    // A service that only reads keeps no count.
+    if let Some(upkeep) = &context.settings.upkeep {
+        upkeep.note_certificate(counted, is_allowed);
+    }
     let shown: String = name.chars().take(MAX_NAME).flat_map(char::escape_default).collect();
     let may = if is_allowed { "may" } else { "may not" };
     log_line!(info, "request {}: {shown} {may} have a certificate", call.request_id());
@@ -167,12 +180,12 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
 
 /// Reads on a connection other than the project's, which may be waiting for a lock.
 fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
-    context.in_snapshot(|AdminContext { settings, store, .. }| {
-        let shown = settings.upkeep.overview(store).map(|overview| {
+    let upkeep = Arc::clone(context.upkeep()?);
+    context.in_snapshot(|AdminContext { store, .. }| {
+        let shown = upkeep.overview(store).map(|overview| {
             let mut shown = json!(overview);
             for domain in shown["domains"].as_array_mut().into_iter().flatten() {
-                let is_checking =
-                    domain["name"].as_str().is_some_and(|name| settings.upkeep.is_checking(name));
+                let is_checking = domain["name"].as_str().is_some_and(|name| upkeep.is_checking(name));
                 domain["isChecking"] = is_checking.into();
             }
             Response::json(200, &shown)
@@ -183,7 +196,7 @@ fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure
 
 fn add_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let name = body(call, "with 'name'")?.required(&NAME)?;
-    let upkeep = &context.settings.upkeep;
+    let upkeep = context.upkeep()?;
     let added = upkeep.project().add(&name);
     answer(added.map(|domain| {
         find_addresses(upkeep, &domain);
@@ -194,7 +207,7 @@ fn add_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failu
 /// Adds a domain and the one with `www.` before it, which redirects to it.
 fn add_pair(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let name = body(call, "with 'name'")?.required(&NAME)?;
-    let upkeep = &context.settings.upkeep;
+    let upkeep = context.upkeep()?;
     let added = upkeep.project().add_with_www(&name);
     answer(added.map(|domains| {
         find_addresses(upkeep, &domains[0]);
@@ -211,18 +224,18 @@ fn find_addresses(upkeep: &Upkeep, domain: &DomainView) {
 }
 
 fn remove_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
-    let removed = context.settings.upkeep.project().remove(&name(call));
+    let removed = context.upkeep()?.project().remove(&name(call));
     answer(removed.map(|removed| Response::json(200, &removed)))
 }
 
 fn set_primary(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
-    let set = context.settings.upkeep.project().set_primary(&name(call));
+    let set = context.upkeep()?.project().set_primary(&name(call));
     answer(set.map(|()| Response::new(204, b"")))
 }
 
 /// Begins a check of a domain, if the project has it. The overview shows when it is done.
 fn verify(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
-    let upkeep = &context.settings.upkeep;
+    let upkeep = context.upkeep()?;
     let found = upkeep.project().find(&name(call));
     answer(found.and_then(|name| {
         upkeep.begin(&name)?;
@@ -234,12 +247,12 @@ fn add_redirect(context: &mut AdminContext, call: &Call) -> Result<Response, Fai
     let object = body(call, "with 'from', 'to' and 'status'")?;
     let status = object.optional(&STATUS)?.and_then(|status| u16::try_from(status).ok());
     let (from, to) = (object.required(&FROM)?, object.required(&TO)?);
-    let added = context.settings.upkeep.project().add_redirect(&from, &to, status.unwrap_or(301));
+    let added = context.upkeep()?.project().add_redirect(&from, &to, status.unwrap_or(301));
     answer(added.map(|redirect| Response::json(201, &redirect)))
 }
 
 fn remove_redirect(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
-    let removed = context.settings.upkeep.project().remove_redirect(&name(call));
+    let removed = context.upkeep()?.project().remove_redirect(&name(call));
     answer(removed.map(|()| Response::new(204, b"")))
 }
 

@@ -13,12 +13,14 @@ pub static OPERATIONS: &[Operation] = &[
     Operation { rows: Some(1), ..Operation::new("/readyz", "checkReadiness", READINESS) },
 ];
 
-const HEALTH: Handler = Handler::Check { read: |_| Ok(()), write: is_alive };
-const READINESS: Handler = Handler::Check { read: can_read, write: can_write };
+const OK: &str = r#"{"status":"ok"}"#;
+const HEALTH: Handler = Handler::Check { read: |_| Ok(()), write: is_alive, read_only: OK };
+const READINESS: Handler =
+    Handler::Check { read: can_read, write: can_write, read_only: r#"{"status":"ready","readOnly":true}"# };
 
 /// Liveness. Getting here is the proof.
 fn is_alive(_: &mut WriteContext) -> Result<Response, Failure> {
-    Ok(Response::json_bytes(200, br#"{"status":"ok"}"#))
+    Ok(Response::json_bytes(200, OK.as_bytes()))
 }
 
 fn can_read(context: &mut ReadContext) -> Result<(), Failure> {

@@ -52,8 +52,9 @@ pub enum Handler {
     Get(for<'r> fn(&mut ReadContext, &Call<'r>) -> Result<Response, Failure>),
     /// POST: writes, in the write lane. A read-only key may not call it.
     Post(for<'r> fn(&mut WriteContext, &Call<'r>) -> Result<Staged<'r>, Failure>),
-    /// GET and HEAD: asks a reader and, if all is well, the writer between two batches. It must write nothing.
-    Check { read: fn(&mut ReadContext) -> Result<(), Failure>, write: Check },
+    /// GET and HEAD: asks a reader and, if all is well, the writer between two batches. It must write nothing. A service
+    /// that only reads answers with the JSON of `read_only` instead of asking the writer.
+    Check { read: fn(&mut ReadContext) -> Result<(), Failure>, write: Check, read_only: &'static str },
 }
 
 impl endpoint::Handler for Handler {

@@ -48,6 +48,12 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::SchemaChanged => "mend it with sqlite3, and try again",
         ErrorKind::DatabaseLocked => "end the other process, or try again",
         ErrorKind::DatabaseInUse => "stop the service first",
+        ErrorKind::DatabaseOlder => {
+            "start the service that writes with this version, or run petstore serve once without --read-only"
+        }
+        ErrorKind::DatabaseMoved if call.has("read-only") => {
+            "start the service again to serve what is there now"
+        }
         ErrorKind::DatabaseMoved => "put the file back, or restore a backup with petstore restore FILE",
         ErrorKind::DatabaseNewer => "use that version of petstore or a later one",
         ErrorKind::DatabaseNotNew => "import without --keep-ids, or choose a new database with --database",
@@ -102,6 +108,7 @@ mod tests {
         ErrorKind::DatabaseDamaged,
         ErrorKind::SchemaChanged,
         ErrorKind::DatabaseMoved,
+        ErrorKind::DatabaseOlder,
         ErrorKind::DatabaseNotNew,
         ErrorKind::LogForeign,
         ErrorKind::LogOrphaned,

@@ -19,6 +19,7 @@ static HAS_STARTED: AtomicBool = AtomicBool::new(false);
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
     flags: &[
+        Flag::new("read-only", "open the database only for reading; creates get 503 read_only"),
         Flag::new("ephemeral", "serve a new database for tests, which goes with the process"),
         Flag::with("sample", "NUMBER", "with --ephemeral: begin with so many pets, always the same ones [0]"),
         Flag::with("fail", "RATE", "with --ephemeral: make this part of the requests fail, from 0 to 1 [0]"),
@@ -27,7 +28,12 @@ pub const COMMANDS: &[Command] = &[Command {
 }];
 
 /// Flags that cannot be combined.
-const APART: &[(&str, &str)] = &[("ephemeral", "database"), ("ephemeral", "first-key-file")];
+const APART: &[(&str, &str)] = &[
+    ("ephemeral", "database"),
+    ("ephemeral", "first-key-file"),
+    ("ephemeral", "read-only"),
+    ("read-only", "first-key-file"),
+];
 /// The most sample pets.
 const MAX_SAMPLE: u32 = 1_000_000;
 
@@ -37,8 +43,11 @@ fn run(call: &Call) -> Done {
     if let Some((one, other)) = APART.iter().find(|(one, other)| call.has(one) && call.has(other)) {
         return Err(Failure::Usage(format!("--{one} and --{other} cannot be combined")));
     }
+    config.read_only = call.has("read-only");
     config.ephemeral = ephemeral(call)?;
-    let first_key_file = own.first_key_file.as_deref().filter(|_| config.ephemeral.is_none());
+    // Only a service that writes to a database of its own makes a first key.
+    let needs_key = config.ephemeral.is_none() && !config.read_only;
+    let first_key_file = own.first_key_file.as_deref().filter(|_| needs_key);
     limits::check_address_space(config.workers)?;
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
@@ -61,7 +70,7 @@ fn run(call: &Call) -> Done {
     signals.started(server.stopper());
     supervisor::start_watchdog(server.health_check())?;
     // The last step that can fail, so that a failed start leaves no key behind.
-    let ring = first_key::prepare(&config, first_key_file)?;
+    let ring = if needs_key { first_key::prepare(&config, first_key_file)? } else { None };
     log::warn!("{}", server.summary());
     let (address, admin) = (server.address().clone(), server.admin_address());
     supervisor::say_ready(&address);

@@ -1,5 +1,6 @@
 //! A service for the tests of its clients: a database that goes with it, and failures on request.
 
+use super::Config;
 use crate::error::{Error, ErrorKind};
 
 /// A database for tests, which begins with sample pets and goes with the server.
@@ -35,7 +36,11 @@ pub struct Ephemeral {
 impl Ephemeral {
     /// # Errors
     /// [`ErrorKind::Config`] if a value cannot be used.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self, config: &Config) -> Result<(), Error> {
+        if config.read_only {
+            let line = "an ephemeral database cannot only be read";
+            return Err(Error::new(ErrorKind::Config("read_only"), line));
+        }
         if (0.0..=1.0).contains(&self.fail) {
             return Ok(());
         }

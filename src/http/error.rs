@@ -101,6 +101,8 @@ codes! {
         => "Retry after the number of seconds in `Retry-After`.";
     OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could answer; whether the request was carried out is unknown. Check before you retry."
         => "Check whether the pet exists, and retry only if it does not.";
+    ReadOnly = 503 "read_only" "This service only reads; nothing was changed. Send creates to the service that writes."
+        => "Send the request to the service that writes; the message names it. There is no `Retry-After`: a retry here would fail again.";
     StorageUnavailable = 503 "storage_unavailable" "The database cannot be used; nothing was changed."
         => "Retry after the number of seconds in `Retry-After`. If it keeps failing, tell the operator.";
     HttpVersion = 505 "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0."
@@ -125,7 +127,7 @@ impl Code {
             Code::StorageUnavailable,
             Code::HttpVersion,
         ];
-        let writing = [Code::InsufficientScope, Code::OutcomeUnknown];
+        let writing = [Code::InsufficientScope, Code::OutcomeUnknown, Code::ReadOnly];
         any.into_iter().chain(writing.into_iter().filter(move |_| writes))
     }
 
@@ -203,7 +205,7 @@ impl ApiError {
         let status = self.code.status();
         let body = ErrorBody { code: self.code.as_str(), message: &self.message, status };
         let mut response = Response::json(status, &body);
-        if status == 503 {
+        if status == 503 && self.code != Code::ReadOnly {
             // RFC 9110, section 10.2.3: seconds.
             response = response.header("Retry-After", "1");
         }

@@ -44,12 +44,15 @@ impl Admin {
     ) -> Result<Self, Error> {
         let address = listening.address().tcp();
         let stopper = Stopper::default();
+        let open = if config.read_only { Reader::open_only } else { Reader::open };
         let mut lanes = Lanes::new(folder, &stopper, None);
         for (name, kind) in [("admin-read", LaneKind::Read), ("admin-write", LaneKind::Write)] {
             let service = AdminService::new(AdminContext {
                 metrics: metrics.clone(),
-                store: Reader::open(&config.database)?,
+                store: open(&config.database)?,
                 database: config.database.clone(),
+                read_only: config.read_only,
+                newest: None,
                 settings: settings.clone(),
             });
             lanes.open(kind, WINDOW, name, name.to_owned(), service)?;

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use crate::config::Address;
-use crate::config::{Config, Ephemeral};
+use crate::config::Config;
 use crate::error::{Error, ErrorKind};
 use crate::gate::Listening;
 use crate::keys::secret;
@@ -81,7 +81,6 @@ impl Server {
     pub fn start(config: Config) -> Result<Self, Error> {
         let _works = WorksFor::new(config.log_name.as_deref());
         check_api_key(&config)?;
-        config.ephemeral.as_ref().map_or(Ok(()), Ephemeral::check)?;
         let mut config = config.checked()?;
         let places = places(&config)?;
         // Before the database, so that a start that fails makes none.
@@ -91,6 +90,7 @@ impl Server {
                 config.database = bound.folder.file("pets.db");
                 store::open_ephemeral(&config.database, config.workers, ephemeral.sample)?
             }
+            None if config.read_only => store::open_only_to_read(&config.database, config.workers)?,
             None => store::open_for_service(&config.database, config.workers)?,
         };
         let address = bound.listening.address().clone();
@@ -186,7 +186,11 @@ fn summary(config: &Config, address: &Address, max_connections: usize, store: &O
     format!(
         "petstore {} listens on {address}: {} database {}, schema version {}, at most {max_connections} connections with {} MiB, workers that read: {}",
         env!("CARGO_PKG_VERSION"),
-        if store.claim.is_new() { "new" } else { "existing" },
+        match &store.claim {
+            None => "read-only",
+            Some(claim) if claim.is_new() => "new",
+            Some(_) => "existing",
+        },
         config.database.display(),
         store::SCHEMA_VERSION,
         config.client_memory >> 20,

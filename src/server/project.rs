@@ -1,11 +1,11 @@
 //! What a service does for its project: tells its names from others, checks the DNS of its domains, and serves the
-//! settings. Without a hosting platform or an admin address it does nothing.
+//! settings. Without a hosting platform or an admin address, or if it only reads, it does nothing.
 
 use std::sync::Arc;
 
 use crate::admin::ProjectSettings;
 use crate::config::Config;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::project::Project;
 pub(super) use crate::project::Upkeep;
 use crate::service::{Authenticator, Hosts, OnServed};
@@ -16,7 +16,8 @@ use crate::site;
 /// # Errors
 /// Every kind of a database that cannot be opened, or [`ErrorKind::Resources`].
 pub fn start(config: &Config) -> Result<Option<Arc<Upkeep>>, Error> {
-    if config.hosting.platform_host.is_none() && config.admin.is_none() {
+    let is_shown = config.hosting.platform_host.is_some() || config.admin.is_some();
+    if !is_shown || config.read_only {
         return Ok(None);
     }
     Ok(Some(Arc::new(Upkeep::start(Project::open(config)?)?)))
@@ -32,12 +33,8 @@ pub fn hosts(config: &Config, upkeep: Option<&Arc<Upkeep>>) -> Hosts {
 }
 
 /// What the admin address serves besides metrics.
-///
-/// # Errors
-/// [`ErrorKind::Internal`] if the upkeep was not started.
-pub fn settings(upkeep: Option<&Arc<Upkeep>>) -> Result<ProjectSettings, Error> {
-    let upkeep = upkeep.cloned().ok_or_else(|| Error::new(ErrorKind::Internal, "the project is not open"))?;
+pub fn settings(upkeep: Option<&Arc<Upkeep>>) -> ProjectSettings {
     // The key of the environment has no admin scope.
     let authenticator = Authenticator::new(None);
-    Ok(ProjectSettings { upkeep, assets: Arc::new(site::html::settings()), authenticator })
+    ProjectSettings { upkeep: upkeep.cloned(), assets: Arc::new(site::html::settings()), authenticator }
 }

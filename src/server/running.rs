@@ -15,7 +15,7 @@ use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Faults, Lost, Parts, ReadService, WriteService};
 use crate::site;
-use crate::store::{Claim, OpenStore};
+use crate::store::{Claim, OpenStore, WriteAccess};
 use crate::worker::Worker;
 
 /// The most requests in one lane for reading at once, and their bytes: 64 lists of 100 pets.
@@ -31,7 +31,7 @@ pub struct Running {
     admin: Option<Admin>,
     _upkeep: Option<Arc<Upkeep>>,
     _folder: SocketFolder,
-    _claim: Claim,
+    _claim: Option<Claim>,
 }
 
 impl Running {
@@ -72,17 +72,23 @@ impl Running {
             let service = ReadService::new(store, Arc::clone(&assets), parts.clone());
             lanes.open(LaneKind::Read, READ_WINDOW, &format!("read-{i}"), format!("reader-{i}"), service)?;
         }
-        let is_stopping = {
-            let stopper = stopper.clone();
-            move || stopper.is_stopping()
-        };
-        let service = WriteService::new(writer, parts, is_stopping);
-        lanes.open(LaneKind::Write, WRITE_WINDOW, "write", "writer".to_owned(), service)?;
+        let (kind, window, name) = (LaneKind::Write, WRITE_WINDOW, "writer".to_owned());
+        match writer {
+            WriteAccess::Writes(writer) => {
+                let stopper = stopper.clone();
+                let service = WriteService::new(writer, parts, move || stopper.is_stopping());
+                lanes.open(kind, window, "write", name, service)?;
+            }
+            WriteAccess::Refused(reader) => {
+                let service = ReadService::refusing(reader, parts, config.base_url.as_deref());
+                lanes.open(kind, window, "write", name, service)?;
+            }
+        }
         let Lanes { workers, addresses, .. } = lanes;
         let admin = admin.map(|listening| {
             let stopper = stopper.clone();
             let died = move |error: Error| stopper.stop_because(&error.context("the admin address has died"));
-            let settings = project::settings(upkeep.as_ref())?;
+            let settings = project::settings(upkeep.as_ref());
             Admin::start(config, listening, admin_places, &metrics, &folder, &settings, died)
         });
         let admin = admin.transpose()?;

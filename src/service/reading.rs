@@ -1,11 +1,12 @@
 //! The service of a reading worker: a batch shares a snapshot.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::api::{Handler, ReadContext};
 use crate::clock::unix_time;
-use crate::http::{Assets, Request, Response};
+use crate::http::{ApiError, Assets, Code, Request, Response};
 use crate::service::{Parts, Pipeline, wrong_lane};
 use crate::store::Reader;
 use crate::worker::Service;
@@ -17,15 +18,30 @@ const ENOUGH_BYTES: usize = 1024 * 1024;
 pub struct ReadService {
     context: ReadContext,
     pipeline: Pipeline,
+    /// The message for requests that write, if it answers them: in the write lane of a service that only reads.
+    refusal: Option<Cow<'static, str>>,
 }
+
+/// How often a service that only reads looks whether its database is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl ReadService {
     pub fn new(store: Reader, assets: Arc<Assets>, parts: Parts) -> Self {
-        Self { context: ReadContext::new(store, assets), pipeline: Pipeline::new(parts) }
+        Self { context: ReadContext::new(store, assets), pipeline: Pipeline::new(parts), refusal: None }
+    }
+
+    /// Answers the requests of the write lane of a service that only reads: creates are refused. `base_url` is the
+    /// address to which they can go.
+    pub fn refusing(store: Reader, parts: Parts, base_url: Option<&str>) -> Self {
+        let refusal = base_url.map_or_else(
+            || Code::ReadOnly.usual_message(),
+            |url| format!("This service only reads; nothing was changed. Send creates to {url}.").into(),
+        );
+        Self { refusal: Some(refusal), ..Self::new(store, Arc::default(), parts) }
     }
 
     fn respond(&mut self, request: &Request, now: i64) -> Response {
-        let Self { context, pipeline, .. } = self;
+        let Self { context, pipeline, refusal } = self;
         let (findings, entered) = pipeline.enter(request, &context.store, now);
         let call = match entered {
             Ok(call) => call,
@@ -35,8 +51,13 @@ impl ReadService {
         context.store.bound_rows(operation.rows);
         let done = pipeline.run(operation, request, || match operation.handler {
             Handler::Get(handler) => handler(context, &call),
-            Handler::Check { read, .. } => read(context).map(|()| Response::pass_on()),
-            Handler::Post(_) => Err(wrong_lane()),
+            Handler::Check { read, read_only, .. } => read(context).map(|()| match refusal {
+                Some(_) => Response::json_bytes(200, read_only.as_bytes()),
+                None => Response::pass_on(),
+            }),
+            Handler::Post(_) => Err(refusal
+                .clone()
+                .map_or_else(wrong_lane, |message| ApiError::with_message(Code::ReadOnly, message).into())),
         });
         context.store.bound_rows(None);
         let response = done.unwrap_or_else(|refused| refused);
@@ -67,7 +88,15 @@ impl Service for ReadService {
     }
 
     fn rest(&mut self) -> Option<Duration> {
-        self.pipeline.failures.settle(Instant::now())
+        let settled = self.pipeline.failures.settle(Instant::now());
+        if self.refusal.is_none() {
+            return settled;
+        }
+        // Also when there are no requests, so that a replaced file is noticed soon.
+        if let Err(error) = self.context.store.look() {
+            self.pipeline.trouble("", "cannot look at the database", &error);
+        }
+        Some(settled.map_or(LOOK_EVERY, |settled| settled.min(LOOK_EVERY)))
     }
 
     fn stop(&mut self) {}

@@ -258,6 +258,7 @@ mod tests {
             Handler::Check {
                 read: |_| Ok(()),
                 write: |context| Ok(context.takes_writes().map(|()| Response::new(204, b""))?),
+                read_only: "",
             },
         ),
         Operation::new("/read", "read", Handler::Get(|_, _| Ok(Response::new(204, b"")))),

@@ -19,6 +19,8 @@ pub enum Cause {
     Damaged,
     /// The path no longer leads to the file that was opened.
     Moved,
+    /// A file that is only read was upgraded by another version of petstore, or written to in a way that cannot be followed.
+    Changed,
     /// A table or a column is missing.
     SchemaChanged,
     /// The operating system refuses for another reason.
@@ -35,6 +37,7 @@ impl Cause {
             Cause::ReadOnly => "can only be read",
             Cause::Damaged => "is damaged",
             Cause::Moved => "was moved or deleted",
+            Cause::Changed => "is no longer the one that was opened",
             Cause::SchemaChanged => "lacks a table or a column",
             Cause::Failing => {
                 "cannot be used: the disk or the system fails, or a file may not grow further (ulimit -f)"
@@ -58,9 +61,9 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the file was moved or is damaged, so that nothing may be written any more.
+    /// Whether the file was moved or changed as a whole, or is damaged, so that the service must end.
     pub fn is_lost(&self) -> bool {
-        matches!(self, Self::Unavailable(Cause::Moved | Cause::Damaged, _))
+        matches!(self, Self::Unavailable(Cause::Moved | Cause::Changed | Cause::Damaged, _))
     }
 }
 
@@ -113,7 +116,7 @@ impl From<StoreError> for Error {
                 Cause::NoIds => ErrorKind::IdsExhausted,
                 Cause::ReadOnly => ErrorKind::PermissionDenied,
                 Cause::Damaged | Cause::SchemaChanged => ErrorKind::DatabaseDamaged,
-                Cause::Moved => ErrorKind::DatabaseMoved,
+                Cause::Moved | Cause::Changed => ErrorKind::DatabaseMoved,
                 Cause::Failing => ErrorKind::Io,
             },
             StoreError::Internal(_) => ErrorKind::Internal,

@@ -4,7 +4,7 @@
 //! are a [`Database`], which is what can be read.
 //!
 //! - The file: `open_file.rs` names and identifies it, `connection.rs` connects to it, `claim.rs` gives it to one service, `opening.rs` has the order
-//!   in which a service opens it, `log_check.rs` and `mark.rs` tell its log from others, `log_head.rs` notices a damaged log, `watch.rs` notices when it is moved or deleted.
+//!   in which a service opens it, `read_only.rs` opens it for one that only reads, `log_check.rs` and `mark.rs` tell its log from others, `log_head.rs` notices a damaged log, `watch.rs` notices when it is moved or deleted.
 //! - The schema: `schema.rs` says whose database it is and brings it up to date; `differences.rs` says what other programs
 //!   have changed or added, and `soundness.rs` checks the whole database.
 //! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs`. `plans.rs` checks that none scans a large
@@ -29,6 +29,7 @@ mod pets;
 #[cfg(test)]
 mod plans;
 mod project;
+mod read_only;
 mod retire;
 mod schema;
 mod snapshot;
@@ -50,8 +51,9 @@ pub use differences::Fault;
 pub use error::{Cause, StoreError};
 pub use mark::renew as renew_mark;
 pub use open_file::log_of;
-pub use opening::{OpenStore, open_ephemeral, open_for_service};
+pub use opening::{OpenStore, WriteAccess, open_ephemeral, open_for_service};
 pub use project::{ProjectChange, ProjectReads};
+pub use read_only::open_only_to_read;
 pub use retire::{Retired, retire};
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use snapshot::Snapshot;

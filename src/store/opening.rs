@@ -15,14 +15,22 @@ use crate::model::sample_pets;
 
 /// A database that a service has open. The fields drop in their order: connections before the claim.
 pub struct OpenStore {
-    /// The connection that writes.
-    pub writer: Writer,
+    /// The connection for requests that write.
+    pub writer: WriteAccess,
     /// The connections that read.
     pub readers: Vec<Reader>,
     /// What stops all of them once one has lost the database.
     pub loss: Arc<Loss>,
-    /// Keeps other services away.
-    pub claim: Claim,
+    /// Keeps other services that write away.
+    pub claim: Option<Claim>,
+}
+
+/// Whether a service writes to its database.
+pub enum WriteAccess {
+    /// It does, with this connection.
+    Writes(Writer),
+    /// It only reads. This connection finds the keys of requests that want to write.
+    Refused(Reader),
 }
 
 /// Opens a database for a service with this many readers, and creates the file if there is none.
@@ -34,10 +42,27 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     open_with(path, readers, Writer::open)
 }
 
+/// Opens the database of a service that it goes with: a new file with so many sample pets, which is never flushed to
+/// the disk.
+///
+/// # Errors
+/// As [`open_for_service`].
+pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
+    open_with(path, readers, |path| {
+        let mut writer = Writer::open_with(path, "OFF")?;
+        writer.begin(Units::Joined)?;
+        for pet in sample_pets(sample) {
+            writer.insert_pet(&pet)?;
+        }
+        writer.commit()?;
+        Ok(writer)
+    })
+}
+
 fn open_with(
     path: &Path,
     readers: usize,
-    open_writer: fn(&Path) -> Result<Writer, Error>,
+    open_writer: impl FnOnce(&Path) -> Result<Writer, Error>,
 ) -> Result<OpenStore, Error> {
     // The claim first: from here on, no other service opens the database or removes its log.
     let mut claim = Claim::take(path)?;
@@ -61,22 +86,7 @@ fn open_with(
         Ok(reader)
     };
     let readers = (0..readers).map(open).collect::<Result<_, Error>>()?;
-    Ok(OpenStore { writer, readers, loss, claim })
-}
-
-/// Opens the database of a service that it goes with: a new file with so many sample pets, which is never flushed to
-/// the disk.
-///
-/// # Errors
-/// As [`open_for_service`].
-pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
-    let mut store = open_with(path, readers, |path| Writer::open_with(path, "OFF"))?;
-    store.writer.begin(Units::Joined)?;
-    for pet in sample_pets(sample) {
-        store.writer.insert_pet(&pet)?;
-    }
-    store.writer.commit()?;
-    Ok(store)
+    Ok(OpenStore { writer: WriteAccess::Writes(writer), readers, loss, claim: Some(claim) })
 }
 
 /// Opens an existing database without changing it, whether a service has it or not. The file stays open until after

@@ -59,6 +59,18 @@ pub fn check_used(connection: &Connection, path: &Path) -> Result<(), Error> {
     Err(Error::new(ErrorKind::DatabaseMissing, message))
 }
 
+/// Refuses a file of an earlier version, for a service that may not bring it up to date.
+pub fn refuse_older(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let version = version(connection).map_err(|error| cannot_open(path, error))?;
+    let newest = newest_version(STEPS);
+    if version == newest {
+        return Ok(());
+    }
+    let name = path.display();
+    let message = format!("{name} is of version {version}, and this program reads version {newest}");
+    Err(Error::new(ErrorKind::DatabaseOlder, message))
+}
+
 /// The refusal of another application's database.
 pub fn foreign(path: &Path) -> Error {
     let message = format!("{} is the database of another application", path.display());

@@ -28,15 +28,16 @@ pub struct Snapshot {
 }
 
 /// What tells whether a file was written to.
-#[derive(PartialEq)]
-struct Stamp {
+#[derive(Debug, PartialEq)]
+pub struct Stamp {
     length: u64,
     modified: SystemTime,
     has_log: bool,
 }
 
 impl Stamp {
-    fn of(path: &Path) -> io::Result<Self> {
+    /// The state of the file at a path.
+    pub fn of(path: &Path) -> io::Result<Self> {
         let file = fs::metadata(path)?;
         Ok(Self { length: file.len(), modified: file.modified()?, has_log: log_of(path).exists() })
     }

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::open_file::{FileId, index_of, log_of};
+use super::snapshot::Stamp;
 use super::{Cause, StoreError};
 
 /// How long to wait for a missing file to come back.
@@ -41,6 +42,8 @@ pub struct Watch {
     looked_at: Option<Instant>,
     /// The result of the last look.
     found: Result<(), StoreError>,
+    /// The state of a file that is read without locks, because nobody could write it.
+    unlocked: Option<(PathBuf, Stamp)>,
 }
 
 impl Watch {
@@ -52,12 +55,17 @@ impl Watch {
         let mut files = vec![(std::path::absolute(path)?, FileId::of(path)?)];
         let beside = [log_of(path), index_of(path)].into_iter();
         files.extend(beside.filter_map(|path| FileId::of(&path).ok().map(|id| (path, id))));
-        Ok(Self { files, loss: Arc::default(), looked_at: None, found: Ok(()) })
+        Ok(Self { files, loss: Arc::default(), looked_at: None, found: Ok(()), unlocked: None })
     }
 
     /// Joins the connections of a service, so that what one finds counts for all.
     pub fn share(&mut self, loss: &Arc<Loss>) {
         self.loss = Arc::clone(loss);
+    }
+
+    /// Also notices every change of the file itself, for a connection that is open as if nobody could write it.
+    pub fn expect_unchanged(&mut self, path: &Path, stamp: Stamp) {
+        self.unlocked = Some((path.to_owned(), stamp));
     }
 
     /// Looks, unless the last look was a moment ago.
@@ -88,6 +96,12 @@ impl Watch {
             let detail = format!("{} is not the file that was opened", path.display());
             Err(StoreError::Unavailable(Cause::Moved, detail))
         });
+        if let Some((path, stamp)) = &self.unlocked
+            && !Stamp::of(path).is_ok_and(|now| now == *stamp)
+        {
+            let detail = format!("{} was written to, and nobody could when it was opened", path.display());
+            self.found = Err(StoreError::Unavailable(Cause::Changed, detail));
+        }
         self.found()
     }
 

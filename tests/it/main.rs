@@ -38,6 +38,7 @@ mod origins;
 mod overload;
 mod pets;
 mod read_only;
+mod readers;
 mod restore;
 mod said;
 mod shutdown;

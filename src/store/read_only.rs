@@ -1,0 +1,165 @@
+//! Opens a database for a service that only reads it: a copy, a file on a disk that can only be read, or the database
+//! of a service that writes. Such a service claims nothing and changes nothing in the database. Next to a file without
+//! a log, SQLite makes an empty one and its index if it may.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::claim::check_before_reading;
+use super::open_file::{self, immutable, journal_of, log_of};
+use super::snapshot::Stamp;
+use super::watch::Loss;
+use super::{Cause, Database, OpenStore, Reader, StoreError, WriteAccess, cannot_open, connect, schema};
+use crate::error::{Error, ErrorKind};
+
+/// Opens an existing database for a service with this many readers, only for reading.
+///
+/// # Errors
+/// As [`Reader::open_only`].
+pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error> {
+    let loss = Arc::new(Loss::default());
+    let open = || {
+        let mut reader = Reader::open_only(path)?;
+        reader.0.watch.share(&loss);
+        Ok(reader)
+    };
+    let writer = WriteAccess::Refused(open()?);
+    let readers = (0..readers).map(|_| open()).collect::<Result<_, Error>>()?;
+    Ok(OpenStore { writer, readers, loss, claim: None })
+}
+
+impl Reader {
+    /// Opens a connection that cannot write, to a database that this service does not have to itself.
+    ///
+    /// # Errors
+    /// If it does not exist, is not a petstore database of this version, has the log of another one, or this user may
+    /// not read it.
+    pub fn open_only(path: &Path) -> Result<Self, Error> {
+        if !path.exists() {
+            let message = format!("there is no database {}", path.display());
+            return Err(Error::new(ErrorKind::DatabaseMissing, message));
+        }
+        let file = open_file::open(path)?;
+        check_before_reading(path)?;
+        let access = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let open = |path: &Path, access| {
+            let connection = connect(path, access)?;
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+            Ok::<Connection, rusqlite::Error>(connection)
+        };
+        let before = Stamp::of(path).map_err(|error| open_file::cannot_open(path, error))?;
+        let mut at_rest = None;
+        let opened = open(path, access).or_else(|error| match error.sqlite_error_code() {
+            // SQLite cannot make the log's index here, and the file alone is whole
+            // (sqlite.org/wal.html#read_only_databases). If somebody else can write here, the watch notices.
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) if has_no_log(path) => {
+                at_rest = Some(before);
+                open(&immutable(path), access | OpenFlags::SQLITE_OPEN_URI)
+            }
+            _ => Err(error),
+        });
+        let connection = opened.map_err(|error| cannot_open(path, error))?;
+        schema::check_used(&connection, path)?;
+        schema::refuse_older(&connection, path)?;
+        let mut database = Database::new(connection, path, file)?;
+        if let Some(stamp) = at_rest {
+            database.watch.expect_unchanged(path, stamp);
+        }
+        Ok(Self(database))
+    }
+
+    /// Looks whether the database is still the one that was opened.
+    ///
+    /// # Errors
+    /// If its file was moved, replaced or upgraded, or if it was written to although nobody could; the store's failure,
+    /// if it cannot be read.
+    pub fn look(&mut self) -> Result<(), StoreError> {
+        self.0.watch.look_now()?;
+        let version = schema::version(&self.connection)?;
+        if version == schema::newest_version(schema::STEPS) {
+            return Ok(());
+        }
+        Err(StoreError::Unavailable(Cause::Changed, format!("it is of version {version} now")))
+    }
+}
+
+/// Whether everything is in the file itself.
+fn has_no_log(path: &Path) -> bool {
+    let is_empty = |log| std::fs::metadata(log).map_or(true, |log| log.len() == 0);
+    is_empty(log_of(path)) && is_empty(journal_of(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pets::tests::{names, new_pet};
+    use super::super::tests::{Folder, pair};
+    use super::super::{Writer, log_of};
+    use super::*;
+
+    #[test]
+    fn only_reader_sees_each_commit_and_takes_nothing_from_the_writer() {
+        let (folder, mut writer, _reader) = pair();
+        let mut only = Reader::open_only(&folder.database()).unwrap();
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(names(&mut only), ["Rex"]);
+        assert_eq!(writer.checkpoint(), Ok(()));
+        assert_eq!((only.look(), names(&mut only)), (Ok(()), vec!["Rex".to_owned()]));
+        assert!(only.connection.execute("DELETE FROM pets", []).is_err());
+    }
+
+    #[test]
+    fn log_that_a_kill_has_left_is_read_and_stays() {
+        let (folder, mut writer, _reader) = pair();
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
+        let killed = Folder::new();
+        for path in [folder.database(), log_of(&folder.database())] {
+            std::fs::copy(&path, killed.0.join(path.file_name().unwrap())).unwrap();
+        }
+        let log = std::fs::read(log_of(&killed.database())).unwrap();
+        let mut only = Reader::open_only(&killed.database()).unwrap();
+        assert_eq!(names(&mut only), ["Rex"]);
+        drop(only);
+        assert_eq!(std::fs::read(log_of(&killed.database())).unwrap(), log);
+    }
+
+    #[test]
+    fn other_versions_are_refused_and_noticed_later() {
+        let (folder, writer, _reader) = pair();
+        let mut only = Reader::open_only(&folder.database()).unwrap();
+        let newest = schema::newest_version(schema::STEPS);
+        for (version, kind) in [
+            (newest - 1, ErrorKind::DatabaseOlder),
+            (newest + 1, ErrorKind::DatabaseNewer),
+            (0, ErrorKind::DatabaseMissing),
+        ] {
+            writer.connection.pragma_update(None, "user_version", version).unwrap();
+            assert_eq!(Reader::open_only(&folder.database()).err().unwrap().kind(), kind);
+            assert!(only.look().unwrap_err().is_lost(), "{version}");
+        }
+    }
+
+    #[test]
+    fn change_of_a_file_that_nobody_could_change_is_noticed() {
+        let (folder, mut writer, _reader) = pair();
+        let mut only = Reader::open_only(&folder.database()).unwrap();
+        only.0.watch.expect_unchanged(&folder.database(), Stamp::of(&folder.database()).unwrap());
+        assert_eq!(only.look(), Ok(()));
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
+        writer.checkpoint().unwrap();
+        assert!(only.look().unwrap_err().is_lost());
+    }
+
+    #[test]
+    fn missing_database_is_not_made() {
+        let folder = Folder::new();
+        assert_eq!(Reader::open_only(&folder.database()).err().unwrap().kind(), ErrorKind::DatabaseMissing);
+        assert!(!folder.database().exists());
+        drop(Writer::open(&folder.database()).unwrap());
+        Reader::open_only(&folder.database()).unwrap();
+    }
+}
