@@ -30,7 +30,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         flags: &[
             Flag::new("strict", "fail also if other programs have added tables, indexes or triggers"),
-            Flag::new("restored", "restore FILE into TMPDIR, start a service on it, and read all pets"),
+            Flag::new("restored", "also restore FILE into TMPDIR, serve it there, and read all its pets"),
         ],
         ..Command::new("check", "[FILE]", "check whether the database, or a backup, is sound", check)
     },
@@ -87,11 +87,8 @@ fn backup_as(call: &Call) -> Done {
 }
 
 fn check(call: &Call) -> Done {
-    if call.has("restored") {
-        return match &call.operands[..] {
-            [file] => drill(file.as_ref()),
-            _ => usage("check --restored needs a FILE"),
-        };
+    if call.has("restored") && call.operands.is_empty() {
+        return usage("check --restored needs a FILE");
     }
     let database = call.config.database.as_path();
     let file = if call.operands.is_empty() { database } else { Path::new(call.operand(0)) };
@@ -110,6 +107,7 @@ fn check(call: &Call) -> Done {
             let line = format!("{name} has what petstore did not make");
             Err(Error::new(ErrorKind::InvalidInput, line).into())
         }
+        None if call.has("restored") => drill(file),
         None => Ok(()),
     }
 }
@@ -133,14 +131,16 @@ fn drill(file: &Path) -> Done {
     let found = watched(|on_progress| petstore::drill(file, on_progress))?;
     let (name, pets) = (file.display(), count(found.pets, "pet"));
     let (restore, start) = (seconds(found.restore), seconds(found.start));
-    Ok(print(&format!(
-        "{name} can be restored: {pets}, all of them read through a service\n\
-         a restore takes {restore} here, and the start {start}\n"
-    ))?)
+    let took = format!("the restore took {restore} here, and the start {start}");
+    Ok(print(&format!("{name} can be restored: a service served {pets} from it; {took}\n"))?)
 }
 
 fn seconds(duration: Duration) -> String {
-    format!("{:.1} s", duration.as_secs_f64())
+    if duration < Duration::from_secs(1) {
+        format!("{} ms", duration.as_millis())
+    } else {
+        format!("{:.1} s", duration.as_secs_f64())
+    }
 }
 
 /// Runs a task that shows its progress. A signal stops the task, which then changes nothing; a second signal ends

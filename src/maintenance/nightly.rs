@@ -50,9 +50,24 @@ pub struct DatedBackup {
 /// A small file next to the database, `petstore.db.last-backup`, tells a running service of the result, for its
 /// metrics.
 ///
+/// ```no_run
+/// use std::num::NonZeroUsize;
+/// use std::ops::ControlFlow;
+///
+/// let made = petstore::backup_to(
+///     "petstore.db".as_ref(),
+///     "/var/backups".as_ref(),
+///     NonZeroUsize::new(14),
+///     &mut |_| ControlFlow::Continue(()),
+/// )?;
+/// println!("{}: {} pets", made.file.display(), made.pets);
+/// # Ok::<(), petstore::Error>(())
+/// ```
+///
 /// # Errors
-/// [`ErrorKind::FileMissing`] if there is no such folder, [`ErrorKind::DatabaseDamaged`] if the copy is not sound, the
-/// kinds of a database that cannot be opened or read, and the kinds of a file that cannot be written or removed.
+/// [`ErrorKind::FileMissing`] if there is no such folder, [`ErrorKind::DatabaseDamaged`] or
+/// [`ErrorKind::SchemaChanged`] if the copy is not sound, the kinds of a database that cannot be opened or read, and the
+/// kinds of a file that cannot be written or removed.
 pub fn backup_to(
     database: &Path,
     folder: &Path,

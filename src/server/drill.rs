@@ -34,6 +34,14 @@ pub struct Drill {
 /// on it that listens on a Unix socket in the folder, and asks the service whether it is ready, for all lists of pets
 /// and for a single pet. Changes neither the backup nor any other database, and removes the folder at the end.
 ///
+/// ```no_run
+/// use std::ops::ControlFlow;
+///
+/// let drill = petstore::drill("copy.db".as_ref(), &mut |_| ControlFlow::Continue(()))?;
+/// println!("{} pets, restored in {:?}", drill.pets, drill.restore);
+/// # Ok::<(), petstore::Error>(())
+/// ```
+///
 /// # Errors
 /// [`ErrorKind::BackupUnsound`] if the backup cannot be restored, or the service has other pets than the backup, the
 /// errors of [`restore`] and of [`Server::start`], and [`ErrorKind::Interrupted`].
