@@ -19,6 +19,11 @@ try {
     await page.getByRole('button', { name: 'Add domain' }).click();
     await shows(card(name), 'waiting for its DNS record');
   }
+  await page.getByLabel('Domain', { exact: true }).fill('pair.example.com');
+  await page.getByLabel('Also add').check();
+  await page.getByRole('button', { name: 'Add domain' }).click();
+  await shows(card('www.pair.example.com'), 'Redirects to pair.example.com (301)');
+  await shows(card('www.pair.example.com'), 'The proxy has not asked for its certificate yet.');
   const record = await card('shop.example.com').locator('.record code').allTextContents();
   assert.deepEqual(record, ['CNAME', 'shop', 'sites.example.net', '3600']);
 

@@ -18,6 +18,12 @@ start_service() {
     wait_for "the admin address" curl -sf "$admin/metrics"
 }
 
+stop_service() {
+    kill "$service"
+    wait "$service" || fail "the service ended with $?"
+    processes=$(echo "$processes " | sed "s/ $service / /")
+}
+
 kill_service() {
     kill -9 "$service"
     wait "$service" 2>/dev/null || true
@@ -48,6 +54,8 @@ start_dns() {
     mkdir "$folder/dns"
     write_zone example.net "$platform"
     write_zone example.com ''
+    # The parent, whose CAA records count too.
+    write_zone com ''
     dns_port=$(free_port)
     cat >"$folder/dns/knot.conf" <<END
 server:
@@ -70,6 +78,7 @@ template:
     journal-content: none
     zonefile-load: whole
 zone:
+  - domain: com
   - domain: example.com
   - domain: example.net
 END

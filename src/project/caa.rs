@@ -1,7 +1,7 @@
 //! Whether CAA records allow a certificate authority to issue a certificate for a domain (RFC 8659), to which account,
 //! and after which validation (RFC 8657).
 
-use super::finding::{CAA_ACCOUNT, CAA_BLOCKS, DNS_UNAVAILABLE, Finding, list};
+use super::finding::{CAA_ACCOUNT, CAA_BLOCKS, CAA_UNKNOWN, Finding, list};
 use crate::dns::{Answer, Caa, Data, Dns, DnsError, RecordType, with_parents};
 use crate::model::DomainEvent;
 
@@ -40,10 +40,10 @@ pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Findin
             Ok(Some(finding)) => return finding,
             Err(error) => {
                 let why = format!(
-                    "The record is right. It is not known whether CAA records forbid the certificate: The CAA \
-                     records of {at} could not be looked up: {error}."
+                    "The record is right. It is not known whether CAA records forbid the certificate: those of \
+                     {at} could not be looked up: {error}."
                 );
-                return Finding::new(DomainEvent::Right, DNS_UNAVAILABLE, why);
+                return Finding::new(DomainEvent::Right, CAA_UNKNOWN, why);
             }
         }
     }
@@ -274,12 +274,12 @@ mod tests {
             vec![with_flags(respond(query, &Vec::new()), |flags| *flags = *flags & !15 | 2)]
         });
         let expected = format!(
-            "The record is right. It is not known whether CAA records forbid the certificate: The CAA records of \
+            "The record is right. It is not known whether CAA records forbid the certificate: those of \
              www.example.com could not be looked up: the name server {} failed to answer (SERVFAIL).",
             server.address
         );
         let found = check_caa(WWW, &[], &server.dns());
-        assert_eq!(found, Finding::new(DomainEvent::Right, DNS_UNAVAILABLE, expected));
+        assert_eq!(found, Finding::new(DomainEvent::Right, CAA_UNKNOWN, expected));
     }
 
     #[test]

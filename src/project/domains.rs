@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use super::dns_check::{check_dns, platform_addresses};
-use super::finding::{CAA_BLOCKS, DNS_UNAVAILABLE, Finding};
+use super::finding::{CAA_BLOCKS, CAA_UNKNOWN, DNS_UNAVAILABLE, Finding};
 use super::overview::DomainView;
 use super::refusal::{Refusal, RefusalCode};
 use super::{Project, name, removed};
@@ -211,7 +211,7 @@ fn pause(domain: &Domain, now: i64) -> i64 {
     match now.saturating_sub(domain.since) {
         age if is_awaited && age < HOUR => TWO_MINUTES,
         age if is_awaited && age < 2 * DAY => HOUR,
-        _ if domain.has_reason(DNS_UNAVAILABLE) => HOUR,
+        _ if domain.has_reason(DNS_UNAVAILABLE) || domain.has_reason(CAA_UNKNOWN) => HOUR,
         _ => DAY,
     }
 }
@@ -312,7 +312,7 @@ mod tests {
             project.add(name).unwrap();
         }
         project.keep("a.test", &finding(DomainEvent::Right, "")).unwrap();
-        project.keep("b.test", &finding(DomainEvent::Right, DNS_UNAVAILABLE)).unwrap();
+        project.keep("b.test", &finding(DomainEvent::Right, CAA_UNKNOWN)).unwrap();
         let now = unix_time();
         assert_eq!(project.due(now).unwrap(), [""; 0]);
         assert_eq!(project.due(now + HOUR + 9).unwrap(), ["b.test"]);

@@ -8,6 +8,9 @@ pub const DNS_UNAVAILABLE: &str = "dns_unavailable";
 /// The code of a reason if CAA records block the certificate.
 pub const CAA_BLOCKS: &str = "caa_blocks";
 
+/// The code of a remark if DNS did not tell the CAA records of a domain whose own record is right.
+pub const CAA_UNKNOWN: &str = "caa_unknown";
+
 /// The code of a remark if CAA records allow the certificate to one account only.
 pub const CAA_ACCOUNT: &str = "caa_account";
 

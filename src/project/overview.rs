@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
-use super::finding::CAA_ACCOUNT;
+use super::finding::{CAA_ACCOUNT, CAA_UNKNOWN};
 use super::name;
 use super::record::DnsRecord;
 use crate::clock::rfc3339;
@@ -133,7 +133,7 @@ impl Overview {
 impl DomainView {
     /// Whether the last check found nothing that keeps the domain from being served. It may have a remark even so.
     pub fn is_in_order(&self) -> bool {
-        self.reason.as_deref().is_none_or(|code| code == CAA_ACCOUNT)
+        self.reason.as_deref().is_none_or(|code| [CAA_ACCOUNT, CAA_UNKNOWN].contains(&code))
     }
 
     /// A domain of a project on this platform.

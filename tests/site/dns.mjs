@@ -2,7 +2,7 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 
-const TYPES = { A: 1, CNAME: 5, CAA: 257 };
+const TYPES = { A: 1, CNAME: 5, AAAA: 28, CAA: 257 };
 
 // A name as in a message, without compression (RFC 1035, section 3.1).
 function labels(name) {
@@ -12,6 +12,8 @@ function labels(name) {
 
 const DATA = {
   A: (address) => Buffer.from(address.split('.').map(Number)),
+  // Eight groups, such as '2001:db8:0:0:0:0:0:1'.
+  AAAA: (address) => Buffer.from(address.split(':').map((group) => group.padStart(4, '0')).join(''), 'hex'),
   CNAME: labels,
   // Such as '0 issue "ca.example"' (RFC 8659, section 4.1).
   CAA: (text) => {

@@ -61,7 +61,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
 test('without JavaScript it names the commands', async (t) => {
   const { page, said } = await start(t, { isOpen: false, look: { ...LOOKS.phone, javaScriptEnabled: false } });
   await page.locator('p', { hasText: 'This page needs JavaScript.' }).waitFor();
-  await page.locator('td', { hasText: 'petstore domain reverify NAME' }).waitFor();
+  await page.locator('td', { hasText: 'petstore domain verify NAME' }).waitFor();
   assert.ok(await page.getByLabel('API key', { exact: true }).isHidden());
   assert.deepEqual(said, []);
 });

@@ -92,6 +92,22 @@ test('an added domain shows its record, whose values can be copied', async (t) =
   await shows(page.locator('#add-problem'), 'already');
 });
 
+test('an apex shows the addresses of the platform, and a pair of names its redirect', async (t) => {
+  const { page, dns, card } = await start(t);
+  dns.records[HOST] = { A: '192.0.2.10', AAAA: '2001:db8:0:0:0:0:0:10' };
+  await page.getByLabel('Domain', { exact: true }).fill('example.com');
+  await page.getByLabel('Also add').check();
+  await page.getByRole('button', { name: 'Add domain' }).click();
+  const shown = card(/^example\.com/);
+  await announced(page, 'example.com and www.example.com: added');
+  await shows(card('www.example.com'), 'Redirects to example.com (301).');
+  await shows(shown.locator('.message'), 'addresses 192.0.2.10, 2001:db8::10');
+  await shows(shown.locator('.record table').last(), '2001:db8::10');
+  const cells = shown.locator('.record table').last().locator('th, td code');
+  assert.deepEqual(await cells.allTextContents(), ['A @', '192.0.2.10', 'AAAA @', '2001:db8::10']);
+  assert.ok(!(await page.getByLabel('Also add').isChecked()));
+});
+
 test('a service without a platform shows no record, and says what it needs', async (t) => {
   const { page, card, comeBack } = await start(t, { domains: ['www.example.com'] });
   await card('www.example.com').locator('.record').waitFor();
@@ -219,7 +235,12 @@ test('a request that fails says so and takes nothing away', async (t) => {
 });
 
 test('the menu and the question before a removal can be used with the keyboard', async (t) => {
-  const { page, run, card } = await start(t, { domains: ['a.example.com', 'b.example.com', 'c.example.com'] });
+  const { page, run, dns, comeBack, card } = await start(t, { domains: ['a.example.com', 'b.example.com', 'c.example.com'] });
+  dns.records = { 'b.example.com': RIGHT, 'c.example.com': RIGHT };
+  await run('domain', 'verify', 'b.example.com');
+  await run('domain', 'verify', 'c.example.com');
+  await comeBack();
+  await shows(card('c.example.com').locator('.state'), 'verified');
   const button = (name) => page.getByRole('button', { name: `More for ${name}` });
   const item = page.getByRole('menuitem', { name: 'Remove' });
   const question = page.getByRole('dialog');
@@ -247,13 +268,16 @@ test('the menu and the question before a removal can be used with the keyboard',
     await question.waitFor({ state: 'hidden' });
     await holdsFocus(more);
   }
-  for (const [name, neighbour] of [['b', 'c'], ['c', 'a']]) {
+  for (const [name, neighbour, consequence] of [
+    ['b', 'c', 'c.example.com is primary now'],
+    ['c', 'a', 'There is no primary domain now'],
+  ]) {
     await button(`${name}.example.com`).click();
     await item.click();
     await question.getByRole('button', { name: 'Remove' }).click();
     await card(`${name}.example.com`).waitFor({ state: 'detached' });
     await holdsFocus(card(`${neighbour}.example.com`).getByRole('heading'));
-    await announced(page, `${name}.example.com is removed`);
+    await announced(page, `${name}.example.com is removed. ${consequence}`);
   }
   // Somebody else was quicker: the question stays, and says so.
   await run('domain', 'remove', 'a.example.com');
