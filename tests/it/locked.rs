@@ -32,5 +32,6 @@ fn creates_that_never_get_the_lock_are_refused_and_counted_and_the_service_ends(
     drop(clients);
     let (status, _, log) = server.ended();
     assert!(status.success(), "{log}");
+    assert!(log.contains("another process did not release its lock on the database in time"), "{log}");
     drop(other);
 }

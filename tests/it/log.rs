@@ -1,5 +1,6 @@
 //! The access log, and what must not be in it.
 
+use crate::client::Connection;
 use crate::harness::{Folder, KEY, Server, output, petstore, run, schema_version};
 use crate::said;
 
@@ -137,4 +138,62 @@ fn cause_of_a_failure_is_logged_with_the_identifier_of_its_request() {
     connection.reply().expect_error(500, "internal_error", "X-Request-Id");
     let logged = server.stop();
     assert!(logged.contains("request mine: listPets: "), "{logged}");
+}
+
+#[test]
+fn access_log_has_the_fingerprint_of_a_refused_key_and_never_the_key() {
+    let words = ["--admin", "127.0.0.1:0"];
+    let server = Server::start_with(|command| command.env("RUST_LOG", "petstore::access=info").args(words));
+    let database = server.folder.database();
+    let add = |words: &[&str]| {
+        let added = run(&[&["key", "add"], words].concat(), &database);
+        String::from_utf8(added.stdout).unwrap().trim_end().to_owned()
+    };
+    let (boss, reader, old) = (add(&["boss", "--admin"]), add(&["reader"]), add(&["old"]));
+    let expire = "UPDATE api_keys SET expires_at = 1 WHERE name = 'old'";
+    rusqlite::Connection::open(&database).unwrap().execute_batch(expire).unwrap();
+    let listed = run(&["key", "list", "--json"], &database);
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let old_one = listed.as_array().unwrap().iter().find(|key| key["name"] == "old").unwrap();
+    let fingerprint = old_one["fingerprint"].as_str().unwrap();
+    let unknown = format!("petstore_{}", "0".repeat(64));
+    // No key, and perhaps a password.
+    let password = "correct-horse";
+    let mut connection = server.connect();
+    for key in [&old, &unknown, password] {
+        connection.get("/v1/pets", key).expect(401);
+    }
+    let mut admin = Connection::open(server.admin.unwrap());
+    for (key, status) in [(&boss, 200), (&reader, 403), (&old, 401)] {
+        admin.send(format!(
+            "GET /settings/api/project HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n\r\n"
+        ));
+        admin.reply().expect(status);
+    }
+    let logged = server.stop();
+    let named: Vec<&str> =
+        logged.lines().filter_map(|line| line.split_once(" key=")).map(|(_, n)| n).collect();
+    let expired = format!("expired:{fingerprint}");
+    // The first eight digits of `printf %s petstore_000… | sha256sum`.
+    let no_such = "unknown:6e5cc001";
+    assert_eq!(named, [&expired, no_such, "-", "boss", "reader", &expired], "{logged}");
+    for secret in [&boss, &reader, &old, &unknown, password] {
+        assert!(!logged.contains(secret), "{logged}");
+    }
+}
+
+#[test]
+fn log_has_the_name_that_a_certificate_was_asked_for() {
+    let words = ["--admin", "127.0.0.1:0"];
+    let server = Server::start_with(|command| command.env("RUST_LOG", "petstore::admin=info").args(words));
+    let mut admin = Connection::open(server.admin.unwrap());
+    for name in ["pets.example.com", "a%0Ab%1B"] {
+        admin.get(&format!("/internal/tls-allowed?domain={name}"), "").expect(404);
+    }
+    let logged = server.stop();
+    for shown in
+        [": pets.example.com may not have a certificate\n", ": a\\nb\\u{1b} may not have a certificate\n"]
+    {
+        assert!(logged.contains(shown), "{logged}");
+    }
 }
