@@ -70,7 +70,8 @@ impl<S: Service> Service for Faulty<S> {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         let Some(request) = requests.first() else { return Duration::ZERO };
         let one = std::slice::from_ref(request);
-        let can_fail = is_protected(&Target::parse(request.target));
+        // A browser's preflight is no request of its own, and the browser tries it only once.
+        let can_fail = request.method != "OPTIONS" && is_protected(&Target::parse(request.target));
         let Some(fault) = can_fail.then(|| self.faults.draw()).flatten() else {
             return self.service.answer(one, responses);
         };
