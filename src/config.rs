@@ -38,16 +38,18 @@ pub use settings::SETTINGS;
 pub struct Config {
     /// The address to listen on. Default: `127.0.0.1:8080`.
     pub listen: Listen,
-    /// The SQLite file, which is created if there is none. Default: `petstore.db`. The start makes the path absolute, so a
-    /// later change of the current folder does not matter.
+    /// The SQLite file, which is created if there is none. Default: `petstore.db`. The start makes the path absolute,
+    /// so that a later change of the current folder does not matter.
     ///
-    /// While a server runs, your program must not open the file or its `-wal` and `-shm` files by itself, not even to
-    /// read or copy them: when it closes such a file, the system drops all of SQLite's locks on it in this process
-    /// (`sqlite.org/howtocorrupt.html`, section 2.2), another process may then write at the same time, and acknowledged pets are lost. An
-    /// SQLite library other than the one that petstore is linked with does the same (section 2.2.1). Call
-    /// [`backup`](crate::backup) and read the copy, or call [`export`](crate::export),
-    /// [`check`](crate::check) or [`KeyRing`](crate::KeyRing), which share the server's locks; another process may use the
-    /// file as `sqlite3` does.
+    /// While a server runs, your program must not open the file or its `-wal` and `-shm` files by itself, not even
+    /// to read or copy them. When it closes such a file, the system drops all of SQLite's locks on it in this process
+    /// (`sqlite.org/howtocorrupt.html`, section 2.2). Another process may then write at the same time, and
+    /// acknowledged pets are lost. An SQLite library other than the one that petstore is linked with has the same
+    /// effect (section 2.2.1).
+    ///
+    /// Instead, call [`backup`](crate::backup) and read the copy, or call [`export`](crate::export),
+    /// [`check`](crate::check) or [`KeyRing`](crate::KeyRing): they know which files the server has open. Other
+    /// processes may use the file, as `sqlite3` does.
     pub database: PathBuf,
     /// The most clients connected at once. One more takes the place of the longest idle one, or gets a 503 response.
     /// From 1 to 1,000,000. Default: 10,000.
@@ -57,12 +59,12 @@ pub struct Config {
     /// operating system, because it cannot know what else the process opens.
     pub open_files: Option<usize>,
     /// The most bytes that are held for all clients together: requests that arrive or wait, and responses that are
-    /// sent. When they are taken, the clients that hold the most give way. From 4 MiB to 1 GiB. Default: a quarter of the
-    /// memory that the process may have (the limits of its cgroups, or the machine's memory), but at least 4 MiB and at
-    /// most 64 MiB.
+    /// sent. When they are taken, the clients that hold the most give way. From 4 MiB to 1 GiB. Default: a quarter of
+    /// the memory that the process may have (the limits of its cgroups, or the machine's memory), but at least 4 MiB
+    /// and at most 64 MiB.
     pub client_memory: usize,
-    /// The number of threads that read from the database, from 1 to 64. Default: half the processors, at least 1 and at most 4.
-    /// The other half is for the thread that serves connections, and for the one that writes.
+    /// The number of threads that read from the database, from 1 to 64. Default: half the processors, at least 1 and
+    /// at most 4. The other half is for the thread that serves connections, and for the one that writes.
     pub workers: usize,
     /// The production URL in the interface description. Its path ends in `/v1`. Default: none.
     pub base_url: Option<String>,

@@ -22,10 +22,10 @@
 //! `default-features = false` and decides these things itself; `examples/embed.rs` is such a program. The default
 //! feature `site` is the published project: the pages, custom domains and their DNS checks.
 //!
-//! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`, with its
-//! parts as key-value pairs. Other targets are the modules below `petstore::`: `admin`, `gate`, `keys`, `project`,
-//! `server`, `service`, `store` and `worker`. At `warn` and above, an operator should look. A program that runs several
-//! servers names each with [`Config::log_name`].
+//! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`,
+//! with its parts as key-value pairs. The other targets are modules below `petstore::`: `admin`, `gate`, `keys`,
+//! `project`, `server`, `service`, `store` and `worker`. An operator should look at `warn` and `error`. A program that
+//! runs several servers names each with [`Config::log_name`].
 //!
 //! An allocator that is fast when one thread frees what another has
 //! allocated, such as mimalloc in the executable, is worth up to a tenth of the speed.

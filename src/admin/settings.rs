@@ -87,8 +87,8 @@ impl AdminContext {
 /// The header fields that [`guard`] reads.
 pub const GUARD_FIELDS: &[&str] = &["Authorization", "Host", "Origin"];
 
-/// Refuses requests that other sites cause, and requests to the interface without an admin key. Notes the name of the key
-/// for the access log.
+/// Refuses requests that other sites cause, and requests to the interface without an admin key. Notes the name of
+/// the key for the access log.
 ///
 /// # Errors
 /// 401, 403 or 421; the store's failure, if it cannot be read.

@@ -11,8 +11,8 @@ const RESERVED: (u64, u64) = (3072 * MIB, 256 * MIB);
 const USED: (u64, u64) = (320 * MIB, 16 * MIB);
 const FRUGAL: [&str; 2] = ["MALLOC_ARENA_MAX", "MIMALLOC_ARENA_RESERVE"];
 
-/// Refuses a limit of the address space that the service could meet at any time: an allocation that fails ends the process,
-/// and a thread that is missing leaves requests without a response.
+/// Refuses a limit of the address space that the service could meet at any time: an allocation that fails ends the
+/// process, and a thread that is missing leaves requests without a response.
 ///
 /// # Errors
 /// [`ErrorKind::Resources`].

@@ -1,19 +1,20 @@
 //! How many connections the limit of open files allows.
 //!
-//! The one place that counts what a service opens for itself, by its configuration. `tests/it/overload.rs` shows that the
-//! count is enough.
+//! The one place that counts what a service opens for itself, by its configuration. `tests/it/overload.rs` shows
+//! that the count is enough.
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
 use crate::log_line::log_line;
 
-/// What every service has open: standard streams, signals, a passed socket, the private folder, the gate and its listener, the database and its
-/// log (16). And for a moment: a connection that is turned away, the watchdog's check, a notification, the first key's
-/// connection to the database, another socket if the file of a Unix socket is lost (9).
+/// What every service has open: standard streams, signals, a passed socket, the private folder, the gate and its
+/// listener, the database and its log (16). And for a moment: a connection that is turned away, the watchdog's check,
+/// a notification, the first key's connection to the database, another socket if the file of a Unix socket is lost (9).
 const OWN: usize = 25;
 /// What a lane has open: its listener, three for its connection, and the database with its log.
 const LANE: usize = 6;
-/// What the admin address has open in addition to its lanes: its gate and its listener, and a connection that is turned away.
+/// What the admin address has open in addition to its lanes: its gate and its listener, and a connection that is
+/// turned away.
 const ADMIN: usize = 4;
 const ADMIN_LANES: usize = 2;
 /// The project's connection to the database.
@@ -25,7 +26,8 @@ const LOOKS: usize = 8;
 const MAX_REFUSED: usize = 256;
 /// The fewest connections worth starting for.
 const FEWEST: usize = 4;
-/// The most and the fewest connections of the admin address, and as many can be refused. Few programs monitor a service.
+/// The most and the fewest connections of the admin address, and as many can be refused. Few programs monitor a
+/// service.
 const MAX_ADMIN: usize = 32;
 const FEWEST_ADMIN: usize = 2;
 

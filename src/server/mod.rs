@@ -29,9 +29,9 @@ pub use drill::{Drill, drill};
 
 /// A running service.
 ///
-/// Dropping it ends the service as [`Stopper::stop`] does and **blocks until it has ended**: until the requests under way are
-/// answered, for [`Deadlines::drain`](crate::Deadlines::drain) at most (10 s by default), and then until the disk has
-/// everything. Call [`Server::wait`] to learn how it ended.
+/// Dropping it ends the service as [`Stopper::stop`] does and **blocks until it has ended**: until the requests under
+/// way are answered, for [`Deadlines::drain`](crate::Deadlines::drain) at most (10 s by default), and then until the
+/// disk has everything. Call [`Server::wait`] to learn how it ended.
 ///
 /// ```
 /// # fn main() -> Result<(), petstore::Error> {

@@ -29,7 +29,7 @@ fn stopped_servers_leave_nothing_behind() {
     }
 }
 
-/// Runs a test in a process of its own, whose threads, descriptors, current folder, log and TMPDIR no other test shares.
+/// Runs a test in a process of its own: no other test shares its threads, descriptors, current folder, log and TMPDIR.
 fn in_a_process_of_its_own(test: &str) {
     let folder = Folder::new();
     let temporary = folder.path().join("tmp");
