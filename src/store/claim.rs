@@ -287,6 +287,9 @@ mod tests {
         for name in [&path, &hard, &soft] {
             assert_eq!(Claim::take(name).unwrap_err().kind(), ErrorKind::DatabaseInUse);
         }
+        // Its log is found by this name and by a symbolic link.
+        check_before_writing(&path).and_then(|()| check_before_writing(&soft)).unwrap();
+        assert_eq!(check_before_writing(&hard).unwrap_err().kind(), ErrorKind::DatabaseInUse);
         drop(claim);
         Claim::take(&soft).unwrap();
     }
