@@ -1,19 +1,17 @@
-//! The domains of the project: adding, checking and removing them, and which one is primary.
+//! The domains of the project: adding and checking them, and which one is primary.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-
-use serde::Serialize;
 
 use super::dns_check::{check_dns, platform_addresses};
 use super::finding::{CAA_BLOCKS, CAA_UNKNOWN, DNS_UNAVAILABLE, Finding};
 use super::overview::DomainView;
 use super::refusal::{Refusal, RefusalCode};
-use super::{Project, name, removed};
+use super::{Project, name};
 use crate::clock::unix_time;
 use crate::config::Hosting;
 use crate::model::{CertificateCount, Domain, DomainEvent, DomainState, Plan, Redirect};
-use crate::store::{ProjectChange, ProjectReads, StoreError};
+use crate::store::{ProjectChange, ProjectReads};
 
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;
@@ -171,28 +169,6 @@ impl Project {
         })
     }
 
-    /// Removes a domain, and the redirects from it and to it. It is not served from the next request on, unless it is
-    /// the host of the base URL or the staging URL. If it was primary, another domain takes its place.
-    ///
-    /// # Errors
-    /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
-    pub fn remove(&mut self, text: &str) -> Result<Removed, Refusal> {
-        let name = name::normal(text);
-        let is_own_host = self.own_hosts.contains(&name);
-        self.store.change_project(|project| {
-            let was_primary = known(project, &name)?.is_primary;
-            let mut redirects = project.redirects()?;
-            redirects.retain(|redirect| redirect.from == name || redirect.to == name);
-            project.remove_domain(&name)?;
-            removed::remember(project, &name)?;
-            let primary = if was_primary { successor(project)? } else { project.primary()? };
-            if let Some(successor) = primary.as_ref().filter(|_| was_primary) {
-                project.set_primary(successor)?;
-            }
-            Ok(Removed { name, redirects, was_primary, primary, is_own_host })
-        })
-    }
-
     /// Returns the name of an existing domain as it is stored.
     ///
     /// # Errors
@@ -214,37 +190,6 @@ fn pause(domain: &Domain, now: i64) -> i64 {
         _ if domain.has_reason(DNS_UNAVAILABLE) || domain.has_reason(CAA_UNKNOWN) => HOUR,
         _ => DAY,
     }
-}
-
-/// What went with a domain that was removed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Removed {
-    /// The name of the domain, in A-labels.
-    pub name: String,
-    /// The redirects from it and to it, which were removed too.
-    pub redirects: Vec<Redirect>,
-    /// Whether it was the primary domain.
-    pub was_primary: bool,
-    /// The primary domain from now on; null if there is none.
-    pub primary: Option<String>,
-    /// Whether the service serves the name even so, since it is the host of the base URL or the staging URL.
-    pub is_own_host: bool,
-}
-
-/// The domain that becomes primary when the primary one is removed: the one added first of those that are active, or
-/// else verified, and do not redirect.
-fn successor(project: &ProjectReads) -> Result<Option<String>, StoreError> {
-    let (redirects, now) = (project.redirects()?, unix_time());
-    let domains = project.domains()?.into_iter().map(|domain| domain.at(now));
-    let may_be_primary = |domain: &Domain| {
-        matches!(domain.state, DomainState::Active | DomainState::Verified)
-            && !redirects.iter().any(|redirect| redirect.from == domain.name)
-    };
-    let chosen =
-        domains.filter(may_be_primary).min_by_key(|it| (it.state != DomainState::Active, it.added_at));
-    Ok(chosen.map(|domain| domain.name))
 }
 
 /// Refuses if the project may have no domains. Returns the host of the platform.

@@ -4,7 +4,7 @@
 //! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `refusal.rs` has a code for each way to break
 //! them. `name.rs` parses names, `record.rs` tells which DNS record a name needs, `verify.rs` whether that record
 //! exists, `proxied.rs` whether a proxy hides it, and `caa.rs` whether a certificate authority may issue; `dns_check.rs` combines these, and `finding.rs`
-//! has what they find. `removed.rs` has the rules for what was removed. `upkeep.rs` is what a running service does for its project besides answering requests.
+//! has what they find. `removed.rs` removes domains and remembers them. `upkeep.rs` is what a running service does for its project besides answering requests.
 
 mod caa;
 mod deploys;
@@ -35,10 +35,10 @@ use crate::store::Writer;
 
 pub use crate::model::{Deploy, DomainState, Plan, Redirect};
 pub use deploys::Deployed;
-pub use domains::Removed;
 pub use overview::{CertificateRequests, DeployView, DomainView, Overview};
 pub use record::DnsRecord;
 pub use refusal::{Refusal, RefusalCode};
+pub use removed::Removed;
 pub(crate) use upkeep::Upkeep;
 
 /// The project of one database.

@@ -1,12 +1,15 @@
-//! Removed domains whose DNS records still lead here. Whoever else gets a place on the platform could serve such a name,
-//! so the log names them once a week until the record is gone, for half a year.
+//! Removes domains, and remembers them: somebody else with a place on the platform could serve a name whose DNS record
+//! still leads here, so the log names it once a week until the record is gone, for half a year.
 
-use super::Project;
+use serde::Serialize;
+
+use super::domains::known;
 use super::finding::Finding;
 use super::refusal::Refusal;
+use super::{Project, name};
 use crate::clock::unix_time;
-use crate::model::{DomainEvent, RemovedDomain};
-use crate::store::ProjectChange;
+use crate::model::{Domain, DomainEvent, DomainState, Redirect, RemovedDomain};
+use crate::store::{ProjectChange, ProjectReads, StoreError};
 
 /// The most removed domains that are remembered. The longest removed one is forgotten first.
 const MAX_REMOVED: usize = 100;
@@ -15,8 +18,39 @@ const WEEK: i64 = 7 * DAY;
 /// How long a removed domain is remembered.
 const REMEMBERED: i64 = 26 * WEEK;
 
+/// What went with a domain that was removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Removed {
+    /// The name of the domain, in A-labels.
+    pub name: String,
+    /// The redirects from it and to it, which were removed too.
+    pub redirects: Vec<Redirect>,
+    /// Whether it was the primary domain.
+    pub was_primary: bool,
+    /// The primary domain from now on; null if there is none.
+    pub primary: Option<String>,
+    /// Whether the service serves the name even so, since it is the host of the base URL or the staging URL.
+    pub is_own_host: bool,
+}
+
+/// The domain that becomes primary when the primary one is removed: the one added first of those that are active, or
+/// else verified, and do not redirect.
+fn successor(project: &ProjectReads) -> Result<Option<String>, StoreError> {
+    let (redirects, now) = (project.redirects()?, unix_time());
+    let domains = project.domains()?.into_iter().map(|domain| domain.at(now));
+    let may_be_primary = |domain: &Domain| {
+        matches!(domain.state, DomainState::Active | DomainState::Verified)
+            && !redirects.iter().any(|redirect| redirect.from == domain.name)
+    };
+    let chosen =
+        domains.filter(may_be_primary).min_by_key(|it| (it.state != DomainState::Active, it.added_at));
+    Ok(chosen.map(|domain| domain.name))
+}
+
 /// Remembers a domain that was just removed.
-pub fn remember(project: &ProjectChange, name: &str) -> Result<(), Refusal> {
+fn remember(project: &ProjectChange, name: &str) -> Result<(), Refusal> {
     project.put_removed(&RemovedDomain {
         name: name.to_owned(),
         removed_at: unix_time(),
@@ -31,6 +65,28 @@ pub fn remember(project: &ProjectChange, name: &str) -> Result<(), Refusal> {
 }
 
 impl Project {
+    /// Removes a domain, and the redirects from it and to it. It is not served from the next request on, unless it is
+    /// the host of the base URL or the staging URL. If it was primary, another domain takes its place.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
+    pub fn remove(&mut self, text: &str) -> Result<Removed, Refusal> {
+        let name = name::normal(text);
+        let is_own_host = self.own_hosts.contains(&name);
+        self.store.change_project(|project| {
+            let was_primary = known(project, &name)?.is_primary;
+            let mut redirects = project.redirects()?;
+            redirects.retain(|redirect| redirect.from == name || redirect.to == name);
+            project.remove_domain(&name)?;
+            remember(project, &name)?;
+            let primary = if was_primary { successor(project)? } else { project.primary()? };
+            if let Some(successor) = primary.as_ref().filter(|_| was_primary) {
+                project.set_primary(successor)?;
+            }
+            Ok(Removed { name, redirects, was_primary, primary, is_own_host })
+        })
+    }
+
     /// Returns the removed domains whose DNS is to be checked at this Unix time, in seconds: a day after the removal,
     /// and then once a week.
     ///

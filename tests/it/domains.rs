@@ -9,17 +9,17 @@ use crate::dns_server::{DnsServer, Record};
 use crate::harness::{Folder, KEY, Server, run};
 use crate::wait::wait_until;
 
-const PLATFORM: &str = "sites.example.net";
-const RIGHT: (&str, Record) = ("pets.example.com", Record::Cname(PLATFORM));
+pub const PLATFORM: &str = "sites.example.net";
+pub const RIGHT: (&str, Record) = ("pets.example.com", Record::Cname(PLATFORM));
 
 /// A service with a plan, a deploy and an admin address, and the DNS server that it asks.
-struct Hosted {
-    server: Server,
-    dns: DnsServer,
+pub struct Hosted {
+    pub server: Server,
+    pub dns: DnsServer,
 }
 
 impl Hosted {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let dns = DnsServer::start();
         let resolver = dns.address().to_string();
         let server = Server::start_with(|command| {
@@ -32,7 +32,7 @@ impl Hosted {
     }
 
     /// Starts a service that has the verified domain `pets.example.com`.
-    fn verified() -> Self {
+    pub fn verified() -> Self {
         let hosted = Self::start();
         hosted.dns.set(&[RIGHT]);
         hosted.done(&["domain", "add", "pets.example.com"]);
@@ -41,7 +41,7 @@ impl Hosted {
     }
 
     /// Ends the service, changes its database as time would, and starts it again.
-    fn restarted(self, sql: &str) -> Self {
+    pub fn restarted(self, sql: &str) -> Self {
         let Self { mut server, dns } = self;
         server.signal("TERM");
         server.ended();
@@ -54,7 +54,7 @@ impl Hosted {
         Self { server, dns }
     }
 
-    fn run(&self, words: &[&str]) -> Output {
+    pub fn run(&self, words: &[&str]) -> Output {
         let resolver = self.dns.address().to_string();
         let hosting = ["--platform-host", PLATFORM, "--resolver", &resolver];
         let words = if words[0] == "domain" { [words, &hosting].concat() } else { words.to_vec() };
@@ -62,7 +62,7 @@ impl Hosted {
     }
 
     #[track_caller]
-    fn done(&self, words: &[&str]) -> String {
+    pub fn done(&self, words: &[&str]) -> String {
         let Output { status, stdout, stderr } = self.run(words);
         assert!(status.success(), "{words:?}: {}", String::from_utf8_lossy(&stderr));
         String::from_utf8(stdout).unwrap()
@@ -70,7 +70,7 @@ impl Hosted {
 
     /// The line that a failing command prints.
     #[track_caller]
-    fn refused(&self, words: &[&str]) -> String {
+    pub fn refused(&self, words: &[&str]) -> String {
         let Output { status, stderr, .. } = self.run(words);
         let said = String::from_utf8(stderr).unwrap();
         assert_eq!(status.code(), Some(1), "{words:?}: {said}");
@@ -78,15 +78,15 @@ impl Hosted {
         said
     }
 
-    fn list(&self) -> Value {
+    pub fn list(&self) -> Value {
         serde_json::from_str(&self.done(&["domain", "list", "--json"])).unwrap()
     }
 
-    fn state(&self) -> Value {
+    pub fn state(&self) -> Value {
         self.list()["domains"][0]["state"].take()
     }
 
-    fn ask(&self, method: &str, target: &str, fields: &str, body: &str) -> Reply {
+    pub fn ask(&self, method: &str, target: &str, fields: &str, body: &str) -> Reply {
         let mut connection = Connection::open(self.server.admin.unwrap());
         let length = body.len();
         connection.send(format!(
@@ -97,7 +97,7 @@ impl Hosted {
 }
 
 /// Requests a page under a name, on an open connection.
-fn ask_by(connection: &mut Connection, host: &str, more: &str) -> Reply {
+pub fn ask_by(connection: &mut Connection, host: &str, more: &str) -> Reply {
     connection.send(format!("GET /docs/keys?x=1 HTTP/1.1\r\nHost: {host}\r\n{more}\r\n"));
     connection.reply()
 }
@@ -210,39 +210,6 @@ fn certificate_may_be_issued_for_verified_names_only() {
     ask("?domain=a&domain=b").expect_error(400, "duplicate_parameter", "domain");
     hosted.done(&["domain", "remove", "pets.example.com"]);
     ask("?domain=pets.example.com").expect(404);
-}
-
-#[test]
-fn first_https_request_through_a_trusted_proxy_shows_the_certificate() {
-    let hosted = Hosted::verified();
-    let mut connection = hosted.server.connect();
-    ask_by(&mut connection, "pets.example.com", "X-Forwarded-Proto: http\r\n").expect(200);
-    assert_eq!(hosted.state(), "verified");
-    ask_by(&mut connection, "pets.example.com", "X-Forwarded-Proto: https\r\n").expect(200);
-    wait_until("the domain to be active", || hosted.state() == "active");
-}
-
-#[test]
-fn scheme_of_an_untrusted_proxy_is_ignored() {
-    let dns = DnsServer::start();
-    let server = Server::start_with(|command| {
-        command.args(["--admin", "0", "--platform-host", PLATFORM, "--trusted-proxy", "192.0.2.1"])
-    });
-    let hosted = Hosted { server, dns };
-    hosted.done(&["site", "plan", "pro"]);
-    hosted.done(&["site", "deploy"]);
-    for (name, alias) in [("pets.example.com", PLATFORM), ("on.example.com", PLATFORM)] {
-        hosted.dns.set(&[(name, Record::Cname(alias))]);
-        hosted.done(&["domain", "add", name]);
-        hosted.done(&["domain", "verify", name]);
-    }
-    let mut connection = hosted.server.connect();
-    for _ in 0..3 {
-        ask_by(&mut connection, "pets.example.com", "X-Forwarded-Proto: https\r\n").expect(200);
-    }
-    // By the time of this change, the service has written whatever it noted before.
-    hosted.done(&["domain", "verify", "on.example.com"]);
-    assert_eq!(hosted.list()["domains"][1]["state"], "verified");
 }
 
 #[test]
@@ -465,83 +432,6 @@ fn settings_do_what_the_commands_do() {
 }
 
 #[test]
-fn domain_that_loses_its_record_is_one_warning_and_a_number_in_the_metrics() {
-    let hosted = Hosted::verified();
-    let key = hosted.done(&["key", "add", "owner", "--admin"]);
-    let fields = format!("Host: localhost\r\nAuthorization: Bearer {}\r\n", key.trim_end());
-    let gauge = |state: &str| {
-        let metrics = hosted.ask("GET", "/metrics", "Host: localhost\r\n", "").body;
-        let line = format!("petstore_domains{{state=\"{state}\"}} ");
-        let metrics = String::from_utf8(metrics).unwrap();
-        metrics.lines().find_map(|found| found.strip_prefix(&line)).unwrap().to_owned()
-    };
-    assert_eq!((gauge("verified"), gauge("dns_changed")), ("1".into(), "0".into()));
-    hosted.dns.set(&[]);
-    for _ in 0..2 {
-        hosted.ask("POST", "/settings/api/domains/pets.example.com/verify", &fields, "").expect(202);
-        let project = || hosted.ask("GET", "/settings/api/project", &fields, "").json();
-        wait_until("the check to end", || project()["domains"][0]["isChecking"] == false);
-    }
-    assert_eq!((gauge("verified"), gauge("dns_changed")), ("0".into(), "1".into()));
-    let logged = hosted.server.stop();
-    let lines: Vec<&str> = logged.lines().filter(|line| line.contains("the domain ")).collect();
-    assert_eq!(lines.len(), 1, "{logged}");
-    let said = "WARN  petstore::project::upkeep] the domain pets.example.com is dns_changed: its DNS record is no longer";
-    assert!(lines[0].contains(said), "{logged}");
-}
-
-#[test]
-fn awaited_record_is_found_by_the_service_itself() {
-    let hosted = Hosted::start();
-    hosted.done(&["domain", "add", "pets.example.com"]);
-    hosted.dns.set(&[RIGHT]);
-    let hosted = hosted.restarted("UPDATE domains SET added_at = added_at - 120");
-    wait_until("the check", || hosted.state() == "verified");
-}
-
-#[test]
-fn removed_domain_whose_record_still_leads_here_is_named_in_the_log() {
-    let hosted = Hosted::verified();
-    hosted.dns.set(&[RIGHT, ("gone.example.com", Record::Cname(PLATFORM))]);
-    hosted.done(&["domain", "add", "gone.example.com"]);
-    hosted.done(&["domain", "remove", "gone.example.com"]);
-    hosted.done(&["domain", "remove", "pets.example.com"]);
-    hosted.dns.set(&[RIGHT]);
-    let hosted = hosted.restarted("UPDATE removed_domains SET removed_at = removed_at - 2 * 86400");
-    let left = "SELECT count(*) = 1 AND ifnull(min(checked_at), 0) > 0 FROM removed_domains";
-    let database = rusqlite::Connection::open(hosted.server.folder.database()).unwrap();
-    wait_until("the check", || database.query_row(left, [], |row| row.get::<_, bool>(0)).unwrap());
-    let logged = hosted.server.stop();
-    let lines: Vec<&str> = logged.lines().filter(|line| line.contains("still leads here")).collect();
-    assert!(lines.len() == 1 && lines[0].contains("WARN  petstore::project"), "{logged}");
-    assert!(lines[0].contains("the domain pets.example.com was removed, but"), "{logged}");
-}
-
-#[test]
-fn certificates_that_the_proxy_asked_for_are_counted_and_listed() {
-    let hosted = Hosted::verified();
-    hosted.done(&["domain", "add", "new.example.com"]);
-    assert!(hosted.done(&["domain", "list"]).contains("the proxy has not asked for its certificate"));
-    for name in ["pets.example.com", "new.example.com", "pets.example.com", "x.example", "y.example"] {
-        hosted.ask("GET", &format!("/internal/tls-allowed?domain={name}"), "Host: proxy\r\n", "");
-    }
-    // The counts are written once a minute, and at the end.
-    let hosted = hosted.restarted("");
-    let list = hosted.list();
-    let counts = |requests: &Value| (requests["allowed"].clone(), requests["denied"].clone());
-    assert_eq!(counts(&list["domains"][0]["certificateRequests"]), (0.into(), 1.into()));
-    assert_eq!(counts(&list["domains"][1]["certificateRequests"]), (2.into(), 0.into()));
-    assert!(list["domains"][1]["certificateRequests"]["lastAt"].is_string());
-    assert_eq!(counts(&list["otherCertificateRequests"]), (0.into(), 2.into()));
-    let said = hosted.done(&["domain", "list"]);
-    for part in
-        ["2 allowed, 0 denied, last at 20", "other names\n  certificate requests of the proxy: 0 allowed, 2"]
-    {
-        assert!(said.contains(part), "{part}: {said}");
-    }
-}
-
-#[test]
 fn apex_may_have_the_addresses_of_the_platform() {
     let hosted = Hosted::start();
     let platform = [(PLATFORM, Record::A([192, 0, 2, 10])), (PLATFORM, Record::Aaaa("2001:db8::10"))];
@@ -569,29 +459,4 @@ fn apex_may_have_the_addresses_of_the_platform() {
     let right = ("example.com", Record::A([192, 0, 2, 10]));
     hosted.dns.set(&[&platform[..], &[right]].concat());
     assert!(hosted.done(&verify).contains("verified"));
-}
-
-#[test]
-fn silent_name_server_delays_neither_requests_nor_the_end() {
-    let hosted = Hosted::start();
-    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let resolver = silent.local_addr().unwrap().to_string();
-    let Hosted { mut server, dns } = hosted;
-    server.signal("TERM");
-    server.ended();
-    let Server { folder, .. } = server;
-    let server = Server::start_in(folder, |command| {
-        command.args(["--admin", "0", "--platform-host", PLATFORM, "--resolver", &resolver])
-    });
-    let hosted = Hosted { server, dns };
-    let key = hosted.done(&["key", "add", "owner", "--admin"]);
-    let fields = format!("Host: localhost\r\nAuthorization: Bearer {}\r\n", key.trim_end());
-    hosted.done(&["domain", "add", "pets.example.com"]);
-    let ask = |method: &str, path: &str| hosted.ask(method, &format!("/settings/api/{path}"), &fields, "");
-    ask("POST", "domains/pets.example.com/verify").expect(202);
-    assert_eq!(ask("GET", "project").json()["domains"][0]["isChecking"], true);
-    ask_by(&mut hosted.server.connect(), "localhost", "").expect(200);
-    let mut server = hosted.server;
-    server.signal("TERM");
-    assert_eq!(server.ended().0.code(), Some(0), "the end does not wait for DNS");
 }

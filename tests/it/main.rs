@@ -49,3 +49,5 @@ mod streams;
 mod supervisor;
 mod tidy;
 mod transfer;
+#[cfg(feature = "site")]
+mod upkeep;

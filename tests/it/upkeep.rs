@@ -1,0 +1,144 @@
+//! What a running service does for its domains by itself: it looks at their records, counts what the proxy asks for, and
+//! tells what an operator should know.
+
+use serde_json::Value;
+
+use crate::dns_server::{DnsServer, Record};
+use crate::domains::{Hosted, PLATFORM, RIGHT, ask_by};
+use crate::harness::Server;
+use crate::wait::wait_until;
+
+#[test]
+fn first_https_request_through_a_trusted_proxy_shows_the_certificate() {
+    let hosted = Hosted::verified();
+    let mut connection = hosted.server.connect();
+    ask_by(&mut connection, "pets.example.com", "X-Forwarded-Proto: http\r\n").expect(200);
+    assert_eq!(hosted.state(), "verified");
+    ask_by(&mut connection, "pets.example.com", "X-Forwarded-Proto: https\r\n").expect(200);
+    wait_until("the domain to be active", || hosted.state() == "active");
+}
+
+#[test]
+fn scheme_of_an_untrusted_proxy_is_ignored() {
+    let dns = DnsServer::start();
+    let server = Server::start_with(|command| {
+        command.args(["--admin", "0", "--platform-host", PLATFORM, "--trusted-proxy", "192.0.2.1"])
+    });
+    let hosted = Hosted { server, dns };
+    hosted.done(&["site", "plan", "pro"]);
+    hosted.done(&["site", "deploy"]);
+    for (name, alias) in [("pets.example.com", PLATFORM), ("on.example.com", PLATFORM)] {
+        hosted.dns.set(&[(name, Record::Cname(alias))]);
+        hosted.done(&["domain", "add", name]);
+        hosted.done(&["domain", "verify", name]);
+    }
+    let mut connection = hosted.server.connect();
+    for _ in 0..3 {
+        ask_by(&mut connection, "pets.example.com", "X-Forwarded-Proto: https\r\n").expect(200);
+    }
+    // By the time of this change, the service has written whatever it noted before.
+    hosted.done(&["domain", "verify", "on.example.com"]);
+    assert_eq!(hosted.list()["domains"][1]["state"], "verified");
+}
+
+#[test]
+fn domain_that_loses_its_record_is_one_warning_and_a_number_in_the_metrics() {
+    let hosted = Hosted::verified();
+    let key = hosted.done(&["key", "add", "owner", "--admin"]);
+    let fields = format!("Host: localhost\r\nAuthorization: Bearer {}\r\n", key.trim_end());
+    let gauge = |state: &str| {
+        let metrics = hosted.ask("GET", "/metrics", "Host: localhost\r\n", "").body;
+        let line = format!("petstore_domains{{state=\"{state}\"}} ");
+        let metrics = String::from_utf8(metrics).unwrap();
+        metrics.lines().find_map(|found| found.strip_prefix(&line)).unwrap().to_owned()
+    };
+    assert_eq!((gauge("verified"), gauge("dns_changed")), ("1".into(), "0".into()));
+    hosted.dns.set(&[]);
+    for _ in 0..2 {
+        hosted.ask("POST", "/settings/api/domains/pets.example.com/verify", &fields, "").expect(202);
+        let project = || hosted.ask("GET", "/settings/api/project", &fields, "").json();
+        wait_until("the check to end", || project()["domains"][0]["isChecking"] == false);
+    }
+    assert_eq!((gauge("verified"), gauge("dns_changed")), ("0".into(), "1".into()));
+    let logged = hosted.server.stop();
+    let lines: Vec<&str> = logged.lines().filter(|line| line.contains("the domain ")).collect();
+    assert_eq!(lines.len(), 1, "{logged}");
+    let said = "WARN  petstore::project::upkeep] the domain pets.example.com is dns_changed: its DNS record is no longer";
+    assert!(lines[0].contains(said), "{logged}");
+}
+
+#[test]
+fn awaited_record_is_found_by_the_service_itself() {
+    let hosted = Hosted::start();
+    hosted.done(&["domain", "add", "pets.example.com"]);
+    hosted.dns.set(&[RIGHT]);
+    let hosted = hosted.restarted("UPDATE domains SET added_at = added_at - 120");
+    wait_until("the check", || hosted.state() == "verified");
+}
+
+#[test]
+fn removed_domain_whose_record_still_leads_here_is_named_in_the_log() {
+    let hosted = Hosted::verified();
+    hosted.dns.set(&[RIGHT, ("gone.example.com", Record::Cname(PLATFORM))]);
+    hosted.done(&["domain", "add", "gone.example.com"]);
+    hosted.done(&["domain", "remove", "gone.example.com"]);
+    hosted.done(&["domain", "remove", "pets.example.com"]);
+    hosted.dns.set(&[RIGHT]);
+    let hosted = hosted.restarted("UPDATE removed_domains SET removed_at = removed_at - 2 * 86400");
+    let left = "SELECT count(*) = 1 AND ifnull(min(checked_at), 0) > 0 FROM removed_domains";
+    let database = rusqlite::Connection::open(hosted.server.folder.database()).unwrap();
+    wait_until("the check", || database.query_row(left, [], |row| row.get::<_, bool>(0)).unwrap());
+    let logged = hosted.server.stop();
+    let lines: Vec<&str> = logged.lines().filter(|line| line.contains("still leads here")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("WARN  petstore::project"), "{logged}");
+    assert!(lines[0].contains("the domain pets.example.com was removed, but"), "{logged}");
+}
+
+#[test]
+fn certificates_that_the_proxy_asked_for_are_counted_and_listed() {
+    let hosted = Hosted::verified();
+    hosted.done(&["domain", "add", "new.example.com"]);
+    assert!(hosted.done(&["domain", "list"]).contains("the proxy has not asked for its certificate"));
+    for name in ["pets.example.com", "new.example.com", "pets.example.com", "x.example", "y.example"] {
+        hosted.ask("GET", &format!("/internal/tls-allowed?domain={name}"), "Host: proxy\r\n", "");
+    }
+    // The counts are written once a minute, and at the end.
+    let hosted = hosted.restarted("");
+    let list = hosted.list();
+    let counts = |requests: &Value| (requests["allowed"].clone(), requests["denied"].clone());
+    assert_eq!(counts(&list["domains"][0]["certificateRequests"]), (0.into(), 1.into()));
+    assert_eq!(counts(&list["domains"][1]["certificateRequests"]), (2.into(), 0.into()));
+    assert!(list["domains"][1]["certificateRequests"]["lastAt"].is_string());
+    assert_eq!(counts(&list["otherCertificateRequests"]), (0.into(), 2.into()));
+    let said = hosted.done(&["domain", "list"]);
+    for part in
+        ["2 allowed, 0 denied, last at 20", "other names\n  certificate requests of the proxy: 0 allowed, 2"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn silent_name_server_delays_neither_requests_nor_the_end() {
+    let hosted = Hosted::start();
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let resolver = silent.local_addr().unwrap().to_string();
+    let Hosted { mut server, dns } = hosted;
+    server.signal("TERM");
+    server.ended();
+    let Server { folder, .. } = server;
+    let server = Server::start_in(folder, |command| {
+        command.args(["--admin", "0", "--platform-host", PLATFORM, "--resolver", &resolver])
+    });
+    let hosted = Hosted { server, dns };
+    let key = hosted.done(&["key", "add", "owner", "--admin"]);
+    let fields = format!("Host: localhost\r\nAuthorization: Bearer {}\r\n", key.trim_end());
+    hosted.done(&["domain", "add", "pets.example.com"]);
+    let ask = |method: &str, path: &str| hosted.ask(method, &format!("/settings/api/{path}"), &fields, "");
+    ask("POST", "domains/pets.example.com/verify").expect(202);
+    assert_eq!(ask("GET", "project").json()["domains"][0]["isChecking"], true);
+    ask_by(&mut hosted.server.connect(), "localhost", "").expect(200);
+    let mut server = hosted.server;
+    server.signal("TERM");
+    assert_eq!(server.ended().0.code(), Some(0), "the end does not wait for DNS");
+}
