@@ -56,6 +56,17 @@ add_again() {
     [ "$rc" = 0 ] || [ -z "$(state "$name")" ] || done_with removed domain remove "$name"
 }
 
+# After a killed `domain add --www`, both domains and the redirect exist or none of them. Removes them, as above.
+pair_is_whole() {
+    pair=$("$program" domain list --json | jq '[(.domains[].name, .redirects[].from) | select(endswith("twin.example.com"))] |
+        length')
+    case $pair in
+        0) ;;
+        3) [ "$rc" = 0 ] || for name in twin www.twin; do done_with removed domain remove "$name.example.com"; done ;;
+        *) fail "half a pair is there: $("$program" domain list --json)" ;;
+    esac
+}
+
 # Kills the service while it checks domains whose record has just appeared or disappeared.
 kill_verifying_service() {
     fields="Authorization: Bearer $1"
@@ -97,6 +108,10 @@ kill_in_the_middle() {
         many="$many
 many$number CNAME sites.example.net."
         killed_ever_later add_again domain add "many$number.example.com"
+    done
+    killed_ever_later pair_is_whole domain add twin.example.com --www
+    for name in twin www.twin; do
+        done_with removed domain remove "$name.example.com"
     done
     zone example.com "$many"
     killed_ever_later nothing domain verify many1.example.com

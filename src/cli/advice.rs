@@ -58,8 +58,8 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::DatabaseNewer => "use that version of petstore or a later one",
         ErrorKind::DatabaseNotNew => "import without --keep-ids, or choose a new database with --database",
         ErrorKind::LogForeign => {
-            "put back the file that was here before, or restore a backup: petstore restore FILE keeps both files. \
-             To look into the database without that log, copy it alone into another folder"
+            "first copy both files into another folder, and look at them there with sqlite3, with the log and without. \
+             Then put back the database of that log, or restore a backup: petstore restore FILE keeps both files"
         }
         ErrorKind::LogOrphaned => {
             "put the database back, or restore a backup: petstore restore FILE keeps the log"

@@ -44,10 +44,7 @@ pub fn is_about(command: &Command, words: &[String]) -> bool {
 pub const ENVIRONMENT: &[(&str, &str)] = &[
     ("PETSTORE_API_KEY", "one more API key, in addition to those in the database"),
     ("RUST_LOG", "what to log: off, error, warn, info (a line for each request) or debug [warn]"),
-    (
-        "TMPDIR",
-        "where the service creates a private folder for its sockets, and where import copies its input [/tmp]",
-    ),
+    ("TMPDIR", "the folder for private files: sockets, and the copies of import and check --restored [/tmp]"),
 ];
 
 const NOTES: &str = "

@@ -6,7 +6,8 @@ use std::io::ErrorKind as Os;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use super::partial::dated;
+use super::BESIDE;
+use super::partial::{dated, with_suffix};
 use crate::error::{Error, ErrorKind, fail};
 
 /// The form of a date in a name.
@@ -55,7 +56,7 @@ impl Series {
     }
 
     /// Removes the oldest backups beyond `keep`, and returns their paths. `newest`, which was made at `now`, always
-    /// stays. Only files count, not links or folders.
+    /// stays. Only files count, not links or folders, nor a file that is used as a database, so that it has a log.
     ///
     /// # Errors
     /// Fails if a file cannot be removed; the older ones are then removed.
@@ -63,8 +64,10 @@ impl Series {
         let folder = newest.parent().unwrap_or(Path::new("."));
         let cannot = |what: String| move |error| Error::io(what, error);
         let entries = fs::read_dir(folder).map_err(cannot(format!("cannot list {}", folder.display())))?;
+        let is_used = |path: &Path| BESIDE.iter().any(|suffix| with_suffix(path, suffix).exists());
         let is_own = |entry: &fs::DirEntry| {
-            self.has(&entry.file_name()) && entry.file_type().is_ok_and(|kind| kind.is_file())
+            let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+            self.has(&entry.file_name()) && is_file && !is_used(&entry.path())
         };
         let mut paths: Vec<PathBuf> = entries.flatten().filter(is_own).map(|entry| entry.path()).collect();
         // A clock that was wrong has dated what lies in the future. It goes first, or it would stay for ever.
@@ -143,15 +146,19 @@ mod tests {
         };
         (1..=4).for_each(|day| fs::write(path(day), "").unwrap());
         fs::create_dir(path(9)).unwrap();
+        // Somebody serves one of them.
+        fs::write(path(0), "").unwrap();
+        fs::write(with_suffix(&path(0), "-wal"), "").unwrap();
         assert_eq!(thin(5, 7), [""; 0].map(PathBuf::from));
         assert_eq!(thin(5, 3), [path(1), path(2)]);
         assert_eq!(days(), [3, 4, 5, 9]);
         // A clock that was set back: what lies in the future goes first, and what was made now stays.
         assert_eq!(thin(2, 3), [path(4)]);
-        assert_eq!(thin(3, 3), [path(5)]);
+        assert_eq!(thin(3, 2), [path(5)]);
         assert_eq!(days(), [2, 3, 9]);
         // Made at the same time as others, which are dated a little later.
         assert_eq!(thin(2, 1), [""; 0].map(PathBuf::from));
         assert_eq!(thin(3, 1), [path(2)]);
+        assert!(path(0).exists());
     }
 }

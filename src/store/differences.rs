@@ -131,7 +131,13 @@ impl Differences {
                     "the table {table} lacks the column {name}; if it was renamed to {other}, \
                      this SQL mends it: ALTER TABLE {table} RENAME COLUMN \"{other}\" TO {name}"
                 )),
-                _ => Fault::loss(format!("the table {table} lacks the column {name}")),
+                _ => Fault::loss(match definition(wanted_sql, name) {
+                    Some(definition) if !column.must_have_value => format!(
+                        "the table {table} lacks the column {name}; without a backup, this SQL makes it empty: \
+                         ALTER TABLE {table} ADD COLUMN {definition}"
+                    ),
+                    _ => format!("the table {table} lacks the column {name}"),
+                }),
             });
         }
         for column in &foreign {
@@ -250,6 +256,17 @@ fn is_extended(found: &str, expected: &str) -> bool {
     let begin = common(&mut found.bytes(), &mut expected.bytes());
     let end = common(&mut found.bytes().rev(), &mut expected.bytes().rev());
     begin + end >= expected.len() && found.len() > expected.len()
+}
+
+/// The definition of a column within that of its table, which has no comments.
+fn definition<'a>(table: &'a str, column: &str) -> Option<&'a str> {
+    let columns = table.get(table.find('(')? + 1..table.rfind(')')?)?;
+    let mut depth = 0;
+    let is_end = |c: char| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == ',' && depth == 0
+    };
+    columns.split(is_end).map(str::trim).find(|definition| definition.split(' ').next() == Some(column))
 }
 
 #[derive(Clone)]
@@ -382,6 +399,12 @@ mod tests {
         for (sql, expected) in [
             ("DROP TABLE api_keys", "without a backup, this SQL makes it empty: CREATE TABLE api_keys ("),
             ("ALTER TABLE pets DROP COLUMN name", "the table pets lacks the column name"),
+            (
+                "DROP INDEX pets_by_status; ALTER TABLE pets DROP COLUMN status",
+                "makes it empty: ALTER TABLE pets ADD COLUMN status TEXT CHECK (status = 'available' OR",
+            ),
+            ("ALTER TABLE api_keys DROP COLUMN is_admin", "ADD COLUMN is_admin INTEGER NOT NULL DEFAULT 0"),
+            ("ALTER TABLE project DROP COLUMN deploy", "ADD COLUMN deploy INTEGER REFERENCES deploys (id)"),
         ] {
             let (connection, found) = changed(sql);
             assert_eq!(Fault::kind(&found.gaps), ErrorKind::DatabaseDamaged, "{sql}");
@@ -389,7 +412,8 @@ mod tests {
             assert!(line.contains(expected), "{line}");
             if let Some((_, make)) = line.split_once("makes it empty: ") {
                 connection.execute_batch(make).unwrap();
-                assert!(Differences::of(&connection).unwrap().gaps.is_empty());
+                let left = gaps(&Differences::of(&connection).unwrap());
+                assert!(left.iter().all(|gap| gap.starts_with("the index")), "{sql}: {left:?}");
             }
         }
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::backup::{count, names, refuse, succeed};
 use crate::file::wait_for_rest;
-use crate::harness::{Folder, KEY, Server};
+use crate::harness::{self, Folder, KEY, Server};
 use crate::said;
 use crate::wait::wait_until;
 
@@ -93,6 +93,60 @@ fn log_of_another_database_is_refused_however_it_came_here() {
     run("mv", &["pets.db-wal", "pets.db-wal.old"], one.path());
     let server = Server::start_in(one, |command| command);
     server.connect().get("/v1/pets/1", KEY).expect(200);
+}
+
+#[test]
+fn advice_about_the_log_of_another_database_costs_nothing() {
+    // The database has one pet of three; the log is that of the other one, which is put back or restored.
+    for put_back in [true, false] {
+        let (one, other) = (crashed(), crashed());
+        let own_log = fs::read(one.path().join("pets.db-wal")).unwrap();
+        run("cp", &["pets.db", "right.db"], one.path());
+        fs::copy(other.database(), one.database()).unwrap();
+        let refused = harness::run(&["--listen", "127.0.0.1:0"], &one.database());
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(said.contains("first copy both files into another folder"), "{said}");
+        let copy = Folder::new();
+        for name in ["pets.db", "pets.db-wal"] {
+            fs::copy(one.path().join(name), copy.path().join(name)).unwrap();
+        }
+        assert!(said.contains("with the log and without. Then put back the database of that log"), "{said}");
+        fs::rename(copy.path().join("pets.db-wal"), copy.path().join("log")).unwrap();
+        assert_eq!(count(&copy.database()), 1);
+        assert_eq!(fs::read(copy.path().join("log")).unwrap(), own_log);
+        let folder = if put_back {
+            run("cp", &["right.db", "pets.db"], one.path());
+            one
+        } else {
+            assert!(
+                said.ends_with("or restore a backup: petstore restore FILE keeps both files\n"),
+                "{said}"
+            );
+            let backup = other.path().join("backup.db");
+            succeed(&["backup", backup.to_str().unwrap()], &other.database());
+            succeed(&["restore", backup.to_str().unwrap()], &one.database());
+            let kept = |end: &str| names(one.path()).into_iter().find(|name| name.ends_with(end)).unwrap();
+            assert_eq!(fs::read(one.path().join(kept("Z-wal"))).unwrap(), own_log);
+            assert!(fs::read(one.path().join(kept("Z"))).unwrap() == fs::read(copy.database()).unwrap());
+            one
+        };
+        let server = Server::start_in(folder, |command| command);
+        assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 3, "{put_back}");
+    }
+}
+
+#[test]
+fn content_that_sqlite3_took_from_another_database_is_accepted_by_a_checkpoint() {
+    let (one, other) = (crashed(), crashed());
+    let attached = format!("ATTACH '{}' AS other", other.database().display());
+    let sql = "DELETE FROM sqlite_sequence; INSERT INTO sqlite_sequence SELECT * FROM other.sqlite_sequence";
+    write_and_crash(one.path(), &format!("{attached}; {sql}"));
+    refuse(&["--listen", "127.0.0.1:0"], &one.database(), said::LOG_FOREIGN);
+    let sqlite3 = rusqlite::Connection::open(one.database()).unwrap();
+    sqlite3.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(sqlite3);
+    let server = Server::start_in(one, |command| command);
+    assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 3);
 }
 
 #[test]

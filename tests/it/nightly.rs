@@ -1,4 +1,4 @@
-//! `petstore backup --to`: dated copies that are checked, and what a service tells of them.
+//! `petstore backup --to`: dated copies that are checked, and what a service reports of them.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -32,7 +32,7 @@ fn dated(folder: &Folder) -> Vec<String> {
     names(folder.path()).into_iter().filter(|name| name.starts_with("pets-2")).collect()
 }
 
-/// What the service tells of its last backup: pets, whether it was sound, and the time.
+/// What the service reports of the last backup: pets, whether it was sound, and the time.
 fn told(server: &Server) -> Option<(i64, i64, i64)> {
     let text = metrics(server.admin.unwrap());
     let value = |name: &str| {
@@ -43,7 +43,7 @@ fn told(server: &Server) -> Option<(i64, i64, i64)> {
 }
 
 #[test]
-fn dated_backup_is_sound_and_the_service_tells_of_it() {
+fn dated_backup_is_sound_and_the_service_reports_it() {
     let server = Server::start_with(|command| command.args(["--admin", "0"]));
     server.fill(["Rex", "Tom"]);
     let (target, database) = (Folder::new(), server.folder.database());

@@ -61,41 +61,27 @@ fn open(call: &Call) -> Result<Project, Failure> {
 
 fn add(call: &Call) -> Done {
     let mut project = open(call)?;
-    let added = |project: &Project, mut domain: DomainView| {
-        if domain.record.is_of_apex() {
-            domain.record.addresses = project.platform_addresses();
-        }
-        instructions(&domain)
+    let mut domains = match call.has("www") {
+        true => Vec::from(project.add_with_www(call.operand(0))?),
+        false => vec![project.add(call.operand(0))?],
     };
-    let text = match call.has("www") {
-        false => {
-            let domain = project.add(call.operand(0))?;
-            added(&project, domain)
-        }
-        true => {
-            let [domain, www] = project.add_with_www(call.operand(0))?;
-            format!(
-                "{}\n{}\n{} redirects to {} with 301 when both are verified\n",
-                added(&project, domain.clone()),
-                added(&project, www.clone()),
-                www.name,
-                domain.name
-            )
-        }
-    };
+    if domains[0].record.is_of_apex() {
+        domains[0].record.addresses = project.platform_addresses();
+    }
+    let mut text = String::new();
+    for domain in &domains {
+        let zone = &domain.record.zone;
+        text += &format!("Create this record in the DNS settings of {zone}:\n\n{}", record(domain));
+    }
+    text += "It can take up to 48 hours to appear everywhere in DNS. The service looks for it every two minutes for an hour, \
+             then hourly. To check it now, run:\n\n";
+    for domain in &domains {
+        text += &format!("  petstore domain verify {}\n", domain.name);
+    }
+    if let [domain, www] = &domains[..] {
+        text += &format!("\n{} redirects to {} with 301 when both are verified\n", www.name, domain.name);
+    }
     Ok(print(&text)?)
-}
-
-/// What to do after a domain was added.
-fn instructions(domain: &DomainView) -> String {
-    format!(
-        "Create this record in the DNS settings of {}:\n\n{}\
-         It can take up to 48 hours to appear everywhere in DNS. The service looks for it every two minutes for an \
-         hour, then hourly. To check it now, run: petstore domain verify {}\n",
-        domain.record.zone,
-        record(domain),
-        domain.name
-    )
 }
 
 /// The record to create, what may replace it, and a remark if there is one.
@@ -115,7 +101,7 @@ fn record(domain: &DomainView) -> String {
     if !record.addresses.is_empty() {
         text += "\n";
     }
-    text + &record.remark.map(|remark| format!("{remark}\n")).unwrap_or_default()
+    text + &record.remark.map(|remark| format!("{remark}\n\n")).unwrap_or_default()
 }
 
 /// How often the proxy asked for certificates.
