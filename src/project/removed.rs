@@ -69,7 +69,7 @@ impl Project {
     /// the host of the base URL or the staging URL. If it was primary, another domain takes its place.
     ///
     /// # Errors
-    /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
+    /// [`RefusalCode::UnknownDomain`](super::RefusalCode::UnknownDomain) if the domain does not exist.
     pub fn remove(&mut self, text: &str) -> Result<Removed, Refusal> {
         let name = name::normal(text);
         let is_own_host = self.own_hosts.contains(&name);

@@ -14,7 +14,7 @@ use crate::site;
 /// Starts the upkeep of the project if a hosting platform or an admin address is set.
 ///
 /// # Errors
-/// Every kind of a database that cannot be opened, or [`ErrorKind::Resources`].
+/// Every kind of a database that cannot be opened, or [`ErrorKind::Resources`](crate::ErrorKind::Resources).
 pub fn start(config: &Config) -> Result<Option<Arc<Upkeep>>, Error> {
     let is_shown = config.hosting.platform_host.is_some() || config.admin.is_some();
     if !is_shown || config.read_only {
