@@ -193,6 +193,17 @@ mod tests {
     }
 
     #[test]
+    fn database_without_a_service_yet_has_a_mark() {
+        let other = killed(2);
+        let folder = Folder::new();
+        let mut writer = Writer::open(&folder.database()).unwrap();
+        create(&mut writer);
+        drop(writer);
+        fs::copy(log_of(&other.database()), log_of(&folder.database())).unwrap();
+        assert!(is_refused(&folder));
+    }
+
+    #[test]
     fn restored_backup_is_another_database() {
         let (folder, mut writer, _reader) = marked();
         let restored = folder.0.join("restored");

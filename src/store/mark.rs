@@ -40,7 +40,8 @@ impl Mark {
     }
 }
 
-fn set(connection: &Connection) -> rusqlite::Result<()> {
+/// Sets a new mark.
+pub fn set(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute(FORGET, [])?;
     connection.execute(SET, []).map(drop)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::cannot_open;
+use super::{cannot_open, mark};
 use crate::error::{Error, ErrorKind};
 
 /// Marks the file as ours in its header: the letters "PETS" (`sqlite.org/pragma.html#pragma_application_id`).
@@ -108,6 +108,10 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
         if done < newest_version(steps) {
             for step in steps.iter().skip(usize::try_from(done).unwrap_or(0)) {
                 transaction.execute_batch(step)?;
+            }
+            // The file of a database that never had a service may come next to the log of another one.
+            if done == 0 {
+                mark::set(&transaction)?;
             }
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", newest_version(steps))?;
