@@ -169,7 +169,11 @@ fn text(overview: &Overview) -> String {
             domain.state_text
         );
         text += &domain.message.as_ref().map(|message| format!("  {message}\n")).unwrap_or_default();
-        text += &format!("  {}\n", asked(&domain.certificate_requests));
+        // An active domain may have got its certificate in another way.
+        let is_awaited = matches!(domain.state, DomainState::Verified | DomainState::CertificateDelayed);
+        if is_awaited || domain.certificate_requests.last_at.is_some() {
+            text += &format!("  {}\n", asked(&domain.certificate_requests));
+        }
         if let Some(redirect) = overview.redirects.iter().find(|redirect| redirect.from == domain.name) {
             text += &format!("  redirects to {} with {}\n", redirect.to, redirect.status);
         }

@@ -67,7 +67,10 @@ export class DomainCard {
       ...(checked ? ['; last checked ', time(checked)] : ['']),
     ]);
     show(this.message, message);
-    show(this.asked, domain.certificateRequests, ({ allowed, denied, lastAt }) =>
+    // An active domain may have got its certificate in another way.
+    const isAwaited = state === 'verified' || state === 'certificate_delayed';
+    const hasAsked = domain.certificateRequests.lastAt !== null;
+    show(this.asked, (isAwaited || hasAsked) && domain.certificateRequests, ({ allowed, denied, lastAt }) =>
       lastAt
         ? [`The proxy asked for its certificate: ${allowed} allowed, ${denied} denied, last at `, time(lastAt), '.']
         : ['The proxy has not asked for its certificate yet.'],
