@@ -69,12 +69,8 @@ fn unfinished_bodies_are_bounded() {
 #[test]
 fn unfinished_bodies_do_not_get_a_small_container_killed() {
     let group = Group::new(64);
-    let stage = match &group {
-        Some(group) => Stage::in_group(group),
-        None => Stage::with(&["--client-memory", "16MiB"]),
-    };
     // The group is removed after the server has ended.
-    let trial = stage.begin().within_mib(64);
+    let trial = Stage::in_container(group.as_ref()).begin().within_mib(64);
     let mut crowd = Crowd::new(trial.address(), many(2_000), once(largest_unfinished()), Reading::Nothing);
     crowd.run(SPAN);
     crowd.leave();

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::client::get;
 use crate::crowd::Crowd;
+use crate::group::Group;
 use crate::plan::{Reading, Source, again, once};
 use crate::requests::{WRONG_KEY, bundle, description, large_page, largest_file, unknown_path};
 use crate::trial::{SPAN, Stage, Trial};
@@ -156,6 +157,19 @@ fn largest_file_compressed_holds_up_nobody() {
 #[test]
 fn largest_file_that_nobody_takes_is_bounded() {
     pipelined(&largest_file("identity"), 200, 2_000, Reading::Nothing);
+}
+
+/// In a container of 64 MiB, if this user may make one.
+#[test]
+fn largest_file_does_not_get_a_small_container_killed() {
+    let group = Group::new(64);
+    // The group is removed after the server has ended.
+    let trial = Stage::in_container(group.as_ref()).begin().within_mib(64);
+    let source = again(bundle(&largest_file("identity")));
+    let mut crowd = Crowd::new(trial.address(), 2_000, source, Reading::Nothing);
+    crowd.run(SPAN);
+    crowd.leave();
+    trial.end();
 }
 
 #[test]

@@ -41,9 +41,16 @@ impl Stage {
         Self::changed(|command| command.args(words))
     }
 
-    /// Starts it in a cgroup.
-    pub fn in_group(group: &Group) -> Self {
-        Self::changed(|command| after(command, &group.script()))
+    /// Starts it as in a container of 64 MiB, with the environment of the Dockerfile. Without a cgroup, the service does not
+    /// see the limit, and nobody is killed, but its memory is bounded all the same.
+    pub fn in_container(group: Option<&Group>) -> Self {
+        Self::changed(|command| {
+            command.env("MIMALLOC_PURGE_DELAY", "10");
+            match group {
+                Some(group) => after(command, &group.script()),
+                None => command.args(["--client-memory", "16MiB"]),
+            }
+        })
     }
 
     fn changed(change: impl FnOnce(&mut Command) -> &mut Command) -> Self {
