@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind as Os};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -28,14 +28,18 @@ impl Partial {
             return fail(ErrorKind::InvalidInput, line);
         }
         remove_left(target);
-        let random = getrandom::u64()
-            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))?;
-        let path = with_suffix(target, &format!("{PARTIAL}{random:016x}"));
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        let file = made.map_err(|error| cannot_create(target, error))?;
-        // Without the lock, another process would take the file for one that was left, and remove it.
-        let _ = file.lock();
-        Ok(Self { path, file })
+        loop {
+            let random = getrandom::u64()
+                .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))?;
+            let path = with_suffix(target, &format!("{PARTIAL}{random:016x}"));
+            let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+            let file = made.map_err(|error| cannot_create(target, error))?;
+            // Without the lock, another process takes the file for one that was left, and removes it.
+            let _ = file.lock();
+            if file.metadata().is_ok_and(|found| found.nlink() > 0) {
+                return Ok(Self { path, file });
+            }
+        }
     }
 
     /// Gives the file its name, never over another file. The content was flushed before; this flushes the name.
@@ -95,7 +99,11 @@ const PARTIAL: &str = ".partial-";
 fn remove_left(target: &Path) {
     for (path, rest) in names_after(target, PARTIAL) {
         let is_ours = rest.len() == 16 && rest.iter().all(u8::is_ascii_hexdigit);
-        if is_ours && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+        // The lock is kept until the file is gone, so that its maker notices.
+        if is_ours
+            && let Ok(file) = File::open(&path)
+            && file.try_lock().is_ok()
+        {
             let _ = fs::remove_file(path);
         }
     }

@@ -86,8 +86,11 @@ fn backups_at_once_get_names_of_their_own() {
     let folder = filled(1000);
     let target = Folder::new();
     let words = ["backup", "--to", text(target.path()), "--keep", "3"];
-    let mut backups: Vec<_> = (0..6).map(|_| start(&words, &folder.database())).collect();
-    assert!(backups.iter_mut().all(|backup| backup.ended().success()));
+    let backups: Vec<_> = (0..6).map(|_| start(&words, &folder.database())).collect();
+    for backup in backups {
+        let output = backup.output();
+        assert!(output.status.success(), "{output:?}");
+    }
     // Each has kept its own, which may not be among the last three.
     assert!((3..=8).contains(&dated(&target).len()), "{:?}", dated(&target));
     back_up(&folder.database(), &target, &["--keep", "3"]);
