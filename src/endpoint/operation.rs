@@ -113,8 +113,10 @@ impl<H> Operation<H> {
 
     /// Adds the header fields that every response of the operation has.
     pub fn announce(&self, response: Response) -> Response {
-        let fields = self.deprecation.map(Deprecation::fields).into_iter().flatten();
-        fields.fold(response, |response, field| response.header(field.name, field.example))
+        let Some(deprecation) = self.deprecation else { return response };
+        let fields = deprecation.fields().into_iter();
+        let announced = fields.fold(response, |response, field| response.header(field.name, field.example));
+        announced.header("Link", ABOUT)
     }
 }
 
@@ -139,6 +141,9 @@ impl<H: Handler> Operation<H> {
     }
 }
 
+/// The link to the page about deprecated operations (RFC 9745, section 3).
+const ABOUT: &str = "</docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"";
+
 impl Deprecation {
     /// Declares a deprecation. `since` and `sunset` are Unix times in seconds, `successor` is the path to
     /// call instead, and `how` tells how.
@@ -146,7 +151,7 @@ impl Deprecation {
         Self { since, sunset, successor, how, values: OnceLock::new() }
     }
 
-    /// The header fields that announce the deprecation; their examples are their values.
+    /// The header fields that announce the deprecation, except the link to the page; their examples are their values.
     pub fn fields(&'static self) -> [HeaderField; 3] {
         let [since, successor, sunset] = self.values.get_or_init(|| {
             [
@@ -157,7 +162,11 @@ impl Deprecation {
         });
         [
             ("Deprecation", "Since when the operation is deprecated (RFC 9745).", since),
-            ("Link", "What to call instead (RFC 5829).", successor),
+            (
+                "Link",
+                "What to call instead (RFC 5829), and in a second field the page about it (RFC 9745).",
+                successor,
+            ),
             ("Sunset", "When the operation is to be removed (RFC 8594).", sunset),
         ]
         .map(|(name, about, example)| HeaderField { name, about, example })
@@ -178,6 +187,7 @@ mod tests {
                 ("Deprecation", "@1795219200".into()),
                 ("Link", "</v1/pets>; rel=\"successor-version\"".into()),
                 ("Sunset", "Thu, 05 Dec 2030 00:00:00 GMT".into()),
+                ("Link", "</docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"".into()),
             ]
         );
     }

@@ -9,7 +9,15 @@ use crate::harness::Server;
 fn expect_deprecated(reply: &Reply) {
     assert_eq!(reply.header("Sunset"), Some("Thu, 05 Dec 2030 00:00:00 GMT"));
     assert_eq!(reply.header("Deprecation"), Some("@1795219200"));
-    assert_eq!(reply.header("Link"), Some("</v1/pets>; rel=\"successor-version\""));
+    let links: Vec<&str> =
+        reply.headers.iter().filter(|(name, _)| name == "Link").map(|(_, value)| value.as_str()).collect();
+    assert_eq!(
+        links,
+        [
+            "</v1/pets>; rel=\"successor-version\"",
+            "</docs/deprecations>; rel=\"deprecation\"; type=\"text/html\""
+        ]
+    );
 }
 
 #[test]

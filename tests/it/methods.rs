@@ -81,10 +81,11 @@ fn head_answers_like_get_without_the_body() {
     for target in ["/v1/pets", "/v1/pets/1", "/v1/pets/2", "/v1/store/orders", "/healthz", "/nowhere"] {
         let (get, head) = (ask(&server, "GET", target, true), ask(&server, "HEAD", target, true));
         assert_eq!(get.status, head.status, "{target}");
-        for (name, value) in get.headers.iter().filter(|(name, _)| name != "X-Request-Id" && name != "Date") {
-            assert_eq!(head.header(name), Some(value.as_str()), "{target}");
-        }
-        assert!(get.headers.len() == head.headers.len(), "{target}");
+        let [get, head] = [get, head].map(|reply| {
+            let others = |(name, _): &(String, String)| name != "X-Request-Id" && name != "Date";
+            reply.headers.into_iter().filter(others).collect::<Vec<_>>()
+        });
+        assert_eq!(get, head, "{target}");
     }
 }
 
