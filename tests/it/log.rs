@@ -74,7 +74,9 @@ fn log_of_json_has_an_object_a_line() {
     assert_eq!((&access["method"], &access["path"]), (&"GET".into(), &"/v1/pets".into()));
     assert_eq!((&access["status"], &access["bytes"]), (&200.into(), &2.into()));
     assert_eq!(access["key"], "PETSTORE_API_KEY");
-    assert!(access["client"].is_string() && access["request"].is_string() && access["milliseconds"].is_f64());
+    assert!(
+        access["client"].is_string() && access["request"].is_string() && access["milliseconds"].is_number()
+    );
 }
 
 #[test]
@@ -195,5 +197,25 @@ fn log_has_the_name_that_a_certificate_was_asked_for() {
         [": pets.example.com may not have a certificate\n", ": a\\nb\\u{1b} may not have a certificate\n"]
     {
         assert!(logged.contains(shown), "{logged}");
+    }
+}
+
+#[test]
+fn access_log_has_a_well_formed_traceparent() {
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    for (format, expected) in [
+        ("text", format!(" key=- traceparent={trace}\n")),
+        ("json", format!(r#","traceparent":"{trace}"}}"#)),
+    ] {
+        let server = Server::start_with(|command| {
+            command.env("RUST_LOG", "petstore::access=info").args(["--log-format", format])
+        });
+        server.ask("GET", "/healthz", &format!("Traceparent: {trace}\r\n")).expect(200);
+        server.ask("GET", "/healthz", &format!("traceparent: {}\r\n", trace.to_uppercase())).expect(200);
+        let twice = format!("traceparent: {trace}\r\n").repeat(2);
+        server.ask("GET", "/healthz", &twice).expect(200);
+        let logged = server.stop();
+        assert_eq!(logged.matches(&expected).count(), 1, "{logged}");
+        assert_eq!(logged.lines().filter(|line| line.contains("4bf92f35")).count(), 1, "{logged}");
     }
 }

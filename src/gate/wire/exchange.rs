@@ -96,7 +96,8 @@ impl Exchange {
                 status = answer.status,
                 bytes = answer.body.len(),
                 milliseconds = (duration.as_secs_f64() * 1e6).round() / 1e3,
-                key = &*key;
+                key = &*key,
+                traceparent = self.head.trace_parent.as_deref().unwrap_or("-");
                 "{OfServer}{}", self.line(&client, answer, &key, duration)
             );
         }
@@ -106,7 +107,12 @@ impl Exchange {
         let milliseconds = duration.as_secs_f64() * 1e3;
         let (id, summary) = (self.head.id.as_str(), &self.summary);
         let (status, length) = (answer.status, answer.body.len());
-        format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms key={key}")
+        let mut line =
+            format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms key={key}");
+        if let Some(trace_parent) = &self.head.trace_parent {
+            line.extend([" traceparent=", trace_parent]);
+        }
+        line
     }
 }
 

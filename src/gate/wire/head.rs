@@ -7,6 +7,7 @@ use crate::gate::wire::intake::Intake;
 use crate::gate::wire::origins::Allowed;
 use crate::gate::wire::request_id::RequestId;
 use crate::gate::wire::request_line::{RequestLine, bad_request, is_authority};
+use crate::gate::wire::trace_parent::trace_parent;
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
 use crate::http::{ApiError, Code};
 use crate::lane::{LaneKind, LaneRequest};
@@ -32,6 +33,8 @@ pub struct Head {
     pub is_preflight: bool,
     /// The client's address if a trusted proxy names it.
     pub forwarded_for: Option<IpAddr>,
+    /// The place of the request in a distributed trace, for the access log.
+    pub trace_parent: Option<Box<str>>,
     pub body: Body,
 }
 
@@ -49,6 +52,7 @@ impl Head {
             allowed: None,
             is_preflight: false,
             forwarded_for: None,
+            trace_parent: None,
             body: Body::Length(0),
         }
     }
@@ -94,7 +98,7 @@ impl Head {
 
     /// Reads the header fields that the gate itself acts on.
     fn obey(&mut self, headers: &[httparse::Header], intake: &Intake) -> Result<(), ApiError> {
-        let (mut hosts, mut close) = (0, false);
+        let (mut hosts, mut close, mut traces) = (0, false, 0);
         let (mut length, mut coding) = (None, None);
         let mut failure = None;
         // A failure does not end the search for the identifier.
@@ -122,6 +126,10 @@ impl Head {
                         close |= option.eq_ignore_ascii_case(b"close");
                         self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                     }
+                }
+                11 if header.name.eq_ignore_ascii_case("traceparent") => {
+                    traces += 1;
+                    self.trace_parent = trace_parent(value).filter(|_| traces == 1).map(Box::from);
                 }
                 12 if header.name.eq_ignore_ascii_case("X-Request-Id") => {
                     self.id = RequestId::from_client(value).unwrap_or(self.id);

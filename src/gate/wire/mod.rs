@@ -9,6 +9,7 @@ pub mod origins;
 pub mod reader;
 pub mod request_id;
 pub mod request_line;
+mod trace_parent;
 
 #[cfg(test)]
 mod framing_tests;
