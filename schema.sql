@@ -125,3 +125,18 @@ CREATE TABLE certificate_requests (
     -- Unix time, seconds.
     last_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- The creates of the last 24 hours that had an Idempotency-Key, so that sending one again makes no second pet. Each is
+-- written in the transaction of its pet.
+CREATE TABLE retries (
+    -- Ascending in the order of the creates, so that the oldest are found without an index.
+    id          INTEGER PRIMARY KEY,
+    -- The first 16 bytes of a SHA-256 digest of the name of the API key and the Idempotency-Key.
+    key         BLOB    NOT NULL UNIQUE CHECK (length(key) = 16),
+    -- The first 16 bytes of a SHA-256 digest of what the body means.
+    fingerprint BLOB    NOT NULL CHECK (length(fingerprint) = 16),
+    -- The id of the pet, which may have been changed or deleted since.
+    pet         INTEGER NOT NULL,
+    -- Unix time of the create, seconds.
+    at          INTEGER NOT NULL
+) STRICT;

@@ -38,6 +38,7 @@ struct Meters {
     batch: Histogram,
     flush: Histogram,
     failed_writes: AtomicU64,
+    replays: AtomicU64,
     connections: AtomicU64,
     waiting_reads: AtomicU64,
     waiting_writes: AtomicU64,
@@ -99,6 +100,7 @@ impl Metrics {
             batch: Histogram::new(REQUESTS, 1.0),
             flush: Histogram::new(SECONDS, NANO),
             failed_writes: AtomicU64::new(0),
+            replays: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             waiting_reads: AtomicU64::new(0),
             waiting_writes: AtomicU64::new(0),
@@ -166,6 +168,13 @@ impl Metrics {
         }
     }
 
+    /// Counts creates that had been carried out before.
+    pub fn replayed(&self, creates: usize) {
+        if let Some(meters) = &self.0 {
+            meters.replays.fetch_add(creates as u64, Relaxed);
+        }
+    }
+
     /// Sets what the gate holds just now.
     pub fn hold(&self, levels: impl FnOnce() -> Levels) {
         if let Some(meters) = &self.0 {
@@ -225,6 +234,8 @@ impl Meters {
         for (code, count) in &*self.refusals.lock().unwrap_or_else(PoisonError::into_inner) {
             text.sample("refusals_total", &[("code", code)], count);
         }
+        let help = "Creates that an earlier try with the same Idempotency-Key had carried out.";
+        text.counter("replayed_creates_total", help, self.replays.load(Relaxed));
         let help = "From the first byte of a request to its response.";
         self.duration.print("request_duration_seconds", help, text);
         let help = "Requests that reached the service, by operation and status.";
@@ -354,6 +365,7 @@ mod tests {
         metrics.refused("overloaded", 0);
         metrics.committed(5, Duration::from_millis(1));
         metrics.undone(2);
+        metrics.replayed(17);
         metrics.hold(|| Levels { connections: 3, reads: 1, writes: 2, held: 4 });
         note_dropped_log_lines(9);
         let backup = Some(LastBackup { at: 14, pets: 15, is_sound: true });
@@ -391,6 +403,7 @@ mod tests {
                 "petstore_write_batch_size_sum 5",
                 "petstore_flush_duration_seconds_count 1",
                 "petstore_failed_writes_total 2",
+                "petstore_replayed_creates_total 17",
                 "petstore_connections 3",
                 "petstore_waiting_requests{lane=\"write\"} 2",
                 "petstore_held_bytes 4",

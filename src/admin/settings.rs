@@ -16,7 +16,7 @@ use crate::json::{Integer, Object, Optional, Required, Text};
 use crate::log_line::log_line;
 use crate::model::KeyScope;
 use crate::project::{DomainView, Refusal, RefusalCode, Upkeep};
-use crate::service::Authenticator;
+use crate::service::{Authenticator, Identity};
 
 /// The most characters of a name that are logged: those of the longest name in DNS.
 const MAX_NAME: usize = 253;
@@ -108,7 +108,7 @@ pub fn guard(
     // A fresh snapshot, so that a revoked key is not remembered.
     let scope = context.in_snapshot(|AdminContext { settings, store, .. }| {
         match settings.authenticator.authenticate(request, store, unix_time()) {
-            Ok(key) => {
+            Ok(Identity { key, .. }) => {
                 *key_name = Some(key.name.clone());
                 Ok(key.scope)
             }

@@ -5,7 +5,9 @@
 
 mod assets;
 mod context;
+mod entity_tag;
 mod health;
+mod idempotency;
 mod list_cache;
 mod orders;
 mod paging;
@@ -17,6 +19,7 @@ use crate::store::Committed;
 
 pub use assets::FILE;
 pub use context::{ReadContext, WriteContext};
+pub use entity_tag::ETAG;
 
 /// The rows of every resource. It finds the row of a request.
 pub static ROUTER: Router<Handler> = Router(&[

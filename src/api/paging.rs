@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::entity_tag::{tagged, unless_known};
 use super::{Call, ReadContext};
 use crate::endpoint::parameter::QueryParameter;
 use crate::endpoint::{Failure, HeaderField};
@@ -64,13 +65,13 @@ impl ReadContext {
     ) -> Result<Response, Failure> {
         let version = self.store.version();
         if let Some(response) = self.lists.get(call.raw_target(), version) {
-            return Ok(response);
+            return Ok(unless_known(response, call));
         }
         let mut writer = PageWriter::new(page(call)?);
         fill(&self.store, &mut writer)?;
-        let response = writer.finish(call.operation().path).shared();
+        let response = tagged(writer.finish(call.operation().path)).shared();
         self.lists.keep(call.raw_target(), &response);
-        Ok(response)
+        Ok(unless_known(response, call))
     }
 }
 

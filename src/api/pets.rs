@@ -1,12 +1,16 @@
 //! `/v1/pets`: list, create and get pets.
 
+use super::entity_tag::{ETAG, IF_NONE_MATCH, tagged, unless_known};
+use super::idempotency::{IDEMPOTENCY_KEY, REPLAYED, idempotency_key};
 use super::paging::{AFTER, LIMIT, LINK, PAGE_ROWS, list_of};
 use super::{Call, Handler, Operation, ReadContext, Staged, WriteContext};
+use crate::clock::unix_time;
 use crate::endpoint::parameter::{PathParameter, QueryParameter};
 use crate::endpoint::{Deprecation, Failure, HeaderField, Success, Tag};
 use crate::http::{ApiError, Code, Response};
 use crate::json::{Enumeration, Integer};
 use crate::model::{NewPet, Pet, PetQuery, PetStatus, pet_schemas};
+use crate::store::Once;
 
 const PETS: &str = "/v1/pets";
 
@@ -20,8 +24,14 @@ pub static OPERATIONS: &[Operation] = &[
             header has its address.",
         tag: Some(&ANIMALS),
         rows: PAGE_ROWS,
-        parameters: &[&LIMIT, &STATUS, &AFTER],
-        success: Some(Success { status: 200, about: "A page of pets.", schema: "Pets", headers: &[LINK] }),
+        parameters: &[&LIMIT, &STATUS, &AFTER, &IF_NONE_MATCH],
+        headers: &[IF_NONE_MATCH.name],
+        success: Some(Success {
+            status: 200,
+            about: "A page of pets.",
+            schema: "Pets",
+            headers: &[LINK, ETAG],
+        }),
         codes: &[Code::InvalidParameter, Code::DuplicateParameter],
         ..Operation::new(PETS, "listPets", Handler::Get(list))
     },
@@ -30,13 +40,14 @@ pub static OPERATIONS: &[Operation] = &[
         about: "Adds a new pet. When you receive the 201, the pet is saved to disk.",
         tag: Some(&ANIMALS),
         rows: Some(0),
-        headers: &["Content-Type", "Content-Encoding"],
+        parameters: &[&IDEMPOTENCY_KEY],
+        headers: &["Content-Type", "Content-Encoding", IDEMPOTENCY_KEY.name],
         body: Some("NewPet"),
         success: Some(Success {
             status: 201,
             about: "The pet was added.",
             schema: "Pet",
-            headers: &[LOCATION],
+            headers: &[LOCATION, REPLAYED],
         }),
         codes: &[
             Code::InvalidJson,
@@ -45,6 +56,8 @@ pub static OPERATIONS: &[Operation] = &[
             Code::DuplicateMember,
             Code::UnsupportedMediaType,
             Code::UnsupportedContentEncoding,
+            Code::InvalidIdempotencyKey,
+            Code::IdempotencyKeyReused,
         ],
         ..Operation::new(PETS, "createPet", Handler::Post(create))
     },
@@ -53,8 +66,9 @@ pub static OPERATIONS: &[Operation] = &[
         about: "Returns one pet by its identifier.",
         tag: Some(&ANIMALS),
         rows: Some(1),
-        parameters: &[&PET_ID],
-        success: Some(Success { status: 200, about: "The pet.", schema: "Pet", headers: &[] }),
+        parameters: &[&PET_ID, &IF_NONE_MATCH],
+        headers: &[IF_NONE_MATCH.name],
+        success: Some(Success { status: 200, about: "The pet.", schema: "Pet", headers: &[ETAG] }),
         codes: &[Code::NotFound],
         deprecation: Some(&GET_PET_ENDS),
         ..Operation::new("/v1/pets/{petId}", "getPet", Handler::Get(get))
@@ -101,12 +115,26 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
 /// {"name":"Rex","categoryId":3,"status":"available"}
 /// ```
 fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
+    let key = idempotency_key(call)?;
     let new = NewPet::from_json(call.json_body()?)?;
-    let inserted = context.store.insert_pet(&new)?;
+    let once = match key {
+        None => Once::Made(context.store.insert_pet(&new)?),
+        Some(key) => context.store.insert_pet_once(&new, &key, unix_time())?,
+    };
+    let (inserted, is_replayed) = match once {
+        Once::Made(inserted) => (inserted, false),
+        Once::Replayed(earlier) => {
+            context.replays += 1;
+            (earlier, true)
+        }
+        Once::Reused => return Err(ApiError::new(Code::IdempotencyKeyReused).into()),
+    };
     Ok(Box::new(move |committed| {
         let id = inserted.id(committed);
+        // A replay tells the pet as it was made, whatever has become of it.
         let pet = Pet { id, name: &new.name, category_id: new.category_id, status: new.status };
-        Response::json(201, &pet).header("Location", format!("{PETS}/{id}"))
+        let response = Response::json(201, &pet).header("Location", format!("{PETS}/{id}"));
+        if is_replayed { response.header(REPLAYED.name, REPLAYED.example) } else { response }
     }))
 }
 
@@ -117,7 +145,7 @@ fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>,
 /// ```
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     let found = match call.path(&PET_ID) {
-        Some(id) => context.store.pet(id, |pet| Response::json(200, &pet))?,
+        Some(id) => context.store.pet(id, |pet| unless_known(tagged(Response::json(200, &pet)), call))?,
         None => None,
     };
     Ok(found.ok_or_else(|| ApiError::with_message(Code::NotFound, "There is no pet with this id."))?)

@@ -5,18 +5,30 @@ use super::parameter::{PathParameter, QueryParameter};
 use super::router::Route;
 use crate::http::{ASSET_HEADERS, ApiError, Request, Target, percent};
 use crate::json::Schema;
+use crate::model::Caller;
 
 /// A request, as its handler reads it.
 pub struct Call<'r, H: 'static> {
     route: Route<H>,
     request: &'r Request<'r>,
     target: Target<'r>,
+    caller: Option<Caller>,
 }
 
 impl<'r, H> Call<'r, H> {
     /// Joins a request to the route of its target.
     pub fn new(route: Route<H>, request: &'r Request<'r>, target: Target<'r>) -> Self {
-        Self { route, request, target }
+        Self { route, request, target, caller: None }
+    }
+
+    /// The request of this caller.
+    pub fn by(self, caller: Option<Caller>) -> Self {
+        Self { caller, ..self }
+    }
+
+    /// Who sends the request; `None` if it needs no key.
+    pub fn caller(&self) -> Option<Caller> {
+        self.caller
     }
 
     /// The operation of the request.

@@ -43,6 +43,25 @@ impl<S: Schema + Sync, const IN_PATH: bool> Parameter for DeclaredParameter<S, I
     }
 }
 
+/// An optional request header field, as the interface description shows it. A handler reads it with
+/// [`Call::header_values`](super::Call::header_values), so its name stands in `headers` of the row as well.
+#[derive(Debug)]
+pub struct HeaderParameter {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub example: &'static str,
+}
+
+impl Parameter for HeaderParameter {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn describe(&self) -> serde_json::Value {
+        let schema = json!({ "type": "string", "examples": [self.example] });
+        json!({ "name": self.name, "in": "header", "description": self.about, "schema": schema })
+    }
+}
+
 impl<S: Schema> QueryParameter<S> {
     /// Its value in this query; `None` if it is absent.
     ///

@@ -125,7 +125,7 @@ impl Form {
         let gzip = has_gzip && accept_encoding.any(takes_gzip);
         // Each form has its own strong entity tag (RFC 9110, section 8.8.3).
         let tag = if gzip { format!("\"{tag}-gzip\"") } else { format!("\"{tag}\"") };
-        Self { gzip, is_known: if_none_match.any(|tags| names(tags, &tag)), tag }
+        Self { gzip, is_known: if_none_match.any(|tags| names_tag(tags, &tag)), tag }
     }
 
     /// The response. `content` must be in this form; it is not needed if the client has the document.
@@ -159,8 +159,8 @@ fn takes_gzip(value: &str) -> bool {
     })
 }
 
-/// Whether an If-None-Match names this tag, by weak comparison (RFC 9110, section 13.1.2).
-fn names(value: &str, tag: &str) -> bool {
+/// Whether an If-None-Match names this tag, quotes included, by weak comparison (RFC 9110, section 13.1.2).
+pub fn names_tag(value: &str, tag: &str) -> bool {
     value.trim() == "*" || value.split(',').any(|word| word.trim().trim_start_matches("W/") == tag)
 }
 

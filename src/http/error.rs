@@ -67,6 +67,8 @@ codes! {
         => "Send a value as the message describes.";
     DuplicateMember = 400 "duplicate_member" "A member of the body is given more than once."
         => "Send it once.";
+    InvalidIdempotencyKey = 400 "invalid_idempotency_key" "The header Idempotency-Key must be given once: 1 to 255 printable ASCII characters, in quotes if there is a space, a comma, a semicolon, a quote or a backslash among them."
+        => "Send a key such as a random UUID.";
     Unauthorized = 401 "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'."
         => "Send a valid key. The response is the same for an unknown, an expired and a revoked key.";
     InsufficientScope = 403 "insufficient_scope" "This API key is read-only; this operation needs a key that may write."
@@ -89,6 +91,8 @@ codes! {
         => "Omit the `Expect` header.";
     MisdirectedRequest = 421 "misdirected_request" "This service does not answer for the host of the request."
         => "Check the name in the URL. A custom domain must belong to the project and be verified.";
+    IdempotencyKeyReused = 422 "idempotency_key_reused" "This Idempotency-Key belongs to another pet, which was added with it earlier."
+        => "Use a new key for each pet. Send a create again exactly as it was.";
     HeadersTooLarge = 431 "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.")
         => "Send fewer or shorter header fields.";
     Internal = 500 "internal_error" "The service failed to answer this request; the log has the cause, with its X-Request-Id."
@@ -99,8 +103,8 @@ codes! {
         => "Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.";
     Overloaded = 503 "overloaded" "The service has more requests than it can handle; try again in a moment."
         => "Retry after the number of seconds in `Retry-After`.";
-    OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could answer; whether the request was carried out is unknown. Check before you retry."
-        => "Check whether the pet exists, and retry only if it does not.";
+    OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could answer; whether the request was carried out is unknown. Send it again with the same Idempotency-Key."
+        => "Send a create again with the same `Idempotency-Key`. If it had none, check whether the pet exists, and retry only if it does not.";
     ReadOnly = 503 "read_only" "This service only reads; nothing was changed. Send creates to the service that writes."
         => "Send the request to the service that writes; the message names it. There is no `Retry-After`: a retry here would fail again.";
     StorageUnavailable = 503 "storage_unavailable" "The database cannot be used; nothing was changed."

@@ -97,6 +97,12 @@ impl Response {
         Self { body, ..self }
     }
 
+    /// The 304 in place of this response, for a client that has its body (RFC 9110, section 15.4.5).
+    pub fn not_modified(mut self) -> Self {
+        self.headers.retain(|(name, _)| *name != "Content-Type");
+        Self { status: 304, body: Body::Alone(Cow::Borrowed(b"")), ..self }
+    }
+
     /// Adds a header field, other than Content-Length.
     pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.headers.push((name, value.into()));
@@ -205,6 +211,7 @@ pub fn reason(status: u16) -> &'static str {
         415 => "Unsupported Media Type",
         417 => "Expectation Failed",
         421 => "Misdirected Request",
+        422 => "Unprocessable Content",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         501 => "Not Implemented",

@@ -4,6 +4,7 @@ mod key;
 mod page;
 mod pet;
 mod project;
+mod retry;
 mod sample;
 mod words;
 
@@ -14,4 +15,5 @@ pub use project::{
     CertificateCount, Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect,
     RemovedDomain, SiteFile,
 };
+pub use retry::{Caller, IdempotencyKey};
 pub use sample::sample_pets;

@@ -4,7 +4,7 @@ use crate::endpoint::Failure;
 use crate::http::{ApiError, Code, Request};
 use crate::keys::secret::{digest, is_like_a_key};
 use crate::keys::{KeyUses, fingerprint};
-use crate::model::{ApiKey, Digest, KeyScope};
+use crate::model::{ApiKey, Caller, Digest, KeyScope};
 use crate::store::Database;
 
 /// The header field with the key.
@@ -28,9 +28,16 @@ pub struct Authenticator {
 #[derive(Clone)]
 struct Known {
     token: Box<str>,
-    key: ApiKey,
+    identity: Identity,
     /// When its use was last noted, in seconds of Unix time.
     noted_at: i64,
+}
+
+/// Whose request it is.
+#[derive(Clone)]
+pub struct Identity {
+    pub key: ApiKey,
+    pub caller: Caller,
 }
 
 /// The most keys to remember: few enough to compare a token with all of them.
@@ -57,7 +64,7 @@ impl Authenticator {
         request: &Request,
         database: &Database,
         now: i64,
-    ) -> Result<&ApiKey, Failure> {
+    ) -> Result<&Identity, Failure> {
         let mut credentials = request.header_values(AUTHORIZATION);
         let Some(credential) = credentials.next() else { return Err(missing().into()) };
         if credentials.next().is_some() {
@@ -69,7 +76,8 @@ impl Authenticator {
             self.version = database.version();
         }
         let Some(place) = self.find(token, database)? else { return Err(invalid().into()) };
-        let Known { key, noted_at, .. } = &mut self.known[place];
+        let Known { identity, noted_at, .. } = &mut self.known[place];
+        let key = &identity.key;
         if key.is_expired(now) {
             return Err(invalid().into());
         }
@@ -78,7 +86,7 @@ impl Authenticator {
             *noted_at = now;
             self.uses.note(key.digest, now);
         }
-        Ok(key)
+        Ok(identity)
     }
 
     /// What the access log has instead of a name for a request that [`Authenticator::authenticate`] has just refused:
@@ -88,7 +96,7 @@ impl Authenticator {
         let token = bearer_token(request.header_values(AUTHORIZATION).next()?)?;
         let digest = is_like_a_key(token).then(|| digest(token))?;
         // What was looked up and found is remembered, even if it has expired.
-        let is_known = self.known.iter().any(|known| known.key.digest == digest);
+        let is_known = self.known.iter().any(|known| known.identity.key.digest == digest);
         let why = if is_known { "expired" } else { "unknown" };
         Some(format!("{why}:{}", fingerprint(&digest)))
     }
@@ -102,18 +110,18 @@ impl Authenticator {
         }
         // Digests are compared, not keys: how long a prefix of two digests agrees tells nothing about a key.
         let digest = digest(token);
-        let (key, noted_at) = if self.extra_key == Some(digest) {
+        let (identity, noted_at) = if self.extra_key == Some(digest) {
             // Its uses are not stored anywhere.
-            (extra(digest), i64::MAX)
+            (Identity { key: extra(digest), caller: Caller::extra() }, i64::MAX)
         } else if let Some(key) = database.key(&digest)? {
-            (key, i64::MIN)
+            (Identity { caller: Caller::stored(&key.name), key }, i64::MIN)
         } else {
             return Ok(None);
         };
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
-        self.known.push(Known { token: token.into(), key, noted_at });
+        self.known.push(Known { token: token.into(), identity, noted_at });
         Ok(Some(self.known.len() - 1))
     }
 }
@@ -171,7 +179,7 @@ mod tests {
     ) -> Result<KeyScope, Failure> {
         let headers = credentials.iter().map(|value| ("authorization", *value)).collect();
         let request = Request { id: "-", method: "GET", target: "/v1/pets", headers, body: b"" };
-        authenticator.authenticate(&request, database, 1000).map(|key| key.scope)
+        authenticator.authenticate(&request, database, 1000).map(|identity| identity.key.scope)
     }
 
     fn key(text: &str, scope: KeyScope, expires_at: Option<i64>) -> ApiKey {
@@ -233,7 +241,8 @@ mod tests {
         for i in 2..MAX_KNOWN {
             let text = i.to_string();
             let key = key(&text, KeyScope::Full, None);
-            authenticator.known.push(Known { token: text.into(), key, noted_at: 0 });
+            let identity = Identity { caller: Caller::stored(&key.name), key };
+            authenticator.known.push(Known { token: text.into(), identity, noted_at: 0 });
         }
         assert_eq!(ask(&mut authenticator, &writer, &["Bearer b"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), MAX_KNOWN);

@@ -21,7 +21,7 @@ use crate::quiet_log::QuietLog;
 use crate::store::{Database, StoreError};
 use authentication::AUTHORIZATION;
 
-pub use authentication::Authenticator;
+pub use authentication::{Authenticator, Identity};
 pub use faults::Faults;
 use hosts::{Admission, Canonical, FORWARDED_PROTO, HOST};
 pub use hosts::{Hosts, OnServed};
@@ -144,12 +144,12 @@ impl Pipeline {
         if request.method == "OPTIONS" {
             return Ok(ControlFlow::Break(self.router.options(&target)?));
         }
-        let mut scope = KeyScope::Full;
+        let (mut scope, mut caller) = (KeyScope::Full, None);
         if is_protected(&target) {
             let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
             match self.parts.authenticator.authenticate(request, database, now) {
-                Ok(key) => {
-                    scope = key.scope;
+                Ok(Identity { key, caller: by }) => {
+                    (scope, caller) = (key.scope, Some(*by));
                     findings.key_name = is_logged.then(|| key.name.clone());
                 }
                 Err(refused) => {
@@ -169,7 +169,7 @@ impl Pipeline {
             let refused = authentication::insufficient_scope().into_response();
             return Ok(ControlFlow::Break(route.operation.announce(refused)));
         }
-        Ok(ControlFlow::Continue(Call::new(route, request, target)))
+        Ok(ControlFlow::Continue(Call::new(route, request, target).by(caller)))
     }
 
     /// Runs a part of an operation. A failure or a panic becomes a response.
@@ -251,7 +251,14 @@ mod tests {
     fn gate_passes_on_what_the_operations_declare_and_the_key() {
         assert_eq!(
             header_fields(&Config::default()),
-            ["Accept-Encoding", "Authorization", "Content-Encoding", "Content-Type", "If-None-Match"]
+            [
+                "Accept-Encoding",
+                "Authorization",
+                "Content-Encoding",
+                "Content-Type",
+                "Idempotency-Key",
+                "If-None-Match"
+            ]
         );
     }
 

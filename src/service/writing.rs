@@ -29,6 +29,9 @@ pub struct WriteService {
 /// How long nothing is written before the writer counts as idle.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// When the next of many small steps follows, while no requests come.
+const SOON: Duration = Duration::from_millis(20);
+
 /// The total time to wait for locks of other processes once the service is ending. A wait already under way, of
 /// 5 s at most, does not count: together they fit the 10 s of `Deadlines::drain`.
 const LAST_PATIENCE: Duration = Duration::from_secs(4);
@@ -79,6 +82,7 @@ impl WriteService {
     /// Handles the requests up to the commit. With joined units it fails if a request is refused after it has
     /// written; with separate units it never fails.
     fn stage<'r>(&mut self, requests: &'r [Request<'r>], units: Units) -> Result<Vec<Staging<'r>>, MustUndo> {
+        self.context.replays = 0;
         if let Err(error) = self.context.store.begin(units) {
             // The statements that follow fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to write", &error);
@@ -133,7 +137,10 @@ impl Service for WriteService {
         let writing = stagings.iter().filter(|staging| matches!(staging.outcome, Outcome::Staged(..)));
         let writes = writing.clone().count();
         match &committed {
-            Ok(_) if writes > 0 => self.context.succeeded(),
+            Ok(_) if writes > 0 => {
+                self.context.succeeded();
+                self.pipeline.parts.metrics.replayed(self.context.replays);
+            }
             Ok(_) => {}
             Err(error) => {
                 let is_refused = |staging: &&Staging| match &staging.outcome {
@@ -191,13 +198,21 @@ impl Service for WriteService {
             log_line!(debug, "the write-ahead log stays for now: {error}");
             self.rests_at = Some(now + QUIET);
         }
+        let forgotten = self.context.store.forget_retries(unix_time()).unwrap_or_else(|error| {
+            log_line!(debug, "old records of retries stay for now: {error}");
+            0
+        });
+        if forgotten > 0 {
+            self.rests_at = Some(now + QUIET);
+        }
         // Also when there are no requests, so that a moved file is noticed soon.
         if let Err(error) = self.context.store.look() {
             self.pipeline.trouble("", "cannot find the database", &error);
         }
         let care = self.key_care.rest(&mut self.context.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
-        [Some(care), Some(QUIET), quiet, self.pipeline.failures.settle(now)].into_iter().flatten().min()
+        let soon = (forgotten > 0).then_some(SOON);
+        [Some(care), Some(QUIET), quiet, soon, self.pipeline.failures.settle(now)].into_iter().flatten().min()
     }
 
     fn stop(&mut self) {

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::{self, Operation, ROUTER};
+use crate::api::{self, ETAG, Operation, ROUTER};
 use crate::clock::day;
 use crate::config::ServerUrls;
-use crate::endpoint::{Deprecation, HeaderField, Tag};
+use crate::endpoint::{Deprecation, HeaderField, Success, Tag};
 use crate::http::response::reason;
 use crate::http::{Asset, Code, error_schema};
 use crate::json::reference;
@@ -197,6 +197,12 @@ fn responses(operation: &Operation) -> Map<String, Value> {
         });
         (success.status.to_string(), described)
     });
+    let has_tag = |success: &&Success| success.headers.iter().any(|field| field.name == ETAG.name);
+    let known = operation.success.as_ref().filter(has_tag).map(|success| {
+        let about = "You have it already: `If-None-Match` names the current `ETag`. There is no body.";
+        let described = json!({ "description": about, "headers": headers(&[success.headers, announced]) });
+        ("304".to_owned(), described)
+    });
     let mut causes: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in Code::general(operation.writes()).chain(operation.codes.iter().copied()) {
         causes.entry(code.status()).or_default().push(code);
@@ -215,7 +221,7 @@ fn responses(operation: &Operation) -> Map<String, Value> {
         let announced = if is_past_authentication { announced } else { &[] };
         (status.to_string(), describe_failure(&codes, headers(&[own, announced])))
     });
-    success.chain(failures).collect()
+    success.chain(known).chain(failures).collect()
 }
 
 fn describe_failure(codes: &[Code], headers: Value) -> Value {

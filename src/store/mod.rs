@@ -31,6 +31,7 @@ mod plans;
 mod project;
 mod read_only;
 mod retire;
+mod retries;
 mod schema;
 mod snapshot;
 mod soundness;
@@ -55,6 +56,7 @@ pub use opening::{OpenStore, WriteAccess, open_ephemeral, open_for_service};
 pub use project::{ProjectChange, ProjectReads};
 pub use read_only::open_only_to_read;
 pub use retire::{Retired, retire};
+pub use retries::Once;
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use snapshot::Snapshot;
 pub use soundness::Findings;
@@ -64,6 +66,7 @@ use batch::State;
 use connection::{cannot_open, connect, reading};
 use cost::Cost;
 use open_file::{OpenFile, index_of};
+use retries::Removal;
 use watch::Watch;
 
 /// How long another process is waited for to release its lock.
@@ -103,6 +106,8 @@ pub struct Writer {
     gave_up: Option<Instant>,
     /// Whether the transaction has written the page of the mark.
     has_mark: bool,
+    /// When old records of retries are removed.
+    removal: Removal,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
 }
@@ -274,6 +279,7 @@ impl Writer {
             patience: BUSY_TIMEOUT,
             gave_up: None,
             has_mark: false,
+            removal: Removal::new(Instant::now()),
             last_failed: false,
         })
     }

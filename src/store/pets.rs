@@ -14,6 +14,16 @@ use crate::model::{NewPet, Pet, PetQuery, PetStatus};
 pub struct Inserted(i64);
 
 impl Inserted {
+    /// A pet that an earlier create has inserted.
+    pub(super) fn earlier(id: i64) -> Self {
+        Self(id)
+    }
+
+    /// The id, for other rows of the same batch.
+    pub(super) fn unconfirmed(&self) -> i64 {
+        self.0
+    }
+
     /// Its id, which is valid only once its batch is committed.
     pub fn id(&self, _: &Committed) -> i64 {
         self.0

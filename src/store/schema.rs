@@ -16,6 +16,7 @@ pub const STEPS: &[&str] = &[
     include_str!("steps/0001-pets-and-keys.sql"),
     include_str!("steps/0002-project.sql"),
     include_str!("steps/0003-domains.sql"),
+    include_str!("steps/0004-retries.sql"),
 ];
 
 /// The version of a database that the service has opened.

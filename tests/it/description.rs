@@ -125,7 +125,11 @@ fn every_status_that_is_described_is_answered() {
     server.fill(["Rex"]);
     let plain = |o: &Described| authorized(&o.method, &o.path, "", &o.body);
     all.ask_all(&server, plain);
-    for fields in ["Expect: tea\r\n".to_owned(), format!("X: {}\r\n", "x".repeat(17_000))] {
+    for fields in [
+        "If-None-Match: *\r\n".to_owned(),
+        "Expect: tea\r\n".to_owned(),
+        format!("X: {}\r\n", "x".repeat(17_000)),
+    ] {
         all.ask_all(&server, |o| authorized(&o.method, &o.path, &fields, &o.body));
     }
     let long = "x".repeat(9000);
@@ -146,6 +150,11 @@ fn every_status_that_is_described_is_answered() {
         "createPet",
         authorized("POST", "/v1/pets", "Content-Type: text/plain\r\n", PET),
     );
+    for name in ["Rex", "Tom"] {
+        let body = PET.replace("Rex", name);
+        let again = authorized("POST", "/v1/pets", "Idempotency-Key: 1\r\n", &body);
+        all.ask(&mut server.connect(), "createPet", again);
+    }
     let reader = run(&["key", "add", "reader", "--read-only"], &server.folder.database());
     let reader = String::from_utf8(reader.stdout).unwrap();
     let denied = authorized("POST", "/v1/pets", "", PET).replace(KEY, reader.trim());

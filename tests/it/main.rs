@@ -40,6 +40,8 @@ mod pets;
 mod read_only;
 mod readers;
 mod restore;
+mod retries;
+mod revalidation;
 mod said;
 mod shutdown;
 #[cfg(feature = "site")]

@@ -23,7 +23,9 @@ fn allowed_origin_may_read_every_response() {
         reply.expect(status);
         assert_eq!(reply.header("Access-Control-Allow-Origin"), Some(APP), "{reply:?}");
         let exposed = reply.header("Access-Control-Expose-Headers").unwrap();
-        for name in ["Link", "Location", "Deprecation", "Sunset", "Retry-After", "X-Request-Id"] {
+        for name in
+            ["Link", "Location", "Deprecation", "Sunset", "Retry-After", "X-Request-Id", "ETag", "Allow"]
+        {
             assert!(exposed.split(", ").any(|word| word == name), "{name}");
         }
         assert!(reply.headers.iter().any(|(name, value)| name == "Vary" && value == "Origin"), "{reply:?}");

@@ -350,8 +350,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
-    ("api", &["endpoint", "http", "json", "model", "store"]),
-    ("endpoint", &["clock", "http", "json", "store"]),
+    ("api", &["clock", "endpoint", "http", "json", "model", "store"]),
+    ("endpoint", &["clock", "http", "json", "model", "store"]),
     // The interface description is generated from the tables of `api`.
     ("site", &["clock", "config", "http", "api", "endpoint", "json"]),
     ("json", &[]),

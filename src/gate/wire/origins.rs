@@ -3,9 +3,10 @@
 use crate::http::response::write_field;
 
 /// The response header fields that scripts of other origins may read, in addition to the safelisted ones.
-const EXPOSED: &[u8] = b"Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id";
+const EXPOSED: &[u8] = b"Link, Location, Deprecation, Sunset, Retry-After, X-Request-Id, ETag, Allow, \
+    WWW-Authenticate, Idempotency-Replayed";
 /// The request header fields that they may send, in addition to the safelisted ones.
-const SENT: &[u8] = b"Authorization, Content-Type, X-Request-Id";
+const SENT: &[u8] = b"Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Request-Id, traceparent";
 /// How many seconds a browser may cache the answer to a preflight.
 const MAX_AGE: &[u8] = b"600";
 

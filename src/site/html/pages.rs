@@ -31,6 +31,7 @@ pub const PAGES: &[Source] = sources! {
     "first-call" "First call";
     "keys" "Keys";
     "errors" "Errors";
+    "retries" "Retries";
     "limits" "Limits";
     "pages" "Lists";
     "versions" "Versions";

@@ -1,0 +1,175 @@
+//! `Idempotency-Key`: a create that is sent again makes no second pet.
+
+use std::process::Command;
+use std::thread;
+
+use serde_json::Value;
+
+use crate::client::{Reply, request};
+use crate::harness::{Folder, KEY, Server, output, run};
+
+const REX: &str = r#"{"name":"Rex","categoryId":1,"status":"sold"}"#;
+
+/// A create with this field of the key, each line with its end.
+fn create(key: &str, fields: &str, body: &str) -> String {
+    let length = body.len();
+    let fields = format!("Authorization: Bearer {key}\r\n{fields}Content-Length: {length}\r\n");
+    request("POST", "/v1/pets", &fields) + body
+}
+
+#[track_caller]
+fn send(server: &Server, idempotency_key: &str, body: &str) -> Reply {
+    let mut connection = server.connect();
+    connection.send(create(KEY, &format!("Idempotency-Key: {idempotency_key}\r\n"), body));
+    connection.reply_to("POST")
+}
+
+fn count(server: &Server) -> usize {
+    server.connect().get_all("/v1/pets?limit=100", KEY).len()
+}
+
+#[track_caller]
+fn expect_replay(reply: &Reply, first: &Reply) {
+    assert_eq!((reply.status, &reply.body), (201, &first.body));
+    assert_eq!(reply.header("Location"), first.header("Location"));
+    assert_eq!(reply.header("Idempotency-Replayed"), Some("true"));
+}
+
+#[test]
+fn create_that_is_sent_again_makes_no_second_pet() {
+    let server = Server::start();
+    let first = send(&server, "\"8e03978e-40d5\"", REX);
+    first.expect(201);
+    assert_eq!(first.header("Idempotency-Replayed"), None);
+    expect_replay(&send(&server, "\"8e03978e-40d5\"", REX), &first);
+    // The bare form is the same key, and other JSON the same pet.
+    let other = r#"{ "status": "sold", "categoryId": 1.0, "id": 7, "name": "\u0052ex" }"#;
+    expect_replay(&send(&server, "8e03978e-40d5", other), &first);
+    let reused = send(&server, "8e03978e-40d5", r#"{"name":"Rex","categoryId":1}"#);
+    reused.expect_error(422, "idempotency_key_reused", "Idempotency-Key");
+    assert_ne!(send(&server, "another", REX).expect(201).body, first.body);
+    assert_eq!(count(&server), 2);
+    // After a restart as well, and whatever has become of the pet.
+    let server = Server::start_in(server.kill(), |command| command);
+    run(&["pet", "status", "1", "available"], &server.folder.database());
+    expect_replay(&send(&server, "8e03978e-40d5", REX), &first);
+    run(&["pet", "delete", "1"], &server.folder.database());
+    expect_replay(&send(&server, "8e03978e-40d5", REX), &first);
+    assert_eq!(count(&server), 1);
+}
+
+#[test]
+fn malformed_keys_are_400() {
+    let server = Server::start();
+    let long = "x".repeat(256);
+    for key in ["", "\"\"", "a b", "a,b", "a;b", "a\\b", "\"a", "\"a\";p=1", &long, &format!("\"{long}\"")] {
+        send(&server, key, REX).expect_error(400, "invalid_idempotency_key", "Idempotency-Key");
+    }
+    let mut connection = server.connect();
+    connection.send(create(KEY, "Idempotency-Key: a\r\nidempotency-key: a\r\n", REX));
+    connection.reply().expect_error(400, "invalid_idempotency_key", "Idempotency-Key");
+    assert_eq!(count(&server), 0);
+    send(&server, &long[..255], REX).expect(201);
+    send(&server, r#""a b, \"c\"""#, REX).expect(201);
+}
+
+#[test]
+fn refused_create_may_use_its_key_again() {
+    let server = Server::start();
+    send(&server, "1", r#"{"name":"Rex"}"#).expect_error(400, "missing_member", "categoryId");
+    let first = send(&server, "1", REX);
+    first.expect(201);
+    assert_eq!(first.header("Idempotency-Replayed"), None);
+    // What would be refused anyway is refused first.
+    send(&server, "1", "{").expect_error(400, "invalid_json", "JSON");
+}
+
+#[test]
+fn key_counts_for_the_name_of_the_api_key() {
+    let server = Server::start();
+    let database = server.folder.database();
+    let key = |words: &[&str]| String::from_utf8(run(words, &database).stdout).unwrap().trim().to_owned();
+    let (ci, app) = (key(&["key", "add", "ci"]), key(&["key", "add", "PETSTORE_API_KEY"]));
+    let ask = |key: &str| {
+        let mut connection = server.connect();
+        connection.send(create(key, "Idempotency-Key: 1\r\n", REX));
+        connection.reply()
+    };
+    let first = ask(&ci);
+    first.expect(201);
+    for other in [KEY, &app] {
+        assert_eq!(ask(other).expect(201).header("Idempotency-Replayed"), None);
+    }
+    let rotated = key(&["key", "rotate", "ci"]);
+    expect_replay(&ask(&rotated), &first);
+    assert_eq!(count(&server), 3);
+}
+
+#[test]
+fn tries_at_once_make_one_pet_for_each_key() {
+    let server = Server::start();
+    let tries = thread::scope(|scope| {
+        let clients: Vec<_> = (0..16)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut connection = server.connect();
+                    let requests: String =
+                        (0..20).map(|i| create(KEY, &format!("Idempotency-Key: {i}\r\n"), REX)).collect();
+                    connection.send(requests);
+                    (0..20).map(|_| connection.reply()).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
+    });
+    for i in 0..20 {
+        let ids: Vec<Value> =
+            tries.iter().map(|replies| replies[i].expect(201).json()["id"].clone()).collect();
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+        let made = tries.iter().filter(|replies| replies[i].header("Idempotency-Replayed").is_none());
+        assert_eq!(made.count(), 1);
+    }
+    assert_eq!(count(&server), 20);
+}
+
+#[test]
+fn lines_of_the_page_make_one_pet_for_each_intent() {
+    let page = include_str!("../../src/site/pages/retries.md");
+    let server = Server::start_with(|command| command.args(["--ephemeral", "--fail", "0.6"]));
+    let base = format!("http://{}/v1", server.address);
+    let blocks: Vec<String> = page
+        .split("```\n")
+        .skip(1)
+        .step_by(2)
+        .map(|block| {
+            block
+                .replace("{{base}}", &base)
+                .replace("sleep 1 ", "sleep 0.01 ")
+                .replace("sleep(1)", "sleep(0.01)")
+        })
+        .collect();
+    let [shell, python] = &blocks[..] else { panic!("{blocks:?}") };
+    let python = python.to_owned() + "\nfor _ in range(10):\n    create({'name': 'Tom', 'categoryId': 1})\n";
+    let shell = format!("for _ in 1 2 3 4 5 6 7 8 9 10; do\n{shell}\ndone");
+    for (program, flag, lines) in [("sh", "-euc", &shell), ("python3", "-c", &python)] {
+        let folder = Folder::new();
+        let mut client = Command::new(program);
+        let done = output(client.args([flag, lines]).env("KEY", KEY).current_dir(folder.path()));
+        assert!(done.status.success(), "{done:?}");
+    }
+    let listed = all_pets_despite_failures(&server);
+    for (name, expected) in [("Rex", 10), ("Tom", 10)] {
+        assert_eq!(listed.iter().filter(|pet| pet["name"] == name).count(), expected, "{listed:?}");
+    }
+}
+
+/// A page of all pets, from the first of many tries that succeeds.
+fn all_pets_despite_failures(server: &Server) -> Vec<Value> {
+    loop {
+        let mut connection = server.connect();
+        connection.send(crate::client::get("/v1/pets?limit=100", KEY));
+        if let Some(reply) = connection.reply_unless_ended().filter(|reply| reply.status == 200) {
+            return reply.json().as_array().unwrap().clone();
+        }
+    }
+}
