@@ -57,6 +57,9 @@ fn start_tells_settings_and_addresses_apart() {
     let deaf: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
     let key = |config: &mut Config| config.api_key = Some("two words".to_owned());
     assert_eq!(start(database(), key), ErrorKind::Config("api_key"));
+    assert_eq!(start(database(), |config| config.workers = 0), ErrorKind::Config("workers"));
+    let origins = |config: &mut Config| config.allow_origins = vec!["app.example".to_owned()];
+    assert_eq!(start(database(), origins), ErrorKind::Config("allow_origins"));
     assert_eq!(start(database(), |config| config.listen = address.into()), ErrorKind::AddressInUse);
     assert_eq!(start(database(), |config| config.admin = Some(address)), ErrorKind::AddressInUse);
     // Reserved for documentation (RFC 5737).
