@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 /// What went wrong, for callers that handle some failures themselves.
 ///
@@ -118,6 +119,7 @@ impl ErrorKind {
             Os::AddrNotAvailable => Self::AddressUnavailable,
             Os::BrokenPipe => Self::OutputClosed,
             Os::OutOfMemory => Self::Resources,
+            Os::InvalidFilename => Self::InvalidInput,
             _ => Self::Io,
         }
     }
@@ -170,12 +172,19 @@ impl Error {
     /// Creates an error for a failed system call: `what`, a colon and the system's words. The kind follows from
     /// the system's error.
     pub fn io(what: impl fmt::Display, error: io::Error) -> Self {
-        Self::new(ErrorKind::of_io(&error), format!("{what}: {error}")).caused_by(error)
+        Self::new(ErrorKind::of_io(&error), format!("{what}: {}", words(&error))).caused_by(error)
     }
 
     /// What went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.kind
+    }
+
+    /// Creates the error for a database that does not exist, with the folder that a relative path starts from.
+    pub fn no_database(path: &Path) -> Self {
+        let folder = if path.is_relative() { std::env::current_dir().ok() } else { None };
+        let folder = folder.map(|folder| format!(" in the folder {}", folder.display())).unwrap_or_default();
+        Self::new(ErrorKind::DatabaseMissing, format!("there is no database {}{folder}", path.display()))
     }
 
     /// Creates the error for a thread that could not be started.
@@ -187,6 +196,17 @@ impl Error {
             _ => format!("cannot start a thread: {error}"),
         };
         Self::new(ErrorKind::Resources, message).caused_by(error)
+    }
+}
+
+/// The system's words for a failed call, or plainer ones.
+pub(crate) fn words(error: &io::Error) -> String {
+    match error.kind() {
+        // Such as petstore.db-wal next to petstore.db, or the name of a file that is not complete yet.
+        io::ErrorKind::InvalidFilename => {
+            "the name, or a longer one that petstore makes of it, is too long for the file system".to_owned()
+        }
+        _ => error.to_string(),
     }
 }
 

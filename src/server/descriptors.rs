@@ -9,7 +9,8 @@ use crate::log_line::log_line;
 
 /// What every service has open: standard streams, signals, a passed socket, the private folder, the gate and its
 /// listener, the database and its log (16). And for a moment: a connection that is turned away, the watchdog's check,
-/// a notification, the first key's connection to the database, another socket if the file of a Unix socket is lost (9).
+/// a notification, the connection to the database of the first key, or of the thread that moves a large log, another
+/// socket if the file of a Unix socket is lost (9).
 const OWN: usize = 25;
 /// What a lane has open: its listener, three for its connection, and the database with its log.
 const LANE: usize = 6;

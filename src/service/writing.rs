@@ -20,6 +20,8 @@ pub struct WriteService {
     key_care: KeyCare,
     /// When the writer has been idle long enough to move the write-ahead log into the database.
     rests_at: Option<Instant>,
+    /// Whether the log has said why it cannot be moved.
+    log_stays: bool,
     /// Whether the service is ending.
     is_stopping: Box<dyn Fn() -> bool + Send>,
     /// How long to wait for locks while the service is ending.
@@ -65,6 +67,7 @@ impl WriteService {
             pipeline: Pipeline::new(parts),
             key_care,
             rests_at: None,
+            log_stays: false,
             is_stopping: Box::new(is_stopping),
             waits_until: None,
         }
@@ -192,11 +195,21 @@ impl Service for WriteService {
         let now = Instant::now();
         // Do not wait for a lock, because requests would wait behind it.
         self.context.store.be_patient(Duration::ZERO);
-        if self.rests_at.take_if(|at| *at <= now).is_some()
-            && let Err(error) = self.context.store.checkpoint()
-        {
-            log_line!(debug, "the write-ahead log stays for now: {error}");
-            self.rests_at = Some(now + QUIET);
+        if self.rests_at.take_if(|at| *at <= now).is_some() {
+            let emptied = self.context.store.empty_log();
+            if let Err(error) = &emptied {
+                // A lock passes. Any other cause is told once.
+                let is_news = !error.passes() && !error.is_lost() && !self.log_stays;
+                if is_news {
+                    log_line!(warn, "the write-ahead log stays for now: {error}");
+                    self.log_stays = true;
+                } else {
+                    log_line!(debug, "the write-ahead log stays for now: {error}");
+                }
+                self.rests_at = Some(now + QUIET);
+            } else {
+                self.log_stays = false;
+            }
         }
         let forgotten = self.context.store.forget_retries(unix_time()).unwrap_or_else(|error| {
             log_line!(debug, "old records of retries stay for now: {error}");

@@ -232,6 +232,7 @@ impl Writer {
             mark::touch(connection)?;
         }
         self.execute("COMMIT")?;
+        self.shorten_log();
         Ok(has_changed)
     }
 

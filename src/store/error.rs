@@ -61,6 +61,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether it passes by itself.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Unavailable(cause, _) if cause.passes())
+    }
+
     /// Whether the file was moved or changed as a whole, or is damaged, so that the service must end.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Unavailable(Cause::Moved | Cause::Changed | Cause::Damaged, _))

@@ -9,7 +9,8 @@
 //!   have changed or added, and `soundness.rs` checks the whole database.
 //! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs`. `plans.rs` checks that none scans a large
 //!   table, and `cost.rs` stops one that does.
-//! - `batch.rs` draws the lines around what belongs together, and `error.rs` says why the store failed.
+//! - `batch.rs` draws the lines around what belongs together, `log_keeper.rs` keeps the log short, and `error.rs` says
+//!   why the store failed.
 //! - Whole databases: `snapshot.rs`, `backup.rs` and `retire.rs`.
 
 mod backup;
@@ -22,6 +23,7 @@ mod error;
 mod keys;
 mod log_check;
 mod log_head;
+mod log_keeper;
 mod mark;
 mod open_file;
 mod opening;
@@ -65,6 +67,7 @@ use crate::error::{Error, ErrorKind};
 use batch::State;
 use connection::{cannot_open, connect, reading};
 use cost::Cost;
+use log_keeper::LogKeeper;
 use open_file::{OpenFile, index_of};
 use retries::Removal;
 use watch::Watch;
@@ -91,6 +94,8 @@ pub struct Reader(Database);
 
 /// The connection that writes, and the batch under way on it.
 pub struct Writer {
+    /// What keeps the log short, for a service. Ends before the connection.
+    keeper: Option<Box<LogKeeper>>,
     database: Database,
     state: State,
     units: Units,
@@ -270,6 +275,7 @@ impl Writer {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
         let database = Database::new(connection, path, file)?;
         Ok(Self {
+            keeper: None,
             database,
             state: State::Closed,
             units: Units::Joined,
@@ -295,22 +301,6 @@ impl Writer {
     /// Has batches wait for so long for the lock of another process.
     pub fn be_patient(&mut self, patience: Duration) {
         self.patience = patience;
-    }
-
-    /// Moves what the write-ahead log holds into the database file, so that the file alone is whole. Waits for
-    /// nobody.
-    ///
-    /// # Errors
-    /// If the disk fails, or another process reads; nothing is lost then, the log stays.
-    pub fn checkpoint(&mut self) -> Result<(), StoreError> {
-        // The log may be that of another database by now, and this file in nobody's sight.
-        self.database.watch.look_now()?;
-        let connection = &self.database.connection;
-        let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-        if is_busy {
-            return Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned()));
-        }
-        Ok(())
     }
 }
 
@@ -363,19 +353,5 @@ pub(crate) mod tests {
     fn reader_is_refused_by_the_file_too() {
         let (_folder, _writer, reader) = pair();
         assert!(reader.connection.execute("DELETE FROM pets", []).is_err());
-    }
-
-    #[test]
-    fn checkpoint_empties_the_log_unless_somebody_reads() {
-        let (folder, mut writer, mut reader) = pair();
-        let log = || std::fs::metadata(folder.0.join("pets.db-wal")).unwrap().len();
-        writer.insert_pet(&pets::tests::new_pet("Rex")).unwrap();
-        writer.commit().unwrap();
-        reader.begin().unwrap();
-        assert!(writer.checkpoint().is_err());
-        assert_ne!(log(), 0);
-        reader.end().unwrap();
-        assert_eq!(writer.checkpoint(), Ok(()));
-        assert_eq!(log(), 0);
     }
 }

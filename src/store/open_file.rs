@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
 use rustix::io::Errno;
 
-use crate::error::{Error, ErrorKind as Kind};
+use crate::error::{Error, ErrorKind as Kind, words};
 
 /// The offset of the header's two format versions, for writers and for readers: 1 means a rollback journal, 2 a
 /// write-ahead log (`sqlite.org/fileformat2.html`, section 1.3.3).
@@ -115,6 +115,7 @@ pub fn failed(what: &str, path: &Path, error: io::Error) -> Error {
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Kind::DiskFull, "the disk is full".to_owned()),
         ErrorKind::NotADirectory => (Kind::DatabaseMissing, format!("{} is not a folder", folder.display())),
+        ErrorKind::InvalidFilename => (Kind::InvalidInput, words(&error)),
         _ => (Kind::of_io(&error), format!("the system says: {error}")),
     };
     Error::new(kind, format!("{what}: {why}")).caused_by(error)

@@ -9,7 +9,7 @@ use super::claim::{Claim, check_before_reading};
 use super::open_file::OpenFile;
 use super::watch::Loss;
 use super::{Reader, Units, Writer, cannot_open, connect, differences, log_head, open_file, reading, schema};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::log_line::log_line;
 use crate::model::sample_pets;
 
@@ -78,8 +78,15 @@ fn open_with(
     writer.database.watch.share(&loss);
     // What a crash left in the log moves into the file. Before the readers, which would keep the log.
     if let Err(error) = writer.checkpoint().and_then(|()| writer.ensure_mark()) {
-        log_line!(debug, "the write-ahead log stays for now: {error}");
+        if error.passes() {
+            log_line!(debug, "the write-ahead log stays for now: {error}");
+        } else {
+            log_line!(warn, "the write-ahead log stays next to the database: {error}");
+            // Whatever keeps it there may also refuse creates, so the first probe must write.
+            writer.last_failed = true;
+        }
     }
+    writer.keep_log_short(path, &loss)?;
     let open = |_| {
         let mut reader = Reader::open(path)?;
         reader.0.watch.share(&loss);
@@ -96,8 +103,7 @@ fn open_with(
 /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
 pub fn open_existing(path: &Path) -> Result<(Connection, OpenFile), Error> {
     if !path.exists() {
-        let message = format!("there is no database {}", path.display());
-        return Err(Error::new(ErrorKind::DatabaseMissing, message));
+        return Err(Error::no_database(path));
     }
     let file = open_file::open(path)?;
     check_before_reading(path)?;

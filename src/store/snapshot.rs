@@ -12,7 +12,7 @@ use super::differences::Differences;
 use super::open_file::{OpenFile, immutable, journal_of, log_of};
 use super::opening::open_existing;
 use super::{cannot_open, connect, reading, schema};
-use crate::error::{Error, ErrorKind as Kind};
+use crate::error::{Error, ErrorKind as Kind, words};
 
 /// The message about a file that SQLite cannot read.
 pub const DAMAGED: &str = "a page is missing, or contradicts another";
@@ -64,7 +64,7 @@ impl Snapshot {
             let message = match error.kind() {
                 ErrorKind::NotFound => format!("there is no file {}", path.display()),
                 ErrorKind::PermissionDenied => format!("this user may not read {}", path.display()),
-                _ => format!("cannot read {}: {error}", path.display()),
+                _ => format!("cannot read {}: {}", path.display(), words(&error)),
             };
             Error::new(Kind::of_io(&error), message).caused_by(error)
         };

@@ -31,6 +31,7 @@ mod locked;
 mod log;
 mod log_beside;
 mod methods;
+mod names;
 mod neighbours;
 mod new_pet;
 mod nightly;
@@ -46,6 +47,7 @@ mod said;
 mod shutdown;
 #[cfg(feature = "site")]
 mod site;
+mod small_disk;
 mod startup;
 mod streams;
 mod supervisor;

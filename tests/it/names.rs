@@ -1,0 +1,65 @@
+//! Names of files that cannot be used, each with words of its own.
+
+use crate::harness::{Folder, expect_refusal, output, petstore, run};
+
+const TOO_LONG: &str = "is too long for the file system";
+
+#[test]
+fn name_that_is_too_long_is_told_as_that() {
+    let folder = Folder::new();
+    assert!(run(&["key", "add", "ci"], &folder.database()).status.success());
+    let long = folder.path().join("x".repeat(300));
+    let long = long.to_str().unwrap();
+    // Short enough itself, but not for the file that becomes it.
+    let almost = folder.path().join("x".repeat(250));
+    for words in [
+        &["backup", long][..],
+        &["backup", almost.to_str().unwrap()],
+        &["check", long],
+        &["restore", long],
+        &["import", long],
+        &["--listen", "127.0.0.1:0", "--database", long],
+    ] {
+        expect_refusal(run(words, &folder.database()), 1, TOO_LONG);
+    }
+}
+
+#[test]
+fn dash_is_no_file_of_a_database() {
+    let folder = Folder::new();
+    assert!(run(&["key", "add", "ci"], &folder.database()).status.success());
+    for command in ["backup", "check", "restore"] {
+        expect_refusal(
+            run(&[command, "-"], &folder.database()),
+            2,
+            "needs the name of a file, and - is none",
+        );
+    }
+}
+
+#[test]
+fn empty_folder_for_temporary_files_is_named() {
+    let folder = Folder::new();
+    for words in [&["--listen", "127.0.0.1:0"][..], &["import"]] {
+        let mut command = petstore(words);
+        command.env("TMPDIR", "").env("PETSTORE_DATABASE", folder.database()).current_dir(folder.path());
+        expect_refusal(output(&mut command), 1, "TMPDIR is empty: name a folder, or unset it");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
+fn missing_database_is_named_with_the_folder_in_which_it_was_looked_for() {
+    let folder = Folder::new();
+    let place = std::fs::canonicalize(folder.path()).unwrap();
+    let said = format!(
+        "there is no database petstore.db in the folder {}; name the right database with --database",
+        place.display()
+    );
+    for words in
+        [&["key", "list"][..], &["export"], &["backup", "copy.db"], &["check"], &["pet", "delete", "1"]]
+    {
+        let mut command = petstore(words);
+        expect_refusal(output(command.current_dir(folder.path())), 1, &said);
+    }
+}
