@@ -75,6 +75,9 @@ fn of(error: &Error, call: &Call) -> Option<String> {
             "--from-line must be the line that the interrupted import named"
         }
         ErrorKind::InvalidRows => "correct the input, or leave those lines out with --skip-invalid",
+        ErrorKind::InputFormat if error.to_string().contains("JSON array") => {
+            "convert it: jq -c '.[]' pets.json | petstore import"
+        }
         ErrorKind::InputFormat => match call.flag("format") {
             Some("csv") => "give --format ndjson",
             Some(_) | None => "give --format csv",

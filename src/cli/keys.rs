@@ -127,8 +127,7 @@ fn revoke(call: &Call) -> Done {
 fn open(call: &Call) -> Result<KeyRing, Failure> {
     let database = &call.config.database;
     if !database.exists() {
-        let line = format!("there is no database {}", database.display());
-        return Err(Error::new(ErrorKind::DatabaseMissing, line).into());
+        return Err(Error::no_database(database).into());
     }
     Ok(KeyRing::open(database)?)
 }

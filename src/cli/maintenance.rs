@@ -57,6 +57,16 @@ fn backup(call: &Call) -> Done {
     }
 }
 
+/// A file that a command names. Many programs take `-` for standard input or output; a database is a file.
+fn file(call: &Call) -> Result<&Path, Failure> {
+    match call.operand(0) {
+        "-" => {
+            Err(Failure::Usage(format!("{} needs the name of a file, and - is none (./- is)", call.command)))
+        }
+        file => Ok(file.as_ref()),
+    }
+}
+
 fn usage(line: &str) -> Done {
     Err(Failure::Usage(line.to_owned()))
 }
@@ -78,9 +88,10 @@ fn backup_to(call: &Call, folder: &Path, keep: Option<NonZeroUsize>) -> Done {
 }
 
 fn backup_as(call: &Call) -> Done {
-    let file = call.operand(0);
-    let size = watched(|on_progress| petstore::backup(&call.config.database, file.as_ref(), on_progress))?;
-    if let Ok(Some(alterations)) = petstore::alterations(file.as_ref()) {
+    let path = file(call)?;
+    let file = path.display();
+    let size = watched(|on_progress| petstore::backup(&call.config.database, path, on_progress))?;
+    if let Ok(Some(alterations)) = petstore::alterations(path) {
         say(&format!("{file} is not as petstore made it: {alterations}"));
     }
     Ok(print(&format!("{file} is complete: {size} bytes\n"))?)
@@ -91,9 +102,15 @@ fn check(call: &Call) -> Done {
         return usage("check --restored needs a FILE");
     }
     let database = call.config.database.as_path();
-    let file = if call.operands.is_empty() { database } else { Path::new(call.operand(0)) };
+    let file = if call.operands.is_empty() { database } else { file(call)? };
     let name = file.display();
-    let found = petstore::check(file)?;
+    if call.operands.is_empty() && !file.exists() {
+        return Err(Error::no_database(file).into());
+    }
+    let checking = Bar::new("checking");
+    let found = petstore::check(file);
+    drop(checking);
+    let found = found?;
     let mut text: String = found.faults.iter().map(|fault| format!("{fault}\n")).collect();
     if found.kind.is_none() {
         let (pets, version) = (count(found.pets, "pet"), found.version);
@@ -113,8 +130,9 @@ fn check(call: &Call) -> Done {
 }
 
 fn restore(call: &Call) -> Done {
-    let (file, database) = (call.operand(0), call.config.database.as_path());
-    let restored = watched(|on_progress| petstore::restore(file.as_ref(), database, on_progress))?;
+    let (path, database) = (file(call)?, call.config.database.as_path());
+    let file = path.display();
+    let restored = watched(|on_progress| petstore::restore(path, database, on_progress))?;
     let mut text =
         format!("{} is restored from {file}: {}\n", database.display(), count(restored.pets, "pet"));
     text += &match restored.kept {
@@ -149,9 +167,9 @@ fn watched<T>(
     work: impl FnOnce(&mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let is_ending = signals::note(&[SIGHUP, SIGINT, SIGTERM])?;
-    let mut bar = Bar::new();
+    let bar = Bar::new("opening");
     work(&mut |progress| {
-        bar.show(progress);
+        bar.copied(progress);
         if is_ending.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use petstore::{Error, ErrorKind};
 
 /// How long to wait for a stream that somebody holds open and does not read.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Prints to standard output.
 pub fn print(text: &str) -> Result<(), Error> {

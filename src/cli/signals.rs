@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use petstore::{Error, Stopper};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, signal_name};
@@ -35,6 +35,22 @@ pub fn note(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
     };
     watch(signals, Box::new(obey))?;
     Ok(noted)
+}
+
+/// Returns a flag that SIGTSTP sets (Ctrl-Z on a terminal). The process goes on until [`sleep_if_noted`].
+pub fn note_sleep() -> Result<Arc<AtomicBool>, Error> {
+    let noted = Arc::new(AtomicBool::new(false));
+    flag::register(SIGTSTP, Arc::clone(&noted)).map_err(cannot_watch)?;
+    Ok(noted)
+}
+
+/// Stops the process as SIGTSTP does by default, if it has come. Returns when the process is continued.
+pub fn sleep_if_noted(noted: &AtomicBool) {
+    if noted.swap(false, Ordering::SeqCst)
+        && let Err(error) = emulate_default_handler(SIGTSTP)
+    {
+        log::error!("cannot stop: {error}");
+    }
 }
 
 /// Calls `obey` for each of these signals from now on, in a thread of its own.

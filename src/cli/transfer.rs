@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
 use super::output::{print, say_new};
-use super::progress::cells;
+use super::progress::{Bar, ERASE, cells};
 use super::signals;
 
 /// The most refused lines that are printed one by one; the rest is counted.
@@ -61,15 +61,18 @@ fn import(call: &Call) -> Done {
         "" | "-" => Source::Stream(Box::new(File::from(standard_input()?))),
         path => Source::File(path.into()),
     };
+    let is_terminal = stderr().is_terminal();
     let mut refused = 0;
+    let checking = Bar::new("checking the input");
     let checked = Import::check(&call.config.database, source, options, |line, why| {
         refused += 1;
         if refused <= MAX_REFUSED {
             // The terminal must not obey what the file says.
             let why = why.replace(char::is_control, "\u{fffd}");
-            say(&format!("Line {line}: {why}\n"));
+            say(&format!("{}Line {line}: {why}\n", if is_terminal { ERASE } else { "" }));
         }
     });
+    drop(checking);
     if refused > MAX_REFUSED {
         say(&format!("and {} more\n", refused - MAX_REFUSED));
     }
@@ -77,15 +80,17 @@ fn import(call: &Call) -> Done {
     let valid = import.valid();
     // Nothing has been written yet, so until here a signal could end the process at once.
     let stop = signals::note(&[SIGINT, SIGTERM])?;
-    let (is_terminal, is_new) = (stderr().is_terminal(), !call.config.database.exists());
+    let sleep = signals::note_sleep()?;
+    let is_new = !call.config.database.exists();
     let mut next_line = Some(from_line).filter(|line| *line > 1);
     let written = import.write(&stop, |progress| {
         next_line = Some(progress.line + 1);
         say(&if is_terminal { bar(progress) } else { line(progress) });
+        // Between two batches: asleep within one, it would keep the lock from the creates of a service.
+        signals::sleep_if_noted(&sleep);
     });
     if is_terminal {
-        // Erase the bar.
-        say("\r\x1b[K");
+        say(ERASE);
     }
     if is_new && call.config.database.exists() {
         say_new(&call.config.database);

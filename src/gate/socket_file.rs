@@ -4,6 +4,7 @@ use std::fs::{Metadata, Permissions};
 use std::io::{self, ErrorKind as Os};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
@@ -14,6 +15,8 @@ use crate::error::{Error, ErrorKind};
 pub const BACKLOG: usize = 4096;
 /// The owner and the group may connect. A proxy must belong to the group.
 const MODE: u32 = 0o660;
+/// A temporary name younger than this can belong to a service that is just starting.
+const STARTING: Duration = Duration::from_secs(60);
 /// The longest path in bytes: Linux has 108 with the zero at the end, others 104. The name of a socket that does
 /// not listen yet has a dot and four digits more.
 const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 } - 5;
@@ -65,6 +68,7 @@ fn identity(data: &Metadata) -> (u64, u64) {
 /// that has gone, never to one that is starting.
 fn listen(path: &Path) -> io::Result<(Socket, SocketFile)> {
     let own = beside(path);
+    remove_unfinished(path);
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&SockAddr::unix(&own)?)?;
     let mut file = SocketFile { identity: identity(&std::fs::symlink_metadata(&own)?), path: own };
@@ -89,6 +93,27 @@ fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{:04x}", getrandom::u32().unwrap_or_default() >> 16));
     name.into()
+}
+
+/// Removes the temporary names that killed services have left. A young one can belong to a service that is starting.
+fn remove_unfinished(path: &Path) {
+    let Some(name) = path.file_name() else { return };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let entry_name = entry.file_name();
+        let rest = entry_name.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
+        let is_ours = rest.is_some_and(|rest| {
+            rest.len() == 5 && rest[0] == b'.' && rest[1..].iter().all(u8::is_ascii_hexdigit)
+        });
+        let is_old = |data: Metadata| {
+            let age = data.modified().ok().and_then(|at| at.elapsed().ok());
+            data.file_type().is_socket() && age.is_some_and(|age| age > STARTING)
+        };
+        let is_left = is_ours && entry.metadata().is_ok_and(is_old);
+        if is_left && has_nobody_listening(&entry.path()).unwrap_or(false) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Removes the socket that a service of the same user has left behind.
@@ -177,6 +202,36 @@ mod tests {
         );
         drop(alive);
         SocketFile::listen(&path).unwrap();
+    }
+
+    #[test]
+    fn temporary_names_that_killed_services_left_are_removed() {
+        let folder = Folder::new();
+        let path = folder.0.join("socket");
+        let left = |name: &str, age: Duration| {
+            let path = folder.0.join(name);
+            let listener = UnixListener::bind(&path).unwrap();
+            let at = rustix::fs::Timespec {
+                tv_sec: (std::time::SystemTime::now() - age)
+                    .duration_since(std::time::UNIX_EPOCH)
+                    .unwrap()
+                    .as_secs() as i64,
+                tv_nsec: 0,
+            };
+            let times = rustix::fs::Timestamps { last_access: at, last_modification: at };
+            rustix::fs::utimensat(rustix::fs::CWD, &path, &times, rustix::fs::AtFlags::empty()).unwrap();
+            (path, listener)
+        };
+        let (old, listener) = left("socket.0a1f", 2 * STARTING);
+        drop(listener);
+        let (young, listener) = left("socket.0a1e", Duration::ZERO);
+        drop(listener);
+        let (other, listener) = left("socket.0a1x", 2 * STARTING);
+        drop(listener);
+        let (alive, _listener) = left("socket.0a1d", 2 * STARTING);
+        drop(SocketFile::listen(&path).unwrap());
+        assert!(!old.exists());
+        assert!(young.exists() && other.exists() && alive.exists());
     }
 
     #[test]

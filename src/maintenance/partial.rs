@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::clock::rfc3339;
-use crate::error::{Error, ErrorKind, fail};
+use crate::error::{Error, ErrorKind, fail, words};
 
 /// A file that only its owner may read, locked while it is written. Dropping this removes it. If the process is
 /// killed, the next one with the same target removes it.
@@ -184,7 +184,7 @@ fn cannot_create(path: &Path, error: io::Error) -> Error {
     let why = match error.kind() {
         Os::NotFound => format!("the folder {folder} does not exist"),
         Os::PermissionDenied => format!("this user may not write to {folder}"),
-        _ => error.to_string(),
+        _ => words(&error),
     };
     let kind = ErrorKind::of_io(&error);
     Error::new(kind, format!("cannot create {}: {why}", path.display())).caused_by(error)

@@ -30,7 +30,7 @@ use std::fmt;
 
 use crate::clock::unix_time;
 use crate::config::{Config, Hosting};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::store::Writer;
 
 pub use crate::model::{Deploy, DomainState, Plan, Redirect};
@@ -75,8 +75,7 @@ impl Project {
     /// [`ErrorKind::DatabaseMissing`] if the file does not exist, and every kind of a database that cannot be opened.
     pub fn open(config: &Config) -> Result<Self, Error> {
         if !config.database.exists() {
-            let message = format!("there is no database {}", config.database.display());
-            return Err(Error::new(ErrorKind::DatabaseMissing, message));
+            return Err(Error::no_database(&config.database));
         }
         let store = Writer::open(&config.database)?;
         Ok(Self { store, hosting: config.hosting.clone(), own_hosts: config.own_hosts().collect() })

@@ -28,7 +28,11 @@ impl SocketFolder {
     /// # Errors
     /// Fails if the folder cannot be created.
     pub fn new() -> Result<Self, Error> {
-        Self::new_in(&std::env::temp_dir())
+        let parent = std::env::temp_dir();
+        if parent.as_os_str().is_empty() {
+            return Err(Error::new(ErrorKind::InvalidInput, "TMPDIR is empty: name a folder, or unset it"));
+        }
+        Self::new_in(&parent)
     }
 
     fn new_in(parent: &Path) -> Result<Self, Error> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::{Error, ErrorKind, fail};
+use crate::error::{Error, ErrorKind};
 use crate::model::PetStatus;
 use crate::store::Writer;
 
@@ -65,8 +65,7 @@ pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
 /// Opens an existing database.
 fn open(database: &Path) -> Result<Writer, Error> {
     if !database.exists() {
-        let line = format!("there is no database {}", database.display());
-        return fail(ErrorKind::DatabaseMissing, line);
+        return Err(Error::no_database(database));
     }
     Writer::open(database)
 }

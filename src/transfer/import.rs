@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::Format;
 use super::ids::Ids;
 use super::input::{Input, Source};
-use super::rows::Rows;
+use super::rows::{MARK, Rows};
 use crate::error::{Error, ErrorKind, fail};
 use crate::model::{NewPet, Pet};
 use crate::store::Writer;
@@ -222,16 +222,26 @@ type Lines<'i> = Rows<std::io::BufReader<&'i std::fs::File>>;
 fn open<'i>(input: &'i Input, options: &ImportOptions) -> Result<Lines<'i>, Error> {
     let cannot = |error| input.cannot_read(error);
     let mut source = input.read()?;
-    if let Some(looks) = other_format(source.fill_buf().map_err(cannot)?, options.format) {
+    let start = source.fill_buf().map_err(cannot)?;
+    if options.format == Format::Ndjson && begins_with(start, b"[") {
+        let line = "the input is a JSON array, and an import takes one pet on each line";
+        return fail(ErrorKind::InputFormat, line);
+    }
+    if let Some(looks) = other_format(start, options.format) {
         return fail(ErrorKind::InputFormat, format!("the input looks like {looks}"));
     }
     let rows = Rows::new(source, options.format, options.keep_ids).map_err(cannot)?;
     rows.map_err(|why| Error::new(ErrorKind::InvalidInput, format!("line 1: {}", why.trim_end_matches('.'))))
 }
 
+/// Whether the input begins like this, after a byte order mark and white space.
+fn begins_with(start: &[u8], text: &[u8]) -> bool {
+    start.strip_prefix(MARK).unwrap_or(start).trim_ascii_start().starts_with(text)
+}
+
 /// The name of the other format, if the input begins like that.
 fn other_format(start: &[u8], format: Format) -> Option<&'static str> {
-    let is_json = start.trim_ascii_start().starts_with(b"{");
+    let is_json = begins_with(start, b"{");
     let column = b"categoryId";
     let mut header = start.split(|byte| *byte == b'\n').next()?.windows(column.len());
     match format {

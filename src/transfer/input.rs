@@ -67,6 +67,9 @@ impl Input {
 
     fn copied(mut stream: Box<dyn Read>, name: String) -> Result<Self, Error> {
         let folder = std::env::temp_dir();
+        if folder.as_os_str().is_empty() {
+            return fail(ErrorKind::InvalidInput, "TMPDIR is empty: name a folder, or unset it");
+        }
         let mut file = unnamed(&folder).map_err(|error| {
             Error::io(format!("cannot create a copy of {name} in {} (TMPDIR)", folder.display()), error)
         })?;

@@ -11,8 +11,8 @@ use crate::model::NewPet;
 /// The longest row, in bytes. It is far longer than any pet that the HTTP interface accepts.
 const MAX_ROW: usize = 1024 * 1024;
 const TOO_LONG: &str = "A pet must not be longer than 1048576 bytes.";
-/// The byte order mark that spreadsheets put before CSV.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+/// The byte order mark that spreadsheets and Windows put before text. A reader may ignore it (RFC 8259, section 8.1).
+pub const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A pet of the input, and its id if it keeps that.
 pub type Row<'a> = (Option<i64>, NewPet<'a>);
@@ -51,14 +51,12 @@ impl<R: BufRead> Rows<R> {
     /// The outer error if the input cannot be read, the inner one if the header line of CSV is wrong: a sentence
     /// that says why.
     pub fn new(mut source: R, format: Format, keep_ids: bool) -> io::Result<Result<Self, String>> {
+        if source.fill_buf()?.starts_with(MARK) {
+            source.consume(MARK.len());
+        }
         let current = match format {
             Format::Ndjson => Current::Ndjson { line: Vec::new(), is_cut: false },
-            Format::Csv => {
-                if source.fill_buf()?.starts_with(MARK) {
-                    source.consume(MARK.len());
-                }
-                Current::Csv { record: Record::default(), places: Places::default() }
-            }
+            Format::Csv => Current::Csv { record: Record::default(), places: Places::default() },
         };
         let mut rows = Self { source, keep_ids, next_line: 1, current };
         if format == Format::Csv {

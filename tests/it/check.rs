@@ -257,7 +257,8 @@ fn what_cannot_be_checked_is_named() {
     let text = folder.path().join("text");
     std::fs::write(&text, "not a database, but long enough to be looked at").unwrap();
     refuse(&["check", text.to_str().unwrap()], Path::new("none"), said::DATABASE_FOREIGN);
-    refuse(&["check"], &folder.path().join("none.db"), said::FILE_MISSING);
+    refuse(&["check"], &folder.path().join("none.db"), said::DATABASE_MISSING);
+    refuse(&["check", "none.db"], &text, said::FILE_MISSING);
     refuse(&["check"], folder.path(), "is not a file");
     assert_eq!(run(&["check", "a", "b"], &text).status.code(), Some(2));
 }

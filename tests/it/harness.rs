@@ -214,7 +214,7 @@ pub fn serve(folder: &Folder) -> Command {
 
 /// The two ends of a terminal: one to read what is shown, and one for the program. Reading fails once the
 /// program has ended.
-fn terminal() -> (File, File) {
+pub fn terminal() -> (File, File) {
     let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&shown).unwrap();
     unlockpt(&shown).unwrap();

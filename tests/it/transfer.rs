@@ -1,13 +1,14 @@
 //! `petstore export` and `petstore import`, alone and alongside a running server.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::harness::{Folder, KEY, Process, Server, petstore, run};
+use crate::harness::{Folder, KEY, Process, Server, petstore, run, terminal};
 use crate::said;
+use crate::wait::wait_until;
 
 /// Pets whose names are hard to write.
 const ODD: &[&str] = &[
@@ -258,6 +259,72 @@ fn import_and_creates_of_a_running_server_take_turns() {
     let last =
         server.get(&format!("/v1/pets?status=sold&after={}", imported[count - 2].split_once(',').unwrap().0));
     assert_eq!(last.json()[0]["name"], count.to_string());
+}
+
+/// Whether a process is stopped (`man 5 proc_pid_stat`).
+fn is_stopped(process: &Process) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.child.id())).unwrap();
+    stat.rsplit_once(") ").unwrap().1.starts_with('T')
+}
+
+#[test]
+fn import_that_is_stopped_holds_up_no_create() {
+    let server = Server::start();
+    let mut import = start_import(&server.folder.database(), &[], &pets(200_000));
+    let mut logged = BufReader::new(import.child.stderr.take().unwrap());
+    logged.read_line(&mut String::new()).unwrap();
+    let other = rusqlite::Connection::open(server.folder.database()).unwrap();
+    other.busy_timeout(std::time::Duration::ZERO).unwrap();
+    let mut connection = server.connect();
+    for _ in 0..10 {
+        // In the middle of a batch.
+        wait_until("the import to have the lock", || {
+            let is_held = other.execute_batch("BEGIN IMMEDIATE").is_err();
+            is_held || other.execute_batch("ROLLBACK").is_err()
+        });
+        import.signal("TSTP");
+        wait_until("the import to stop", || is_stopped(&import));
+        connection.post("/v1/pets", KEY, r#"{"name":"created","categoryId":1}"#).expect(201);
+        import.signal("CONT");
+        logged.read_line(&mut String::new()).unwrap();
+    }
+    assert!(!import.has_ended());
+}
+
+#[test]
+fn import_shows_that_it_checks_its_input() {
+    let folder = Folder::new();
+    let (shown, err) = terminal();
+    let mut command = petstore(&["import"]);
+    command
+        .env("PETSTORE_DATABASE", folder.database())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(err);
+    let mut process = Process::spawn(&mut command);
+    drop(command);
+    // The input comes once the progress has been seen.
+    let mut shown = BufReader::new(shown);
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"checking the input for 1 s") {
+        let byte = shown.fill_buf().unwrap()[0];
+        shown.consume(1);
+        seen.push(byte);
+    }
+    process.child.stdin.take().unwrap().write_all(ODD[0].as_bytes()).unwrap();
+    expect_imported(process.output(), "imported 1");
+}
+
+#[test]
+fn byte_order_mark_is_ignored_and_an_array_is_named() {
+    let folder = Folder::new();
+    let marked = format!("\u{feff}{}\n", ODD[1]);
+    expect_imported(import(&folder.database(), &[], &marked), "imported 1");
+    for array in [format!("[{}]", ODD[0]), format!("\u{feff} [\n{}\n]\n", ODD[0])] {
+        let refused = "petstore: the input is a JSON array, and an import takes one pet on each line; \
+            convert it: jq -c '.[]' pets.json | petstore import";
+        expect_refused(import(&folder.database(), &[], &array), &[refused]);
+    }
 }
 
 #[test]
