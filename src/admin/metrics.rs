@@ -3,10 +3,13 @@
 use std::fs::{self, Metadata};
 use std::time::UNIX_EPOCH;
 
+use rustix::system::uname;
+
 use super::{AdminContext, Call, Handler, Operation};
 use crate::clock::unix_time;
 use crate::endpoint::Failure;
-use crate::http::Response;
+use crate::http::host::{is_address, without_port};
+use crate::http::{ApiError, Code, Response};
 use crate::keys::last_expiries;
 use crate::maintenance::last_backup;
 use crate::metrics::{LastBackup, Now};
@@ -16,11 +19,30 @@ use crate::store::log_of;
 /// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub static OPERATIONS: &[Operation] = &[Operation::new("/metrics", "getMetrics", Handler("GET", get))];
+pub static OPERATIONS: &[Operation] =
+    &[Operation { headers: &[HOST], ..Operation::new("/metrics", "getMetrics", Handler("GET", get)) }];
 
-fn get(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
+const HOST: &str = "Host";
+
+fn get(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
+    let machine = uname();
+    let machine = machine.nodename().to_str().unwrap_or_default();
+    if !call.header_values(HOST).all(|host| is_own(without_port(host), machine)) {
+        let message =
+            "Metrics are served at IP addresses, localhost, this machine's name, and names without a dot.";
+        return Err(ApiError::with_message(Code::MisdirectedRequest, message).into());
+    }
     let now = now(context);
     Ok(Response::new(200, context.metrics.print(now)).header("Content-Type", TEXT_FORMAT))
+}
+
+/// Whether a host is this machine, whose name may be followed by its domain. A page of another site that makes its own
+/// name resolve to this address (DNS rebinding) needs a name with a dot.
+fn is_own(host: &str, machine: &str) -> bool {
+    let first = host.split('.').next().unwrap_or_default();
+    is_address(host)
+        || !host.contains('.')
+        || first.eq_ignore_ascii_case(machine.split('.').next().unwrap_or_default())
 }
 
 fn now(context: &mut AdminContext) -> Now {
@@ -67,4 +89,19 @@ fn newest_pet<'a>(context: &mut AdminContext, files: impl Iterator<Item = &'a Me
     let at = i64::try_from(written.as_secs()).ok()?;
     context.newest = Some((id, at));
     Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machine_has_addresses_a_name_and_names_without_a_dot() {
+        for host in ["127.0.0.1", "[::1]", "localhost", "petstore", "db7", "DB7.prod.example.net", ""] {
+            assert!(is_own(host, "db7.prod.example.net"), "{host}");
+        }
+        for host in ["evil.example", "db7x.example.net", "127.0.0.1.evil.example"] {
+            assert!(!is_own(host, "db7"), "{host}");
+        }
+    }
 }

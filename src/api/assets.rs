@@ -14,11 +14,18 @@ pub static PAGES: &[Operation] = &[
     row("/assets/{file}", "getAsset"),
 ];
 
+/// The request header field that tells a browser from a program.
+pub const ACCEPT: &str = "Accept";
+
+/// The page of a deploy for paths that lead nowhere.
+const NOT_FOUND: &str = "/404.html";
+
 /// A static file of the deploy, for paths that match no row.
 pub const FILE: Operation = Operation {
-    // Which deploy is live, the file or the index of its folder, and the content.
-    rows: Some(4),
-    headers: &ASSET_HEADERS,
+    // Which deploy is live, the file or the index of its folder, and the content; or the deploy's own page for what
+    // is not there.
+    rows: Some(8),
+    headers: &[ASSET_HEADERS[0], ASSET_HEADERS[1], ACCEPT],
     ..Operation::new("/{file}", "getFile", Handler::Get(get_file))
 };
 
@@ -35,7 +42,13 @@ fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure>
     }
     let project = context.store.project()?;
     let index = if path.ends_with('/') { format!("{path}index.html") } else { format!("{path}/index.html") };
-    let file = project.file(path, &index)?.ok_or_else(not_found)?;
+    let Some(file) = project.file(path, &index)? else {
+        let takes_pages = || call.header_values(ACCEPT).any(|value| value.contains("text/html"));
+        let page = if takes_pages() { project.file(NOT_FOUND, NOT_FOUND)? } else { None };
+        let page = page.ok_or_else(not_found)?;
+        let content = project.content(&page, false)?;
+        return Ok(Response::new(404, content).header("Content-Type", page.content_type));
+    };
     if file.path != path && !path.ends_with('/') {
         // Relative, so that it never points to another host, whatever the name is.
         let name = encoded.rsplit('/').next().unwrap_or_default();

@@ -17,7 +17,7 @@ use crate::endpoint::{self, Failure, Router};
 use crate::http::Response;
 use crate::store::Committed;
 
-pub use assets::FILE;
+pub use assets::{ACCEPT, FILE};
 pub use context::{ReadContext, WriteContext};
 pub use entity_tag::ETAG;
 

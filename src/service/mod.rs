@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::api::{Call, Handler, Operation, ROUTER};
+use crate::api::{ACCEPT, Call, Handler, Operation, ROUTER};
 use crate::config::Config;
 use crate::endpoint::{Failure, Route, Router};
 use crate::http::{ACCESS_LOG, Code, Request, Response, Target};
@@ -205,8 +205,8 @@ impl Pipeline {
 /// the project from others.
 pub fn header_fields(config: &Config) -> Vec<&'static str> {
     let has_domains = config.hosting.platform_host.is_some();
-    let own = [AUTHORIZATION, HOST, FORWARDED_PROTO];
-    ROUTER.header_fields(if has_domains { &own } else { &own[..1] })
+    let own = [AUTHORIZATION, ACCEPT, HOST, FORWARDED_PROTO];
+    ROUTER.header_fields(if has_domains { &own } else { &own[..2] })
 }
 
 /// Whether a request needs a key before anything else is checked.
@@ -252,6 +252,7 @@ mod tests {
         assert_eq!(
             header_fields(&Config::default()),
             [
+                "Accept",
                 "Accept-Encoding",
                 "Authorization",
                 "Content-Encoding",

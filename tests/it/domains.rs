@@ -327,8 +327,14 @@ fn deployed_files_are_served_alongside_the_site() {
     std::fs::create_dir(place("guide")).unwrap();
     std::fs::write(place("guide/index.html"), "<h1>Guide</h1>".repeat(99)).unwrap();
     std::fs::write(place("a b.txt"), "text").unwrap();
+    std::fs::write(place("404.html"), "<h1>Nothing</h1>").unwrap();
+    std::fs::write(place("index.html"), "<h1>Mine</h1>").unwrap();
     let path = folder.path().to_str().unwrap().to_owned();
-    assert_eq!(hosted.done(&["site", "deploy", &path]), "deploy 2 is live, with 2 static files\n");
+    assert_eq!(
+        hosted.done(&["site", "deploy", &path]),
+        "deploy 2 is live, with 4 static files\n\
+         / still shows the reference of the interface; your index.html is at /index.html\n"
+    );
     let get = |target: &str| {
         let mut connection = hosted.server.connect();
         connection.send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
@@ -344,9 +350,22 @@ fn deployed_files_are_served_alongside_the_site() {
     }
     assert_eq!(get("/a%20b.txt").expect(200).body, b"text");
     get("/a.txt").expect_error(404, "not_found", "path");
+    assert_eq!(get("/index.html").expect(200).body, b"<h1>Mine</h1>");
+    assert!(!get("/").expect(200).body.starts_with(b"<h1>Mine"));
+    let browse = |target: &str| {
+        let mut connection = hosted.server.connect();
+        let accept = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
+        connection.send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n"));
+        connection.reply()
+    };
+    let page = browse("/a.txt");
+    assert_eq!(page.expect(404).header("Content-Type"), Some("text/html; charset=utf-8"));
+    assert_eq!(page.body, b"<h1>Nothing</h1>");
+    browse("/v1/nowhere").expect(401);
     get("/docs/keys").expect(200);
     assert_eq!(hosted.done(&["site", "rollback"]), "deploy 1 is live\n");
     get("/guide/").expect(404);
+    browse("/guide/").expect_error(404, "not_found", "path");
     assert!(hosted.refused(&["site", "rollback"]).contains("(unknown_deploy)"));
     assert_eq!(hosted.done(&["site", "rollback", "2"]), "deploy 2 is live\n");
     std::fs::create_dir(place("docs")).unwrap();

@@ -48,6 +48,9 @@ fn deploy(call: &Call) -> Done {
             hidden => format!("{hidden} hidden files or folders were left out\n"),
         };
     }
+    if folder.is_some_and(|folder| folder.join("index.html").is_file()) {
+        text += "/ still shows the reference of the interface; your index.html is at /index.html\n";
+    }
     Ok(print(&text)?)
 }
 
