@@ -5,8 +5,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const MIB: u64 = 1024 * 1024;
 /// The address space that a service needs, and each worker in addition. Nearly all of it is only reserved: 1 GiB by
-/// mimalloc, and 64 MiB by glibc for each thread.
-const RESERVED: (u64, u64) = (3072 * MIB, 256 * MIB);
+/// mimalloc, and 64 MiB by glibc for each thread, but nothing by musl.
+const RESERVED: (u64, u64) =
+    if cfg!(target_env = "musl") { (1344 * MIB, 16 * MIB) } else { (3072 * MIB, 256 * MIB) };
 /// What it needs if these variables keep both from reserving so much.
 const USED: (u64, u64) = (320 * MIB, 16 * MIB);
 const FRUGAL: [&str; 2] = ["MALLOC_ARENA_MAX", "MIMALLOC_ARENA_RESERVE"];

@@ -26,7 +26,8 @@ pub enum Listen {
     /// A host such as `localhost`, which the start looks up, and a port. The service listens on the first address of
     /// the host that this machine has.
     Host(String, u16),
-    /// A Unix socket with this path. Its file has mode 0660 and is removed when the service ends.
+    /// A Unix socket with this path. Its file has mode 0660 and is removed when the service ends. The path stays as it
+    /// is, since an absolute one may be too long for a socket: do not change the current folder under a relative one.
     Unix(PathBuf),
     /// A TCP or Unix socket that already listens, such as one that a supervisor passes. Clients that wait on it
     /// when the service ends are left to the next service.
