@@ -1,6 +1,7 @@
 //! The mark of a database: which database a file, or a write-ahead log, belongs to.
 //!
-//! It is a random number in `sqlite_sequence` that stays the same until a restore makes another database of a backup.
+//! It is a random number in `sqlite_sequence`, made with the schema, that stays the same until a restore makes another
+//! database of a backup.
 //! A create writes the page of the mark anyway, and the writer's other batches touch it, so their log has it. A step of
 //! the schema and a transaction of another program leave it alone. A mark that another program has changed is no mark.
 
