@@ -7,9 +7,11 @@
 //! 3. Give the copy the dated name: the old database.
 //! 4. Exchange the two names: the new database. The old one has the dated name.
 //!
-//! If the old database is too damaged for step 2, or the log is not its own, the log gets a dated name before step 3,
-//! because SQLite would apply it to the new database. If there is no old database, the copy is renamed to its name,
-//! never over a database that was created meanwhile.
+//! If the old database is too damaged for step 2, or the log is not its own, the log gets a dated name after step 4.
+//! After a kill in between, every start refuses the new database with that log, until the restore is run again. The
+//! other order would leave the old database without its log, which a start does not notice. A journal gets its dated
+//! name before step 3, because SQLite would apply it to the new database. If there is no old database, the copy is
+//! renamed to its name, never over a database that was created meanwhile.
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind as Os;
@@ -125,9 +127,12 @@ fn exchange(
     let is_one_file = matches!(retired, Some(Retired::Whole(_)));
     let left: Vec<&str> = if is_one_file { Vec::new() } else { left().collect() };
     let kept = dated_name(target)?;
-    for suffix in &left {
-        rename_new(&with_suffix(target, suffix), &with_suffix(&kept, suffix))?;
-    }
+    let take_along = |taken: &str| {
+        let mut taken = left.iter().filter(|suffix| **suffix == taken);
+        taken.try_for_each(|suffix| rename_new(&with_suffix(target, suffix), &with_suffix(&kept, suffix)))
+    };
+    let [log, journal] = BESIDE;
+    take_along(journal)?;
     let index = with_suffix(target, INDEX);
     if let Err(error) = fs::remove_file(&index)
         && error.kind() != Os::NotFound
@@ -136,6 +141,8 @@ fn exchange(
     }
     flush_folder(target)?;
     if has_old { partial.exchange(target, &kept) } else { put_new(partial, target) }?;
+    take_along(log)?;
+    flush_folder(target)?;
     // If there was no database, only its log has a dated name.
     Ok(Some(match left.first() {
         Some(suffix) if !has_old => with_suffix(&kept, suffix),
