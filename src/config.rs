@@ -83,6 +83,9 @@ pub struct Config {
     pub hosting: Hosting,
     /// One more API key with full scope, in addition to those in the database. Default: none.
     pub api_key: Option<String>,
+    /// Whom to tell of a weakness, for `/.well-known/security.txt` (RFC 9116): a `mailto:`, `https:` or `tel:` URI. Default:
+    /// none.
+    pub security_contact: Option<String>,
     /// How long a client may take.
     pub deadlines: Deadlines,
     /// Whether to open the database only for reading: nothing is created, migrated, claimed or checkpointed, and creates
@@ -111,6 +114,7 @@ impl Default for Config {
             admin: None,
             hosting: Hosting::default(),
             api_key: None,
+            security_contact: None,
             deadlines: Deadlines::default(),
             read_only: false,
             ephemeral: None,

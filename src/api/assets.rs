@@ -3,6 +3,7 @@
 use super::{Call, Handler, Operation, ReadContext};
 use crate::endpoint::Failure;
 use crate::http::{ASSET_HEADERS, ApiError, Code, Form, Response, percent};
+use crate::store::{Database, FileInfo, ProjectReads, StoreError};
 
 pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription")];
 
@@ -29,35 +30,64 @@ pub const FILE: Operation = Operation {
     ..Operation::new("/{file}", "getFile", Handler::Get(get_file))
 };
 
-/// Returns a file, or the index of a folder. A folder without its trailing slash is redirected, so that its
-/// relative links work.
+/// Returns a deployed file, or the deploy's own page for what is not there.
 fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    let not_found = || ApiError::new(Code::NotFound);
-    let encoded = call.whole_path();
-    let path = percent::decode(encoded);
-    let path = str::from_utf8(&path).map_err(|_| not_found())?;
-    // An encoded slash would become a separator; no file has one in its name.
-    if path.matches('/').count() != encoded.matches('/').count() {
-        return Err(not_found().into());
+    if let Some(response) = deployed(context, call)? {
+        return Ok(response);
     }
     let project = context.store.project()?;
-    let index = if path.ends_with('/') { format!("{path}index.html") } else { format!("{path}/index.html") };
-    let Some(file) = project.file(path, &index)? else {
-        let takes_pages = || call.header_values(ACCEPT).any(|value| value.contains("text/html"));
-        let page = if takes_pages() { project.file(NOT_FOUND, NOT_FOUND)? } else { None };
-        let page = page.ok_or_else(not_found)?;
-        let content = project.content(&page, false)?;
-        return Ok(Response::new(404, content).header("Content-Type", page.content_type));
-    };
+    let takes_pages = || call.header_values(ACCEPT).any(|value| value.contains("text/html"));
+    let page = if takes_pages() { project.file(NOT_FOUND, NOT_FOUND)? } else { None };
+    let page = page.ok_or_else(|| ApiError::new(Code::NotFound))?;
+    let content = project.content(&page, false)?;
+    Ok(Response::new(404, content).header("Content-Type", page.content_type))
+}
+
+/// The response with a deployed file, or with the index of a folder; `None` if there is none. A folder without its
+/// trailing slash is redirected, so that its relative links work.
+pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Response>, Failure> {
+    let encoded = call.whole_path();
+    let Some(path) = decoded(encoded) else { return Ok(None) };
+    let project = context.store.project()?;
+    let Some(file) = find(&project, &path)? else { return Ok(None) };
     if file.path != path && !path.ends_with('/') {
         // Relative, so that it never points to another host, whatever the name is.
         let name = encoded.rsplit('/').next().unwrap_or_default();
         let query = call.raw_query().map(|query| format!("?{query}")).unwrap_or_default();
-        return Ok(Response::new(308, b"").header("Location", format!("./{name}/{query}")));
+        return Ok(Some(Response::new(308, b"").header("Location", format!("./{name}/{query}"))));
     }
-    let form = Form::choose(&file.tag, file.has_gzip, call.asset_fields());
-    let content = if form.is_known { None } else { Some(project.content(&file, form.gzip)?.into()) };
-    Ok(form.respond(file.content_type, content).header("Cache-Control", "no-cache"))
+    let form = Form::choose(&file.tag, file.gzip_length.is_some(), call.asset_fields());
+    let length = file.gzip_length.filter(|_| form.gzip).unwrap_or(file.length);
+    let response = if form.is_known {
+        form.respond(file.content_type, None)
+    } else if call.is_head() {
+        form.respond(file.content_type, Some(Vec::new().into())).of_length(length as usize)
+    } else {
+        let content = project.content(&file, form.gzip)?;
+        form.respond(file.content_type, Some(content.into()))
+    };
+    Ok(Some(response.header("Cache-Control", "no-cache")))
+}
+
+/// Whether there is a deployed file at a path.
+///
+/// # Errors
+/// If the database cannot be read.
+pub fn is_deployed(database: &Database, path: &str) -> Result<bool, StoreError> {
+    let Some(path) = decoded(path) else { return Ok(false) };
+    Ok(find(&database.project()?, &path)?.is_some())
+}
+
+/// The path with everything decoded; `None` if no file can have it.
+fn decoded(encoded: &str) -> Option<String> {
+    let path = String::from_utf8(percent::decode(encoded).into_owned()).ok()?;
+    // An encoded slash would become a separator; no file has one in its name.
+    (path.matches('/').count() == encoded.matches('/').count()).then_some(path)
+}
+
+fn find(project: &ProjectReads, path: &str) -> Result<Option<FileInfo>, StoreError> {
+    let index = if path.ends_with('/') { format!("{path}index.html") } else { format!("{path}/index.html") };
+    project.file(path, &index)
 }
 
 const fn row(path: &'static str, id: &'static str) -> Operation {

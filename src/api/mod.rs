@@ -12,12 +12,15 @@ mod list_cache;
 mod orders;
 mod paging;
 mod pets;
+mod well_known;
+
+pub use well_known::{API_CATALOG, SECURITY_CONTACT};
 
 use crate::endpoint::{self, Failure, Router};
 use crate::http::Response;
 use crate::store::Committed;
 
-pub use assets::{ACCEPT, FILE};
+pub use assets::{ACCEPT, FILE, is_deployed};
 pub use context::{ReadContext, WriteContext};
 pub use entity_tag::ETAG;
 
@@ -27,6 +30,7 @@ pub static ROUTER: Router<Handler> = Router(&[
     orders::OPERATIONS,
     health::OPERATIONS,
     assets::OPERATIONS,
+    well_known::OPERATIONS,
     if cfg!(feature = "site") { assets::PAGES } else { &[] },
 ]);
 
@@ -69,9 +73,14 @@ impl endpoint::Handler for Handler {
     }
 }
 
-/// Whether the first segment of a path belongs to an operation. A deploy may not have files there.
+/// Whether the first segment of a path belongs to an operation. A deploy may not have files there, except at the
+/// well-known places.
 pub fn is_built_in(path: &str) -> bool {
-    ROUTER.operations().any(|row| path.split('/').nth(1) == row.path.split('/').nth(1))
+    let is_well_known = |row: &&Operation| row.path.starts_with("/.well-known/");
+    ROUTER
+        .operations()
+        .filter(|row| !is_well_known(row))
+        .any(|row| path.split('/').nth(1) == row.path.split('/').nth(1))
 }
 
 #[cfg(test)]

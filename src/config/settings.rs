@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use super::setting::{Setting, joined, list, put};
-use super::urls::{URL, origin, url};
+use super::urls::{CONTACT, URL, contact, origin, url};
 use super::{Listen, Network, hosting, memory};
 
 /// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
@@ -98,6 +98,12 @@ pub(super) const ALL: &[Setting] = &[
         .help("staging address in the interface description, ending in /v1")
         .set(|config, text| put(&mut config.staging_url, url(text).map(Some), URL))
         .field("staging_url", |config| config.staging_url.clone()),
+    Setting::new("security-contact", "URI")
+        .help(
+            "whom to tell of a weakness, such as mailto:security@example.com, for /.well-known/security.txt",
+        )
+        .set(|config, text| put(&mut config.security_contact, contact(text).map(Some), CONTACT))
+        .field("security_contact", |config| config.security_contact.clone()),
     hosting::PROJECT,
     hosting::PLATFORM_HOST,
     hosting::RESOLVER,
@@ -148,6 +154,13 @@ mod tests {
     }
 
     #[test]
+    fn contact_is_a_uri() {
+        for text in ["mailto:security@example.com", "https://example.com/security", "tel:+1-201-555-0123"] {
+            assert_eq!(set("security-contact", text).unwrap().security_contact.as_deref(), Some(text));
+        }
+    }
+
+    #[test]
     fn wrong_values_are_refused() {
         for (flag, text) in [
             ("listen", "8080"),
@@ -176,6 +189,10 @@ mod tests {
             ("allow-origin", "https://[::1"),
             ("staging-url", "https://h/\"/v1"),
             ("staging-url", ""),
+            ("security-contact", "security@example.com"),
+            ("security-contact", "http://example.com/contact"),
+            ("security-contact", "mailto:"),
+            ("security-contact", "mailto:a@b\nExpires: x"),
             ("trusted-proxy", ""),
             ("trusted-proxy", "10.0.0.1,"),
             ("allow-origin", ""),

@@ -33,6 +33,18 @@ pub fn host_of(url: &str) -> Option<String> {
     Some(host.trim_end_matches('.').to_ascii_lowercase())
 }
 
+/// What [`contact`] reads.
+pub const CONTACT: &str = "a mailto:, https: or tel: URI";
+
+/// Reads a contact (RFC 9116, section 2.5.3).
+pub fn contact(text: &str) -> Option<String> {
+    let is_text = text.bytes().all(|b| b.is_ascii_graphic());
+    let is_one = ["mailto:", "https://", "tel:"]
+        .iter()
+        .any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()));
+    (is_text && is_one).then(|| text.to_owned())
+}
+
 /// What [`url`] reads.
 pub const URL: &str = "an http or https address whose path ends in /v1";
 

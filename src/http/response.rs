@@ -42,6 +42,8 @@ enum Body {
     Alone(Cow<'static, [u8]>),
     /// Owned together with clones of the response.
     Shared(Arc<Vec<u8>>),
+    /// Not read, because the response to HEAD tells only how many bytes it has.
+    Unread(usize),
 }
 
 impl Body {
@@ -49,6 +51,7 @@ impl Body {
         match self {
             Self::Alone(bytes) => bytes,
             Self::Shared(bytes) => bytes,
+            Self::Unread(_) => &[],
         }
     }
 }
@@ -92,9 +95,14 @@ impl Response {
     pub fn shared(self) -> Self {
         let body = match self.body {
             Body::Alone(bytes) => Body::Shared(Arc::new(bytes.into_owned())),
-            shared @ Body::Shared(_) => shared,
+            other => other,
         };
         Self { body, ..self }
+    }
+
+    /// The response to HEAD whose body would have so many bytes.
+    pub fn of_length(self, length: usize) -> Self {
+        Self { body: Body::Unread(length), ..self }
     }
 
     /// The 304 in place of this response, for a client that has its body (RFC 9110, section 15.4.5).
@@ -135,6 +143,11 @@ impl Response {
     /// What the gate does with it.
     pub fn course(&self) -> Course {
         self.course
+    }
+
+    /// The Content-Length: the bytes of the body, or those that it would have.
+    pub fn length(&self) -> usize {
+        if let Body::Unread(length) = self.body { length } else { self.body().len() }
     }
 
     /// The body; empty for 204.

@@ -43,7 +43,8 @@ pub struct Unprintable(pub &'static str);
 pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) -> Result<(), Unprintable> {
     let fields = check(response)?;
     let (status, length) = (response.status(), response.body().len());
-    let end = if has_no_body(status) { 2 } else { "Content-Length: \r\n\r\n".len() + decimal_digits(length) };
+    let digits = decimal_digits(response.length());
+    let end = if has_no_body(status) { 2 } else { "Content-Length: \r\n\r\n".len() + digits };
     out.reserve(HEAD_ROOM + fields + length);
     write_status_line(out, status);
     out.extend_from_slice(TICKET);
@@ -69,7 +70,7 @@ fn write_rest(response: &Response, out: &mut Vec<u8>) {
     for (name, value) in response.headers() {
         write_field(out, name, value.as_bytes());
     }
-    write_end_of_head(out, response.status(), response.body().len());
+    write_end_of_head(out, response.status(), response.length());
     out.extend_from_slice(response.body());
 }
 

@@ -11,10 +11,10 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::api::{ACCEPT, Call, Handler, Operation, ROUTER};
+use crate::api::{ACCEPT, Call, FILE, Handler, Operation, ROUTER, is_deployed};
 use crate::config::Config;
 use crate::endpoint::{Failure, Route, Router};
-use crate::http::{ACCESS_LOG, Code, Request, Response, Target};
+use crate::http::{ACCESS_LOG, ApiError, Code, Request, Response, Target};
 use crate::metrics::Metrics;
 use crate::model::KeyScope;
 use crate::quiet_log::QuietLog;
@@ -28,12 +28,14 @@ pub use hosts::{Hosts, OnServed};
 pub use reading::ReadService;
 pub use writing::WriteService;
 
+/// The methods of a deployed file.
+const METHODS_OF_FILES: &str = "GET, HEAD, OPTIONS";
 /// The label in the metrics for a request that reaches no operation.
 const NO_OPERATION: &str = "none";
 
 /// Creates the counters of all known operations, so that they are in the metrics from the start.
 pub fn announce(metrics: &mut Metrics) {
-    for operation in ROUTER.operations().chain([&crate::api::FILE]) {
+    for operation in ROUTER.operations().chain([&FILE]) {
         let success = operation.success.map_or(200, |success| success.status);
         let failures = operation.codes.iter().map(|code| code.status());
         failures.chain([success, 500, 503]).for_each(|status| metrics.announce(operation.id, status));
@@ -142,7 +144,10 @@ impl Pipeline {
         }
         let target = Target::parse(request.target);
         if request.method == "OPTIONS" {
-            return Ok(ControlFlow::Break(self.router.options(&target)?));
+            let options = self.router.options(&target);
+            let is_file = options.is_err() && is_deployed(database, &target.path)?;
+            let of_file = || Response::new(204, b"").header("Allow", METHODS_OF_FILES);
+            return Ok(ControlFlow::Break(if is_file { of_file() } else { options? }));
         }
         let (mut scope, mut caller) = (KeyScope::Full, None);
         if is_protected(&target) {
@@ -159,17 +164,29 @@ impl Pipeline {
                 }
             }
         }
-        let route = self.router.route(request.method, &target);
-        // A path that matches no row may be a file of the deploy.
-        let route = route.or_else(|error| match (error.code(), request.method) {
-            (Code::NotFound, "GET" | "HEAD") => Ok(Route::to(&crate::api::FILE)),
-            _ => Err(error),
-        })?;
+        let route = match self.router.route(request.method, &target) {
+            Err(error) if error.code() == Code::NotFound => Self::route_to_file(request, database, &target)?,
+            route => route?,
+        };
         if route.operation.writes() && scope == KeyScope::ReadOnly {
             let refused = authentication::insufficient_scope().into_response();
             return Ok(ControlFlow::Break(route.operation.announce(refused)));
         }
         Ok(ControlFlow::Continue(Call::new(route, request, target).by(caller)))
+    }
+
+    /// The route of a path that matches no row: it may be a file of the deploy.
+    fn route_to_file(
+        request: &Request,
+        database: &Database,
+        target: &Target,
+    ) -> Result<Route<Handler>, Failure> {
+        if ["GET", "HEAD"].contains(&request.method) {
+            return Ok(Route::to(&FILE));
+        }
+        let is_file = is_deployed(database, &target.path)?;
+        let refused = ApiError::new(Code::MethodNotAllowed).header("Allow", METHODS_OF_FILES);
+        Err(if is_file { refused } else { ApiError::new(Code::NotFound) }.into())
     }
 
     /// Runs a part of an operation. A failure or a panic becomes a response.

@@ -69,7 +69,8 @@ fn document(servers: &ServerUrls) -> Value {
             "version": VERSION,
             "summary": "List pets, add a pet, and fetch a single one.",
             "description": "Every operation needs an API key as a bearer token. Every failure has the Error body, with \
-                a stable `code`. Ignore members and headers that you do not know.",
+                a stable `code`. Ignore members and headers that you do not know. HEAD works wherever GET does, \
+                and is therefore not listed.",
             "license": { "name": "MIT", "identifier": "MIT" },
         },
         "servers": describe_servers(servers),

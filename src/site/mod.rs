@@ -5,6 +5,7 @@
 pub mod document;
 #[cfg_attr(not(feature = "site"), path = "no_html.rs", warn(dead_code, unused_imports))]
 pub mod html;
+mod well_known;
 
 use crate::config::{Address, Config};
 use crate::http::Assets;
@@ -14,5 +15,6 @@ pub fn assets(config: &Config, address: &Address) -> Assets {
     let mut assets = Assets::default();
     assets.insert("/openapi.json", document::asset(&config.server_urls()));
     html::add(&mut assets, config, address);
+    well_known::add(&mut assets, config);
     assets
 }

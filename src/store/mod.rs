@@ -55,7 +55,7 @@ pub use error::{Cause, StoreError};
 pub use mark::renew as renew_mark;
 pub use open_file::log_of;
 pub use opening::{OpenStore, WriteAccess, open_ephemeral, open_for_service};
-pub use project::{ProjectChange, ProjectReads};
+pub use project::{FileInfo, ProjectChange, ProjectReads};
 pub use read_only::open_only_to_read;
 pub use retire::{Retired, retire};
 pub use retries::Once;

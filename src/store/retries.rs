@@ -20,10 +20,10 @@ const AT_REST: u32 = 256;
 
 const FIND: &str = "SELECT pet, fingerprint FROM retries WHERE key = ?1";
 const KEEP: &str = "INSERT INTO retries (key, fingerprint, pet, at) VALUES (?1, ?2, ?3, ?4)";
-const OLDEST: &str = "SELECT at FROM retries ORDER BY id LIMIT 1";
+const OLDEST: &str = "SELECT at FROM retries WHERE id > 0 ORDER BY id LIMIT 1";
 /// Looks at the oldest only, so that its cost does not depend on how many there are.
 const REMOVE: &str = "DELETE FROM retries WHERE id IN
-    (SELECT id FROM (SELECT id, at FROM retries ORDER BY id LIMIT ?1) WHERE at < ?2 OR at > ?3)";
+    (SELECT id FROM (SELECT id, at FROM retries WHERE id > 0 ORDER BY id LIMIT ?1) WHERE at < ?2 OR at > ?3)";
 
 /// What a create with an `Idempotency-Key` came to.
 #[derive(Debug, PartialEq)]

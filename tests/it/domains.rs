@@ -327,12 +327,14 @@ fn deployed_files_are_served_alongside_the_site() {
     std::fs::create_dir(place("guide")).unwrap();
     std::fs::write(place("guide/index.html"), "<h1>Guide</h1>".repeat(99)).unwrap();
     std::fs::write(place("a b.txt"), "text").unwrap();
+    std::fs::create_dir(place(".well-known")).unwrap();
+    std::fs::write(place(".well-known/security.txt"), "Contact: tel:1").unwrap();
     std::fs::write(place("404.html"), "<h1>Nothing</h1>").unwrap();
     std::fs::write(place("index.html"), "<h1>Mine</h1>").unwrap();
     let path = folder.path().to_str().unwrap().to_owned();
     assert_eq!(
         hosted.done(&["site", "deploy", &path]),
-        "deploy 2 is live, with 4 static files\n\
+        "deploy 2 is live, with 5 static files\n\
          / still shows the reference of the interface; your index.html is at /index.html\n"
     );
     let get = |target: &str| {
@@ -349,6 +351,8 @@ fn deployed_files_are_served_alongside_the_site() {
         get(path).expect(404);
     }
     assert_eq!(get("/a%20b.txt").expect(200).body, b"text");
+    assert_eq!(get("/.well-known/security.txt").expect(200).body, b"Contact: tel:1");
+    get("/.well-known/api-catalog").expect(200);
     get("/a.txt").expect_error(404, "not_found", "path");
     assert_eq!(get("/index.html").expect(200).body, b"<h1>Mine</h1>");
     assert!(!get("/").expect(200).body.starts_with(b"<h1>Mine"));

@@ -55,3 +55,4 @@ mod tidy;
 mod transfer;
 #[cfg(feature = "site")]
 mod upkeep;
+mod well_known;

@@ -133,12 +133,12 @@ impl ProjectReads<'_> {
     /// The static file of the live deploy at `path`, or else at `other`, without its content.
     pub fn file(&self, path: &str, other: &str) -> Result<Option<FileInfo>, StoreError> {
         self.first(
-            "SELECT rowid, path, content_type, tag, length(gzip) IS NOT NULL FROM deploy_files
+            "SELECT rowid, path, content_type, tag, length(content), length(gzip) FROM deploy_files
              WHERE deploy = (SELECT deploy FROM project) AND path IN (?1, ?2) ORDER BY path <> ?1 LIMIT 1",
             [path, other],
             |row| {
-                let (row, path, content_type, tag, has_gzip) = row.try_into()?;
-                Ok(FileInfo { row, path, content_type, tag, has_gzip })
+                let (row, path, content_type, tag, length, gzip_length) = row.try_into()?;
+                Ok(FileInfo { row, path, content_type, tag, length, gzip_length })
             },
         )
     }
@@ -165,6 +165,8 @@ pub struct FileInfo {
     pub content_type: String,
     /// The entity tag without its quotes.
     pub tag: String,
-    /// Whether its content is stored in gzip as well.
-    pub has_gzip: bool,
+    /// The bytes of its content.
+    pub length: u32,
+    /// The bytes of its content in gzip; `None` if it is not stored in gzip as well.
+    pub gzip_length: Option<u32>,
 }
