@@ -226,8 +226,16 @@ fn responses(operation: &Operation) -> Map<String, Value> {
 }
 
 fn describe_failure(codes: &[Code], headers: Value) -> Value {
-    let about: Vec<String> =
-        codes.iter().map(|code| format!("`{}`: {}", code.as_str(), code.usual_message())).collect();
+    let line = |code: &Code| {
+        let (name, message) = (code.as_str(), code.usual_message());
+        // The page of errors has a heading for each code.
+        if cfg!(feature = "site") {
+            format!("[`{name}`](/docs/errors#{name}): {message}")
+        } else {
+            format!("`{name}`: {message}")
+        }
+    };
+    let about: Vec<String> = codes.iter().map(line).collect();
     let example = |code: &Code| (code.as_str().to_owned(), json!({ "value": code.example() }));
     let examples: Map<String, Value> = codes.iter().map(example).collect();
     json!({

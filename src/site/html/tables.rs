@@ -5,6 +5,7 @@ use crate::clock::day;
 use crate::config::{Config, SETTINGS};
 use crate::http::Code;
 use crate::http::limits::LIMITS;
+use crate::http::response::reason;
 use crate::site::document::BASE;
 
 /// The name of a placeholder, and the function that makes its table.
@@ -59,16 +60,18 @@ fn deprecations() -> String {
     table(["operation", "to be removed on", "call instead"], rows)
 }
 
+/// Each code under a heading that can be linked to: what to do, and the response.
 fn codes() -> String {
-    let rows = Code::ALL.iter().map(|code| {
-        [
-            format!("`{}`", code.as_str()),
-            code.status().to_string(),
-            code.usual_message().into_owned(),
-            code.advice().to_owned(),
-        ]
-    });
-    table(["code", "status", "meaning", "what to do"], rows)
+    let entry = |code: &Code| {
+        let (name, status) = (code.as_str(), code.status());
+        let (phrase, advice) = (reason(status), inline(code.advice()));
+        let example = escape(&serde_json::to_string_pretty(&code.example()).unwrap_or_default());
+        format!(
+            "<h3 id=\"{name}\"><a href=\"#{name}\"><code>{name}</code></a> {status} {phrase}</h3>\n<p>{advice}</p>\n\
+             <pre tabindex=\"0\"><code>{example}</code></pre>\n"
+        )
+    };
+    Code::ALL.iter().map(entry).collect()
 }
 
 fn limits() -> String {
@@ -114,9 +117,13 @@ fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = [Strin
 
 /// Plain text as HTML, with code between backticks.
 pub fn inline(text: &str) -> String {
-    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    let escaped = escape(text);
     let parts = escaped.split('`').enumerate();
     parts.map(|(i, part)| if i % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() }).collect()
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -132,7 +139,8 @@ mod tests {
     fn tables_say_what_the_code_says() {
         let filled = |text| fill(text, &Config::default());
         let codes = filled("<p>{{codes}}</p>");
-        assert!(codes.starts_with("<div") && codes.contains("<code>outcome_unknown</code>"));
+        assert!(codes.contains("<h3 id=\"outcome_unknown\">") && codes.contains("503 Service Unavailable"));
+        assert!(codes.contains("&quot;code&quot;: &quot;not_found&quot;,\n"), "{codes}");
         assert!(filled("{{operations}}").contains("<code>GET /v1/pets/{petId}</code>"));
         let marks = filled("{{marks}}");
         assert!(marks.contains("/v1/store/orders") && !marks.contains("/v1/pets"));
