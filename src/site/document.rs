@@ -12,6 +12,7 @@ use crate::endpoint::{Deprecation, HeaderField, Success, Tag};
 use crate::http::response::reason;
 use crate::http::{Asset, Code, error_schema};
 use crate::json::reference;
+use crate::site::html;
 
 /// The version of the interface (specification, section 9); its first number is in the path.
 pub const VERSION: &str = "1.0.0";
@@ -226,15 +227,7 @@ fn responses(operation: &Operation) -> Map<String, Value> {
 }
 
 fn describe_failure(codes: &[Code], headers: Value) -> Value {
-    let line = |code: &Code| {
-        let (name, message) = (code.as_str(), code.usual_message());
-        // The page of errors has a heading for each code.
-        if cfg!(feature = "site") {
-            format!("[`{name}`](/docs/errors#{name}): {message}")
-        } else {
-            format!("`{name}`: {message}")
-        }
-    };
+    let line = |code: &Code| format!("{}: {}", html::code(code.as_str()), code.usual_message());
     let about: Vec<String> = codes.iter().map(line).collect();
     let example = |code: &Code| (code.as_str().to_owned(), json!({ "value": code.example() }));
     let examples: Map<String, Value> = codes.iter().map(example).collect();

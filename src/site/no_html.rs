@@ -3,5 +3,10 @@
 use crate::config::{Address, Config};
 use crate::http::Assets;
 
+/// The name of an error code in Markdown.
+pub fn code(name: &str) -> String {
+    format!("`{name}`")
+}
+
 /// Adds nothing.
 pub fn add(_: &mut Assets, _: &Config, _: &Address) {}

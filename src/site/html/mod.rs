@@ -12,6 +12,11 @@ use page::Frame;
 
 pub use settings::assets as settings;
 
+/// The name of an error code in Markdown, with a link to its heading on the page of errors.
+pub fn code(name: &str) -> String {
+    format!("[`{name}`](/docs/errors#{name})")
+}
+
 /// Adds the reference and the pages. `address` is where the service listens.
 pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
     let pages = pages::PAGES.iter().map(|page| (page.path(), page.name));
