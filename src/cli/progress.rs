@@ -135,7 +135,10 @@ mod tests {
     #[test]
     fn complete_copy_is_checked() {
         let bar = Bar::new("opening");
-        let what = || (lock(&bar.stage).what, lock(&bar.stage).progress.is_some());
+        let what = || {
+            let stage = lock(&bar.stage);
+            (stage.what, stage.progress.is_some())
+        };
         // The library makes a progress, so this is one that a real copy has shown.
         let folder = std::env::temp_dir().join(format!("petstore-progress-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
