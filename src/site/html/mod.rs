@@ -3,11 +3,13 @@
 mod page;
 mod pages;
 mod reference;
+mod samples;
 mod settings;
 mod tables;
 
 use crate::config::{Address, Config};
 use crate::http::Assets;
+use crate::site::document::BASE;
 use page::Frame;
 
 pub use settings::assets as settings;
@@ -24,6 +26,8 @@ pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
         navigation: std::iter::once(("/".to_owned(), "Reference")).chain(pages).collect(),
         licenses: reference::LICENSES,
     };
-    reference::add(assets, config, &frame);
-    pages::add(assets, config, address, &frame);
+    // The address that examples call.
+    let base = config.base_url.clone().unwrap_or_else(|| address.local_url() + BASE);
+    reference::add(assets, config, &base, &frame);
+    pages::add(assets, config, &base, &frame);
 }

@@ -1,8 +1,7 @@
 //! The pages for people. Their text is in `pages/*.md`; their tables come from the code.
 
-use crate::config::{Address, Config};
+use crate::config::Config;
 use crate::http::{Asset, Assets};
-use crate::site::document::BASE;
 use crate::site::html::page::{Frame, Page};
 use crate::site::html::tables;
 
@@ -53,9 +52,8 @@ impl Source {
     }
 }
 
-/// Adds the pages and their style sheet.
-pub fn add(assets: &mut Assets, config: &Config, address: &Address, frame: &Frame) {
-    let base = config.base_url.clone().unwrap_or_else(|| address.local_url() + BASE);
+/// Adds the pages and their style sheet. `base` is the address that examples call.
+pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
     for source in PAGES {
         let path = source.path();
         let page = Page {
@@ -63,7 +61,7 @@ pub fn add(assets: &mut Assets, config: &Config, address: &Address, frame: &Fram
             title: source.title(),
             head: "",
             class: "page",
-            main: tables::fill(source.html, config).replace("{{base}}", &tables::inline(&base)),
+            main: tables::fill(source.html, config).replace("{{base}}", &tables::inline(base)),
             asks: &[],
         };
         assets.insert(path.clone(), page.into_asset(frame));
@@ -78,6 +76,7 @@ pub fn add(assets: &mut Assets, config: &Config, address: &Address, frame: &Fram
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Address;
 
     fn page(path: &str) -> String {
         let mut assets = Assets::default();

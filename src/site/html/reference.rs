@@ -1,9 +1,10 @@
 //! The reference: Swagger UI, extended by what the interface description has beyond OpenAPI.
 
+use crate::api::ROUTER;
 use crate::config::Config;
 use crate::http::{Asset, Assets};
 use crate::site::html::page::{Frame, Page};
-use crate::site::html::tables;
+use crate::site::html::{samples, tables};
 
 /// The version of the npm package `swagger-ui-dist`. `scripts/vendor-swagger-ui` copies three of its files to
 /// `vendor/`.
@@ -19,8 +20,10 @@ const STYLE: &str = concat!("/assets/swagger-ui-", swagger_ui!(), ".css");
 /// The path of the licences of its files.
 pub const LICENSES: &str = concat!("/assets/swagger-ui-", swagger_ui!(), "-licenses.txt");
 
-/// Adds the reference at the root, and what it loads.
-pub fn add(assets: &mut Assets, config: &Config, frame: &Frame) {
+/// Adds the reference at the root, and what it loads. `base` is the address that samples call.
+pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
+    let can_be_called = ROUTER.operations().filter(|operation| operation.success.is_some());
+    let samples: String = can_be_called.map(|operation| samples::block(operation, base)).collect();
     let head = format!(
         "<link rel=\"stylesheet\" href=\"{STYLE}\">\n\
          <link rel=\"stylesheet\" href=\"/assets/reference.css\">\n\
@@ -36,7 +39,7 @@ pub fn add(assets: &mut Assets, config: &Config, frame: &Frame) {
         title: "Reference",
         head: &head,
         class: "reference",
-        main: tables::fill(include_str!("../files/reference.html"), config),
+        main: tables::fill(include_str!("../files/reference.html"), config).replace("{{samples}}", &samples),
         asks: &asks,
     };
     assets.insert("/", page.into_asset(frame));

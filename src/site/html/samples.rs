@@ -1,0 +1,197 @@
+//! Code samples: how to call an operation with curl, JavaScript, Python and Rust. They are made from the row of
+//! the operation and from the example of its body, and take the API key from the environment variable `KEY`.
+
+use serde_json::Value;
+
+use crate::api::{self, Operation};
+use crate::site::document::BASE;
+use crate::site::html::tables::escape;
+
+/// A sample in one language.
+#[derive(Debug)]
+pub struct Sample {
+    pub language: &'static str,
+    pub code: String,
+}
+
+/// What a sample needs of an operation.
+struct Request {
+    method: &'static str,
+    /// With example values for its path and query parameters.
+    url: String,
+    body: Option<Value>,
+}
+
+/// How to call an operation of the interface whose base address is `base`, in each language.
+pub fn samples(operation: &Operation, base: &str) -> [Sample; 4] {
+    let request = Request::new(operation, base);
+    [
+        ("curl", curl(&request)),
+        ("JavaScript", javascript(&request)),
+        ("Python", python(&request)),
+        ("Rust", rust(&request)),
+    ]
+    .map(|(language, code)| Sample { language, code })
+}
+
+/// The samples as HTML: one figure per language. `code.js` shows the one that the reader has chosen.
+pub fn block(operation: &Operation, base: &str) -> String {
+    let figure = |Sample { language, code }: Sample| {
+        format!(
+            "<figure data-operation=\"{}\" data-language=\"{language}\"><figcaption>{language}</figcaption>\n\
+             <pre tabindex=\"0\"><code>{}</code></pre></figure>\n",
+            operation.id,
+            escape(&code)
+        )
+    };
+    let figures: String = samples(operation, base).into_iter().map(figure).collect();
+    format!("<div class=\"samples\">\n{figures}</div>\n")
+}
+
+impl Request {
+    fn new(operation: &Operation, base: &str) -> Self {
+        let mut url = base.to_owned() + operation.path.strip_prefix(BASE).unwrap_or(operation.path);
+        let described: Vec<Value> =
+            operation.parameters.iter().map(|parameter| parameter.describe()).collect();
+        for parameter in &described {
+            let Some(name) = parameter["name"].as_str() else { continue };
+            if parameter["in"] == "path" {
+                url = url.replace(&format!("{{{name}}}"), "1");
+            } else if let (true, Some(value)) = (parameter["in"] == "query", example(&parameter["schema"])) {
+                url += if url.contains('?') { "&" } else { "?" };
+                url += &format!("{name}={value}");
+            }
+        }
+        let body = operation.body.map(|schema| schema_of(schema)["examples"][0].clone());
+        Self { method: operation.method(), url, body }
+    }
+}
+
+/// A component of the interface description.
+fn schema_of(name: &str) -> Value {
+    api::schemas().into_iter().find(|(known, _)| *known == name).map_or(Value::Null, |(_, schema)| schema)
+}
+
+/// The default or the first allowed word of a parameter; `None` if its schema names no value.
+fn example(schema: &Value) -> Option<String> {
+    if let Some(component) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        return example(&schema_of(component));
+    }
+    let value = schema.get("default").unwrap_or(&schema["enum"][0]);
+    value.as_str().map(str::to_owned).or_else(|| value.as_i64().map(|number| number.to_string()))
+}
+
+fn curl(Request { method, url, body }: &Request) -> String {
+    let head = if *method == "GET" || body.is_some() { String::new() } else { format!("-X {method} ") };
+    let mut code = format!("curl {head}'{url}' \\\n    -H \"Authorization: Bearer $KEY\"");
+    if let Some(body) = body {
+        let body = body.to_string().replace('\'', "'\\''");
+        code += &format!(" \\\n    -H 'Content-Type: application/json' \\\n    -d '{body}'");
+    }
+    code
+}
+
+fn javascript(Request { method, url, body }: &Request) -> String {
+    let (mut options, mut fields) = (String::new(), String::new());
+    if *method != "GET" {
+        options += &format!("  method: '{method}',\n");
+    }
+    if let Some(body) = body {
+        fields += "\n    'Content-Type': 'application/json',";
+        options += &format!("  body: JSON.stringify({}),\n", laid_out(body, "  ", "  "));
+    }
+    format!(
+        "const response = await fetch('{url}', {{\n\
+         {options}  headers: {{\n    Authorization: `Bearer ${{process.env.KEY}}`,{fields}\n  }},\n\
+         }});\n\
+         const result = await response.json();\n\
+         if (!response.ok) throw new Error(`${{result.code}}: ${{result.message}}`);\n\
+         console.log(result);"
+    )
+}
+
+fn python(Request { method, url, body }: &Request) -> String {
+    let method = method.to_lowercase();
+    let body = body.iter().map(|body| format!("    json={},\n", laid_out(body, "    ", "    ")));
+    format!(
+        "import os\n\
+         import requests\n\n\
+         response = requests.{method}(\n    \"{url}\",\n    \
+         headers={{\"Authorization\": f\"Bearer {{os.environ['KEY']}}\"}},\n\
+         {}    timeout=60,\n)\n\
+         response.raise_for_status()\n\
+         print(response.json())",
+        body.collect::<String>()
+    )
+}
+
+fn rust(Request { method, url, body }: &Request) -> String {
+    let method = method.to_lowercase();
+    let send = match body {
+        Some(body) => format!("send_json(serde_json::json!({}))", laid_out(body, "    ", "        ")),
+        None => "call()".to_owned(),
+    };
+    format!(
+        "// cargo add ureq --features json && cargo add serde_json\n\
+         fn main() -> Result<(), Box<dyn std::error::Error>> {{\n    \
+             let key = std::env::var(\"KEY\")?;\n    \
+             let mut response = ureq::{method}(\"{url}\")\n        \
+                 .header(\"Authorization\", format!(\"Bearer {{key}}\"))\n        \
+                 .{send}?;\n    \
+             let result: serde_json::Value = response.body_mut().read_json()?;\n    \
+             println!(\"{{result:#}}\");\n    \
+             Ok(())\n\
+         }}"
+    )
+}
+
+/// JSON in lines: each level is indented by `unit`, and each line but the first also by `indent`.
+fn laid_out(value: &Value, unit: &str, indent: &str) -> String {
+    // Printing strings and numbers cannot fail.
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let line = |line: &str| {
+        let rest = line.trim_start();
+        unit.repeat((line.len() - rest.len()) / 2) + rest
+    };
+    text.lines().map(line).collect::<Vec<_>>().join(&format!("\n{indent}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::ROUTER;
+
+    fn of(id: &str, language: &str) -> String {
+        let operation = ROUTER.operations().find(|operation| operation.id == id).unwrap();
+        let mut samples = samples(operation, "https://pets.example/v1").into_iter();
+        samples.find(|sample| sample.language == language).unwrap().code
+    }
+
+    #[test]
+    fn parameters_have_values() {
+        assert!(
+            of("listPets", "curl")
+                .starts_with("curl 'https://pets.example/v1/pets?limit=20&status=available' \\\n")
+        );
+        assert!(of("getPet", "Rust").contains("ureq::get(\"https://pets.example/v1/pets/1\")\n"));
+    }
+
+    #[test]
+    fn body_is_the_example_of_the_description() {
+        let shell = of("createPet", "curl");
+        assert!(
+            shell.ends_with("-d '{\"name\":\"Rex\",\"categoryId\":3,\"status\":\"available\"}'"),
+            "{shell}"
+        );
+        let python = of("createPet", "Python");
+        assert!(python.contains("    json={\n        \"name\": \"Rex\",\n"), "{python}");
+        assert!(of("createPet", "JavaScript").contains("  body: JSON.stringify({\n    \"name\": \"Rex\",\n"));
+    }
+
+    #[test]
+    fn code_is_escaped() {
+        let operation = ROUTER.operations().find(|operation| operation.id == "listPets").unwrap();
+        let html = block(operation, "https://pets.example/v1");
+        assert!(html.contains("limit=20&amp;status=") && html.contains("Result&lt;(), Box&lt;dyn"), "{html}");
+    }
+}
