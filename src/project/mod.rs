@@ -72,7 +72,7 @@ impl Project {
     /// Opens the project of a configuration's database.
     ///
     /// # Errors
-    /// [`ErrorKind::DatabaseMissing`] if the file does not exist, and every kind of a database that cannot be opened.
+    /// [`DatabaseMissing`](crate::ErrorKind::DatabaseMissing) if the file does not exist, and every kind of a database that cannot be opened.
     pub fn open(config: &Config) -> Result<Self, Error> {
         if !config.database.exists() {
             return Err(Error::no_database(&config.database));
