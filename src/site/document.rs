@@ -103,12 +103,17 @@ fn describe_tags() -> Value {
     tags.iter().map(|tag| json!({ "name": tag.name, "description": tag.about })).collect()
 }
 
-fn describe_servers(servers: &ServerUrls) -> Value {
+/// The names and the base addresses of the servers.
+pub fn named_servers(servers: &ServerUrls) -> Vec<(&'static str, &str)> {
     let named = [("Production", &servers.production), ("Staging", &servers.staging)];
-    let listed = named.map(|(name, url)| Some(json!({ "url": url.as_ref()?, "description": name })));
-    let listed: Vec<Value> = listed.into_iter().flatten().collect();
+    let listed: Vec<_> = named.into_iter().filter_map(|(name, url)| Some((name, url.as_deref()?))).collect();
     // Relative to the address of the document (OpenAPI 3.1, section 4.8.5).
-    if listed.is_empty() { json!([{ "url": BASE, "description": "This service" }]) } else { listed.into() }
+    if listed.is_empty() { vec![("This service", BASE)] } else { listed }
+}
+
+fn describe_servers(servers: &ServerUrls) -> Value {
+    let describe = |(name, url)| json!({ "url": url, "description": name });
+    named_servers(servers).into_iter().map(describe).collect()
 }
 
 fn schemas() -> Value {
@@ -165,7 +170,7 @@ fn share_responses(paths: &mut Map<String, Value>) -> Map<String, Value> {
         if !uses.iter().any(|(known, count)| known == response && *count > 1) {
             return;
         }
-        let phrase = status.parse().map_or("", reason).replace(' ', "");
+        let phrase = status.parse().map_or("Failure", reason).replace(' ', "");
         let names = (1..).map(|i| if i == 1 { phrase.clone() } else { format!("{phrase}{i}") });
         // The first name that is free or has the same content.
         for name in names {
@@ -187,7 +192,7 @@ fn for_each_response(paths: &mut Map<String, Value>, mut visit: impl FnMut(&str,
     }
 }
 
-/// Every status that an operation can return.
+/// Every response of an operation: the statuses of its own, and `default` for what every operation can return.
 fn responses(operation: &Operation) -> Map<String, Value> {
     let announced = operation.deprecation.map(Deprecation::fields);
     let announced = announced.as_slice().as_flattened();
@@ -205,11 +210,8 @@ fn responses(operation: &Operation) -> Map<String, Value> {
         let described = json!({ "description": about, "headers": headers(&[success.headers, announced]) });
         ("304".to_owned(), described)
     });
-    let mut causes: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
-    for code in Code::general(operation.writes()).chain(operation.codes.iter().copied()) {
-        causes.entry(code.status()).or_default().push(code);
-    }
-    let failures = causes.into_iter().map(|(status, codes)| {
+    let failures = own_codes(operation).into_iter().map(|(status, own)| {
+        let codes: Vec<Code> = shared_codes().filter(|code| code.status() == status).chain(own).collect();
         let own: &[HeaderField] = match status {
             401 => &[WWW_AUTHENTICATE],
             403 => &[INSUFFICIENT_SCOPE],
@@ -223,7 +225,26 @@ fn responses(operation: &Operation) -> Map<String, Value> {
         let announced = if is_past_authentication { announced } else { &[] };
         (status.to_string(), describe_failure(&codes, headers(&[own, announced])))
     });
-    success.chain(known).chain(failures).collect()
+    let shared: Vec<Code> = shared_codes().collect();
+    let default = describe_failure(&shared, headers(&[&[RETRY_AFTER], announced]));
+    success.chain(known).chain(failures).chain([("default".to_owned(), default)]).collect()
+}
+
+/// The codes that every operation can return for the same reasons, in the order of their statuses. They stand once, as
+/// the response `default`.
+pub fn shared_codes() -> impl Iterator<Item = Code> {
+    // The specification lists 401 for each operation.
+    Code::general(false).filter(|code| *code != Code::Unauthorized)
+}
+
+/// The codes that stand with an operation, by status: those that depend on what it does, and the missing key.
+pub fn own_codes(operation: &Operation) -> BTreeMap<u16, Vec<Code>> {
+    let mut causes: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    let all = Code::general(operation.writes()).chain(operation.codes.iter().copied());
+    for code in all.filter(|code| !shared_codes().any(|shared| shared == *code)) {
+        causes.entry(code.status()).or_default().push(code);
+    }
+    causes
 }
 
 fn describe_failure(codes: &[Code], headers: Value) -> Value {

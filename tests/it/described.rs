@@ -1,5 +1,6 @@
 //! Checks replies against the interface description.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -47,13 +48,24 @@ fn operation(method: &str, target: &str) -> Option<&'static Value> {
     item.get(method.to_lowercase())
 }
 
+/// The statuses of a response's examples, which are those that `default` stands for.
+pub fn statuses(response: &'static Value) -> BTreeSet<u16> {
+    let examples = response["content"]["application/json"]["examples"].as_object();
+    let statuses = examples.into_iter().flat_map(|examples| examples.values());
+    statuses.map(|example| example["value"]["status"].as_u64().unwrap().try_into().unwrap()).collect()
+}
+
 /// Checks that this reply to this request is described: its status, its header fields, its body.
 #[track_caller]
 pub fn check(method: &str, target: &str, reply: &Reply) {
     let Some(operation) = operation(method, target) else { return };
     let response = &operation["responses"][reply.status.to_string()];
-    assert!(response.is_object(), "{method} {target}: the status is not described: {reply:?}");
-    let response = resolve(response);
+    let is_shared = response.is_null();
+    let response = resolve(if is_shared { &operation["responses"]["default"] } else { response });
+    assert!(
+        !is_shared || statuses(response).contains(&reply.status),
+        "{method} {target}: the status is not described: {reply:?}"
+    );
     let described: Vec<&String> = response["headers"].as_object().unwrap().keys().collect();
     for (name, _) in &reply.headers {
         let is_described = described.iter().any(|d| d.eq_ignore_ascii_case(name));

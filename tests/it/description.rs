@@ -50,7 +50,11 @@ fn described_statuses() -> BTreeSet<String> {
     for item in described::document()["paths"].as_object().unwrap().values() {
         for operation in item.as_object().unwrap().values() {
             let id = operation["operationId"].as_str().unwrap();
-            statuses.extend(operation["responses"].as_object().unwrap().keys().map(|s| format!("{id} {s}")));
+            let shared = described::statuses(described::resolve(&operation["responses"]["default"]));
+            let own =
+                operation["responses"].as_object().unwrap().keys().filter(|status| *status != "default");
+            let all = own.cloned().chain(shared.iter().map(u16::to_string));
+            statuses.extend(all.map(|status| format!("{id} {status}")));
         }
     }
     statuses
