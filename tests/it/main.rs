@@ -44,6 +44,8 @@ mod restore;
 mod retries;
 mod revalidation;
 mod said;
+#[cfg(feature = "site")]
+mod samples;
 mod shutdown;
 #[cfg(feature = "site")]
 mod site;

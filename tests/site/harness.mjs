@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
-const TARGET = process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target');
+export const TARGET = process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target');
 export const SHOTS = join(TARGET, 'site', 'screenshots');
 export const KEY = 'secret-of-the-test';
 

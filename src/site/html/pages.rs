@@ -52,7 +52,7 @@ impl Source {
     }
 }
 
-/// Adds the pages and their style sheet. `base` is the address that examples call.
+/// Adds the pages, and the style sheet and the script of every page. `base` is the address that examples call.
 pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
     for source in PAGES {
         let path = source.path();
@@ -66,6 +66,8 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
         };
         assets.insert(path.clone(), page.into_asset(frame));
     }
+    let script = include_bytes!("../files/code.js").to_vec();
+    assets.insert("/assets/code.js", Asset::new("text/javascript; charset=utf-8", script));
     assets.insert("/assets/site.css", Asset::new("text/css", include_bytes!("../files/site.css").to_vec()));
     assets.insert(
         "/assets/icon.svg",
@@ -94,7 +96,8 @@ mod tests {
             assert_eq!(page.matches("<h1>").count(), 1, "{}", source.file);
             assert_eq!(page.matches("aria-current").count(), 1, "{}", source.file);
             assert!(page.contains(&format!("<title>{} · ", source.title())), "{}", source.file);
-            assert!(!page.contains("style=") && !page.contains("<script"), "{}", source.file);
+            let is_inline = page.contains("style=") || page.contains("<script>");
+            assert!(!is_inline, "{}", source.file);
         }
     }
 

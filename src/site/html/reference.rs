@@ -23,7 +23,9 @@ pub const LICENSES: &str = concat!("/assets/swagger-ui-", swagger_ui!(), "-licen
 /// Adds the reference at the root, and what it loads. `base` is the address that samples call.
 pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
     let can_be_called = ROUTER.operations().filter(|operation| operation.success.is_some());
-    let samples: String = can_be_called.map(|operation| samples::block(operation, base)).collect();
+    let samples: String = can_be_called
+        .map(|operation| format!("<h3>{}</h3>\n{}", operation.summary, samples::block(operation, base)))
+        .collect();
     let head = format!(
         "<link rel=\"stylesheet\" href=\"{STYLE}\">\n\
          <link rel=\"stylesheet\" href=\"/assets/reference.css\">\n\
@@ -89,7 +91,7 @@ mod tests {
         let mut loaded: Vec<&str> = loaded.chain(["/", "/openapi.json"]).collect();
         loaded.sort_unstable();
         loaded.dedup();
-        assert_eq!(loaded.len(), 9, "{loaded:?}");
+        assert_eq!(loaded.len(), 10, "{loaded:?}");
         let bytes: usize = loaded.iter().map(|path| get(&assets, path).body().len()).sum();
         assert!(bytes <= 500_000, "{bytes}");
     }
