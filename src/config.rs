@@ -83,6 +83,8 @@ pub struct Config {
     pub hosting: Hosting,
     /// One more API key with full scope, in addition to those in the database. Default: none.
     pub api_key: Option<String>,
+    /// Whom callers of the interface ask, for the interface description: a `mailto:`, `https:` or `tel:` URI. Default: none.
+    pub contact: Option<String>,
     /// Whom to tell of a weakness, for `/.well-known/security.txt` (RFC 9116): a `mailto:`, `https:` or `tel:` URI. Default:
     /// none.
     pub security_contact: Option<String>,
@@ -114,6 +116,7 @@ impl Default for Config {
             admin: None,
             hosting: Hosting::default(),
             api_key: None,
+            contact: None,
             security_contact: None,
             deadlines: Deadlines::default(),
             read_only: false,
@@ -130,6 +133,8 @@ pub(crate) struct ServerUrls {
     pub production: Option<String>,
     /// The staging URL, ending in `/v1`.
     pub staging: Option<String>,
+    /// Whom callers ask: a URI.
+    pub contact: Option<String>,
 }
 
 impl Config {
@@ -153,7 +158,11 @@ impl Config {
     }
 
     pub(crate) fn server_urls(&self) -> ServerUrls {
-        ServerUrls { production: self.base_url.clone(), staging: self.staging_url.clone() }
+        ServerUrls {
+            production: self.base_url.clone(),
+            staging: self.staging_url.clone(),
+            contact: self.contact.clone(),
+        }
     }
 
     /// The hosts of the base URL and the staging URL, in lower case. Requests for them are served in any case.

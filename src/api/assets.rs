@@ -2,7 +2,7 @@
 
 use super::{Call, Handler, Operation, ReadContext};
 use crate::endpoint::Failure;
-use crate::http::{ASSET_HEADERS, ApiError, Code, Form, Response, percent};
+use crate::http::{ASSET_HEADERS, ApiError, Code, Form, NO_FIELDS, Response, percent};
 use crate::store::{Database, FileInfo, ProjectReads, StoreError};
 
 pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription")];
@@ -18,29 +18,47 @@ pub static PAGES: &[Operation] = &[
 /// The request header field that tells a browser from a program.
 pub const ACCEPT: &str = "Accept";
 
-/// The page of a deploy for paths that lead nowhere.
-const NOT_FOUND: &str = "/404.html";
+/// The page for paths that lead nowhere: the one of the deploy, or else the one of the site.
+pub const NOT_FOUND: &str = "/404.html";
 
-/// A static file of the deploy, for paths that match no row.
+/// The header fields that decide what is sent for a path.
+const HEADERS: [&str; 3] = [ASSET_HEADERS[0], ASSET_HEADERS[1], ACCEPT];
+
+/// A static file of the deploy, or the page for paths that lead nowhere, for paths that match no row.
 pub const FILE: Operation = Operation {
     // Which deploy is live, the file or the index of its folder, and the content; or the deploy's own page for what
     // is not there.
     rows: Some(8),
-    headers: &[ASSET_HEADERS[0], ASSET_HEADERS[1], ACCEPT],
+    headers: &HEADERS,
     ..Operation::new("/{file}", "getFile", Handler::Get(get_file))
 };
 
-/// Returns a deployed file, or the deploy's own page for what is not there.
+/// Returns a deployed file, or the page for what is not there.
 fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     if let Some(response) = deployed(context, call)? {
         return Ok(response);
     }
+    not_found(context, call)
+}
+
+/// The 404 for a browser outside `/v1`: a page, the deployed one if there is one.
+///
+/// # Errors
+/// The 404 for everybody else.
+pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, Failure> {
+    let error = || ApiError::new(Code::NotFound).into();
+    let takes_pages = call.header_values(ACCEPT).any(|value| value.contains("text/html"));
+    if !takes_pages || call.whole_path().split('/').nth(1) == Some("v1") {
+        return Err(error());
+    }
     let project = context.store.project()?;
-    let takes_pages = || call.header_values(ACCEPT).any(|value| value.contains("text/html"));
-    let page = if takes_pages() { project.file(NOT_FOUND, NOT_FOUND)? } else { None };
-    let page = page.ok_or_else(|| ApiError::new(Code::NotFound))?;
-    let content = project.content(&page, false)?;
-    Ok(Response::new(404, content).header("Content-Type", page.content_type))
+    let response = match project.file(NOT_FOUND, NOT_FOUND)? {
+        Some(page) => {
+            Response::new(404, project.content(&page, false)?).header("Content-Type", page.content_type)
+        }
+        None => context.assets.find(NOT_FOUND).ok_or_else(error)?.respond(NO_FIELDS).with_status(404),
+    };
+    Ok(response.header("Vary", ACCEPT))
 }
 
 /// The response with a deployed file, or with the index of a folder; `None` if there is none. A folder without its
@@ -91,9 +109,13 @@ fn find(project: &ProjectReads, path: &str) -> Result<Option<FileInfo>, StoreErr
 }
 
 const fn row(path: &'static str, id: &'static str) -> Operation {
-    Operation { headers: &ASSET_HEADERS, rows: Some(0), ..Operation::new(path, id, Handler::Get(get)) }
+    // The page for what is not there: which deploy is live, the file, and its content.
+    Operation { headers: &HEADERS, rows: Some(4), ..Operation::new(path, id, Handler::Get(get)) }
 }
 
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    Ok(context.assets.respond(call.whole_path(), call.asset_fields())?)
+    match context.assets.find(call.whole_path()) {
+        Some(asset) => Ok(asset.respond(call.asset_fields())),
+        None => not_found(context, call),
+    }
 }

@@ -14,13 +14,13 @@ mod paging;
 mod pets;
 mod well_known;
 
-pub use well_known::{API_CATALOG, SECURITY_CONTACT};
+pub use well_known::{API_CATALOG, FAVICON, ROBOTS, SECURITY_CONTACT, SITEMAP};
 
 use crate::endpoint::{self, Failure, Router};
 use crate::http::Response;
 use crate::store::Committed;
 
-pub use assets::{ACCEPT, FILE, is_deployed};
+pub use assets::{ACCEPT, FILE, NOT_FOUND, is_deployed};
 pub use context::{ReadContext, WriteContext};
 pub use entity_tag::ETAG;
 
@@ -31,6 +31,7 @@ pub static ROUTER: Router<Handler> = Router(&[
     health::OPERATIONS,
     assets::OPERATIONS,
     well_known::OPERATIONS,
+    if cfg!(feature = "site") { well_known::PAGES } else { &[] },
     if cfg!(feature = "site") { assets::PAGES } else { &[] },
 ]);
 
@@ -76,7 +77,9 @@ impl endpoint::Handler for Handler {
 /// Whether the first segment of a path belongs to an operation. A deploy may not have files there, except at the
 /// well-known places.
 pub fn is_built_in(path: &str) -> bool {
-    let is_well_known = |row: &&Operation| row.path.starts_with("/.well-known/");
+    let well_known = [well_known::OPERATIONS, well_known::PAGES];
+    let is_well_known =
+        |row: &&Operation| well_known.iter().any(|rows| rows.iter().any(|own| own.path == row.path));
     ROUTER
         .operations()
         .filter(|row| !is_well_known(row))

@@ -1,37 +1,47 @@
-//! Places that programs know without being told (RFC 8615). A deployed file of the same name goes first.
+//! Places that programs know without being told (RFC 8615, RFC 9309). A deployed file of the same name goes first.
 
-use super::assets::deployed;
+use super::assets::{ACCEPT, deployed, not_found};
 use super::{Call, Handler, Operation, ReadContext};
 use crate::clock::{day, unix_time};
 use crate::endpoint::Failure;
-use crate::http::{ASSET_HEADERS, Response};
+use crate::http::{ASSET_HEADERS, NO_FIELDS, Response};
 
 pub const API_CATALOG: &str = "/.well-known/api-catalog";
 pub const SECURITY_CONTACT: &str = "/.well-known/security.txt";
 
+pub const ROBOTS: &str = "/robots.txt";
+pub const SITEMAP: &str = "/sitemap.xml";
+pub const FAVICON: &str = "/favicon.ico";
+
 /// How long the contact may be relied on, in seconds: less than a year (RFC 9116, section 2.5.5).
 const CONTACT_HOLDS: i64 = 300 * 24 * 3600;
 
-pub static OPERATIONS: &[Operation] = &[
-    row(API_CATALOG, "getApiCatalog", get_catalog),
-    row(SECURITY_CONTACT, "getSecurityContact", get_contact),
-];
+pub static OPERATIONS: &[Operation] =
+    &[row(API_CATALOG, "getApiCatalog", get), row(SECURITY_CONTACT, "getSecurityContact", get_contact)];
+
+/// The places of the feature `site`.
+pub static PAGES: &[Operation] =
+    &[row(ROBOTS, "getRobots", get), row(SITEMAP, "getSitemap", get), row(FAVICON, "getFavicon", get)];
 
 const fn row(
     path: &'static str,
     id: &'static str,
     get: for<'r> fn(&mut ReadContext, &Call<'r>) -> Result<Response, Failure>,
 ) -> Operation {
-    // Which deploy is live, the file, and its content.
-    Operation { headers: &ASSET_HEADERS, rows: Some(4), ..Operation::new(path, id, Handler::Get(get)) }
+    // Which deploy is live, the file, and its content; the same for the page for what is not there.
+    let headers = &[ASSET_HEADERS[0], ASSET_HEADERS[1], ACCEPT];
+    Operation { headers, rows: Some(8), ..Operation::new(path, id, Handler::Get(get)) }
 }
 
-/// Where the interface and its description are (RFC 9727).
-fn get_catalog(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
+/// Returns what is at this place.
+fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     if let Some(file) = deployed(context, call)? {
         return Ok(file);
     }
-    Ok(context.assets.respond(API_CATALOG, call.asset_fields())?)
+    match context.assets.find(call.whole_path()) {
+        Some(asset) => Ok(asset.respond(call.asset_fields())),
+        None => not_found(context, call),
+    }
 }
 
 /// Whom to tell of a weakness (RFC 9116).
@@ -39,8 +49,8 @@ fn get_contact(context: &mut ReadContext, call: &Call) -> Result<Response, Failu
     if let Some(file) = deployed(context, call)? {
         return Ok(file);
     }
-    let contact =
-        context.assets.respond(SECURITY_CONTACT, [const { None::<&str> }; 2].map(Option::into_iter))?;
+    let Some(contact) = context.assets.find(SECURITY_CONTACT) else { return not_found(context, call) };
+    let contact = contact.respond(NO_FIELDS);
     let expires = format!("Expires: {}T00:00:00Z\n", day(unix_time() + CONTACT_HOLDS));
     let text = [contact.body(), expires.as_bytes()].concat();
     Ok(Response::new(200, text).header("Content-Type", "text/plain; charset=utf-8"))

@@ -98,6 +98,10 @@ pub(super) const ALL: &[Setting] = &[
         .help("staging address in the interface description, ending in /v1")
         .set(|config, text| put(&mut config.staging_url, url(text).map(Some), URL))
         .field("staging_url", |config| config.staging_url.clone()),
+    Setting::new("contact", "URI")
+        .help("whom callers of the interface ask, such as mailto:support@example.com, for the interface description")
+        .set(|config, text| put(&mut config.contact, contact(text).map(Some), CONTACT))
+        .field("contact", |config| config.contact.clone()),
     Setting::new("security-contact", "URI")
         .help(
             "whom to tell of a weakness, such as mailto:security@example.com, for /.well-known/security.txt",

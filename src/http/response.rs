@@ -111,6 +111,11 @@ impl Response {
         Self { status: 304, body: Body::Alone(Cow::Borrowed(b"")), ..self }
     }
 
+    /// The response with another status.
+    pub fn with_status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+
     /// Adds a header field, other than Content-Length.
     pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.headers.push((name, value.into()));

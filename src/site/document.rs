@@ -63,7 +63,7 @@ fn document(servers: &ServerUrls) -> Value {
         item[operation.method().to_lowercase()] = describe(operation);
     }
     let responses = share_responses(&mut paths);
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Pet store inventory",
@@ -89,7 +89,17 @@ fn document(servers: &ServerUrls) -> Value {
             "schemas": schemas(),
             "responses": responses,
         },
-    })
+    });
+    if let Some(contact) = &servers.contact {
+        let email = contact.strip_prefix("mailto:").map(|email| json!({ "email": email }));
+        document["info"]["contact"] = email.unwrap_or_else(|| json!({ "url": contact }));
+    }
+    if let Some(path) = html::GUIDE {
+        // Relative to the address of the document, unless the public address is known.
+        let root = servers.production.as_deref().and_then(|url| url.strip_suffix(BASE)).unwrap_or_default();
+        document["externalDocs"] = json!({ "url": format!("{root}{path}"), "description": "The guide" });
+    }
+    document
 }
 
 /// Each tag once, in the order of the tables.
@@ -330,7 +340,8 @@ mod tests {
     fn servers_are_those_of_the_settings_or_this_one() {
         let urls = |production: Option<&str>, staging: Option<&str>| -> Vec<String> {
             let owned = |url: Option<&str>| url.map(str::to_owned);
-            let servers = ServerUrls { production: owned(production), staging: owned(staging) };
+            let servers =
+                ServerUrls { production: owned(production), staging: owned(staging), contact: None };
             let listed = describe_servers(&servers);
             listed.as_array().unwrap().iter().map(|s| format!("{} {}", s["description"], s["url"])).collect()
         };
@@ -339,6 +350,17 @@ mod tests {
             urls(Some("https://a/v1"), Some("https://b/v1")),
             ["\"Production\" \"https://a/v1\"", "\"Staging\" \"https://b/v1\""]
         );
+    }
+
+    #[test]
+    fn contact_is_an_address_for_mail_or_a_link() {
+        let contact = |uri: Option<&str>| {
+            let servers = ServerUrls { contact: uri.map(str::to_owned), ..ServerUrls::default() };
+            document(&servers)["info"]["contact"].take()
+        };
+        assert_eq!(contact(None), Value::Null);
+        assert_eq!(contact(Some("mailto:a@example.com")), json!({ "email": "a@example.com" }));
+        assert_eq!(contact(Some("https://example.com/help")), json!({ "url": "https://example.com/help" }));
     }
 
     #[test]

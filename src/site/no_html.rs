@@ -3,6 +3,9 @@
 use crate::config::{Address, Config};
 use crate::http::Assets;
 
+/// The path of the guide: there is none.
+pub const GUIDE: Option<&str> = None;
+
 /// The name of an error code in Markdown.
 pub fn code(name: &str) -> String {
     format!("`{name}`")

@@ -13,10 +13,9 @@ const LINK_SET: &str = "application/linkset+json; profile=\"https://www.rfc-edit
 /// Adds the catalogue, and the contact if there is one.
 pub fn add(assets: &mut Assets, config: &Config) {
     // Relative if nobody has set the public address.
-    let base = config.base_url.as_deref().unwrap_or(BASE);
-    let root = base.strip_suffix(BASE).unwrap_or(base);
+    let root = super::root(config).unwrap_or_default();
     let mut links = json!({
-        "anchor": base,
+        "anchor": format!("{root}{BASE}"),
         "service-desc": [{ "href": format!("{root}/openapi.json"), "type": "application/json" }],
     });
     if assets.find("/").is_some() {

@@ -1,6 +1,7 @@
 //! The project site as bytes on the wire; `tests/site` has it in a browser.
 
-use crate::harness::Server;
+use crate::client::Reply;
+use crate::harness::{KEY, Server};
 
 #[test]
 fn site_needs_no_key_and_knows_who_has_it_already() {
@@ -29,11 +30,86 @@ fn site_needs_no_key_and_knows_who_has_it_already() {
 }
 
 #[test]
-fn page_that_is_not_there_is_a_failure_like_any_other() {
+fn page_that_is_not_there_is_a_page_for_browsers_and_a_failure_for_programs() {
     let server = Server::start();
-    for target in ["/docs/nowhere", "/assets/nowhere.js", "/assets/..%2Fsite.css"] {
-        let mut connection = server.connect();
-        connection.send(format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n"));
-        connection.reply().expect_error(404, "not_found", "path");
+    for target in
+        ["/docs/nowhere", "/assets/nowhere.js", "/assets/..%2Fsite.css", "/nowhere/at/all", "/sitemap.xml"]
+    {
+        let reply = browse(&server, target, "application/json");
+        reply.expect_error(404, "not_found", "path");
+        let page = browse(&server, target, BROWSER);
+        let kind = page.expect(404).header("Content-Type");
+        assert_eq!(kind, Some("text/html; charset=utf-8"), "{target}");
+        assert!(page.header("Content-Security-Policy").is_some_and(|policy| !policy.contains("unsafe")));
+        let vary: Vec<_> = page.headers.iter().filter(|(name, _)| name == "Vary").collect();
+        assert!(vary.iter().any(|(_, value)| value == "Accept"), "{target}: {vary:?}");
+        let text = String::from_utf8(page.body.clone()).unwrap();
+        assert!(text.contains("<h1>Page not found</h1>") && text.contains("href=\"/\""), "{text}");
     }
+}
+
+#[test]
+fn interface_answers_browsers_in_json_too() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let fields = format!("Accept: {BROWSER}\r\nAuthorization: Bearer {}\r\n", KEY);
+    connection.send(format!("GET /v1/nowhere HTTP/1.1\r\nHost: h\r\n{fields}\r\n"));
+    connection.reply().expect_error(404, "not_found", "path");
+    browse(&server, "/v1/nowhere", BROWSER).expect(401);
+}
+
+#[test]
+fn page_that_is_not_there_is_sent_whole_whoever_claims_to_have_it() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let fields = format!("Accept: {BROWSER}\r\nIf-None-Match: *\r\n");
+    connection.send(format!("GET /nowhere HTTP/1.1\r\nHost: h\r\n{fields}\r\n"));
+    assert!(!connection.reply().expect(404).body.is_empty());
+}
+
+#[test]
+fn robots_and_icon_are_there_and_the_map_if_the_address_is_known() {
+    let text = |server: &Server, path: &str| {
+        String::from_utf8(server.ask("GET", path, "").expect(200).body.clone()).unwrap()
+    };
+    let server = Server::start();
+    assert_eq!(text(&server, "/robots.txt"), "User-agent: *\nDisallow: /v1/\n");
+    server.ask("GET", "/sitemap.xml", "").expect_error(404, "not_found", "path");
+    let icon = server.ask("GET", "/favicon.ico", "");
+    assert_eq!(icon.expect(200).header("Content-Type"), Some("image/x-icon"));
+    assert!(icon.body.starts_with(&[0, 0, 1, 0]));
+    let server = Server::start_with(|command| command.args(["--base-url", "https://pets.example/v1"]));
+    assert!(text(&server, "/robots.txt").ends_with("\nSitemap: https://pets.example/sitemap.xml\n"));
+    let map = text(&server, "/sitemap.xml");
+    let listed: Vec<&str> = map.split("<loc>https://pets.example").skip(1).collect();
+    assert!(listed.len() > 10, "{map}");
+    for path in listed.iter().map(|rest| rest.split('<').next().unwrap()) {
+        let page = text(&server, path);
+        let about = "<meta name=\"description\" content=\"";
+        assert_eq!(page.matches(about).count(), 1, "{path}");
+        let address = format!("<meta property=\"og:url\" content=\"https://pets.example{path}\">");
+        assert!(page.contains(&address), "{path}");
+        // A gap may be in a heading or in a sentence.
+        assert!(!page.split("</head>").next().unwrap().contains("{{"), "{path}");
+    }
+}
+
+#[test]
+fn description_names_the_guide_and_whom_to_ask() {
+    let words = ["--contact", "mailto:support@example.com", "--base-url", "https://pets.example/v1"];
+    let server = Server::start_with(|command| command.args(words));
+    let document = server.ask("GET", "/openapi.json", "").json();
+    assert_eq!(document["info"]["contact"]["email"], "support@example.com");
+    assert_eq!(document["externalDocs"]["url"], "https://pets.example/docs/first-call");
+    let guide = Server::start().ask("GET", "/openapi.json", "").json()["externalDocs"]["url"].take();
+    browse(&server, guide.as_str().unwrap(), BROWSER).expect(200);
+}
+
+/// What browsers send as `Accept`.
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+fn browse(server: &Server, target: &str, accept: &str) -> Reply {
+    let mut connection = server.connect();
+    connection.send(format!("GET {target} HTTP/1.1\r\nHost: h\r\nAccept: {accept}\r\n\r\n"));
+    connection.reply()
 }

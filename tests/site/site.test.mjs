@@ -171,6 +171,48 @@ test('all of it can be done with the keyboard', async () => {
   await close();
 });
 
+test('a browser gets a page for what is not there, whole and open to all', async () => {
+  for (const options of Object.values(LOOKS)) {
+    const { page, said, close } = await open(browser, options);
+    const reply = await page.goto(`${service.url}/docs/nowhere`);
+    assert.equal(reply.status(), 404);
+    assert.deepEqual(await barriers(page), []);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(width <= 0, `${width} px wider than the window`);
+    await page.getByRole('link', { name: 'your first call' }).click();
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    assert.equal(new URL(page.url()).pathname, '/docs/first-call');
+    // Chromium itself reports every response from 400 on.
+    assert.deepEqual(said.filter((line) => !line.includes('status of 404')), []);
+    await close();
+  }
+});
+
+test('light or dark is as the system has it, until a reader chooses, and is remembered', async () => {
+  const { page, said, close } = await open(browser, LOOKS.dark);
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const [light, dark] = ['rgb(255, 255, 255)', 'rgb(20, 25, 26)'];
+  const kept = () => page.evaluate(() => localStorage.getItem('theme'));
+  await page.goto(`${service.url}/docs/keys`);
+  assert.equal(await ground(), dark);
+  await page.emulateMedia({ colorScheme: 'light' });
+  assert.equal(await ground(), light);
+  await page.getByRole('button', { name: 'Dark colours' }).click();
+  assert.deepEqual([await ground(), await kept()], [dark, 'dark']);
+  // Before anything is drawn: the script stands in the head and is not deferred.
+  await page.goto(`${service.url}/docs/errors`, { waitUntil: 'commit' });
+  await page.waitForFunction(() => document.body);
+  assert.equal(await ground(), dark);
+  assert.deepEqual(await barriers(page), []);
+  // The choice of what the system has is no choice: the page follows the system again.
+  await page.getByRole('button', { name: 'Light colours' }).press('Enter');
+  assert.deepEqual([await ground(), await kept()], [light, null]);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  assert.equal(await ground(), dark);
+  assert.deepEqual(said, []);
+  await close();
+});
+
 test('without JavaScript there is something to read', async () => {
   const { page, close } = await open(browser, { ...LOOKS.light, javaScriptEnabled: false });
   await page.goto(service.url);

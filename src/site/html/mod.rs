@@ -2,6 +2,7 @@
 
 mod page;
 mod pages;
+mod places;
 mod reference;
 mod samples;
 mod settings;
@@ -14,6 +15,9 @@ use page::Frame;
 
 pub use settings::assets as settings;
 
+/// The path of the guide, for the interface description.
+pub const GUIDE: Option<&str> = Some("/docs/first-call");
+
 /// The name of an error code in Markdown, with a link to its heading on the page of errors.
 pub fn code(name: &str) -> String {
     format!("[`{name}`](/docs/errors#{name})")
@@ -25,9 +29,11 @@ pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
     let frame = Frame {
         navigation: std::iter::once(("/".to_owned(), "Reference")).chain(pages).collect(),
         licenses: reference::LICENSES,
+        root: crate::site::root(config).map(str::to_owned),
     };
     // The address that examples call.
     let base = config.base_url.clone().unwrap_or_else(|| address.local_url() + BASE);
     reference::add(assets, config, &base, &frame);
     pages::add(assets, config, &base, &frame);
+    places::add(assets, &frame);
 }

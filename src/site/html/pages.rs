@@ -37,6 +37,7 @@ pub const PAGES: &[Source] = sources! {
     "deprecations" "Deprecations";
     "running" "Running it";
     "domains" "Domains";
+    "changes" "Changes";
 };
 
 impl Source {
@@ -50,6 +51,12 @@ impl Source {
         let heading = self.html.split_once("<h1>").and_then(|(_, rest)| rest.split_once("</h1>"));
         heading.map_or(self.name, |(heading, _)| heading)
     }
+
+    /// Its first paragraph.
+    fn about(&self) -> &'static str {
+        let paragraph = self.html.split_once("<p>").and_then(|(_, rest)| rest.split_once("</p>"));
+        paragraph.map_or(self.name, |(paragraph, _)| paragraph)
+    }
 }
 
 /// Adds the pages, and the style sheet and the script of every page. `base` is the address that examples call.
@@ -59,6 +66,7 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
         let page = Page {
             path: &path,
             title: source.title(),
+            about: source.about(),
             head: "",
             class: "page",
             main: tables::fill(source.html, config).replace("{{base}}", &tables::inline(base)),
@@ -98,6 +106,16 @@ mod tests {
             assert!(page.contains(&format!("<title>{} · ", source.title())), "{}", source.file);
             let is_inline = page.contains("style=") || page.contains("<script>");
             assert!(!is_inline, "{}", source.file);
+            let about =
+                page.split_once("name=\"description\" content=\"").unwrap().1.split('"').next().unwrap();
+            assert!(
+                (40..400).contains(&about.len()) && !about.contains(['<', '\n']),
+                "{}: {about}",
+                source.file
+            );
+            let address =
+                format!("<meta property=\"og:url\" content=\"https://pets.example{}\">", source.path());
+            assert!(page.contains(&address), "{}", source.file);
         }
     }
 
@@ -121,7 +139,7 @@ mod tests {
                 let path = format!("/{}", link.split(['"', '#']).next().unwrap());
                 let is_known = ["/", "/openapi.json", crate::site::html::reference::LICENSES]
                     .contains(&path.as_str())
-                    || ["/assets/site.css", "/assets/icon.svg"].contains(&path.as_str())
+                    || ["/assets/site.css", "/assets/icon.svg", "/favicon.ico"].contains(&path.as_str())
                     || PAGES.iter().any(|page| page.path() == path);
                 assert!(is_known, "{} links to {path}", source.file);
             }

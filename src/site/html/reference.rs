@@ -29,7 +29,6 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
     let head = format!(
         "<link rel=\"stylesheet\" href=\"{STYLE}\">\n\
          <link rel=\"stylesheet\" href=\"/assets/reference.css\">\n\
-         <script src=\"/assets/theme.js\"></script>\n\
          <script src=\"{SCRIPT}\" defer></script>\n\
          <script src=\"/assets/reference.js\" defer></script>\n"
     );
@@ -39,6 +38,7 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
     let page = Page {
         path: "/",
         title: "Reference",
+        about: "Every operation of the interface, its parameters and its responses, to read and to try.",
         head: &head,
         class: "reference",
         main: tables::fill(include_str!("../files/reference.html"), config).replace("{{samples}}", &samples),

@@ -28,6 +28,7 @@ pub fn assets() -> Assets {
     }
     assets.insert("/assets/settings.css", own("text/css", include_bytes!("../files/settings.css")));
     assets.insert("/assets/site.css", own("text/css", include_bytes!("../files/site.css")));
+    assets.insert("/assets/theme.js", own(script, include_bytes!("../files/theme.js")));
     assets.insert("/assets/icon.svg", own("image/svg+xml", include_bytes!("../files/icon.svg")));
     assets
 }

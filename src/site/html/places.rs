@@ -1,0 +1,38 @@
+//! What browsers and search engines ask for without being told: the page for what is not there, the icon, and what to
+//! crawl.
+
+use crate::api::{FAVICON, NOT_FOUND, ROBOTS, SITEMAP};
+use crate::http::{Asset, Assets};
+use crate::site::html::page::{Frame, Page};
+
+/// Adds the page, the icon, the rules for robots and, if the public address is known, the map of the site.
+pub fn add(assets: &mut Assets, frame: &Frame) {
+    let page = Page {
+        path: NOT_FOUND,
+        title: "Page not found",
+        about: "There is no page at this address.",
+        head: "",
+        class: "page",
+        main: include_str!("../files/not-found.html").to_owned(),
+        asks: &[],
+    };
+    assets.insert(NOT_FOUND, page.into_asset(frame));
+    assets.insert(FAVICON, Asset::new("image/x-icon", include_bytes!("../files/favicon.ico").to_vec()));
+    // Nobody without a key gets anything there (RFC 9309).
+    let mut robots = "User-agent: *\nDisallow: /v1/\n".to_owned();
+    if let Some(root) = &frame.root {
+        robots += &format!("Sitemap: {root}{SITEMAP}\n");
+        assets.insert(SITEMAP, Asset::new("application/xml", sitemap(root, frame).into_bytes()));
+    }
+    assets.insert(ROBOTS, Asset::new("text/plain; charset=utf-8", robots.into_bytes()));
+}
+
+/// Every page in the navigation, as sitemaps.org specifies.
+fn sitemap(root: &str, frame: &Frame) -> String {
+    let url = |(path, _): &(String, &str)| format!("<url><loc>{root}{path}</loc></url>\n");
+    let urls: String = frame.navigation.iter().map(url).collect();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{urls}</urlset>\n"
+    )
+}
