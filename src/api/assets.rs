@@ -11,6 +11,7 @@ pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription")];
 pub static PAGES: &[Operation] = &[
     // The reference, with a panel to try each operation.
     row("/", "getReference"),
+    row("/docs", "getGuide"),
     row("/docs/{page}", "getPage"),
     row("/assets/{file}", "getAsset"),
 ];

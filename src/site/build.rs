@@ -13,6 +13,7 @@ mod pages {
 mod pages {
     #![expect(clippy::expect_used, reason = "a build that cannot go on ends with the reason")]
 
+    use std::collections::BTreeSet;
     use std::path::Path;
     use std::{env, fs};
 
@@ -36,7 +37,8 @@ mod pages {
 
     fn to_html(markdown: &str) -> String {
         let mut html = String::new();
-        html::push_html(&mut html, Parser::new_ext(markdown, Options::ENABLE_TABLES).map(reachable));
+        let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).map(reachable);
+        html::push_html(&mut html, linked(events).into_iter());
         html.replace("<table>", "<div class=\"table\"><table>").replace("</table>", "</table></div>")
     }
 
@@ -47,5 +49,44 @@ mod pages {
             Event::End(TagEnd::CodeBlock) => Event::Html(CowStr::Borrowed("</code></pre>\n")),
             other => other,
         }
+    }
+
+    /// Gives each heading an id that is unique on its page, and makes the heading a link to itself.
+    fn linked<'e>(events: impl Iterator<Item = Event<'e>>) -> Vec<Event<'e>> {
+        let (mut ids, mut start, mut text, mut all) = (BTreeSet::new(), None, String::new(), Vec::new());
+        for mut event in events {
+            match &mut event {
+                Event::Start(Tag::Heading { .. }) => start = Some(all.len()),
+                Event::Text(part) | Event::Code(part) if start.is_some() => text.push_str(part),
+                Event::End(TagEnd::Heading(_)) => {
+                    let id = unique(&mut ids, &slug(&std::mem::take(&mut text)));
+                    let start = start.take().expect("a heading begins before it ends");
+                    let link = format!("<a class=\"anchor\" href=\"#{id}\">");
+                    all.insert(start + 1, Event::InlineHtml(link.into()));
+                    if let Event::Start(Tag::Heading { id: place, .. }) = &mut all[start] {
+                        *place = Some(id.into());
+                    }
+                    all.push(Event::InlineHtml(CowStr::Borrowed("</a>")));
+                }
+                _ => {}
+            }
+            all.push(event);
+        }
+        all
+    }
+
+    /// The text of a heading as GitHub writes it in an anchor: small letters, digits, dashes and underscores.
+    fn slug(text: &str) -> String {
+        let text = text.to_lowercase().replace(' ', "-");
+        text.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+    }
+
+    /// Adds a number to an id that is taken already.
+    fn unique(ids: &mut BTreeSet<String>, id: &str) -> String {
+        let numbered = (1..).map(|number| format!("{id}-{number}"));
+        let mut free = std::iter::once(id.to_owned()).chain(numbered).skip_while(|id| ids.contains(id));
+        let id = free.next().expect("there are numbers enough");
+        ids.insert(id.clone());
+        id
     }
 }

@@ -5,6 +5,8 @@ mod pages;
 mod places;
 mod reference;
 mod samples;
+mod search;
+mod sections;
 mod settings;
 mod tables;
 
@@ -25,12 +27,8 @@ pub fn code(name: &str) -> String {
 
 /// Adds the reference and the pages. `address` is where the service listens.
 pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
-    let pages = pages::PAGES.iter().map(|page| (page.path(), page.name));
-    let frame = Frame {
-        navigation: std::iter::once(("/".to_owned(), "Reference")).chain(pages).collect(),
-        licenses: reference::LICENSES,
-        root: crate::site::root(config).map(str::to_owned),
-    };
+    let root = crate::site::root(config).map(str::to_owned);
+    let frame = Frame { navigation: pages::navigation(), licenses: reference::LICENSES, root };
     // The address that examples call.
     let base = config.base_url.clone().unwrap_or_else(|| address.local_url() + BASE);
     reference::add(assets, config, &base, &frame);

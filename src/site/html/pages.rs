@@ -2,78 +2,125 @@
 
 use crate::config::Config;
 use crate::http::{Asset, Assets};
-use crate::site::html::page::{Frame, Page};
-use crate::site::html::tables;
+use crate::site::html::page::{Entry, Frame, Page};
+use crate::site::html::search::Index;
+use crate::site::html::sections::{contents, sections};
+use crate::site::html::tables::{self, escape};
 
 /// One page.
 pub struct Source {
     /// Its file in `pages/`, and the last segment of its path.
     file: &'static str,
+    /// Its group in the navigation.
+    group: &'static str,
     /// Its name in the navigation.
-    pub name: &'static str,
+    name: &'static str,
+    /// What a reader finds there, in one sentence.
+    about: &'static str,
     /// The HTML that the build script rendered.
     html: &'static str,
 }
 
 macro_rules! sources {
-    ($($file:literal $name:literal;)*) => {
-        &[$(Source {
+    ($($group:ident: $($file:literal $name:literal $about:literal;)*)*) => {
+        &[$($(Source {
             file: $file,
+            group: stringify!($group),
             name: $name,
+            about: $about,
             html: include_str!(concat!(env!("OUT_DIR"), "/pages/", $file, ".html")),
-        }),*]
+        }),*),*]
     };
 }
 
 /// Every page, in the order of the navigation.
 pub const PAGES: &[Source] = sources! {
-    "first-call" "First call";
-    "keys" "Keys";
-    "errors" "Errors";
-    "retries" "Retries";
-    "limits" "Limits";
-    "pages" "Lists";
-    "versions" "Versions";
-    "deprecations" "Deprecations";
-    "running" "Running it";
-    "domains" "Domains";
-    "changes" "Changes";
+    Guide:
+    "index" "Overview" "What the pet store inventory is for, and where to begin.";
+    "first-call" "First call" "List pets, add one, and see an error, with curl.";
+    "keys" "Keys" "Create, rotate and revoke API keys, and what each may do.";
+    "pages" "Lists" "Read long lists page by page, and only what has changed.";
+    "retries" "Retries" "Send a create again without a second pet.";
+    Reference:
+    "errors" "Errors" "Every error code, what it means and what to do.";
+    "limits" "Limits" "The largest request, and how long each phase may take.";
+    "versions" "Versions" "What may change within a version, and stability marks.";
+    "deprecations" "Deprecations" "Operations that will be removed, and what to call instead.";
+    "changes" "Changes" "What clients notice of each release, newest first.";
+    Operate:
+    "running" "Running it" "Every setting, backup and restore, health checks.";
+    "domains" "Domains" "Serve your site from your own domain, over HTTPS.";
 };
+
+/// Every page and the reference, in the order of the navigation.
+pub fn navigation() -> Vec<Entry> {
+    let entry = |source: &Source| {
+        let Source { name, group, about, .. } = *source;
+        Entry { path: source.path(), name, group, about }
+    };
+    let mut entries: Vec<Entry> = PAGES.iter().map(entry).collect();
+    let about = "Every operation, with its parameters and responses, to try in the browser.";
+    let reference = Entry { path: "/".to_owned(), name: "Operations", group: "Reference", about };
+    let place = PAGES.iter().position(|source| source.group == reference.group).unwrap_or(0);
+    entries.insert(place, reference);
+    entries
+}
+
+/// The path of the page that leads to all others.
+const INDEX: &str = "/docs";
 
 impl Source {
     /// Its path.
     pub fn path(&self) -> String {
-        format!("/docs/{}", self.file)
+        if self.file == "index" { INDEX.to_owned() } else { format!("/docs/{}", self.file) }
     }
 
     /// Its heading.
-    fn title(&self) -> &'static str {
-        let heading = self.html.split_once("<h1>").and_then(|(_, rest)| rest.split_once("</h1>"));
-        heading.map_or(self.name, |(heading, _)| heading)
+    fn title(&self) -> String {
+        sections(self.html).into_iter().next().map_or(self.name.to_owned(), |section| escape(&section.title))
     }
 
-    /// Its first paragraph.
-    fn about(&self) -> &'static str {
-        let paragraph = self.html.split_once("<p>").and_then(|(_, rest)| rest.split_once("</p>"));
-        paragraph.map_or(self.name, |(paragraph, _)| paragraph)
+    /// Its HTML with every gap filled.
+    fn filled(&self, config: &Config, base: &str, frame: &Frame) -> String {
+        let html = tables::fill(self.html, config).replace("{{base}}", &tables::inline(base));
+        html.replace("<p>{{pages}}</p>", &index(frame))
     }
 }
 
-/// Adds the pages, and the style sheet and the script of every page. `base` is the address that examples call.
+/// The groups of the navigation, with a sentence on each page.
+fn index(frame: &Frame) -> String {
+    let page = |Entry { path, name, about, .. }: &Entry| {
+        format!("<dt><a href=\"{path}\">{name}</a></dt>\n<dd>{about}</dd>\n")
+    };
+    let group = |entries: &[Entry]| {
+        let others = entries.iter().filter(|entry| entry.path != INDEX);
+        let (name, pages) = (entries[0].group, others.map(page).collect::<String>());
+        let id = name.to_lowercase();
+        format!("<h2 id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{name}</a></h2>\n<dl>\n{pages}</dl>\n")
+    };
+    frame.groups().map(group).collect()
+}
+
+/// Adds the pages, the style sheet and the scripts of every page, and the index of the search. `base` is the address that examples call.
 pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
+    let mut index = Index::default();
     for source in PAGES {
         let path = source.path();
+        let html = source.filled(config, base, frame);
+        index.add_page(&path, source.name, &html);
+        let main = format!("{}<article>\n{html}</article>\n", contents(&html));
         let page = Page {
             path: &path,
-            title: source.title(),
-            about: source.about(),
+            title: &source.title(),
+            about: source.about,
             head: "",
-            class: "page",
-            main: tables::fill(source.html, config).replace("{{base}}", &tables::inline(base)),
+            class: "page doc",
+            main,
             asks: &[],
         };
         assets.insert(path.clone(), page.into_asset(frame));
     }
+    index.insert_into(assets);
     let script = include_bytes!("../files/code.js").to_vec();
     assets.insert("/assets/code.js", Asset::new("text/javascript; charset=utf-8", script));
     assets.insert("/assets/site.css", Asset::new("text/css", include_bytes!("../files/site.css").to_vec()));
@@ -85,14 +132,20 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
     use crate::config::Address;
 
     fn page(path: &str) -> String {
-        let mut assets = Assets::default();
-        let config = Config { base_url: Some("https://pets.example/v1".to_owned()), ..Config::default() };
-        crate::site::html::add(&mut assets, &config, &Address::Tcp(([127, 0, 0, 1], 1).into()));
-        let response = assets.find(path).unwrap().respond([None, None].map(Option::into_iter));
+        // They take a while to compress.
+        static ASSETS: LazyLock<Assets> = LazyLock::new(|| {
+            let mut assets = Assets::default();
+            let config = Config { base_url: Some("https://pets.example/v1".to_owned()), ..Config::default() };
+            crate::site::html::add(&mut assets, &config, &Address::Tcp(([127, 0, 0, 1], 1).into()));
+            assets
+        });
+        let response = ASSETS.find(path).unwrap().respond([None, None].map(Option::into_iter));
         String::from_utf8(response.body().to_vec()).unwrap()
     }
 
@@ -101,7 +154,7 @@ mod tests {
         for source in PAGES {
             let page = page(&source.path());
             assert!(!page.contains("{{"), "{} has a gap: {page}", source.file);
-            assert_eq!(page.matches("<h1>").count(), 1, "{}", source.file);
+            assert_eq!(page.matches("<h1 id=").count(), 1, "{}", source.file);
             assert_eq!(page.matches("aria-current").count(), 1, "{}", source.file);
             assert!(page.contains(&format!("<title>{} · ", source.title())), "{}", source.file);
             let is_inline = page.contains("style=") || page.contains("<script>");
@@ -131,17 +184,69 @@ mod tests {
         assert!(page("/docs/first-call").contains("curl -i https://pets.example/v1/pets"));
     }
 
+    /// The ids of a page.
+    fn ids(page: &str) -> Vec<&str> {
+        page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
+    }
+
+    #[test]
+    fn headings_rows_and_codes_can_be_linked_to() {
+        for source in PAGES {
+            let page = page(&source.path());
+            let mut ids = ids(&page);
+            let headings = ["<h1", "<h2", "<h3"].iter().flat_map(|tag| page.split(tag).skip(1));
+            for heading in headings {
+                let id = heading.split('"').nth(1).unwrap();
+                assert!(heading.starts_with(" id=") && ids.contains(&id), "{}: {id}", source.file);
+                assert!(
+                    heading.contains(&format!("<a class=\"anchor\" href=\"#{id}\">")),
+                    "{}: {id}",
+                    source.file
+                );
+            }
+            let all = ids.len();
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), all, "{} has an id twice: {ids:?}", source.file);
+        }
+        for (path, id) in [
+            ("/docs/errors", "invalid_json"),
+            ("/docs/running", "listen"),
+            ("/docs/limits", "request-body"),
+            ("/docs/limits", "timeout-idle"),
+            ("/docs/keys", "the-first-key"),
+        ] {
+            assert!(ids(&page(path)).contains(&id), "{path}#{id}");
+        }
+    }
+
+    #[test]
+    fn inline_code_fits_a_phone_without_a_break() {
+        for source in PAGES {
+            let page = page(&source.path()).replace("<pre tabindex=\"0\"><code>", "");
+            for code in page.split("<code>").skip(1).filter_map(|rest| rest.split("</code>").next()) {
+                assert!(code.chars().count() <= 36, "{}: {code}", source.file);
+            }
+        }
+    }
+
     #[test]
     fn links_lead_somewhere() {
         for source in PAGES {
             let text = page(&source.path());
-            for link in text.split("href=\"/").skip(1) {
-                let path = format!("/{}", link.split(['"', '#']).next().unwrap());
-                let is_known = ["/", "/openapi.json", crate::site::html::reference::LICENSES]
-                    .contains(&path.as_str())
-                    || ["/assets/site.css", "/assets/icon.svg", "/favicon.ico"].contains(&path.as_str())
-                    || PAGES.iter().any(|page| page.path() == path);
-                assert!(is_known, "{} links to {path}", source.file);
+            for link in text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+                let (path, id) = link.split_once('#').unwrap_or((link, ""));
+                let path = if path.is_empty() { source.path() } else { path.to_owned() };
+                let is_known = match path.as_str() {
+                    "/" => id.is_empty() || crate::api::ROUTER.operations().any(|row| row.id == id),
+                    "/openapi.json" | "/favicon.ico" | "/assets/site.css" | "/assets/icon.svg" => true,
+                    crate::site::html::reference::LICENSES => true,
+                    _ => {
+                        PAGES.iter().any(|page| page.path() == path)
+                            && (id.is_empty() || ids(&page(&path)).contains(&id))
+                    }
+                };
+                assert!(is_known, "{} links to {link}", source.file);
             }
         }
     }

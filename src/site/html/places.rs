@@ -3,7 +3,7 @@
 
 use crate::api::{FAVICON, NOT_FOUND, ROBOTS, SITEMAP};
 use crate::http::{Asset, Assets};
-use crate::site::html::page::{Frame, Page};
+use crate::site::html::page::{Entry, Frame, Page};
 
 /// Adds the page, the icon, the rules for robots and, if the public address is known, the map of the site.
 pub fn add(assets: &mut Assets, frame: &Frame) {
@@ -12,8 +12,8 @@ pub fn add(assets: &mut Assets, frame: &Frame) {
         title: "Page not found",
         about: "There is no page at this address.",
         head: "",
-        class: "page",
-        main: include_str!("../files/not-found.html").to_owned(),
+        class: "page doc",
+        main: format!("<article>\n{}</article>\n", include_str!("../files/not-found.html")),
         asks: &[],
     };
     assets.insert(NOT_FOUND, page.into_asset(frame));
@@ -29,7 +29,7 @@ pub fn add(assets: &mut Assets, frame: &Frame) {
 
 /// Every page in the navigation, as sitemaps.org specifies.
 fn sitemap(root: &str, frame: &Frame) -> String {
-    let url = |(path, _): &(String, &str)| format!("<url><loc>{root}{path}</loc></url>\n");
+    let url = |entry: &Entry| format!("<url><loc>{root}{}</loc></url>\n", entry.path);
     let urls: String = frame.navigation.iter().map(url).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\

@@ -91,7 +91,7 @@ mod tests {
         let mut loaded: Vec<&str> = loaded.chain(["/", "/openapi.json"]).collect();
         loaded.sort_unstable();
         loaded.dedup();
-        assert_eq!(loaded.len(), 10, "{loaded:?}");
+        assert_eq!(loaded.len(), 11, "{loaded:?}");
         let bytes: usize = loaded.iter().map(|path| get(&assets, path).body().len()).sum();
         assert!(bytes <= 500_000, "{bytes}");
     }

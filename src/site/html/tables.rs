@@ -43,19 +43,26 @@ fn operations(is_wanted: fn(&Operation) -> bool) -> String {
             None if operation.is_experimental => "experimental".to_owned(),
             None => "stable".to_owned(),
         };
-        [format!("`{} {}`", operation.method(), operation.path), operation.summary.to_owned(), mark]
+        let name = format!("`{} {}`", operation.method(), operation.path);
+        (in_reference(operation), [name, operation.summary.to_owned(), mark])
     });
     table(["operation", "what it does", "stability"], rows)
+}
+
+/// Where the reference has an operation.
+pub fn in_reference(operation: &Operation) -> String {
+    format!("/#{}", operation.id)
 }
 
 fn deprecations() -> String {
     let rows = ROUTER.operations().filter_map(|operation| {
         let deprecation = operation.deprecation?;
-        Some([
+        let cells = [
             format!("`{} {}`", operation.method(), operation.path),
             day(deprecation.sunset),
             format!("`GET {}` with the `status` filter", deprecation.successor),
-        ])
+        ];
+        Some((in_reference(operation), cells))
     });
     table(["operation", "to be removed on", "call instead"], rows)
 }
@@ -67,7 +74,7 @@ fn codes() -> String {
         let (phrase, advice) = (reason(status), inline(code.advice()));
         let example = escape(&serde_json::to_string_pretty(&code.example()).unwrap_or_default());
         format!(
-            "<h3 id=\"{name}\"><a href=\"#{name}\"><code>{name}</code></a> {status} {phrase}</h3>\n<p>{advice}</p>\n\
+            "<h3 id=\"{name}\"><a class=\"anchor\" href=\"#{name}\"><code>{name}</code></a> {status} {phrase}</h3>\n<p>{advice}</p>\n\
              <pre tabindex=\"0\"><code>{example}</code></pre>\n"
         )
     };
@@ -76,36 +83,44 @@ fn codes() -> String {
 
 fn limits() -> String {
     let rows = LIMITS.iter().map(|limit| {
-        [limit.what.to_owned(), format!("{} {}", limit.most, limit.unit), limit.status.to_string()]
+        let cells =
+            [limit.what.to_owned(), format!("{} {}", limit.most, limit.unit), limit.status.to_string()];
+        (format!("#{}", limit.what.replace(' ', "-")), cells)
     });
     table(["limit", "maximum", "status if exceeded"], rows)
 }
 
 fn deadlines(config: &Config) -> String {
     let rows = config.deadlines.table().map(|deadline| {
-        [deadline.span.to_owned(), format!("{} s", deadline.most.as_secs_f64()), deadline.then.to_owned()]
+        let most = format!("{} s", deadline.most.as_secs_f64());
+        (format!("#timeout-{}", deadline.name), [deadline.span.to_owned(), most, deadline.then.to_owned()])
     });
     table(["phase", "timeout", "on timeout"], rows)
 }
 
 fn settings() -> String {
     let rows = SETTINGS.iter().map(|setting| {
-        [
-            format!("`--{} {}`", setting.flag, setting.value),
-            format!("`{}`", setting.variable()),
-            setting.help.to_owned(),
-            setting.default.to_owned(),
-        ]
+        let name = format!("`--{} {}`\n`{}`", setting.flag, setting.value, setting.variable());
+        (format!("#{}", setting.flag), [name, setting.help.to_owned(), setting.default.to_owned()])
     });
-    table(["flag", "variable", "meaning", "default"], rows)
+    table(["flag and variable", "meaning", "default"], rows)
 }
 
-/// A table that also fits a phone, where each cell shows its heading.
-fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+/// A table that also fits a phone, where each cell shows its heading. The first line of the first cell of each row is a
+/// link to the address that comes with the row. If that is a fragment, it is the row's own.
+fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = (String, [String; N])>) -> String {
     let head: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
-    let row = |cells: [String; N]| {
-        let cell = |(head, cell): (&&str, String)| format!("<td data-head=\"{head}\">{}</td>", inline(&cell));
-        format!("<tr>{}</tr>\n", heads.iter().zip(cells).map(cell).collect::<String>())
+    let row = |(address, mut cells): (String, [String; N])| {
+        cells = cells.map(|cell| inline(&cell));
+        let (first, rest) = cells[0].split_at(cells[0].find('\n').unwrap_or(cells[0].len()));
+        let rest = rest.replace('\n', "<br>");
+        let (start, class) = match address.strip_prefix('#') {
+            Some(id) => (format!("<tr id=\"{id}\">"), " class=\"anchor\""),
+            None => ("<tr>".to_owned(), ""),
+        };
+        cells[0] = format!("<a{class} href=\"{address}\">{first}</a>{rest}");
+        let cell = |(head, cell)| format!("<td data-head=\"{head}\">{cell}</td>");
+        format!("{start}{}</tr>\n", heads.iter().zip(cells).map(cell).collect::<String>())
     };
     let rows: String = rows.into_iter().map(row).collect();
     format!(
@@ -122,6 +137,7 @@ pub fn inline(text: &str) -> String {
     parts.map(|(i, part)| if i % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() }).collect()
 }
 
+/// Plain text as HTML.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,0 +1,98 @@
+// The search over pages, headings, error codes, settings and operations. `/` opens it, and Escape closes it.
+
+const MOST = 12;
+const opener = document.getElementById('search-open');
+const dialog = document.getElementById('search');
+const input = dialog.querySelector('input');
+const list = document.getElementById('search-results');
+const status = dialog.querySelector('[role=status]');
+let index;
+let chosen = 0;
+
+const lower = (text) => text.toLowerCase();
+
+// How well an entry fits: 0 is best, and undefined does not fit.
+function rank({ title, page, text }, query, words) {
+  const [name, all] = [lower(title), lower(`${title} ${page} ${text}`)];
+  if (name === query) return 0;
+  if (name.startsWith(query) || name.split(/[ -]+/).includes(query)) return 1;
+  if (words.every((word) => name.includes(word))) return 2;
+  if (words.every((word) => all.includes(word))) return 3;
+  return undefined;
+}
+
+function find(query) {
+  const words = query.split(/\s+/);
+  const ranked = index.map((entry) => [rank(entry, query, words), entry]);
+  const found = ranked.filter(([rank]) => rank !== undefined);
+  return found.sort(([a], [b]) => a - b).map(([, entry]) => entry);
+}
+
+// The part of a text around the first word that was looked for.
+function excerpt(text, query) {
+  const at = Math.max(0, lower(text).indexOf(query.split(/\s+/)[0]) - 30);
+  return (at ? '…' : '') + text.slice(at, at + 140);
+}
+
+const element = (name, text) => Object.assign(document.createElement(name), { textContent: text });
+
+function choose(number) {
+  chosen = number;
+  for (const [i, option] of [...list.children].entries()) {
+    option.setAttribute('aria-selected', String(i === chosen));
+    if (i !== chosen) continue;
+    input.setAttribute('aria-activedescendant', option.id);
+    option.scrollIntoView({ block: 'nearest' });
+  }
+}
+
+function show() {
+  const query = lower(input.value.trim());
+  const found = query && index ? find(query) : [];
+  list.replaceChildren(
+    ...found.slice(0, MOST).map((entry, i) => {
+      const option = Object.assign(document.createElement('a'), { id: `search-${i}`, href: entry.path, tabIndex: -1 });
+      option.setAttribute('role', 'option');
+      option.append(element('b', entry.title), ' ', element('i', entry.page), ' ', element('span', excerpt(entry.text, query)));
+      return option;
+    }),
+  );
+  list.hidden = found.length === 0;
+  input.setAttribute('aria-expanded', String(!list.hidden));
+  input.removeAttribute('aria-activedescendant');
+  if (found.length) choose(0);
+  if (query && index) status.textContent = found.length > MOST ? `${MOST} of ${found.length} results` : `${found.length} results`;
+  else if (index) status.textContent = '';
+}
+
+async function open() {
+  if (dialog.open) return;
+  dialog.showModal();
+  input.select();
+  try {
+    index ??= await (await fetch('/assets/search.json')).json();
+    show();
+  } catch {
+    status.textContent = 'The search could not be loaded. Check the connection, and open it again.';
+  }
+}
+
+opener.hidden = false;
+opener.addEventListener('click', open);
+input.addEventListener('input', show);
+list.addEventListener('click', () => dialog.close());
+dialog.addEventListener('click', (event) => event.target === dialog && dialog.close());
+input.addEventListener('keydown', (event) => {
+  const options = list.children;
+  const steps = { ArrowDown: 1, ArrowUp: -1 };
+  if (event.key === 'Enter') options[chosen]?.click();
+  else if (steps[event.key] && options.length) choose((chosen + steps[event.key] + options.length) % options.length);
+  else return;
+  event.preventDefault();
+});
+document.addEventListener('keydown', (event) => {
+  const isTyping = event.target.closest?.('input, textarea, select, [contenteditable]');
+  if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  open();
+});

@@ -1,0 +1,59 @@
+//! The search: a script, and its index of pages, headings, error codes, limits, settings and operations.
+
+use serde_json::{Value, json};
+
+use crate::api::ROUTER;
+use crate::http::{Asset, Assets};
+use crate::site::document::BASE;
+use crate::site::html::sections::sections;
+use crate::site::html::tables::in_reference;
+
+/// What can be found, such as
+/// `{"title":"not_found","page":"Errors","path":"/docs/errors#not_found","text":"404 Not Found …"}`.
+#[derive(Default)]
+pub struct Index(Vec<Value>);
+
+impl Index {
+    /// Adds what can be linked to on a page.
+    pub fn add_page(&mut self, path: &str, name: &str, html: &str) {
+        for section in sections(html) {
+            let place = if section.element == "h1" { String::new() } else { format!("#{}", section.id) };
+            let path = format!("{path}{place}");
+            self.0.push(json!({ "title": section.title, "page": name, "path": path, "text": section.text }));
+        }
+    }
+
+    /// Adds the operations, and puts the index among the assets, with the script that reads it.
+    pub fn insert_into(mut self, assets: &mut Assets) {
+        for operation in ROUTER.operations().filter(|operation| operation.path.starts_with(BASE)) {
+            let title = format!("{} {}", operation.method(), operation.path);
+            let text = format!("{} ({})", operation.summary, operation.id);
+            let path = in_reference(operation);
+            self.0.push(json!({ "title": title, "page": "Operations", "path": path, "text": text }));
+        }
+        let index = Value::Array(self.0).to_string();
+        assets.insert("/assets/search.json", Asset::new("application/json", index.into_bytes()));
+        let script = include_bytes!("../files/search.js").to_vec();
+        assets.insert("/assets/search.js", Asset::new("text/javascript; charset=utf-8", script));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn index_has_operations_and_what_pages_have() {
+        let mut index = Index::default();
+        index.add_page("/docs/a", "A", "<h1 id=\"x\"><a class=\"anchor\" href=\"#x\">X</a></h1>");
+        let mut assets = Assets::default();
+        index.insert_into(&mut assets);
+        let response =
+            assets.find("/assets/search.json").unwrap().respond([None, None].map(Option::into_iter));
+        let found: Vec<Value> = serde_json::from_slice(response.body()).unwrap();
+        assert_eq!(found[0], json!({ "title": "X", "page": "A", "path": "/docs/a", "text": "" }));
+        let is_there =
+            |title, path| found.iter().any(|entry| entry["title"] == title && entry["path"] == path);
+        assert!(is_there("POST /v1/pets", "/#createPet"), "{found:?}");
+    }
+}
