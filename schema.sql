@@ -126,7 +126,7 @@ CREATE TABLE certificate_requests (
     last_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The creates of the last 24 hours that had an Idempotency-Key, so that sending one again makes no second pet. Each is
+-- The creates of the last 24 hours, or of more, that had an Idempotency-Key, so that sending one again makes no second pet. Each is
 -- written in the transaction of its pet.
 CREATE TABLE retries (
     -- Ascending in the order of the creates, so that the oldest are found without an index.
@@ -137,6 +137,6 @@ CREATE TABLE retries (
     fingerprint BLOB    NOT NULL CHECK (length(fingerprint) = 16),
     -- The id of the pet, which may have been changed or deleted since.
     pet         INTEGER NOT NULL,
-    -- Unix time of the create, seconds.
+    -- How long the service had run, over all its starts, in seconds. Not the time of day, which may be set.
     at          INTEGER NOT NULL
 ) STRICT;

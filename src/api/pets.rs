@@ -4,7 +4,6 @@ use super::entity_tag::{ETAG, IF_NONE_MATCH, tagged, unless_known};
 use super::idempotency::{IDEMPOTENCY_KEY, REPLAYED, idempotency_key};
 use super::paging::{AFTER, LIMIT, LINK, PAGE_ROWS, list_of};
 use super::{Call, Handler, Operation, ReadContext, Staged, WriteContext};
-use crate::clock::unix_time;
 use crate::endpoint::parameter::{PathParameter, QueryParameter};
 use crate::endpoint::{Deprecation, Failure, HeaderField, Success, Tag};
 use crate::http::{ApiError, Code, Response};
@@ -119,7 +118,7 @@ fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>,
     let new = NewPet::from_json(call.json_body()?)?;
     let once = match key {
         None => Once::Made(context.store.insert_pet(&new)?),
-        Some(key) => context.store.insert_pet_once(&new, &key, unix_time())?,
+        Some(key) => context.store.insert_pet_once(&new, &key)?,
     };
     let (inserted, is_replayed) = match once {
         Once::Made(inserted) => (inserted, false),

@@ -19,6 +19,8 @@ use crate::lane::ticket::Ticket;
 
 /// After the target.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";
+/// The ASCII character that no field value has (RFC 9110, section 5.5).
+const DEL: u8 = 0x7f;
 /// Space for what is added to a request.
 const HEAD_ROOM: usize = 128;
 
@@ -42,13 +44,13 @@ impl LaneRequest {
         self.line = self.bytes.len();
     }
 
-    /// Adds a header field. Bytes other than ASCII become `?`; no field that is passed on needs them.
+    /// Adds a header field. Bytes other than ASCII become DEL, which no valid value has: two values must not become one.
     pub fn field(&mut self, name: &str, value: &[u8]) {
         let start = self.bytes.len() + name.len() + 2;
         write_field(&mut self.bytes, name, value);
         if !value.is_ascii() {
             let value = &mut self.bytes[start..start + value.len()];
-            value.iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = b'?');
+            value.iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = DEL);
         }
     }
 
@@ -168,7 +170,8 @@ mod tests {
             let (head, content) = written(&request);
             let line = "POST /v1/pets?a HTTP/1.1\r\n";
             assert_eq!(head, format!("{line}Content-Length: {}\r\n\r\n", content.len()));
-            let fields = vec![("Content-Type", "text/x: y"), ("Authorization", "Bearer ??"), ("X", "")];
+            let fields =
+                vec![("Content-Type", "text/x: y"), ("Authorization", "Bearer \u{7f}\u{7f}"), ("X", "")];
             let (ticket, length) = read_ticket(&content).unwrap();
             assert_eq!(ticket, TICKET);
             assert_eq!(Content::read(&content[length..]), Some(Content { id: "an-id", fields, body }));

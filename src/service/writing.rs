@@ -211,7 +211,7 @@ impl Service for WriteService {
                 self.log_stays = false;
             }
         }
-        let forgotten = self.context.store.forget_retries(unix_time()).unwrap_or_else(|error| {
+        let forgotten = self.context.store.forget_retries().unwrap_or_else(|error| {
             log_line!(debug, "old records of retries stay for now: {error}");
             0
         });

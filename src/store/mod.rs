@@ -69,7 +69,7 @@ use connection::{cannot_open, connect, reading};
 use cost::Cost;
 use log_keeper::LogKeeper;
 use open_file::{OpenFile, index_of};
-use retries::Removal;
+use retries::Uptime;
 use watch::Watch;
 
 /// How long another process is waited for to release its lock.
@@ -111,8 +111,7 @@ pub struct Writer {
     gave_up: Option<Instant>,
     /// Whether the transaction has written the page of the mark.
     has_mark: bool,
-    /// When old records of retries are removed.
-    removal: Removal,
+    uptime: Uptime,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
 }
@@ -285,7 +284,7 @@ impl Writer {
             patience: BUSY_TIMEOUT,
             gave_up: None,
             has_mark: false,
-            removal: Removal::new(Instant::now()),
+            uptime: Uptime::new(),
             last_failed: false,
         })
     }

@@ -65,6 +65,14 @@ fn malformed_keys_are_400() {
     for key in ["", "\"\"", "a b", "a,b", "a;b", "a\\b", "\"a", "\"a\";p=1", &long, &format!("\"{long}\"")] {
         send(&server, key, REX).expect_error(400, "invalid_idempotency_key", "Idempotency-Key");
     }
+    // Two that differ in other characters only must not become one.
+    for key in [&b"k\xf6n"[..], "kön".as_bytes(), b"\xff", b"\"k\xe4n\""] {
+        let marked = create(KEY, "Idempotency-Key: KEY\r\n", REX);
+        let (before, after) = marked.split_once("KEY").unwrap();
+        let mut connection = server.connect();
+        connection.send([before.as_bytes(), key, after.as_bytes()].concat());
+        connection.reply().expect_error(400, "invalid_idempotency_key", "Idempotency-Key");
+    }
     let mut connection = server.connect();
     connection.send(create(KEY, "Idempotency-Key: a\r\nidempotency-key: a\r\n", REX));
     connection.reply().expect_error(400, "invalid_idempotency_key", "Idempotency-Key");
