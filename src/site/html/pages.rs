@@ -36,19 +36,19 @@ macro_rules! sources {
 /// Every page, in the order of the navigation.
 pub const PAGES: &[Source] = sources! {
     Guide:
-    "index" "Overview" "What the pet store inventory is for, and where to begin.";
+    "index" "Overview" "What this service is for, and where to begin.";
     "first-call" "First call" "List pets, add one, and see an error, with curl.";
-    "keys" "Keys" "Create, rotate and revoke API keys, and what each may do.";
-    "pages" "Lists" "Read long lists page by page, and only what has changed.";
-    "retries" "Retries" "Send a create again without a second pet.";
+    "keys" "Keys" "Create, rotate and revoke API keys, and choose what they may do.";
+    "pages" "Pagination" "Read long lists page by page, and poll them cheaply.";
+    "retries" "Retries" "Retry a create without adding a second pet.";
     Reference:
-    "errors" "Errors" "Every error code, what it means and what to do.";
-    "limits" "Limits" "The largest request, and how long each phase may take.";
-    "versions" "Versions" "What may change within a version, and stability marks.";
+    "errors" "Errors" "Every error code: what it means, and what to do about it.";
+    "limits" "Limits" "How large a request may be, and how long each phase may take.";
+    "versions" "Versions" "What can change within a version, and the stability marks.";
     "deprecations" "Deprecations" "Operations that will be removed, and what to call instead.";
-    "changes" "Changes" "What clients notice of each release, newest first.";
+    "changes" "Changes" "What each release changes for clients, newest first.";
     Operate:
-    "running" "Running it" "Every setting, backup and restore, health checks.";
+    "running" "Running" "Settings, backup and restore, health checks.";
     "domains" "Domains" "Serve your site from your own domain, over HTTPS.";
 };
 
@@ -59,7 +59,7 @@ pub fn navigation() -> Vec<Entry> {
         Entry { path: source.path(), name, group, about }
     };
     let mut entries: Vec<Entry> = PAGES.iter().map(entry).collect();
-    let about = "Every operation, with its parameters and responses, to try in the browser.";
+    let about = "Every operation with its parameters and responses. Try them in the browser.";
     let reference = Entry { path: "/".to_owned(), name: "Operations", group: "Reference", about };
     let place = PAGES.iter().position(|source| source.group == reference.group).unwrap_or(0);
     entries.insert(place, reference);
