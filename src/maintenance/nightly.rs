@@ -3,8 +3,10 @@
 //! Whatever is interrupted leaves whole backups alone: a killed process leaves a partial file, which the next one
 //! removes, or a backup too many, which the next one removes as well.
 
+use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::check::usable;
 use super::note::{Note, last_backup};
@@ -15,8 +17,9 @@ use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::Snapshot;
 
-/// The most backups of one database in one second, each named after the next second that is free.
-const MOST_IN_A_SECOND: i64 = 60;
+/// How often to wait for a second whose name is free. One is enough, unless the clock was set back.
+const MOST_TRIES: u32 = 60;
+const A_SECOND: Duration = Duration::from_secs(1);
 
 /// The result of [`backup_to`].
 #[derive(Debug)]
@@ -97,8 +100,9 @@ fn make(
         return fail(ErrorKind::FileMissing, format!("there is no folder {}", folder.display()));
     }
     let series = Series::of(database)?;
-    let now = unix_time();
-    let (partial, bytes) = copied(database, &folder.join(series.name(now)), on_progress)?;
+    // One after the other, so that the newest name has the newest content. Without the lock, only that is lost.
+    let _turn = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
+    let (partial, bytes) = copied(database, &folder.join(series.name(unix_time())), on_progress)?;
     let (pets, alterations) = match usable(&partial.path, Path::new("the copy")) {
         Err(error) if is_unsound(&error) => {
             let file = folder.join(series.unsound());
@@ -110,7 +114,7 @@ fn make(
         }
         found => found?,
     };
-    let file = name(partial, folder, &series, now)?;
+    let (file, now) = name(partial, folder, &series)?;
     let unnoted = Note { unix_time: now, pets, is_sound: true }.write(database).err();
     let removed = keep.map_or(Ok(Vec::new()), |keep| series.thin(&file, now, keep));
     let removed = removed.map_err(|error| error.context(format!("{} is complete, but", file.display())))?;
@@ -126,21 +130,23 @@ fn copied(database: &Path, file: &Path, on_progress: OnProgress) -> Result<(Part
     Ok((partial, bytes))
 }
 
-/// Gives the copy its name, never over another file.
-fn name(partial: Partial, folder: &Path, series: &Series, now: i64) -> Result<PathBuf, Error> {
-    let mut second = now;
+/// Gives the copy its name, never over another file. Returns the file and its time.
+fn name(partial: Partial, folder: &Path, series: &Series) -> Result<(PathBuf, i64), Error> {
+    let mut tries = 0;
     loop {
-        let file = folder.join(series.name(second));
+        let now = unix_time();
+        let file = folder.join(series.name(now));
         match rename_new(&partial.path, &file) {
-            // Another backup was made in the same second.
-            Err(error) if error.kind() == ErrorKind::FileExists && second < now + MOST_IN_A_SECOND => {
-                second += 1;
+            // The backup before was made in the same second.
+            Err(error) if error.kind() == ErrorKind::FileExists && tries < MOST_TRIES => {
+                tries += 1;
+                std::thread::sleep(A_SECOND);
             }
             Err(error) => return Err(error),
             Ok(()) => {
                 drop(partial);
                 flush_folder(&file)?;
-                return Ok(file);
+                return Ok((file, now));
             }
         }
     }
