@@ -38,7 +38,7 @@ mod pages {
     fn to_html(markdown: &str) -> String {
         let mut html = String::new();
         let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).map(reachable);
-        html::push_html(&mut html, linked(events).into_iter());
+        html::push_html(&mut html, cells(linked(events)).into_iter());
         html.replace("<table>", "<div class=\"table\"><table>").replace("</table>", "</table></div>")
     }
 
@@ -71,6 +71,53 @@ mod pages {
                 _ => {}
             }
             all.push(event);
+        }
+        all
+    }
+
+    /// Names the column of each cell, for a phone, and keeps words with a hyphen in one line.
+    fn cells(events: Vec<Event>) -> Vec<Event> {
+        let (mut heads, mut column, mut is_head, mut all) = (Vec::new(), None, false, Vec::new());
+        for event in events {
+            match (event, column) {
+                (Event::Start(Tag::TableHead), _) => {
+                    heads.clear();
+                    is_head = true;
+                    all.push(Event::Start(Tag::TableHead));
+                }
+                (Event::Start(Tag::TableRow), _) => {
+                    column = Some(0);
+                    is_head = false;
+                    all.push(Event::Start(Tag::TableRow));
+                }
+                (Event::Text(text), _) if is_head => {
+                    heads.push(text.clone());
+                    all.push(Event::Text(text));
+                }
+                (Event::Start(Tag::TableCell), Some(number)) => {
+                    let start = format!(
+                        "<td data-head=\"{}\">",
+                        heads.get(number).expect("each column has a heading")
+                    );
+                    all.push(Event::InlineHtml(start.into()));
+                    column = Some(number + 1);
+                }
+                (Event::End(TagEnd::TableCell), Some(_)) => all.push(Event::InlineHtml("</td>".into())),
+                (Event::End(TagEnd::Table), _) => {
+                    column = None;
+                    is_head = false;
+                    all.push(Event::End(TagEnd::Table));
+                }
+                (Event::Text(text), Some(_)) => {
+                    for word in text.split_inclusive(' ') {
+                        let is_whole = word.contains('-');
+                        all.extend(is_whole.then_some(Event::InlineHtml("<span class=\"whole\">".into())));
+                        all.push(Event::Text(word.to_owned().into()));
+                        all.extend(is_whole.then_some(Event::InlineHtml("</span>".into())));
+                    }
+                }
+                (event, _) => all.push(event),
+            }
         }
         all
     }

@@ -24,6 +24,14 @@ async function pages() {
   return [...navigation.matchAll(/href="([^"]+)"/g)].map(([, path]) => path);
 }
 
+// What a table or a line cuts: cells that their text leaves, tables that must be scrolled, and code in two lines.
+function cuts() {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const wide = all('.table, .table th, .table td').filter((part) => part.scrollWidth > part.clientWidth + 1);
+  const broken = all('.doc :not(pre) > code, .whole').filter((code) => code.getClientRects().length > 1);
+  return [...wide, ...broken].map((part) => part.textContent.slice(0, 60));
+}
+
 // The parts of one operation in the reference.
 function panel(page, id) {
   const block = page.locator(`#operations-animals-${id}`);
@@ -57,6 +65,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       assert.deepEqual(await barriers(page), [], path);
       const width = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(width <= 0, `${path} is ${width} px wider than the window`);
+      assert.deepEqual(await page.evaluate(cuts), [], path);
       assert.deepEqual(said, [], path);
       assert.deepEqual(asked.filter((url) => !url.startsWith(`${service.url}/`) && !url.startsWith('data:')), [], path);
       await page.screenshot({ path: join(SHOTS, `${path === '/' ? 'reference' : path.slice(6)}-${look}.png`), fullPage: true });
@@ -223,6 +232,122 @@ test('without JavaScript there is something to read', async () => {
   await close();
 });
 
+test('what is linked to is there, and in view', async () => {
+  const { page, said, close } = await open(browser);
+  for (const place of ['errors#invalid_json', 'running#listen', 'limits#timeout-idle', 'keys#the-first-key']) {
+    await page.goto(`${service.url}/docs/${place}`);
+    const target = page.locator(':target');
+    assert.equal(`#${await target.getAttribute('id')}`, place.slice(place.indexOf('#')));
+    assert.ok(await inView(target), place);
+    await target.locator('a.anchor').click();
+    assert.equal(page.url(), `${service.url}/docs/${place}`);
+  }
+  assert.deepEqual(said, []);
+  await close();
+});
+
+test('contents stand at the side, and pages lead to each other', async () => {
+  const { page, close } = await open(browser);
+  await page.goto(`${service.url}/docs/running`);
+  const [contents, text] = await Promise.all(['.contents', 'article'].map((part) => page.locator(part).boundingBox()));
+  assert.ok(contents.x >= text.x + text.width && contents.y < 400, JSON.stringify({ contents, text }));
+  await page.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'Health checks' }).click();
+  assert.ok(page.url().endsWith('/docs/running#health-checks'));
+  assert.ok(await inView(page.locator('.contents')));
+  const paths = await pages();
+  await page.goto(service.url + paths[0]);
+  for (const path of paths.slice(1)) {
+    await page.locator('.turn [rel=next]').click();
+    await page.waitForURL(service.url + path);
+  }
+  assert.equal(await page.locator('.turn [rel=next]').count(), 0);
+  await page.locator('.turn [rel=prev]').click();
+  await page.waitForURL(service.url + paths.at(-2));
+  await close();
+});
+
+test('on a phone the bar is a menu that names the page, with or without JavaScript', async () => {
+  for (const javaScriptEnabled of [true, false]) {
+    const { page, close } = await open(browser, { ...LOOKS.phone, javaScriptEnabled });
+    await page.goto(`${service.url}/docs/limits`);
+    const [menu, bar] = [page.locator('.menu summary'), page.getByRole('navigation', { name: 'Pages' })];
+    assert.match(await menu.textContent(), /Reference: Limits/);
+    assert.ok(await inView(menu));
+    assert.equal(await bar.isVisible(), false);
+    await menu.click();
+    assert.ok(await inView(bar.locator('[aria-current]')));
+    await bar.getByRole('link', { name: 'Domains' }).click();
+    await page.waitForURL(`${service.url}/docs/domains`);
+    assert.equal(await page.locator('#search-open').isVisible(), javaScriptEnabled);
+    await close();
+  }
+});
+
+test('the search finds pages, headings, codes, settings and operations, with the keyboard', async () => {
+  const { page, said, close } = await open(browser);
+  await page.goto(`${service.url}/docs/retries`);
+  const field = page.getByRole('combobox', { name: 'Search' });
+  const options = page.getByRole('option');
+  const search = async (words) => {
+    await page.keyboard.press('/');
+    await field.fill(words);
+    await options.first().waitFor();
+  };
+  await search('idle');
+  assert.deepEqual(await barriers(page), []);
+  await page.screenshot({ path: join(SHOTS, 'search.png') });
+  assert.equal(await field.getAttribute('aria-activedescendant'), 'search-0');
+  await page.keyboard.press('ArrowDown');
+  assert.equal(await options.nth(1).getAttribute('aria-selected'), 'true');
+  assert.equal(await field.getAttribute('aria-activedescendant'), 'search-1');
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('ArrowUp');
+  assert.equal(await options.last().getAttribute('aria-selected'), 'true');
+  await field.fill('no such thing anywhere');
+  await page.getByRole('status').filter({ hasText: '0 results' }).waitFor();
+  await page.keyboard.press('Escape');
+  assert.equal(await field.isVisible(), false);
+  for (const [words, path] of [
+    ['invalid_json', '/docs/errors#invalid_json'],
+    ['petstore_listen', '/docs/running#listen'],
+    ['rotating a key', '/docs/keys#rotating-a-key'],
+    ['request body', '/docs/limits#request-body'],
+    ['Custom domains', '/docs/domains'],
+    ['createPet', '/#createPet'],
+  ]) {
+    await search(words);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(service.url + path);
+    assert.equal(await field.isVisible(), false, words);
+  }
+  // In a field, the key is a letter.
+  await page.getByLabel('API key', { exact: true }).press('/');
+  assert.equal(await field.isVisible(), false);
+  assert.deepEqual(said, []);
+  await close();
+});
+
+test('no page takes more than 60 KB, without the script of the reference', async () => {
+  for (const path of await pages()) {
+    const { page, close } = await open(browser);
+    const session = await page.context().newCDPSession(page);
+    await session.send('Network.enable');
+    let bytes = 0;
+    const own = new Set();
+    session.on('Network.responseReceived', ({ requestId, response }) => {
+      if (/swagger|reference/.test(response.url)) own.add(requestId);
+    });
+    session.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
+      if (!own.has(requestId)) bytes += encodedDataLength;
+    });
+    await page.goto(service.url + path, { waitUntil: 'networkidle' });
+    await page.keyboard.press('/');
+    await page.waitForLoadState('networkidle');
+    assert.ok(bytes > 1_000 && bytes <= 60_000, `${path}: ${bytes} bytes`);
+    await close();
+  }
+});
+
 test('the reference takes at most 500 KB, and next time hardly any', async () => {
   const { page, close } = await open(browser);
   const session = await page.context().newCDPSession(page);
@@ -270,4 +395,12 @@ async function assertText(locator, text) {
     .filter({ hasText: text })
     .waitFor({ timeout: 15_000 })
     .catch(async () => assert.equal(await locator.textContent({ timeout: 1_000 }), text));
+}
+
+// Whether some of it can be seen without scrolling.
+function inView(locator) {
+  return locator.evaluate((element) => {
+    const { top, bottom, height } = element.getBoundingClientRect();
+    return height > 0 && bottom > 0 && top < innerHeight;
+  });
 }

@@ -82,7 +82,7 @@ impl Source {
 
     /// Its HTML with every gap filled.
     fn filled(&self, config: &Config, base: &str, frame: &Frame) -> String {
-        let html = tables::fill(self.html, config).replace("{{base}}", &tables::inline(base));
+        let html = tables::fill(self.html, config).replace("{{base}}", &escape(base));
         html.replace("<p>{{pages}}</p>", &index(frame))
     }
 }

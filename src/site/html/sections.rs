@@ -58,7 +58,7 @@ fn plain(html: &str) -> String {
         match part.split_once('>').filter(|_| number > 0) {
             Some((tag, rest)) => {
                 // Words of different blocks and cells stay apart.
-                let is_within_words = ["a", "code", "em", "strong"]
+                let is_within_words = ["a", "code", "em", "span", "strong"]
                     .iter()
                     .any(|name| tag.trim_start_matches('/').split(' ').next() == Some(name));
                 text.push_str(if is_within_words { "" } else { " " });

@@ -130,11 +130,18 @@ fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = (Strin
     )
 }
 
-/// Plain text as HTML, with code between backticks.
+/// Plain text as HTML, with code between backticks. A word with a hyphen stays in one line.
 pub fn inline(text: &str) -> String {
     let escaped = escape(text);
-    let parts = escaped.split('`').enumerate();
-    parts.map(|(i, part)| if i % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() }).collect()
+    let word = |word: &str| match word.contains('-') {
+        true => format!("<span class=\"whole\">{word}</span>"),
+        false => word.to_owned(),
+    };
+    let part = |(number, part): (usize, &str)| match number % 2 {
+        1 => format!("<code>{part}</code>"),
+        _ => part.split_inclusive(' ').map(word).collect(),
+    };
+    escaped.split('`').enumerate().map(part).collect()
 }
 
 /// Plain text as HTML.
@@ -149,6 +156,7 @@ mod tests {
     #[test]
     fn text_is_escaped() {
         assert_eq!(inline("a <b> & `c<d>`"), "a &lt;b&gt; &amp; <code>c&lt;d&gt;</code>");
+        assert_eq!(inline("in /.well-known/x"), "in <span class=\"whole\">/.well-known/x</span>");
     }
 
     #[test]
