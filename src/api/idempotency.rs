@@ -15,16 +15,16 @@ const MAX_BYTES: usize = 255;
 /// The key of one create, chosen by the client.
 pub static IDEMPOTENCY_KEY: HeaderParameter = HeaderParameter {
     name: "Idempotency-Key",
-    about: "Makes it safe to send the create again: a key of your choice, such as a random UUID, that you use for this \
-        one pet. 1 to 255 printable ASCII characters; a key with a space, a comma, a semicolon, a quote or a backslash \
-        stands in quotes, as any other may. It counts for your API key's name, for 24 hours at least.",
+    about: "Makes it safe to send the create again. Choose a key, such as a random UUID, and use it for this one pet only: \
+        1 to 255 printable ASCII characters, in quotes if it contains a space, a comma, a semicolon, a quote or a \
+        backslash. The service remembers it for the name of your API key, for at least 24 hours.",
     example: "8e03978e-40d5-43e8-bc93-6894a57f9324",
 };
 
 /// Tells that a create was carried out earlier.
 pub const REPLAYED: HeaderField = HeaderField {
     name: "Idempotency-Replayed",
-    about: "`true` if the pet was made by an earlier try with the same `Idempotency-Key`.",
+    about: "`true` if an earlier request with the same `Idempotency-Key` added the pet.",
     example: "true",
 };
 

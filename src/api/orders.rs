@@ -6,8 +6,8 @@ use crate::endpoint::Failure;
 use crate::http::{ApiError, Code, Response};
 
 pub static OPERATIONS: &[Operation] = &[Operation {
-    summary: "List the orders of the store",
-    about: "Announced, but not specified yet: returns 501.",
+    summary: "List store orders",
+    about: "Planned, but not specified yet. Returns 501.",
     tag: Some(&ANIMALS),
     rows: Some(0),
     codes: &[Code::NotImplemented],
@@ -17,6 +17,6 @@ pub static OPERATIONS: &[Operation] = &[Operation {
 
 /// Returns 501 until the fields of an order are specified.
 fn list(_: &mut ReadContext, _: &Call) -> Result<Response, Failure> {
-    let message = "The orders of the store are announced, but not yet specified; there is nothing to list.";
+    let message = "Store orders are planned but not specified yet, so there is nothing to list.";
     Err(ApiError::with_message(Code::NotImplemented, message).into())
 }

@@ -28,13 +28,13 @@ pub static LIMIT: QueryParameter<Integer> = QueryParameter {
 /// The cursor: the id of the last item of the previous page.
 pub static AFTER: QueryParameter<Integer> = QueryParameter {
     name: "after",
-    about: "Returns only items after this id, the last one of the previous page. The Link header of that page has it.",
+    about: "Returns only items with a greater id. The Link header of the previous page has it.",
     schema: Integer::INT64,
 };
 /// The header field with the address of the next page.
 pub const LINK: HeaderField = HeaderField {
     name: "Link",
-    about: "If another page follows, its address with rel=\"next\" (RFC 8288).",
+    about: "The address of the next page, if there is one, with rel=\"next\" (RFC 8288).",
     example: "</v1/pets?limit=20&after=20>; rel=\"next\"",
 };
 

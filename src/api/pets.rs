@@ -14,7 +14,7 @@ use crate::store::Once;
 const PETS: &str = "/v1/pets";
 
 /// The tag that the specification gives all its operations (section 1).
-pub static ANIMALS: Tag = Tag { name: "animals", about: "The animals of the inventory." };
+pub static ANIMALS: Tag = Tag { name: "animals", about: "The pets in the inventory." };
 
 pub static OPERATIONS: &[Operation] = &[
     Operation {
@@ -83,9 +83,9 @@ static STATUS: QueryParameter<Enumeration<PetStatus>> = QueryParameter {
     schema: PetStatus::SCHEMA,
 };
 static PET_ID: PathParameter<Integer> =
-    PathParameter { name: "petId", about: "Identifier of the pet.", schema: Integer::INT64 };
+    PathParameter { name: "petId", about: "The identifier of the pet.", schema: Integer::INT64 };
 const LOCATION: HeaderField =
-    HeaderField { name: "Location", about: "The address of the pet.", example: "/v1/pets/7" };
+    HeaderField { name: "Location", about: "The path of the new pet.", example: "/v1/pets/7" };
 
 /// The schemas of the interface description: their names and their JSON Schemas.
 pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
@@ -130,7 +130,7 @@ fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>,
     };
     Ok(Box::new(move |committed| {
         let id = inserted.id(committed);
-        // A replay tells the pet as it was made, whatever has become of it.
+        // A replay returns the pet as it was created, whatever has become of it.
         let pet = Pet { id, name: &new.name, category_id: new.category_id, status: new.status };
         let response = Response::json(201, &pet).header("Location", format!("{PETS}/{id}"));
         if is_replayed { response.header(REPLAYED.name, REPLAYED.example) } else { response }

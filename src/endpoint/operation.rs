@@ -161,13 +161,13 @@ impl Deprecation {
             ]
         });
         [
-            ("Deprecation", "Since when the operation is deprecated (RFC 9745).", since),
+            ("Deprecation", "The time of the deprecation (RFC 9745).", since),
             (
                 "Link",
-                "What to call instead (RFC 5829), and in a second field the page about it (RFC 9745).",
+                "The operation to call instead (RFC 5829) and, in a second field, the page about deprecations (RFC 9745).",
                 successor,
             ),
-            ("Sunset", "When the operation is to be removed (RFC 8594).", sunset),
+            ("Sunset", "The date on which the operation is to be removed (RFC 8594).", sunset),
         ]
         .map(|(name, about, example)| HeaderField { name, about, example })
     }

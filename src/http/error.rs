@@ -60,19 +60,19 @@ codes! {
     DuplicateParameter = 400 "duplicate_parameter" "A query parameter is given more than once."
         => "Send it once.";
     InvalidJson = 400 "invalid_json" "The body must be one JSON object."
-        => "Send one JSON object; the message tells what is wrong.";
+        => "Send one JSON object; the message says what is wrong.";
     MissingMember = 400 "missing_member" "The body lacks a required member."
         => "Add the member that the message names.";
     InvalidMember = 400 "invalid_member" "A member of the body has a value that is not allowed."
         => "Send a value as the message describes.";
     DuplicateMember = 400 "duplicate_member" "A member of the body is given more than once."
         => "Send it once.";
-    InvalidIdempotencyKey = 400 "invalid_idempotency_key" "The header Idempotency-Key must be given once: 1 to 255 printable ASCII characters, in quotes if there is a space, a comma, a semicolon, a quote or a backslash among them."
+    InvalidIdempotencyKey = 400 "invalid_idempotency_key" "Send the header Idempotency-Key once, with 1 to 255 printable ASCII characters. A key with a space, a comma, a semicolon, a quote or a backslash must be in quotes."
         => "Send a key such as a random UUID.";
     Unauthorized = 401 "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'."
-        => "Send a valid key. The response is the same for an unknown, an expired and a revoked key.";
-    InsufficientScope = 403 "insufficient_scope" "This API key is read-only; this operation needs a key that may write."
-        => "Ask the operator for a key that may write.";
+        => "Send a valid key. The response is the same whether the key is unknown, expired or revoked.";
+    InsufficientScope = 403 "insufficient_scope" "This API key is read-only; this operation needs a key with write access."
+        => "Ask the operator for a key with write access.";
     NotFound = 404 "not_found" "There is nothing at this path."
         => "Check the path and the id.";
     MethodNotAllowed = 405 "method_not_allowed" "This path does not support this method; the Allow header lists the methods that it supports."
@@ -89,25 +89,25 @@ codes! {
         => "Send the body without compression.";
     ExpectationFailed = 417 "expectation_failed" "The only expectation that this service supports is '100-continue'."
         => "Omit the `Expect` header.";
-    MisdirectedRequest = 421 "misdirected_request" "This service does not answer for the host of the request."
+    MisdirectedRequest = 421 "misdirected_request" "This service does not serve the host that the request names."
         => "Check the name in the URL. A custom domain must belong to the project and be verified.";
-    IdempotencyKeyReused = 422 "idempotency_key_reused" "This Idempotency-Key belongs to another pet, which was added with it earlier."
-        => "Use a new key for each pet. Send a create again exactly as it was.";
+    IdempotencyKeyReused = 422 "idempotency_key_reused" "This Idempotency-Key was already used to add a different pet."
+        => "Use a new key for each pet. To retry a create, send it unchanged.";
     HeadersTooLarge = 431 "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.")
         => "Send fewer or shorter header fields.";
-    Internal = 500 "internal_error" "The service failed to answer this request; the log has the cause, with its X-Request-Id."
+    Internal = 500 "internal_error" "The service failed to handle this request; its log has the cause, with this X-Request-Id."
         => "Give the operator the `X-Request-Id` of the response.";
     NotImplemented = 501 "not_implemented" "This service does not implement the request method, or does not implement the operation yet."
-        => "Use another method. An operation that is only announced will come later.";
+        => "Use another method. An operation that is only planned is not available yet.";
     TransferCoding = 501 "unsupported_transfer_coding" "The only transfer coding that this service supports is 'chunked'."
         => "Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.";
     Overloaded = 503 "overloaded" "The service has more requests than it can handle; try again in a moment."
         => "Retry after the number of seconds in `Retry-After`.";
-    OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could answer; whether the request was carried out is unknown. Send it again with the same Idempotency-Key."
+    OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could respond, so the request may or may not have been carried out. Send it again with the same Idempotency-Key."
         => "Send a create again with the same `Idempotency-Key`. If it had none, check whether the pet exists, and retry only if it does not.";
     ReadOnly = 503 "read_only" "This service only reads; nothing was changed. Send creates to the service that writes."
         => "Send the request to the service that writes; the message names it. There is no `Retry-After`: a retry here would fail again.";
-    StorageUnavailable = 503 "storage_unavailable" "The database cannot be used; nothing was changed."
+    StorageUnavailable = 503 "storage_unavailable" "The service cannot use its database; nothing was changed."
         => "Retry after the number of seconds in `Retry-After`. If it keeps failing, tell the operator.";
     HttpVersion = 505 "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0."
         => "Send HTTP/1.1.";
@@ -152,14 +152,14 @@ pub fn error_schema() -> serde_json::Value {
             "code": {
                 "type": "string",
                 "examples": codes,
-                "description": "The stable, machine-readable cause. Later versions may have more.",
+                "description": "The stable, machine-readable cause. Later versions may add codes.",
             },
             "message": { "type": "string", "description": "What is wrong and what is expected, for people." },
             "status": {
                 "type": "integer",
                 "minimum": 400,
                 "maximum": 599,
-                "description": "The HTTP status, repeated.",
+                "description": "The HTTP status of the response.",
             },
         },
         "examples": [Code::NotFound.example()],

@@ -69,20 +69,21 @@ pub struct PetQuery {
     pub status: Option<PetStatus>,
 }
 
-const NAME: Required<Text> = Required { name: "name", about: "The pet's name; may be empty.", schema: Text };
+const NAME: Required<Text> =
+    Required { name: "name", about: "The name of the pet. It can be empty.", schema: Text };
 const CATEGORY_ID: Required<Integer> = Required {
     name: "categoryId",
-    about: "Identifier of the category that the pet belongs to.",
+    about: "The identifier of the category that the pet belongs to.",
     schema: Integer::INT64,
 };
 const STATUS: Optional<Enumeration<PetStatus>> = Optional {
     name: "status",
-    about: "Availability of the pet; absent if none was given.",
+    about: "The availability of the pet. It is absent if none was set.",
     schema: PetStatus::SCHEMA,
 };
 const ID: Required<Integer> = Required {
     name: "id",
-    about: "Unique identifier, assigned by the service on creation. Ids ascend and are never used again.",
+    about: "The unique identifier, assigned by the service on creation. Ids ascend and are never reused.",
     schema: Integer::INT64,
 };
 
@@ -95,7 +96,7 @@ pub fn pet_schemas() -> Vec<(&'static str, serde_json::Value)> {
     let new = json!({ "name": "Rex", "categoryId": 3, "status": "available" });
     let pet = json!({ "id": 7, "name": "Rex", "categoryId": 3, "status": "available" });
     vec![
-        PetStatus::SCHEMA.component("Availability of a pet."),
+        PetStatus::SCHEMA.component("The availability of a pet."),
         ("NewPet", describe("A pet to add.", &[&NAME, &CATEGORY_ID, &STATUS], new)),
         ("Pet", describe("A pet in the inventory.", &[&ID, &NAME, &CATEGORY_ID, &STATUS], pet)),
     ]

@@ -21,7 +21,7 @@ pub const BASE: &str = "/v1";
 
 const REQUEST_ID: HeaderField = HeaderField {
     name: "X-Request-Id",
-    about: "Identifies the request in the log: the client's own, or one made by the service.",
+    about: "Identifies the request in the log. It is the client's own value, or one that the service chose.",
     example: "5bd1e3f2-0000002a",
 };
 const WWW_AUTHENTICATE: HeaderField = HeaderField {
@@ -33,13 +33,19 @@ const INSUFFICIENT_SCOPE: HeaderField =
     HeaderField { example: "Bearer realm=\"petstore\", error=\"insufficient_scope\"", ..WWW_AUTHENTICATE };
 const RETRY_AFTER: HeaderField = HeaderField {
     name: "Retry-After",
-    about: "After how many seconds to try again (RFC 9110, section 10.2.3).",
+    about: "The number of seconds to wait before you retry (RFC 9110, section 10.2.3).",
     example: "1",
 };
-const ACCEPT: HeaderField =
-    HeaderField { name: "Accept", about: "The media type that is taken.", example: "application/json" };
-const ACCEPT_ENCODING: HeaderField =
-    HeaderField { name: "Accept-Encoding", about: "The content coding that is taken.", example: "identity" };
+const ACCEPT: HeaderField = HeaderField {
+    name: "Accept",
+    about: "The media type that the operation accepts.",
+    example: "application/json",
+};
+const ACCEPT_ENCODING: HeaderField = HeaderField {
+    name: "Accept-Encoding",
+    about: "The content coding that the operation accepts.",
+    example: "identity",
+};
 
 /// The document as an asset.
 pub fn asset(servers: &ServerUrls) -> Asset {
@@ -69,9 +75,9 @@ fn document(servers: &ServerUrls) -> Value {
             "title": "Pet store inventory",
             "version": VERSION,
             "summary": "List pets, add a pet, and fetch a single one.",
-            "description": "Every operation needs an API key as a bearer token. Every failure has the Error body, with \
-                a stable `code`. Ignore members and headers that you do not know. HEAD works wherever GET does, \
-                and is therefore not listed.",
+            "description": "Every operation needs an API key as a bearer token. Every error response has the \
+                Error body, with a stable `code`. Ignore members and headers that you do not know. HEAD works \
+                wherever GET does, so it is not listed.",
             "license": { "name": "MIT", "identifier": "MIT" },
         },
         "servers": describe_servers(servers),
@@ -216,7 +222,8 @@ fn responses(operation: &Operation) -> Map<String, Value> {
     });
     let has_tag = |success: &&Success| success.headers.iter().any(|field| field.name == ETAG.name);
     let known = operation.success.as_ref().filter(has_tag).map(|success| {
-        let about = "You have it already: `If-None-Match` names the current `ETag`. There is no body.";
+        let about =
+            "Nothing has changed: `If-None-Match` names the current `ETag`. The response has no body.";
         let described = json!({ "description": about, "headers": headers(&[success.headers, announced]) });
         ("304".to_owned(), described)
     });
