@@ -44,9 +44,25 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
         }
     });
     found.unwrap_or_else(|error| {
-        let why = format!("The record of {name} could not be looked up: {error}.");
+        let why = unknown(name, &error);
         Finding::new(DomainEvent::Unknown, DNS_UNAVAILABLE, why)
     })
+}
+
+/// Why a record could not be looked up, and what the owner of the name can do.
+fn unknown(name: &str, error: &DnsError) -> String {
+    let advice = match error {
+        DnsError::NoServers { name } => {
+            return format!(
+                "{name} has no name servers we can reach: is it registered, and are its name servers set?"
+            );
+        }
+        DnsError::Loop { .. } => "Correct them in your DNS settings.",
+        DnsError::NotRecursive { .. } | DnsError::System(_) => "Tell whoever runs this service.",
+        DnsError::BadName { .. } => "Remove the domain, and add it with another name.",
+        _ => "The service asks again within an hour. If that fails too, check the NS records of the domain.",
+    };
+    format!("The record of {name} could not be looked up: {error}. {advice}")
 }
 
 fn wrong(code: &str, message: String) -> Finding {

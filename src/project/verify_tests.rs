@@ -2,8 +2,8 @@
 
 use super::finding::Finding;
 use super::verify::*;
-use crate::dns::RecordType;
 use crate::dns::tests::{Record, Records, Server, WWW, respond, with_flags};
+use crate::dns::{Dns, RecordType};
 use crate::model::DomainEvent;
 
 const HOST: &str = "petstore.sites.example.net";
@@ -192,7 +192,22 @@ fn silent_server_leaves_the_status_unknown() {
         "The record of www.example.com could not be looked up: the name server {} did not answer within ",
         server.address
     );
-    assert!(reason.starts_with(&start) && reason.ends_with(" seconds."), "{reason}");
+    assert!(
+        reason.starts_with(&start) && reason.contains(" seconds. The service asks again within"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn name_without_servers_is_told_what_its_owner_can_do() {
+    let nobody = Server::of(Vec::new());
+    let found = verify(WWW, HOST, &Dns::of_system(vec![nobody.address], 53));
+    let (code, message) = reason(found, DomainEvent::Unknown);
+    assert_eq!(code, "dns_unavailable");
+    assert_eq!(
+        message,
+        "www.example.com has no name servers we can reach: is it registered, and are its name servers set?"
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::project::Project;
 pub(super) use crate::project::Upkeep;
 use crate::service::{Authenticator, Hosts, OnServed};
-use crate::site;
+use crate::site::html;
 
 /// Starts the upkeep of the project if a hosting platform or an admin address is set.
 ///
@@ -32,9 +32,9 @@ pub fn hosts(config: &Config, upkeep: Option<&Arc<Upkeep>>) -> Hosts {
     Hosts::new(config, upkeep.map(note))
 }
 
-/// What the admin address serves besides metrics.
-pub fn settings(upkeep: Option<&Arc<Upkeep>>) -> ProjectSettings {
+/// What the admin address serves besides metrics. `site` is the address of the site, for links.
+pub fn settings(site: &str, upkeep: Option<&Arc<Upkeep>>) -> ProjectSettings {
     // The key of the environment has no admin scope.
     let authenticator = Authenticator::new(None);
-    ProjectSettings { upkeep: upkeep.cloned(), assets: Arc::new(site::html::settings()), authenticator }
+    ProjectSettings { upkeep: upkeep.cloned(), assets: Arc::new(html::settings(site)), authenticator }
 }

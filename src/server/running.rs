@@ -66,6 +66,7 @@ impl Running {
             hosts: project::hosts(config, upkeep.as_ref()),
         };
         let assets = Arc::new(site::assets(config, listening.address()));
+        let guide = site::root(config).map_or_else(|| listening.address().local_url(), str::to_owned);
         let fail = config.ephemeral.as_ref().map(|ephemeral| ephemeral.fail).filter(|rate| *rate > 0.0);
         let mut lanes = Lanes::new(&folder, stopper, fail.map(Faults::new));
         for (i, store) in readers.into_iter().enumerate() {
@@ -88,7 +89,7 @@ impl Running {
         let admin = admin.map(|listening| {
             let stopper = stopper.clone();
             let died = move |error: Error| stopper.stop_because(&error.context("the admin address has died"));
-            let settings = project::settings(upkeep.as_ref());
+            let settings = project::settings(&guide, upkeep.as_ref());
             Admin::start(config, listening, admin_places, &metrics, &folder, &settings, died)
         });
         let admin = admin.transpose()?;

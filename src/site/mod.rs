@@ -21,6 +21,6 @@ pub fn assets(config: &Config, address: &Address) -> Assets {
 }
 
 /// The public address of the site, without a slash at its end, if it is known.
-fn root(config: &Config) -> Option<&str> {
+pub fn root(config: &Config) -> Option<&str> {
     config.base_url.as_deref().map(|base| base.strip_suffix(BASE).unwrap_or(base))
 }

@@ -103,8 +103,10 @@ test('an apex shows the addresses of the platform, and a pair of names its redir
   await shows(card('www.example.com'), 'Redirects to example.com (301).');
   await shows(shown.locator('.message'), 'addresses 192.0.2.10, 2001:db8::10');
   await shows(shown.locator('.record table').last(), '2001:db8::10');
-  const cells = shown.locator('.record table').last().locator('th, td code');
-  assert.deepEqual(await cells.allTextContents(), ['A @', '192.0.2.10', 'AAAA @', '2001:db8::10']);
+  const cells = shown.locator('.record table').last().locator('td code');
+  const values = ['A', '@', '192.0.2.10', '3600', 'AAAA', '@', '2001:db8::10', '3600'];
+  assert.deepEqual(await cells.allTextContents(), values);
+  await shown.getByRole('button', { name: 'Copy Value for 2001:db8::10' }).waitFor();
   assert.ok(!(await page.getByLabel('Also add').isChecked()));
 });
 
@@ -200,7 +202,7 @@ test('a refresh keeps the focus, what is typed, what is chosen and what is there
   ]) {
     await run('domain', ...words);
     await comeBack();
-    const areThere = (names) => [...document.querySelectorAll('h3')].map((node) => node.innerText[0]).join() === names;
+    const areThere = (names) => [...document.querySelectorAll('h3')].map((node) => node.innerText[0]).sort().join() === names;
     await page.waitForFunction(areThere, there.join());
     await holdsFocus(copy);
   }
@@ -319,4 +321,49 @@ test('a domain becomes primary, and others lead to it', async (t) => {
   await page.getByRole('button', { name: 'Remove the redirect from old.example.com' }).click();
   await rows.waitFor({ state: 'detached' });
   await holdsFocus(page.locator('#redirects-title'));
+});
+
+test('the newest domain comes first, and one that needs nothing is a line', async (t) => {
+  const domains = ['a.example.com', 'b.example.com', 'c.example.com'];
+  const { page, said, dns, service, comeBack, card } = await start(t, { domains });
+  await page.route('**/settings/api/project', async (route) => {
+    const response = await route.fetch();
+    const project = await response.json();
+    project.domains.forEach((domain, at) => (domain.addedAt = `2026-01-0${at + 1}T00:00:00Z`));
+    await route.fulfill({ response, json: project });
+  });
+  await comeBack();
+  await page.waitForFunction(() => [...document.querySelectorAll('h3')].map((node) => node.innerText[0]).join('') === 'cba');
+  const calm = card('b.example.com');
+  const toggle = calm.getByRole('button', { name: 'Details of b.example.com' });
+  assert.ok(await toggle.isHidden());
+  dns.records['b.example.com'] = RIGHT;
+  await calm.getByRole('button', { name: 'Verify' }).click();
+  await shows(calm.locator('.state'), 'verified');
+  await visit(service, 'b.example.com');
+  await comeBack();
+  await shows(calm.locator('.state'), 'served over HTTPS');
+  // Nothing closes while somebody works there.
+  assert.equal(await toggle.getAttribute('aria-expanded'), 'true');
+  await page.getByLabel('Domain', { exact: true }).focus();
+  await comeBack();
+  await calm.locator('.actions').waitFor({ state: 'hidden' });
+  const { height } = await calm.boundingBox();
+  assert.ok(height < 70, `${height} px`);
+  await toggle.press('Enter');
+  await calm.getByRole('button', { name: 'Re-verify' }).waitFor();
+  await comeBack();
+  await toggle.press('Enter');
+  await calm.locator('.actions').waitFor({ state: 'hidden' });
+  await holdsFocus(toggle);
+  assert.deepEqual(said, []);
+});
+
+test('the page links to the page on domains, where the site is', async (t) => {
+  const { page, service } = await start(t, { isOpen: false });
+  const links = page.locator('a[href$="/docs/domains"]');
+  assert.equal(await links.count(), 2);
+  await page.getByRole('link', { name: 'Custom domains', exact: true }).first().click();
+  await page.getByRole('heading', { level: 1, name: 'Custom domains' }).waitFor();
+  assert.equal(page.url(), `${service.url}/docs/domains`);
 });

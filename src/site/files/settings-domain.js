@@ -18,11 +18,16 @@ export class DomainCard {
     this.name = name;
     this.path = `domains/${encodeURIComponent(name)}`;
     this.isAwaited = false;
+    // Whether somebody opened or closed the details of a domain that needs nothing.
+    this.wanted = null;
 
     const ascii = displayName === name ? [] : [' ', element('span', { class: 'ascii' }, name)];
     this.heading = element('h3', { id, tabindex: '-1' }, element('bdi', {}, displayName), ...ascii);
     this.primary = element('span', { class: 'badge', hidden: '' }, 'primary');
     this.state = element('span', { class: 'words' });
+    this.toggle = element('button', { type: 'button', class: 'toggle', 'aria-controls': `${id}-details` }, 'Details');
+    this.toggle.append(element('span', { class: 'unseen' }, ` of ${displayName}`));
+    this.toggle.addEventListener('click', () => this.expand((this.wanted = this.details.hidden)));
     this.times = element('p', { class: 'soft' });
     this.message = element('p', { class: 'message' });
     this.leads = element('p', { class: 'soft' });
@@ -33,20 +38,24 @@ export class DomainCard {
     this.makePrimary = this.button('Make primary', id, () => this.putFirst());
     this.visit = visitLink(name);
 
+    const state = element('p', { class: 'state' }, element('span', { class: 'mark', 'aria-hidden': 'true' }), this.state);
+    const actions = element('div', { class: 'actions' }, this.verify, this.makePrimary, this.visit);
+    const parts = [this.times, this.message, this.asked, this.record, this.problem, actions];
+    this.details = element('div', { id: `${id}-details` }, ...parts);
     const remove = menuButton(`More for ${displayName}`, `${id}-menu`, [['Remove…', () => this.askToRemove()]]);
     this.node = element(
       'li',
       { class: 'card', 'aria-labelledby': id },
-      element('div', { class: 'head' }, element('div', { class: 'name' }, this.heading, this.primary), remove),
-      element('p', { class: 'state' }, element('span', { class: 'mark', 'aria-hidden': 'true' }), this.state),
-      this.times,
-      this.message,
+      element('div', { class: 'head' }, element('div', { class: 'name' }, this.heading, this.primary, state), this.toggle, remove),
       this.leads,
-      this.asked,
-      this.record,
-      this.problem,
-      element('div', { class: 'actions' }, this.verify, this.makePrimary, this.visit),
+      this.details,
     );
+  }
+
+  expand(isOpen) {
+    this.details.hidden = !isOpen;
+    this.toggle.setAttribute('aria-expanded', String(isOpen));
+    this.node.classList.toggle('closed', !isOpen);
   }
 
   update(domain, redirects) {
@@ -85,6 +94,12 @@ export class DomainCard {
     show(this.verify, domain.isChecking ? 'Verifying…' : state === 'pending_dns' ? 'Verify' : 'Re-verify');
     setWorking(this.verify, domain.isChecking);
     this.verify.classList.toggle('main', isRecordWrong || state === 'certificate_delayed');
+
+    // A domain that needs nothing is one line, unless somebody opened it or works in it.
+    const isCalm = state === 'active' && !message;
+    if (!isCalm) this.wanted = null;
+    this.toggle.hidden = !isCalm;
+    this.expand(!isCalm || (this.wanted ?? this.details.contains(document.activeElement)));
 
     const isOver = this.isAwaited && !domain.isChecking;
     if (isOver || (wasState && wasState !== state)) {
@@ -140,32 +155,33 @@ export class DomainCard {
   }
 }
 
-// The record to create, with a button to copy each of its values, and the addresses that an apex may have instead.
+// The record to create, and the addresses that an apex may have instead. Each value has a button that copies it.
 function recordTable(record, id) {
-  const rows = [
-    ['Type', record.type],
-    ['Name', record.name],
-    ['Value', record.value],
-    ['TTL', String(record.ttl)],
-  ];
+  const { name, ttl } = record;
   const caption = element('caption', { id }, 'Create this record in the DNS settings of ', element('strong', {}, record.zone));
-  const addresses = record.addresses.map((address) => [address.includes(':') ? 'AAAA @' : 'A @', address]);
+  const addresses = record.addresses.map((value) => ({ type: value.includes(':') ? 'AAAA' : 'A', name, value, ttl }));
   return [
-    valueTable(caption, rows),
+    valueTable(caption, [record]),
     ...(addresses.length ? [valueTable(element('caption', {}, 'Or each of these'), addresses)] : []),
     ...(record.remark ? [element('p', { class: 'note' }, record.remark)] : []),
     element('p', { class: 'soft' }, 'DNS changes can take up to 48 hours to become visible everywhere.'),
   ];
 }
 
-function valueTable(caption, pairs) {
-  const rows = pairs.map(([head, value]) => {
-    const code = element('code', {}, value);
-    // The two types of an apex are a choice, not a value.
-    const copy = value.includes(' ') ? [] : [copyButton(head, code)];
-    return element('tr', {}, element('th', { scope: 'row' }, head), element('td', {}, code), element('td', {}, ...copy));
-  });
-  return element('table', {}, caption, element('tbody', {}, ...rows));
+const COLUMNS = { Type: 'type', Name: 'name', Value: 'value', TTL: 'ttl' };
+
+// The roles are named because a phone shows each row as a block, and browsers then drop the roles that are implied.
+function valueTable(caption, records) {
+  const heads = Object.keys(COLUMNS).map((head) => element('th', { scope: 'col', role: 'columnheader' }, head));
+  const cell = (record, head) => {
+    const value = element('code', {}, String(record[COLUMNS[head]]));
+    // A type is chosen from a list, and cannot be pasted.
+    const copy = head === 'Type' ? [] : [copyButton(records.length > 1 ? `${head} for ${record.value}` : head, value)];
+    return element('td', { role: 'cell', 'data-head': head }, value, ...copy);
+  };
+  const row = (record) => element('tr', { role: 'row' }, ...Object.keys(COLUMNS).map((head) => cell(record, head)));
+  const head = element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, ...heads));
+  return element('table', { role: 'table' }, caption, head, element('tbody', { role: 'rowgroup' }, ...records.map(row)));
 }
 
 function visitLink(name) {

@@ -81,7 +81,9 @@ function update(project) {
   facts(project);
   const names = new Set(project.domains.map(({ name }) => name));
   for (const [name, old] of cards) if (!names.has(name)) drop(old);
-  project.domains.forEach((domain, at) => {
+  // Newest first; those that came together stay in the order of their names.
+  const newestFirst = (one, other) => (one.addedAt < other.addedAt ? 1 : one.addedAt > other.addedAt ? -1 : 0);
+  project.domains.sort(newestFirst).forEach((domain, at) => {
     if (!cards.has(domain.name)) cards.set(domain.name, new DomainCard(domain, page));
     const { node } = cards.get(domain.name);
     if (list.children[at] !== node) list.insertBefore(node, list.children[at] ?? null);

@@ -2,6 +2,7 @@
 
 use crate::http::{Asset, Assets};
 use crate::site::html::page::policy;
+use crate::site::html::tables::inline;
 
 /// The path of the page.
 pub const PATH: &str = "/settings/domains";
@@ -15,11 +16,14 @@ const SCRIPTS: &[(&str, &[u8])] = &[
     ("settings-redirects.js", include_bytes!("../files/settings-redirects.js")),
 ];
 
-/// The page and what it loads.
-pub fn assets() -> Assets {
+/// The page and what it loads. `site` is the address of the site, for links.
+pub fn assets(site: &str) -> Assets {
     let script = "text/javascript; charset=utf-8";
     let own = |content_type, bytes: &[u8]| Asset::new(content_type, bytes.to_vec());
-    let page = own("text/html; charset=utf-8", include_bytes!("../files/settings.html"));
+    let page = include_str!("../files/settings.html")
+        .replace("{{site}}", &inline(site))
+        .replace("{{version}}", env!("CARGO_PKG_VERSION"));
+    let page = own("text/html; charset=utf-8", page.as_bytes());
     let page = page.header("Content-Security-Policy", policy(&[])).header("Referrer-Policy", "no-referrer");
     let mut assets = Assets::default();
     assets.insert(PATH, page);
@@ -54,9 +58,9 @@ mod tests {
             let script = std::str::from_utf8(bytes).unwrap();
             named.extend(between(script, " from './", "'").map(|name| format!("/assets/{name}")));
         }
-        let assets = assets();
+        let assets = assets("https://pets.example");
         assert!(named.len() > SCRIPTS.len(), "{named:?}");
-        for path in named.iter().filter(|path| !path.starts_with('#')) {
+        for path in named.iter().filter(|path| !path.starts_with(['#', '{'])) {
             assert!(assets.find(path).is_some(), "{path}");
         }
     }
