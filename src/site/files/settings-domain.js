@@ -25,8 +25,8 @@ export class DomainCard {
     this.heading = element('h3', { id, tabindex: '-1' }, element('bdi', {}, displayName), ...ascii);
     this.primary = element('span', { class: 'badge', hidden: '' }, 'primary');
     this.state = element('span', { class: 'words' });
-    this.toggle = element('button', { type: 'button', class: 'toggle', 'aria-controls': `${id}-details` }, 'Details');
-    this.toggle.append(element('span', { class: 'unseen' }, ` of ${displayName}`));
+    this.toggle = element('button', { type: 'button', class: 'toggle', 'aria-controls': `${id}-details` });
+    this.toggle.append(element('span', { class: 'unseen' }, `Details of ${displayName}`));
     this.toggle.addEventListener('click', () => this.expand((this.wanted = this.details.hidden)));
     this.times = element('p', { class: 'soft' });
     this.message = element('p', { class: 'message' });
