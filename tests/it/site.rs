@@ -100,7 +100,7 @@ fn description_names_the_guide_and_whom_to_ask() {
     let server = Server::start_with(|command| command.args(words));
     let document = server.ask("GET", "/openapi.json", "").json();
     assert_eq!(document["info"]["contact"]["email"], "support@example.com");
-    assert_eq!(document["externalDocs"]["url"], "https://pets.example/docs/first-call");
+    assert_eq!(document["externalDocs"]["url"], "https://pets.example/docs");
     let guide = Server::start().ask("GET", "/openapi.json", "").json()["externalDocs"]["url"].take();
     browse(&server, guide.as_str().unwrap(), BROWSER).expect(200);
 }

@@ -18,7 +18,7 @@ use page::Frame;
 pub use settings::assets as settings;
 
 /// The path of the guide, for the interface description.
-pub const GUIDE: Option<&str> = Some("/docs/first-call");
+pub const GUIDE: Option<&str> = Some("/docs");
 
 /// The name of an error code in Markdown, with a link to its heading on the page of errors.
 pub fn code(name: &str) -> String {
