@@ -1,7 +1,7 @@
 //! `petstore export` and `petstore import`, alone and alongside a running server.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,11 +37,15 @@ fn import(database: &Path, words: &[&str], input: &str) -> Output {
 }
 
 fn start_import(database: &Path, words: &[&str], input: &str) -> Process {
+    start_import_to(Stdio::piped(), database, words, input)
+}
+
+fn start_import_to(err: Stdio, database: &Path, words: &[&str], input: &str) -> Process {
     let path = database.with_file_name("input");
     std::fs::write(&path, input).unwrap();
     let mut command = petstore(&[&["import"], words].concat());
-    let input = File::open(&path).unwrap();
-    Process::start_with_input(command.env("PETSTORE_DATABASE", database), Stdio::from(input))
+    let input = Stdio::from(File::open(&path).unwrap());
+    Process::spawn(command.env("PETSTORE_DATABASE", database).stdin(input).stdout(Stdio::piped()).stderr(err))
 }
 
 #[track_caller]
@@ -171,20 +175,29 @@ fn id_that_cannot_be_kept_is_refused_with_its_line() {
     expect_refused(import(&folder.database(), &["--keep-ids"], &line("7")), &[&had]);
 }
 
+/// A pipe that takes nothing more until somebody reads what is in it.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&writer, true).unwrap();
+    while writer.write(b"\n").is_ok() {}
+    rustix::io::ioctl_fionbio(&writer, false).unwrap();
+    (reader, writer)
+}
+
 /// Starts an import, and ends it by SIGTERM while another process holds the lock of the database. Returns the
 /// line with which to continue.
 fn interrupted(folder: &Folder, words: &[&str], input: &str) -> String {
-    let mut process = start_import(&folder.database(), words, input);
-    let mut logged = BufReader::new(process.child.stderr.take().unwrap());
-    let mut line = String::new();
-    logged.read_line(&mut line).unwrap();
-    assert!(line.starts_with("written up to line "), "{line}");
+    assert!(run(&["key", "add", "ci"], &folder.database()).status.success());
     let other = rusqlite::Connection::open(folder.database()).unwrap();
+    let (logged, err) = full_pipe();
+    let process = start_import_to(err.into(), &folder.database(), words, input);
+    wait_until("the first batch", || other.query_row("SELECT 1 FROM pets", [], |_| Ok(())).is_ok());
+    // It cannot go on before its progress is read, so it leaves the lock to others.
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     process.signal("TERM");
+    let said = BufReader::new(logged).lines().map(Result::unwrap).last().unwrap();
     let output = process.output();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let said = logged.lines().last().unwrap().unwrap();
     assert!(said.starts_with("petstore: interrupted; all up to line "), "{said}");
     said.rsplit_once("continue with --from-line ").unwrap().1.to_owned()
 }
