@@ -40,6 +40,8 @@ const PAGE_OF_STATUS: &str = "SELECT id, name, category_id, status FROM pets \
 
 const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1 RETURNING id, name, category_id, status";
 const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
+const REFERRING: &str = "SELECT DISTINCT m.name FROM sqlite_schema m, pragma_foreign_key_list(m.name) f \
+    WHERE m.type = 'table' AND f.\"table\" = 'pets' COLLATE NOCASE ORDER BY m.name";
 
 impl ToSql for PetStatus {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -110,6 +112,20 @@ impl Writer {
     /// If the database cannot be written.
     pub fn delete_pet(&mut self, id: i64) -> Result<bool, StoreError> {
         Ok(self.change(DELETE, params![id])? == 1)
+    }
+
+    /// The tables of other programs whose rows refer to pets, if this is the error of a pet that they keep from being
+    /// deleted; otherwise none.
+    pub fn referring(&self, error: &StoreError) -> Vec<String> {
+        let StoreError::Internal(detail) = error else { return Vec::new() };
+        if !detail.contains("FOREIGN KEY") {
+            return Vec::new();
+        }
+        let names = || {
+            let mut statement = self.connection.prepare(REFERRING)?;
+            statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
+        };
+        names().unwrap_or_default()
     }
 
     /// Runs a statement within the batch, and returns how many rows it changed.

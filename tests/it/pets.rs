@@ -60,6 +60,31 @@ fn delete_is_all_or_nothing() {
 }
 
 #[test]
+fn pet_that_another_table_refers_to_is_named_with_that_table() {
+    let server = Server::start();
+    server.fill(["Rex", "Tom"]);
+    let other = rusqlite::Connection::open(server.folder.database()).unwrap();
+    let refuse = |ids: &[&str], why: &str| {
+        let output = run(&[&["pet", "delete"][..], ids].concat(), &server.folder.database());
+        expect_refusal(output, 1, &format!("petstore: {why}\n"));
+        assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 2);
+    };
+    let visits = "CREATE TABLE visits (pet INTEGER REFERENCES Pets (id)); INSERT INTO visits VALUES (2)";
+    other.execute_batch(visits).unwrap();
+    refuse(
+        &["1", "2"],
+        "the pet 2 cannot be deleted: a row of the table visits refers to it; nothing was deleted",
+    );
+    other
+        .execute_batch(
+            "DROP TABLE visits; CREATE TABLE \"a\nb\" (pet REFERENCES pets (id) DEFERRABLE INITIALLY DEFERRED);
+             CREATE TABLE c (pet REFERENCES pets (id)); INSERT INTO \"a\nb\" VALUES (2)",
+        )
+        .unwrap();
+    refuse(&["2"], "one of the pets cannot be deleted: a row of one of the tables a\\nb, c refers to it");
+}
+
+#[test]
 fn wrong_words_are_named() {
     let folder = Folder::new();
     let said = |words: &[&str], code: i32, said: &str| {
