@@ -146,7 +146,7 @@ impl Metrics {
         }
     }
 
-    /// Counts requests that the gate has refused by itself. With 0 the counter is printed from now on.
+    /// Counts requests that the gate has refused by itself, or the service for want of its database. With 0 the counter is printed from now on.
     pub fn refused(&self, code: &'static str, count: u64) {
         if let Some(meters) = &self.0 {
             *meters.refusals.lock().unwrap_or_else(PoisonError::into_inner).entry(code).or_default() += count;
@@ -230,7 +230,11 @@ impl Meters {
             text.gauge("newest_pet_age_seconds", "How long no pet has come, at least.", age);
         }
         text.gauge("read_only", "1 if the service only reads.", u8::from(now.read_only));
-        text.family("refusals_total", "counter", "Requests refused at the gate, by code.");
+        text.family(
+            "refusals_total",
+            "counter",
+            "Requests refused at the gate, or because the database could not be used or written, by code.",
+        );
         for (code, count) in &*self.refusals.lock().unwrap_or_else(PoisonError::into_inner) {
             text.sample("refusals_total", &[("code", code)], count);
         }

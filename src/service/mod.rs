@@ -41,6 +41,7 @@ pub fn announce(metrics: &mut Metrics) {
         failures.chain([success, 500, 503]).for_each(|status| metrics.announce(operation.id, status));
     }
     [401, 403, 404, 405, 421, 500, 503].iter().for_each(|status| metrics.announce(NO_OPERATION, *status));
+    [Code::StorageUnavailable, Code::ReadOnly].iter().for_each(|code| metrics.refused(code.as_str(), 0));
     let statuses = Code::ALL.iter().map(|code| code.status());
     statuses.chain([200, 201, 204, 304]).for_each(|status| metrics.announce_response(status));
 }
@@ -62,6 +63,8 @@ struct Pipeline {
     router: &'static Router<Handler>,
     parts: Parts,
     failures: QuietLog,
+    /// Whether the service refuses all writes.
+    is_read_only: bool,
 }
 
 /// What the pipeline learns about a request before the handler runs, for the response.
@@ -75,7 +78,7 @@ struct Findings {
 impl Pipeline {
     fn new(parts: Parts) -> Self {
         let failures = QuietLog::new("petstore::service");
-        Self { router: &ROUTER, parts, failures }
+        Self { router: &ROUTER, parts, failures, is_read_only: false }
     }
 
     /// Adds to a response what the operation announces and what was found, and counts it. The writer counts requests
@@ -100,6 +103,11 @@ impl Pipeline {
         if response.status() != 204 || !is_none {
             let id = operation.map_or(NO_OPERATION, |operation| operation.id);
             self.parts.metrics.handled(id, response.status());
+        }
+        if response.status() == 503 {
+            let is_write = operation.is_some_and(Operation::writes);
+            let code = if is_write && self.is_read_only { Code::ReadOnly } else { Code::StorageUnavailable };
+            self.parts.metrics.refused(code.as_str(), 1);
         }
         response
     }

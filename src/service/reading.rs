@@ -37,7 +37,9 @@ impl ReadService {
             || Code::ReadOnly.usual_message(),
             |url| format!("This service only reads; nothing was changed. Send creates to {url}.").into(),
         );
-        Self { refusal: Some(refusal), ..Self::new(store, Arc::default(), parts) }
+        let mut service = Self::new(store, Arc::default(), parts);
+        service.pipeline.is_read_only = true;
+        Self { refusal: Some(refusal), ..service }
     }
 
     fn respond(&mut self, request: &Request, now: i64) -> Response {

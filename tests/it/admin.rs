@@ -51,6 +51,8 @@ fn what_is_known_to_happen_is_there_with_0_from_the_start() {
     for line in [
         "petstore_refusals_total{code=\"bad_request\"} 0",
         "petstore_refusals_total{code=\"outcome_unknown\"} 0",
+        "petstore_refusals_total{code=\"read_only\"} 0",
+        "petstore_refusals_total{code=\"storage_unavailable\"} 0",
         "petstore_requests_total{operation=\"createPet\",status=\"503\"} 0",
         "petstore_requests_total{operation=\"listPets\",status=\"400\"} 0",
         "petstore_requests_total{operation=\"none\",status=\"401\"} 0",

@@ -25,6 +25,9 @@ fn creates_that_never_get_the_lock_are_refused_and_counted_and_the_service_ends(
     let metrics = Client::open(server.admin.unwrap()).get("/metrics", "");
     let metrics = String::from_utf8(metrics.body).unwrap();
     assert!(metrics.contains("petstore_failed_writes_total 4\n"), "{metrics}");
+    // The creates, and /readyz.
+    let refused = "petstore_refusals_total{code=\"storage_unavailable\"} 5\n";
+    assert!(metrics.contains(refused), "{metrics}");
     // One more waits for the lock when the service is told to stop.
     clients[0].send(post("/v1/pets", KEY, REX));
     server.signal("TERM");

@@ -213,6 +213,9 @@ fn metrics_tell_that_it_only_reads_and_that_a_copy_stands_still() {
         .unwrap();
     let reader = reader_with(&folder.database(), &["--admin", "0"]);
     assert_eq!(metric(&reader, "read_only"), 1);
+    reader.create(TOM).expect_error(503, "read_only", "only reads");
+    assert_eq!(metric(&reader, "refusals_total{code=\"read_only\"}"), 1);
+    assert_eq!(metric(&reader, "refusals_total{code=\"storage_unavailable\"}"), 0);
     // The empty log is new. What SQLite made for this service is no pet.
     assert!(metric(&reader, "newest_pet_age_seconds") >= 3600);
     let copied = Sqlite::open(folder.database()).unwrap();
