@@ -42,6 +42,9 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::SocketUnusable => "check the socket unit: it needs ListenStream= and Accept=no",
         ErrorKind::DatabaseMissing if !has_file => "name the right database with --database",
         ErrorKind::DatabaseForeign if !has_file => "choose another database with --database",
+        ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged if call.command == "backup" => {
+            "petstore check says what is wrong"
+        }
         ErrorKind::DatabaseDamaged if !has_file => {
             "restore a backup: petstore restore FILE keeps the damaged database under another name"
         }
@@ -87,6 +90,8 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         }
         ErrorKind::FileExists => "choose another name",
         ErrorKind::PermissionDenied => "run petstore as a user who may, such as the user of the service",
+        // The drill writes only there.
+        ErrorKind::DiskFull if call.has("restored") => "set TMPDIR to a folder on a larger disk",
         ErrorKind::DiskFull => "make room, but do not delete the -wal and -shm files of the database",
         ErrorKind::Conflict if call.command == "import" => "import a copy that nobody changes",
         ErrorKind::Conflict => "try again",

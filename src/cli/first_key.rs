@@ -36,7 +36,7 @@ pub fn check_file(config: &Config, file: Option<&Path>) -> Result<(), Error> {
 /// Fails if a file is named and the key cannot be created or written. There is no key and no file then.
 pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, Error> {
     if config.api_key.is_some() {
-        not_needed(file, "PETSTORE_API_KEY is set");
+        not_needed(config, file, "PETSTORE_API_KEY is set");
         return Ok(None);
     }
     let looked = KeyRing::open(&config.database).and_then(|ring| ring.state().map(|state| (ring, state)));
@@ -59,7 +59,7 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, 
         (RingState::Revoked, _) => "all API keys were revoked",
         (RingState::Expired, _) => "all API keys have expired",
         _ => {
-            not_needed(file, "the database already has an API key");
+            not_needed(config, file, "the database already has an API key");
             return Ok(None);
         }
     };
@@ -67,10 +67,14 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, 
     Ok(None)
 }
 
-/// Logs why no key is written to the file.
-fn not_needed(file: Option<&Path>, why: &str) {
+/// Logs why no key is written to the file. A unit names the file at every start, so this is no warning.
+fn not_needed(config: &Config, file: Option<&Path>, why: &str) {
     if let Some(path) = file {
-        log::warn!("no API key was written to {}: {why}", path.display());
+        log::info!(
+            "no API key was written to {}: {why}; to create one: {}",
+            path.display(),
+            how_to_create(config)
+        );
     }
 }
 
@@ -91,8 +95,11 @@ pub fn show(mut ring: KeyRing, config: &Config, lines: impl FnOnce(&str) -> Stri
 }
 
 fn warn(trouble: &str, config: &Config) {
-    let path = absolute(&config.database);
-    log::warn!("{trouble}; create one: petstore key add NAME --database {}", path.display());
+    log::warn!("{trouble}; create one: {}", how_to_create(config));
+}
+
+fn how_to_create(config: &Config) -> String {
+    format!("petstore key add NAME --database {}", absolute(&config.database).display())
 }
 
 /// Puts the key in place that a killed start has left, if it is valid, and removes it otherwise.

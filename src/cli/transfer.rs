@@ -15,7 +15,7 @@ use super::signals;
 /// The most refused lines that are printed one by one; the rest is counted.
 const MAX_REFUSED: u64 = 20;
 
-const FORMAT: Flag = Flag::with("format", "FORMAT", "ndjson or csv [ndjson]");
+const FORMAT: Flag = Flag::with("format", "FORMAT", "the format of the pets, ndjson or csv [ndjson]");
 
 pub const COMMANDS: &[Command] = &[
     Command {

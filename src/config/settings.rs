@@ -34,7 +34,7 @@ pub(super) const ALL: &[Setting] = &[
         })
         .field("listen", |config| config.listen.text()),
     Setting::new("database", "FILE")
-        .help("the SQLite file, created if there is none")
+        .help("the SQLite file; serve, import and key add create it if there is none")
         .default("petstore.db")
         .set(|config, text| {
             let file = Some(text).filter(|text| !text.is_empty());

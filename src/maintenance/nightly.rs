@@ -106,11 +106,13 @@ fn make(
     let (pets, alterations) = match usable(&partial.path, Path::new("the copy")) {
         Err(error) if is_unsound(&error) => {
             let file = folder.join(series.unsound());
-            let kept = partial.replace(&file).map(|()| format!("{} cannot be restored", file.display()));
-            return Err(match kept {
-                Ok(what) => error.context(what),
-                Err(_) => error,
-            });
+            let kept = partial.replace(&file);
+            let kept = kept.map_or(String::new(), |()| format!(", and is kept as {}", file.display()));
+            let database = database.display();
+            let line = format!(
+                "the copy is not sound{kept}; {database} itself may be damaged; no backup was removed"
+            );
+            return Err(Error::new(error.kind(), line).caused_by(error));
         }
         found => found?,
     };

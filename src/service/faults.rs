@@ -83,13 +83,8 @@ impl<S: Service> Service for Faulty<S> {
         }
         responses.push(match fault {
             // As the gate answers if a lane breaks off: only the outcome of a write matters.
-            Fault::Unknown { .. } if request.method == "POST" => failed(
-                Code::OutcomeUnknown,
-                "This failure is on purpose; whether the request was carried out is unknown. Check before you retry.",
-            ),
-            Fault::Refused | Fault::Unknown { .. } => {
-                failed(Code::Overloaded, "This failure is on purpose; nothing was changed. Try again in a moment.")
-            }
+            Fault::Unknown { .. } if request.method == "POST" => failed(Code::OutcomeUnknown),
+            Fault::Refused | Fault::Unknown { .. } => failed(Code::Overloaded),
             Fault::BrokenOff { .. } => Response::break_off(),
         });
         flush
@@ -104,8 +99,10 @@ impl<S: Service> Service for Faulty<S> {
     }
 }
 
-fn failed(code: Code, message: &'static str) -> Response {
-    ApiError::with_message(code, message).into_response()
+/// The response that a real failure of this kind gets, with the same advice.
+fn failed(code: Code) -> Response {
+    ApiError::with_message(code, format!("This failure is on purpose. {}", code.usual_message()))
+        .into_response()
 }
 
 #[cfg(test)]

@@ -97,7 +97,17 @@ fn outcome(server: &Server, name: usize) -> String {
     connection.send(post("/v1/pets", KEY, &format!(r#"{{"name":"{name}","categoryId":1}}"#)));
     match connection.reply_unless_ended() {
         Some(reply) if reply.status == 201 => "created".to_owned(),
-        Some(reply) => reply.expect(503).json()["code"].as_str().unwrap().to_owned(),
+        Some(reply) => {
+            let code = reply.expect(503).json()["code"].as_str().unwrap().to_owned();
+            // The advice of the real failure.
+            let advice = "Send it again with the same Idempotency-Key.";
+            assert_eq!(
+                String::from_utf8_lossy(&reply.body).contains(advice),
+                code == "outcome_unknown",
+                "{reply:?}"
+            );
+            code
+        }
         None => "broken".to_owned(),
     }
 }
@@ -143,7 +153,11 @@ fn reads_fail_too_and_a_client_that_retries_gets_through() {
             Some(reply) if reply.status == 200 => lists.push(reply.json()),
             reply => {
                 if let Some(reply) = reply {
-                    reply.expect_error(503, "overloaded", "on purpose");
+                    reply.expect_error(
+                        503,
+                        "overloaded",
+                        "This failure is on purpose. The service has more requests",
+                    );
                 }
                 failed += 1;
             }

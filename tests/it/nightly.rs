@@ -153,7 +153,12 @@ fn unsound_copy_is_told_and_kept_apart() {
         refuse(
             &words,
             &server.folder.database(),
-            "pets-unsound.db cannot be restored: the copy is not sound: ",
+            &format!(
+                "the copy is not sound, and is kept as {}; {} itself may be damaged; no backup was removed; petstore \
+                 check says what is wrong",
+                target.path().join("pets-unsound.db").display(),
+                server.folder.database().display()
+            ),
         );
         assert_eq!((dated(&target).len(), names(target.path()).len()), (1, 2));
         assert_eq!(count(&target.path().join("pets-unsound.db")), 1);

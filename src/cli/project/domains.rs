@@ -191,6 +191,9 @@ fn text(overview: &Overview) -> String {
     text
 }
 
+/// What to do after a removal (`/docs/domains`).
+const DELETE_RECORD: &str = "delete its DNS record, so that nobody else on the platform can serve the name";
+
 fn remove(call: &Call) -> Done {
     let mut project = open(call)?;
     let name = project.find(call.operand(0))?;
@@ -198,11 +201,11 @@ fn remove(call: &Call) -> Done {
     let mut text = if removed.is_own_host {
         format!("{name} is removed, but still served as the host of --base-url or --staging-url\n")
     } else if call.config.base_url.is_some() {
-        format!("{name} is removed and no longer served; you can delete its DNS record now\n")
+        format!("{name} is removed and no longer served; {DELETE_RECORD}\n")
     } else {
         format!(
-            "{name} is removed. The service no longer serves it, and its DNS record can go, unless it is the host of the \
-             service's --base-url\n"
+            "{name} is removed and no longer served, unless it is the host of the service's --base-url; if it is not, \
+             {DELETE_RECORD}\n"
         )
     };
     for Redirect { from, to, .. } in removed.redirects {
