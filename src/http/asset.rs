@@ -3,9 +3,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
-use crate::http::gzip::{gunzip, gzip};
+use crate::http::gzip::gzip;
 use crate::http::response::Field;
 use crate::http::{ApiError, Code, Response};
 
@@ -58,9 +57,8 @@ pub struct Asset {
     /// Its entity tag without the quotes.
     tag: String,
     /// `None`: it is never sent compressed.
-    gzip: Option<Cow<'static, [u8]>>,
-    /// Decompressed for the first client that does not accept gzip; few do not.
-    plain: OnceLock<Vec<u8>>,
+    gzip: Option<Vec<u8>>,
+    plain: Vec<u8>,
     headers: Vec<Field>,
 }
 
@@ -70,21 +68,9 @@ impl Asset {
         Self {
             content_type,
             tag: tag_of(&bytes),
-            gzip: gzip(&bytes).map(Cow::from),
-            plain: bytes.into(),
+            gzip: gzip(&bytes),
+            plain: bytes,
             headers: vec![("Cache-Control", "no-cache".into())],
-        }
-    }
-
-    /// A compressed document that never changes at its path: clients keep it for a year. `tag` must be unique
-    /// to this content.
-    pub fn immutable(content_type: &'static str, gzip: &'static [u8], tag: &str) -> Self {
-        Self {
-            content_type,
-            tag: tag.to_owned(),
-            gzip: Some(gzip.into()),
-            plain: OnceLock::new(),
-            headers: vec![("Cache-Control", "public, max-age=31536000, immutable".into())],
         }
     }
 
@@ -97,17 +83,11 @@ impl Asset {
     /// The response to a client that sent these values of [`ASSET_HEADERS`]; 304 if it has the document already.
     pub fn respond<'a>(&self, fields: [impl Iterator<Item = &'a str>; 2]) -> Response {
         let form = Form::choose(&self.tag, self.gzip.is_some(), fields);
-        let content = (!form.is_known).then(|| match &self.gzip {
-            Some(gzip) if form.gzip => gzip.clone(),
-            Some(_) | None => self.plain().to_vec().into(),
-        });
+        let bytes = self.gzip.as_ref().filter(|_| form.gzip).unwrap_or(&self.plain);
+        let content = (!form.is_known).then(|| bytes.clone().into());
         let response = form.respond(self.content_type, content);
         let own = self.headers.iter().cloned();
         own.fold(response, |response, (name, value)| response.header(name, value))
-    }
-
-    fn plain(&self) -> &[u8] {
-        self.plain.get_or_init(|| self.gzip.as_deref().map(gunzip).unwrap_or_default())
     }
 }
 

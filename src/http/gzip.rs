@@ -23,7 +23,6 @@ pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
 mod tests {
     use std::io::Read;
 
-    use super::*;
     use crate::http::Asset;
     use crate::http::asset::tests::{ask, field};
 
@@ -53,20 +52,5 @@ mod tests {
             }
             assert_eq!(read, text);
         }
-    }
-
-    #[test]
-    fn compressed_document_is_served_plain_too() {
-        let packed: &'static [u8] = gzip(b"content").unwrap().leak();
-        let asset = Asset::immutable("text/plain", packed, "1.2").header("X", "y");
-        let plain = ask(&asset, None, None);
-        assert_eq!((plain.body(), field(&plain, "ETag")), (&b"content"[..], Some("\"1.2\"")));
-        assert_eq!(field(&plain, "X"), Some("y"));
-        let compressed = ask(&asset, Some("gzip"), None);
-        assert_eq!((compressed.body(), field(&compressed, "ETag")), (packed, Some("\"1.2-gzip\"")));
-        assert!(field(&compressed, "Cache-Control").unwrap().contains("immutable"));
-        // The tag of one form does not stand for the other.
-        assert_eq!(ask(&asset, Some("gzip"), Some("\"1.2-gzip\"")).status(), 304);
-        assert_eq!(ask(&asset, Some("gzip"), Some("\"1.2\"")).status(), 200);
     }
 }

@@ -59,9 +59,9 @@ pub fn description() -> String {
     "GET /openapi.json HTTP/1.1\r\nHost: h\r\n\r\n".to_owned()
 }
 
-/// The largest file of the project site, 1.7 MB as it is and 440 KB compressed. No key is asked for.
-pub fn largest_file(coding: &str) -> String {
-    format!("GET /assets/swagger-ui-5.35.0.js HTTP/1.1\r\nHost: h\r\nAccept-Encoding: {coding}\r\n\r\n")
+/// A file of [`Stage::deploy`](crate::trial::Stage::deploy). No key is asked for.
+pub fn deployed_file(coding: &str) -> String {
+    format!("GET /large.txt HTTP/1.1\r\nHost: h\r\nAccept-Encoding: {coding}\r\n\r\n")
 }
 
 /// A path that does not exist and needs no key.

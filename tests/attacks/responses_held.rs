@@ -7,7 +7,7 @@ use crate::client::get;
 use crate::crowd::Crowd;
 use crate::group::Group;
 use crate::plan::{Reading, Source, again, once};
-use crate::requests::{WRONG_KEY, bundle, description, large_page, largest_file, unknown_path};
+use crate::requests::{WRONG_KEY, bundle, deployed_file, description, large_page, unknown_path};
 use crate::trial::{SPAN, Stage, Trial};
 
 /// The number of different pages without a pet.
@@ -144,37 +144,53 @@ fn descriptions_that_nobody_takes_are_bounded() {
     pipelined(&description(), 200, 2_000, Reading::Nothing);
 }
 
-#[test]
-fn largest_file_plain_holds_up_nobody() {
-    pipelined(&largest_file("identity"), 200, 64, Reading::AllAndComeAgain);
+/// A stranger asks for a large file that the operator has deployed.
+#[track_caller]
+fn deployed_files(coding: &str, connections: usize, reading: Reading) {
+    let stage = Stage::new();
+    stage.deploy();
+    run_files(stage.begin(), coding, connections, reading);
+}
+
+#[track_caller]
+fn run_files(trial: Trial, coding: &str, connections: usize, reading: Reading) {
+    let mut crowd = Crowd::new(trial.address(), connections, again(bundle(&deployed_file(coding))), reading);
+    crowd.run(SPAN);
+    let tally = crowd.leave();
+    trial.end();
+    if reading.is_eager() {
+        tally.expect(200);
+    }
 }
 
 #[test]
-fn largest_file_compressed_holds_up_nobody() {
-    pipelined(&largest_file("gzip"), 200, 64, Reading::AllAndComeAgain);
+fn deployed_file_plain_holds_up_nobody() {
+    deployed_files("identity", 64, Reading::AllAndComeAgain);
 }
 
 #[test]
-fn largest_file_that_nobody_takes_is_bounded() {
-    pipelined(&largest_file("identity"), 200, 2_000, Reading::Nothing);
+fn deployed_file_compressed_holds_up_nobody() {
+    deployed_files("gzip", 64, Reading::AllAndComeAgain);
+}
+
+#[test]
+fn deployed_file_that_nobody_takes_is_bounded() {
+    deployed_files("identity", 2_000, Reading::Nothing);
 }
 
 /// In a container of 64 MiB, if this user may make one.
 #[test]
-fn largest_file_does_not_get_a_small_container_killed() {
+fn deployed_file_does_not_get_a_small_container_killed() {
     let group = Group::new(64);
     // The group is removed after the server has ended.
-    let trial = Stage::in_container(group.as_ref()).begin().within_mib(64);
-    let source = again(bundle(&largest_file("identity")));
-    let mut crowd = Crowd::new(trial.address(), 2_000, source, Reading::Nothing);
-    crowd.run(SPAN);
-    crowd.leave();
-    trial.end();
+    let stage = Stage::in_container(group.as_ref());
+    stage.deploy();
+    run_files(stage.begin().within_mib(64), "identity", 2_000, Reading::Nothing);
 }
 
 #[test]
-fn largest_file_for_slow_readers_is_bounded() {
-    pipelined(&largest_file("identity"), 200, 2_000, Reading::Sips);
+fn deployed_file_for_slow_readers_is_bounded() {
+    deployed_files("identity", 2_000, Reading::Sips);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::group::Group;
-use crate::harness::{Server, after, run};
+use crate::harness::{Folder, Server, after, run};
 use crate::innocents::{Answer, Figures, Innocents, Patience};
 
 /// How long an attack lasts.
@@ -64,6 +64,21 @@ impl Stage {
         let output = run(&["key", "add", "reader", "--read-only"], &self.server.folder.database());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Deploys a file of 1.7 MB, which compresses to about half of it.
+    pub fn deploy(&self) {
+        let mut state = 1_u32;
+        let word = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            format!("{:04x}", state >> 16)
+        };
+        let text: String = std::iter::repeat_with(word).take(425_000).collect();
+        let folder = Folder::new();
+        std::fs::write(folder.path().join("large.txt"), text).unwrap();
+        let words = ["site", "deploy", folder.path().to_str().unwrap()];
+        let output = run(&words, &self.server.folder.database());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// Fills the first page, for which the innocent clients ask, with small pets, and everything after id 20

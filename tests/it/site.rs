@@ -10,7 +10,7 @@ fn site_needs_no_key_and_knows_who_has_it_already() {
         ("/", "text/html; charset=utf-8"),
         ("/docs/errors", "text/html; charset=utf-8"),
         ("/assets/site.css", "text/css"),
-        ("/assets/swagger-ui-5.35.0.js", "text/javascript; charset=utf-8"),
+        ("/assets/reference.js", "text/javascript; charset=utf-8"),
     ] {
         let mut connection = server.connect();
         let mut ask = |fields: &str| {

@@ -1,125 +1,133 @@
 'use strict';
-// The reference: Swagger UI with what the interface description says beyond OpenAPI, and one field for the key.
+// The reference: one field for the key, a form for each operation, and an address for what is open.
 
-const SCHEME = 'apiKey';
-const root = document.getElementById('swagger-ui');
-const announcement = document.getElementById('announcement');
 const key = document.getElementById('key');
 const show = document.getElementById('key-show');
+const server = document.getElementById('server');
+const announcement = document.getElementById('announcement');
+const operations = [...document.querySelectorAll('details.operation')];
+const forms = [...document.querySelectorAll('form.try')].map(enliven);
 
-// `x-hideTryItPanel`, `x-stability`, `x-sunset` and `x-successor`; no dialogs for the key; word of each response.
-const Additions = () => ({
-  statePlugins: {
-    spec: {
-      wrapActions: {
-        setResponse: (original) => (path, method, response) => {
-          // A failure has it in `err`; where there is none, nobody answered.
-          const { status } = response.err ?? response;
-          announcement.textContent = status ? `Response ${status}` : 'No response';
-          return original(path, method, response);
-        },
-      },
-      wrapSelectors: {
-        allowTryItOutFor: (_, system) => (_state, path, method) =>
-          operation(system, path, method)?.get('x-hideTryItPanel') !== true,
-      },
-    },
-  },
-  wrapComponents: {
-    AuthorizeBtnContainer: () => () => null,
-    authorizeOperationBtn: () => () => null,
-    OperationSummaryPath: (Original, system) => (props) => {
-      const element = system.React.createElement;
-      const { operationProps } = props;
-      const found = operation(system, operationProps.get('path'), operationProps.get('method'));
-      return element(
-        system.React.Fragment,
-        null,
-        element(Original, props),
-        ...marks(found).map(([kind, text]) => element('span', { key: kind, className: `mark mark-${kind}` }, text)),
-      );
-    },
-  },
-});
+// As people paste it from an example. The key stands in the field, and nowhere else.
+const secret = () => key.value.trim().replace(/^Bearer\s+/i, '');
 
-// What stands at this path in the description itself: the summary of a closed operation lacks its extensions.
-function operation(system, path, method) {
-  return system.specSelectors.specJson().getIn(['paths', path, method]);
-}
-
-function marks(operation) {
-  const found = [];
-  const stability = operation?.get('x-stability');
-  if (stability) found.push([stability, stability]);
-  if (operation?.get('deprecated')) {
-    const day = operation.get('x-sunset');
-    const successor = operation.get('x-successor');
-    const rest = [day && `to be removed on ${day}`, successor && `call ${successor} instead`];
-    found.push(['deprecated', ['deprecated', ...rest.filter(Boolean)].join('; ')]);
-  }
-  return found;
-}
-
-const ui = SwaggerUIBundle({
-  url: '/openapi.json',
-  dom_id: '#swagger-ui',
-  layout: 'BaseLayout',
-  presets: [SwaggerUIBundle.presets.apis],
-  plugins: [Additions],
-  tryItOutEnabled: true,
-  docExpansion: 'list',
-  defaultModelsExpandDepth: 0,
-  // Its colours lack contrast.
-  syntaxHighlight: { activated: false },
-  validatorUrl: null,
-  queryConfigEnabled: false,
-  persistAuthorization: false,
-  onComplete: () => useKey(),
-});
-
-// The key stands in the field and in Swagger UI's memory, and nowhere else.
-function useKey() {
-  // As people paste it from an example.
-  const value = key.value.trim().replace(/^Bearer\s+/i, '');
-  if (value) ui.preauthorizeApiKey(SCHEME, value);
-  else if (ui.authSelectors.authorized().size) ui.authActions.logout([SCHEME]);
-}
-key.addEventListener('input', useKey);
+for (const part of document.querySelectorAll('section.key, form.try')) part.hidden = false;
 document.getElementById('key-form').addEventListener('submit', (event) => event.preventDefault());
+key.addEventListener('input', update);
 show.addEventListener('click', () => {
   const isShown = key.type === 'text';
   key.type = isShown ? 'password' : 'text';
   show.textContent = isShown ? 'Show' : 'Hide';
   show.setAttribute('aria-pressed', String(!isShown));
+  update();
 });
+function update() {
+  for (const form of forms) form.update();
+}
+update();
 
-// Names for what Swagger UI leaves without one, and a way for keys to what scrolls.
-const name = (element, text) => element.hasAttribute('aria-label') || element.setAttribute('aria-label', text);
+// The address names the operation that was opened last.
+for (const operation of operations) {
+  operation.addEventListener('toggle', () => {
+    const here = `#${operation.id}`;
+    if (operation.open && location.hash !== here) history.replaceState(null, '', here);
+    if (!operation.open && location.hash === here) history.replaceState(null, '', location.pathname);
+  });
+}
+function openLinked() {
+  const linked = operations.find(({ id }) => location.hash === `#${id}`);
+  if (!linked) return;
+  linked.open = true;
+  linked.scrollIntoView();
+}
+addEventListener('hashchange', openLinked);
+openLinked();
 
-function complete() {
-  for (const row of root.querySelectorAll('tr[data-param-name]')) {
-    for (const field of row.querySelectorAll('input, select, textarea')) name(field, row.dataset.paramName);
+// Makes a form send its request, and show what comes back.
+function enliven(form) {
+  const part = (name) => form.querySelector(name);
+  const [note, result, status, returned, content, fields, curl] =
+    ['.note', '.result', '.status', '.returned', '.content', '.fields', '.curl'].map(part);
+  let sent;
+  let isWaiting = false;
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    if (isWaiting) return;
+    isWaiting = true;
+    announcement.textContent = '';
+    status.textContent = 'Waiting for the response';
+    content.textContent = fields.textContent = '';
+    sent = read(form);
+    result.hidden = false;
+    updateForm();
+    try {
+      const { url, method, headers, body, token } = sent;
+      const credential = token ? { Authorization: `Bearer ${token}` } : {};
+      const response = await fetch(url, {
+        method,
+        body,
+        headers: { ...headers, ...credential },
+        credentials: 'omit',
+        cache: 'no-store',
+      });
+      const text = await response.text();
+      status.textContent = `${response.status} ${response.statusText}`;
+      fields.textContent = [...response.headers].map(([name, value]) => `${name}: ${value}`).join('\n');
+      content.textContent = /\bjson\b/.test(response.headers.get('Content-Type')) ? layOut(text) : text;
+      announcement.textContent = `Response ${response.status}`;
+    } catch (error) {
+      status.textContent = `No response: ${error.message}`;
+      announcement.textContent = 'No response';
+    }
+    returned.hidden = content.textContent === '';
+    isWaiting = false;
+  });
+  function updateForm() {
+    note.textContent = secret() ? '' : 'No API key: enter it at the top of this page, or the response is 401.';
+    if (sent) curl.textContent = command(sent, key.type === 'text');
   }
-  for (const [selector, text] of [
-    ['#servers', 'Server'],
-    ['.body-param textarea', 'Request body'],
-    ['.opblock-section-request-body select', 'Media type of the request'],
-    ['.responses-inner select', 'Media type or example'],
-    ['.copy-to-clipboard button', 'Copy'],
-  ]) {
-    for (const element of root.querySelectorAll(selector)) name(element, text);
-  }
-  for (const text of root.querySelectorAll('pre, .highlight-code, .microlight')) {
-    if (text.scrollWidth > text.clientWidth || text.scrollHeight > text.clientHeight) text.tabIndex = 0;
-  }
+  return { update: updateForm };
 }
 
-let isQueued = false;
-new MutationObserver(() => {
-  if (isQueued) return;
-  isQueued = true;
-  requestAnimationFrame(() => {
-    isQueued = false;
-    complete();
-  });
-}).observe(root, { childList: true, subtree: true });
+// The request that a form describes.
+function read(form) {
+  let path = form.dataset.path;
+  const query = new URLSearchParams();
+  const headers = {};
+  let body;
+  for (const { name, value, dataset } of form.querySelectorAll('[data-in]')) {
+    if (dataset.in === 'body') {
+      body = value;
+      headers['Content-Type'] = 'application/json';
+    } else if (dataset.in === 'path') path = path.replace(`{${name}}`, encodeURIComponent(value));
+    else if (value !== '' && dataset.in === 'query') query.append(name, value);
+    else if (value !== '') headers[name] = value;
+  }
+  const url = new URL(server.value + path + (query.size ? `?${query}` : ''), location.href).href;
+  return { url, method: form.dataset.method, headers, body, token: secret() };
+}
+
+// The request for a shell.
+function command({ url, method, headers, body, token }, isShown) {
+  const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const words = [`curl -i ${method === 'GET' ? '' : `-X ${method} `}${quote(url)}`];
+  // Hidden, it is the variable that the code samples take it from.
+  if (token) words.push(`-H ${isShown ? quote(`Authorization: Bearer ${token}`) : '"Authorization: Bearer $KEY"'}`);
+  for (const [name, value] of Object.entries(headers)) words.push(`-H ${quote(`${name}: ${value}`)}`);
+  if (body !== undefined) words.push(`--data-raw ${quote(body)}`);
+  return words.join(' \\\n  ');
+}
+
+// JSON in lines. It keeps each number to the letter: JSON.parse would round an int64.
+function layOut(json) {
+  const tokens = json.match(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g) ?? [];
+  let depth = 0;
+  const line = (change) => `\n${'  '.repeat((depth += change))}`;
+  const lay = (token, before, after) => {
+    if ('{['.includes(token)) return '}]'.includes(after) ? token : token + line(1);
+    if ('}]'.includes(token)) return '{['.includes(before) ? token : line(-1) + token;
+    if (token === ',') return token + line(0);
+    return token === ':' ? ': ' : token;
+  };
+  return tokens.map((token, i) => lay(token, tokens[i - 1] ?? ' ', tokens[i + 1] ?? ' ')).join('');
+}

@@ -15,8 +15,6 @@
   const show = () => {
     if (chosen) root.dataset.theme = chosen;
     else delete root.dataset.theme;
-    // Swagger UI is dark where the root element has this class.
-    root.classList.toggle('dark-mode', isDark());
     const button = document.getElementById('theme');
     if (!button) return;
     button.hidden = false;

@@ -1,5 +1,6 @@
 //! The reference, the pages and the settings page. Their tables are generated from the code.
 
+mod operation;
 mod page;
 mod pages;
 mod places;
@@ -28,7 +29,7 @@ pub fn code(name: &str) -> String {
 /// Adds the reference and the pages. `address` is where the service listens.
 pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
     let root = crate::site::root(config).map(str::to_owned);
-    let frame = Frame { navigation: pages::navigation(), licenses: reference::LICENSES, root };
+    let frame = Frame { navigation: pages::navigation(), root };
     // The address that examples call.
     let base = config.base_url.clone().unwrap_or_else(|| address.local_url() + BASE);
     reference::add(assets, config, &base, &frame);

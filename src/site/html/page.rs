@@ -11,8 +11,6 @@ const FRAME: &str = include_str!("../files/page.html");
 pub struct Frame {
     /// Every page, in the order of the navigation.
     pub navigation: Vec<Entry>,
-    /// The path of the licences.
-    pub licenses: &'static str,
     /// The public address of the site, if it is known.
     pub root: Option<String>,
 }
@@ -59,7 +57,6 @@ impl Page<'_> {
             .replace("{{turn}}", &frame.neighbours(self.path))
             .replace("<main id=\"main\">", &format!("<main id=\"main\" class=\"{}\">", self.class))
             .replace("{{version}}", env!("CARGO_PKG_VERSION"))
-            .replace("{{licenses}}", frame.licenses)
             .replace("{{main}}", &self.main)
             .replace("{{interface}}", VERSION);
         Asset::new("text/html; charset=utf-8", html.into_bytes())
@@ -69,11 +66,10 @@ impl Page<'_> {
 }
 
 /// What the page may load and call (Content Security Policy Level 3): nothing from elsewhere, nothing inline.
-/// Swagger UI's style sheet draws its arrows with `data:` URLs.
 pub fn policy(asks: &[String]) -> String {
     let asks: String = asks.iter().map(|origin| format!(" {origin}")).collect();
     format!(
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'{asks}; \
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'{asks}; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 }

@@ -240,7 +240,6 @@ mod tests {
                 let is_known = match path.as_str() {
                     "/" => id.is_empty() || crate::api::ROUTER.operations().any(|row| row.id == id),
                     "/openapi.json" | "/favicon.ico" | "/assets/site.css" | "/assets/icon.svg" => true,
-                    crate::site::html::reference::LICENSES => true,
                     _ => {
                         PAGES.iter().any(|page| page.path() == path)
                             && (id.is_empty() || ids(&page(&path)).contains(&id))
