@@ -86,12 +86,16 @@ input.addEventListener('keydown', (event) => {
   const options = list.children;
   const steps = { ArrowDown: 1, ArrowUp: -1 };
   if (event.key === 'Enter') options[chosen]?.click();
+  // The browser would only clear the field.
+  else if (event.key === 'Escape') dialog.close();
   else if (steps[event.key] && options.length) choose((chosen + steps[event.key] + options.length) % options.length);
   else return;
   event.preventDefault();
 });
 document.addEventListener('keydown', (event) => {
-  const isTyping = event.target.closest?.('input, textarea, select, [contenteditable]');
+  const field = event.target.closest?.('input, textarea, select, [contenteditable]');
+  // A closed dialog may keep the focus until the next frame.
+  const isTyping = field && (field !== input || dialog.open);
   if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
   open();
