@@ -61,7 +61,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::DatabaseNewer => "use that version of petstore or a later one",
         ErrorKind::DatabaseNotNew => "import without --keep-ids, or choose a new database with --database",
         ErrorKind::LogForeign => {
-            "first copy both files into another folder, and look at them there with sqlite3, with the log and without. \
+            "first copy both files into another folder, and look at them there with sqlite3, without the log and then with it. \
              Then put back the database of that log, or restore a backup: petstore restore FILE keeps both files"
         }
         ErrorKind::LogOrphaned => {

@@ -12,7 +12,7 @@ use petstore::{Error, ErrorKind};
 
 use super::command::Failure;
 use super::json_line;
-use super::output::start_thread;
+use super::output::{say, start_thread};
 use super::own::LogFormat;
 
 /// The most lines that can wait to be written.
@@ -65,6 +65,29 @@ pub fn start(format: LogFormat) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+/// Has a command print the library's warnings to standard error.
+pub fn warn_plainly() {
+    if log::set_logger(&Plain).is_ok() {
+        log::set_max_level(LevelFilter::Warn);
+    }
+}
+
+struct Plain;
+
+impl log::Log for Plain {
+    fn enabled(&self, metadata: &log::Metadata) -> bool {
+        metadata.level() <= log::Level::Warn
+    }
+
+    fn log(&self, record: &log::Record) {
+        if self.enabled(record.metadata()) {
+            say(&format!("warning: {}", record.args()));
+        }
+    }
+
+    fn flush(&self) {}
 }
 
 /// The targets below `petstore::` that log.

@@ -60,6 +60,9 @@ pub fn run() -> ExitCode {
         Ok(Wish::Help(words)) => print(&help::text(&words)).map_err(|error| (1, error.to_string())),
         Ok(Wish::Version) => print(VERSION).map_err(|error| (1, error.to_string())),
         Ok(Wish::Run(command, call)) => {
+            if call.command != "serve" {
+                logging::warn_plainly();
+            }
             let done = signals::survive_file_limit().and_then(|()| (command.run)(&call));
             done.map_err(|failure| describe(failure, &call))
         }

@@ -15,7 +15,7 @@ use super::series::Series;
 use super::{OnProgress, copy};
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::Snapshot;
+use crate::store::{Snapshot, log_damage};
 
 /// How often to wait for a second whose name is free. One is enough, unless the clock was set back.
 const MOST_TRIES: u32 = 60;
@@ -48,7 +48,8 @@ pub struct DatedBackup {
 /// flushed to the disk and found sound; a process that is killed before leaves a file with `.partial-` in its name,
 /// which the next backup removes. For a moment, one file more than `keep` needs room.
 ///
-/// A copy that is not sound is kept as `petstore-unsound.db`, in place of the one before, and nothing is removed.
+/// A copy that is not sound is kept as `petstore-unsound.db`, in place of the one before, and nothing is removed. If the
+/// header of the write-ahead log is damaged, no copy is made.
 ///
 /// A small file next to the database, `petstore.db.last-backup`, tells a running service of the result, for its
 /// metrics.
@@ -102,6 +103,11 @@ fn make(
     let series = Series::of(database)?;
     // One after the other, so that the newest name has the newest content. Without the lock, only that is lost.
     let _turn = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
+    // A copy would lack the pets in the log, and might be the only one that is kept.
+    if let Some(damage) = log_damage(database) {
+        let line = format!("{} is not sound, so no backup is made: {damage}", database.display());
+        return fail(ErrorKind::DatabaseDamaged, line);
+    }
     let (partial, bytes) = copied(database, &folder.join(series.name(unix_time())), on_progress)?;
     let (pets, alterations) = match usable(&partial.path, Path::new("the copy")) {
         Err(error) if is_unsound(&error) => {

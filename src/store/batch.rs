@@ -4,7 +4,7 @@
 use std::mem;
 use std::time::{Duration, Instant};
 
-use super::{Cause, Reader, StoreError, Writer, mark};
+use super::{Cause, Reader, StoreError, Writer, differences, mark, schema};
 use crate::log_line::log_line;
 
 /// The state of the writer's batch.
@@ -133,7 +133,7 @@ impl Writer {
         statement: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         self.open_transaction()?;
-        let written = statement(&self.connection).map_err(StoreError::from);
+        let written = statement(&self.connection).map_err(|error| self.explained(error));
         self.written += usize::from(written.is_ok());
         written.map_err(|error| {
             // A full disk, an I/O error or an interrupt may have rolled back the whole transaction by itself
@@ -141,6 +141,16 @@ impl Writer {
             let is_whole = matches!(error, StoreError::Unavailable(..)) || self.connection.is_autocommit();
             if is_whole { self.failed(error) } else { error }
         })
+    }
+
+    /// The failure of a statement. If an index or a trigger of another program is the cause, its detail names it.
+    fn explained(&self, error: rusqlite::Error) -> StoreError {
+        let explanation = differences::explain(&self.connection, &error).ok().flatten();
+        match (StoreError::from(error), explanation) {
+            (StoreError::Unavailable(cause, _), Some(detail)) => StoreError::Unavailable(cause, detail),
+            (StoreError::Internal(_), Some(detail)) => StoreError::Internal(detail),
+            (error, None) => error,
+        }
     }
 
     /// Makes the whole batch fail.
@@ -196,6 +206,11 @@ impl Writer {
                 self.state = State::Open;
                 self.changes = self.connection.total_changes();
                 self.has_mark = false;
+                if self.last_failed {
+                    // A statement that cannot be prepared does not notice that another program has mended the schema. A
+                    // read does. If it fails, so does what follows.
+                    let _ = schema::is_foreign(&self.connection);
+                }
                 Ok(true)
             }
             Err(StoreError::Unavailable(Cause::Locked, _)) => Ok(false),

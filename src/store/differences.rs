@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use super::cannot_open;
 use super::schema::{STEPS, version};
@@ -61,7 +61,8 @@ pub struct Differences {
     pub tables: Vec<String>,
     /// What the service cannot work with.
     pub gaps: Vec<Fault>,
-    /// Tables that are defined in another way, one line each. The service works with them.
+    /// Tables that are defined in another way, which the service works with, and indexes that keep it from writing
+    /// until they are dropped, one line each. No data is lost by either.
     pub changes: Vec<String>,
     /// What petstore did not make, such as `the table _litestream_seq`.
     pub foreign: Vec<String>,
@@ -106,7 +107,10 @@ impl Differences {
         }
         for ((name, kind), object) in found.iter().filter(|(key, _)| !expected.contains_key(*key)) {
             let is_ours = expected.contains_key(&(object.table.clone(), "table".to_owned()));
-            differences.foreign.push(object.describe(name, kind, is_ours));
+            match (kind == "index").then(|| what_index_lacks(connection, name)).flatten() {
+                Some(lack) if is_ours => differences.changes.push(lack),
+                _ => differences.foreign.push(object.describe(name, kind, is_ours)),
+            }
         }
         Ok(differences)
     }
@@ -187,6 +191,79 @@ pub fn warn(connection: &Connection, path: &Path) {
     if let Some(line) = Differences::of(connection).ok().and_then(|differences| differences.line()) {
         log_line!(warn, "{} is not as petstore made it: {line}", path.display());
     }
+}
+
+/// What an index needs that petstore's SQLite does not have, and the SQL that mends it; `None` if nothing. Other
+/// programs, such as the `sqlite3` shell, bring collations and functions of their own.
+fn what_index_lacks(connection: &Connection, name: &str) -> Option<String> {
+    // Only prepared, never run. With the name of the schema, it is not taken for that of a collation.
+    let error = connection.prepare(&format!("REINDEX main.{}", quoted(name))).err()?.to_string();
+    let (_, collation) = error.split_once(NO_COLLATION).unzip();
+    let (_, function) = error.split_once(NO_FUNCTION).unzip();
+    let end = |text: &str| text.split([' ', '(']).next().map(shown).unwrap_or_default();
+    let lack = match (collation, function) {
+        (Some(collation), _) => format!("collation {}", end(collation)),
+        (_, Some(function)) => format!("function {}", end(function)),
+        _ => return None,
+    };
+    let text = format!("the index {} needs the {lack}", shown(name));
+    Some(match () {
+        () if is_plain(name) => Fault::mended(text, format!("DROP INDEX {name}")).line(),
+        // Quoted for SQL, it would have to stand on one line as it is.
+        () if name.chars().any(char::is_control) => format!("{text}; drop it"),
+        () => Fault::mended(text, format!("DROP INDEX {}", quoted(name))).line(),
+    })
+}
+
+/// How SQLite's messages about what an index lacks begin. The name follows.
+const NO_COLLATION: &str = "no such collation sequence: ";
+const NO_FUNCTION: &str = "unknown function: ";
+
+/// Whether a statement fails because an index needs a collation or a function that SQLite does not have here.
+pub fn is_lack(error: &rusqlite::Error) -> bool {
+    let text = error.to_string();
+    // A trigger chooses the text of its own failure.
+    error.sqlite_error_code() != Some(ErrorCode::ConstraintViolation)
+        && [NO_COLLATION, NO_FUNCTION].iter().any(|begin| text.contains(begin))
+}
+
+/// What could have made a create fail, for the log: indexes that lack something, or else the triggers on the pets.
+pub fn explain(connection: &Connection, error: &rusqlite::Error) -> rusqlite::Result<Option<String>> {
+    let text = error.to_string();
+    let is_trigger = error.sqlite_error().is_some_and(|error| error.extended_code == TRIGGER);
+    let kind = match () {
+        () if is_lack(error) => "index",
+        () if is_trigger => "trigger",
+        () => return Ok(None),
+    };
+    let mut statement = connection.prepare(
+        "SELECT name FROM sqlite_schema WHERE type = ?1 AND tbl_name = 'pets' COLLATE NOCASE ORDER BY name",
+    )?;
+    let names = statement.query_map([kind], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+    let lines: Vec<String> = if is_trigger {
+        names.iter().map(|name| shown(name)).take(MAX_NAMES).collect()
+    } else {
+        names.iter().filter_map(|name| what_index_lacks(connection, name)).take(MAX_NAMES).collect()
+    };
+    Ok(match &lines[..] {
+        [] => None,
+        _ if is_trigger => Some(format!("{text} (a trigger on pets refuses it: {})", lines.join(", "))),
+        _ => Some(lines.join("; ")),
+    })
+}
+
+/// SQLite's code for a failure that a trigger has raised.
+const TRIGGER: std::ffi::c_int = rusqlite::ffi::SQLITE_CONSTRAINT_TRIGGER;
+
+/// A name in quotes, for SQL.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Whether SQL takes a name without quotes.
+fn is_plain(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// A table, an index, a view or a trigger.
@@ -391,6 +468,28 @@ mod tests {
                 connection.execute_batch(mend).unwrap();
             }
             assert_eq!(Differences::of(&connection).unwrap().line(), None, "{sql}");
+        }
+    }
+
+    #[test]
+    fn index_that_cannot_be_used_is_named_on_one_line_with_sql_that_runs() {
+        for (name, expected) in [
+            ("ci", "the index ci needs the collation uint; this SQL mends it: DROP INDEX ci"),
+            ("a b", "the index a b needs the collation uint; this SQL mends it: DROP INDEX \"a b\""),
+            ("NOCASE", "the index NOCASE needs the collation uint; this SQL mends it: DROP INDEX NOCASE"),
+            ("a\nb", "the index a\\nb needs the collation uint; drop it"),
+        ] {
+            let make = format!("CREATE INDEX {} ON pets (name)", quoted(name));
+            let (connection, _) = changed(&make);
+            let spoil = "PRAGMA writable_schema = ON;
+                UPDATE sqlite_schema SET sql = replace(sql, '(name)', '(name COLLATE uint)') WHERE type = 'index';
+                PRAGMA writable_schema = RESET";
+            connection.execute_batch(spoil).unwrap();
+            assert_eq!(Differences::of(&connection).unwrap().line().as_deref(), Some(expected));
+            if let Some((_, mend)) = expected.split_once("mends it: ") {
+                connection.execute_batch(mend).unwrap();
+                assert_eq!(Differences::of(&connection).unwrap().line(), None);
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use rusqlite::ErrorCode;
 
+use super::differences::is_lack;
 use crate::error::{Error, ErrorKind};
 
 /// Why the database is unavailable.
@@ -23,6 +24,8 @@ pub enum Cause {
     Changed,
     /// A table or a column is missing.
     SchemaChanged,
+    /// An index needs a collation or a function that SQLite does not have here.
+    IndexUnusable,
     /// The operating system refuses for another reason.
     Failing,
 }
@@ -39,6 +42,7 @@ impl Cause {
             Cause::Moved => "was moved or deleted",
             Cause::Changed => "is no longer the one that was opened",
             Cause::SchemaChanged => "lacks a table or a column",
+            Cause::IndexUnusable => "has an index of another program that petstore cannot use",
             Cause::Failing => {
                 "cannot be used: the disk or the system fails, or a file may not grow further (ulimit -f)"
             }
@@ -87,6 +91,7 @@ impl From<rusqlite::Error> for StoreError {
         // Every statement stands in the source and is tested. One that cannot be prepared meets another schema.
         let is_statement = matches!(error, rusqlite::Error::SqlInputError { .. });
         let cause = match error.sqlite_error_code() {
+            _ if is_lack(&error) => Cause::IndexUnusable,
             _ if is_statement => Cause::SchemaChanged,
             Some(ErrorCode::SchemaChanged) => Cause::SchemaChanged,
             Some(ErrorCode::Unknown) if detail.contains("no such ") => Cause::SchemaChanged,
@@ -121,6 +126,7 @@ impl From<StoreError> for Error {
                 Cause::NoIds => ErrorKind::IdsExhausted,
                 Cause::ReadOnly => ErrorKind::PermissionDenied,
                 Cause::Damaged | Cause::SchemaChanged => ErrorKind::DatabaseDamaged,
+                Cause::IndexUnusable => ErrorKind::SchemaChanged,
                 Cause::Moved | Cause::Changed => ErrorKind::DatabaseMoved,
                 Cause::Failing => ErrorKind::Io,
             },

@@ -48,8 +48,21 @@ fn is_header(header: &[u8; HEADER]) -> bool {
     [one, two] == [stored(COVERED), stored(COVERED + 4)]
 }
 
+/// What is wrong with a log whose header is damaged, in one line; `None` if it is not.
+pub fn damage(path: &Path) -> Option<String> {
+    let log = damaged_log(path)?;
+    Some(format!("the header of {} is damaged, so SQLite ignores what is in it", log.display()))
+}
+
+/// Logs that the header of the log is damaged, for a connection that changes nothing.
+pub fn warn_reader(path: &Path) {
+    if let Some(line) = damage(path) {
+        log_line!(warn, "{line}: pets may be missing here");
+    }
+}
+
 /// Logs that the header of the log is damaged, and keeps a copy of the log, because SQLite is about to write over it.
-pub fn warn(path: &Path) {
+pub fn keep_damaged(path: &Path) {
     let Some(log) = damaged_log(path) else { return };
     let mut name = log.clone().into_os_string();
     name.push(".damaged");

@@ -52,6 +52,7 @@ pub use batch::{Committed, Units};
 pub use claim::{Claim, lock_log};
 pub use differences::Fault;
 pub use error::{Cause, StoreError};
+pub use log_head::damage as log_damage;
 pub use mark::renew as renew_mark;
 pub use open_file::log_of;
 pub use opening::{OpenStore, WriteAccess, open_ephemeral, open_for_service};

@@ -68,7 +68,6 @@ fn open_with(
     let mut claim = Claim::take(path)?;
     // Before SQLite opens the database and applies whatever log it finds.
     claim.check_log(path)?;
-    log_head::warn(path);
     // The writer before the readers: it makes the schema that they expect.
     let mut writer = open_writer(path)?;
     claim.take_log(path)?;
@@ -107,6 +106,7 @@ pub fn open_existing(path: &Path) -> Result<(Connection, OpenFile), Error> {
     }
     let file = open_file::open(path)?;
     check_before_reading(path)?;
+    log_head::warn_reader(path);
     let connection = connect(path, reading(path)).map_err(|error| cannot_open(path, error))?;
     schema::check_used(&connection, path)?;
     file.check_place(path)?;

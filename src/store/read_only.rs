@@ -11,7 +11,9 @@ use super::claim::check_before_reading;
 use super::open_file::{self, immutable, journal_of, log_of};
 use super::snapshot::Stamp;
 use super::watch::Loss;
-use super::{Cause, Database, OpenStore, Reader, StoreError, WriteAccess, cannot_open, connect, schema};
+use super::{
+    Cause, Database, OpenStore, Reader, StoreError, WriteAccess, cannot_open, connect, log_head, schema,
+};
 use crate::error::{Error, ErrorKind};
 
 /// Opens an existing database for a service with this many readers, only for reading.
@@ -19,6 +21,7 @@ use crate::error::{Error, ErrorKind};
 /// # Errors
 /// As [`Reader::open_only`].
 pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error> {
+    log_head::warn_reader(path);
     let loss = Arc::new(Loss::default());
     let open = || {
         let mut reader = Reader::open_only(path)?;
