@@ -19,7 +19,7 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::check::usable;
-use super::partial::{Partial, dated, exists, flush_folder, names_after, rename_new, with_suffix};
+use super::partial::{Partial, dated, exists, flush_folder, folder, names_after, rename_new, with_suffix};
 use super::{BESIDE, OnProgress, copy};
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
@@ -45,7 +45,7 @@ pub struct Restored {
 /// Replaces a database by a copy of the backup `file`.
 ///
 /// The old database is kept in its folder under a dated name, such as `petstore.db.2026-11-21T18-30-00Z` (UTC).
-/// Only the owner of the old database may read the new one. A process that is killed meanwhile leaves the old
+/// Only the owner of the old database may read the new one; if there is none and root restores, the folder's owner. A process that is killed meanwhile leaves the old
 /// database or the new one in place, never a mixture.
 ///
 /// # Errors
@@ -70,8 +70,9 @@ pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<
     // The log of another database must not be moved into the old one.
     let is_whole = claim.as_ref().is_some_and(|claim| claim.check_log(&target).is_ok());
     let partial = Partial::beside(&target)?;
-    if let Some(old) = &old {
-        give(&partial, old, database)?;
+    match &old {
+        Some(old) => give(&partial, old, database)?,
+        None => give_to_owner_of_folder(&partial, &target),
     }
     let (pets, alterations) = fill(&partial, file, &target, on_progress)?;
     let kept = exchange(partial, &target, old.is_some(), is_whole)?;
@@ -194,6 +195,15 @@ fn give(partial: &Partial, old: &Metadata, database: &Path) -> Result<(), Error>
         let line = format!("{} belongs to another user", database.display());
         Error::new(ErrorKind::PermissionDenied, line).caused_by(error)
     })
+}
+
+/// Gives what root restores to the owner of the folder, as the service of another user could not read it otherwise.
+fn give_to_owner_of_folder(partial: &Partial, target: &Path) {
+    let is_of_root = partial.file.metadata().is_ok_and(|new| new.uid() == 0);
+    if is_of_root && let Ok(folder) = fs::metadata(folder(target)) {
+        // A root that may not do this has the file itself, as if it were any other user.
+        let _ = fchown(&partial.file, Some(folder.uid()), Some(folder.gid()));
+    }
 }
 
 fn unusable<T>(path: &Path, why: &str) -> Result<T, Error> {

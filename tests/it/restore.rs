@@ -74,6 +74,29 @@ fn restore_where_there_is_no_database_makes_one() {
 }
 
 #[test]
+fn database_that_root_restores_belongs_to_the_owner_of_its_folder() {
+    let (_backup, name) = backup_of(0);
+    let folder = Folder::new();
+    let is_root = std::fs::metadata(folder.path()).unwrap().uid() == 0;
+    let owner = if is_root { (1234, 2345) } else { id_of(folder.path()) };
+    std::os::unix::fs::chown(folder.path(), Some(owner.0), Some(owner.1)).unwrap();
+    succeed(&["restore", &name], &folder.database());
+    assert_eq!(id_of(&folder.database()), owner);
+    // The old database says whose the next one is.
+    if is_root {
+        std::os::unix::fs::chown(folder.path(), Some(1), Some(1)).unwrap();
+    }
+    succeed(&["restore", &name], &folder.database());
+    assert_eq!(id_of(&folder.database()), owner);
+}
+
+/// The user and the group that a file belongs to.
+fn id_of(path: &Path) -> (u32, u32) {
+    let file = std::fs::metadata(path).unwrap();
+    (file.uid(), file.gid())
+}
+
+#[test]
 fn damaged_database_is_kept_with_its_log() {
     let (_backup, name) = backup_of(0);
     let server = Server::start();
