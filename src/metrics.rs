@@ -68,7 +68,7 @@ pub struct Now {
     pub free: u64,
     /// `None`: nobody has made a dated backup yet.
     pub backup: Option<LastBackup>,
-    /// When the first of the valid keys expires: Unix time, seconds.
+    /// When the first of the keys without a successor expires, or did within the last week: Unix time, seconds.
     pub key_expiry: Option<i64>,
     /// How many domains of the project are in each state.
     pub domains: Vec<(&'static str, usize)>,
@@ -209,7 +209,8 @@ impl Meters {
         }
         let dropped = DROPPED_LINES.load(Relaxed);
         text.counter("dropped_log_lines_total", "Log lines that nobody took in time.", dropped);
-        let help = "When the first valid key without a successor expires: Unix time; 0: none does.";
+        let help =
+            "When the first key without a successor expires, or did in the last week: Unix time; 0: none.";
         text.gauge("earliest_key_expiry_timestamp_seconds", help, now.key_expiry.unwrap_or_default());
         let failed = self.failed_writes.load(Relaxed);
         text.counter("failed_writes_total", "Writes that were undone, or never begun.", failed);

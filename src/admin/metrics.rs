@@ -23,6 +23,9 @@ pub static OPERATIONS: &[Operation] =
     &[Operation { headers: &[HOST], ..Operation::new("/metrics", "getMetrics", Handler("GET", get)) }];
 
 const HOST: &str = "Host";
+/// For so long after a key without a successor has expired, its expiry is still the metric: its clients fail just then,
+/// and the alert must not end. Seconds.
+const SHOWN_AFTER_EXPIRY: i64 = 7 * 24 * 3600;
 
 fn get(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let machine = uname();
@@ -54,7 +57,7 @@ fn now(context: &mut AdminContext) -> Now {
     let newest = newest_pet(context, files.iter().flatten());
     // If the database cannot be read, /readyz reports why.
     let keys = context.store.keys().unwrap_or_default();
-    let expiries = last_expiries(&keys).map(|(_, at)| at).filter(|at| *at > seconds);
+    let expiries = last_expiries(&keys).map(|(_, at)| at).filter(|at| *at > seconds - SHOWN_AFTER_EXPIRY);
     let domains = context.store.project().and_then(|project| project.domains()).unwrap_or_default();
     let states: Vec<DomainState> = domains.into_iter().map(|domain| domain.at(seconds).state).collect();
     let counted = |state: &DomainState| (state.as_str(), states.iter().filter(|is| *is == state).count());

@@ -120,6 +120,15 @@ fn alert_on_a_key_that_expires_ends_with_what_it_advises() {
         assert!(run(&rotate, &server.folder.database()).status.success());
         assert_eq!(expiry(), expected, "{date}");
     }
+    // It goes on for a week after a key without a successor has expired, and ends when that is revoked.
+    assert!(run(&["key", "add", "old"], &server.folder.database()).status.success());
+    for (days, is_shown) in [(8, false), (6, true)] {
+        let expired = "UPDATE api_keys SET expires_at = unixepoch() - ? * 86400 WHERE name = 'old'";
+        database.execute(expired, [days]).unwrap();
+        assert_eq!(expiry() > 0, is_shown, "{days} days");
+    }
+    assert!(run(&["key", "revoke", "old"], &server.folder.database()).status.success());
+    assert_eq!(expiry(), 0);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::client::{get, post};
 use crate::harness::{Folder, KEY, Process, Server, expect_refusal, output, petstore, program};
+use crate::wait::wait_until;
 
 /// Starts one whose folder for temporary files is that of the test.
 fn start(flags: &[&str]) -> Server {
@@ -176,10 +177,18 @@ fn recipe_of_the_guide_for_a_job_works() {
     assert_eq!(lines.len(), 5, "{lines:?}");
     let folder = Folder::new();
     std::os::unix::fs::symlink(program(), folder.path().join("petstore")).unwrap();
+    let script = lines.join("\n");
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
-    let mut shell = Command::new("sh");
-    shell.args(["-e", "-c", &lines.join("\n")]).current_dir(folder.path());
-    let done = output(shell.env_clear().env("PATH", path).env("TMPDIR", folder.path()));
-    assert!(done.status.success(), "{done:?}");
-    assert_eq!(serde_json::from_slice::<Vec<serde_json::Value>>(&done.stdout).unwrap().len(), 20);
+    // A test that fails leaves nothing behind that the next run meets.
+    for (script, is_well) in [(script.clone() + "\nfalse", false), (script, true)] {
+        for program in ["sh", "bash"] {
+            let mut shell = Command::new(program);
+            shell.args(["-e", "-c", &script]).current_dir(folder.path());
+            let done = output(shell.env_clear().env("PATH", &path).env("TMPDIR", folder.path()));
+            assert_eq!(done.status.success(), is_well, "{program}: {done:?}");
+            assert_eq!(serde_json::from_slice::<Vec<serde_json::Value>>(&done.stdout).unwrap().len(), 20);
+            assert!(!folder.path().join("ready").exists());
+            wait_until("the service has ended", || databases(&folder).is_empty());
+        }
+    }
 }
