@@ -1,5 +1,9 @@
 //! What the system allows the process (`ulimit`).
 
+use std::env;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
 use petstore::{Error, ErrorKind};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -12,24 +16,38 @@ const RESERVED: (u64, u64) =
 const USED: (u64, u64) = (320 * MIB, 16 * MIB);
 const FRUGAL: [&str; 2] = ["MALLOC_ARENA_MAX", "MIMALLOC_ARENA_RESERVE"];
 
-/// Refuses a limit of the address space that the service could meet at any time: an allocation that fails ends the
-/// process, and a thread that is missing leaves requests without a response.
+/// Makes the process get by with the limit of its address space (`ulimit -v`). If the limit leaves room for what a
+/// service uses, but not for what the allocators reserve, the program starts again in the same process and tells them:
+/// they read the environment only at the start. `exec` keeps the process id and the sockets that were passed.
 ///
 /// # Errors
-/// [`ErrorKind::Resources`].
-pub fn check_address_space(workers: usize) -> Result<(), Error> {
+/// [`ErrorKind::Resources`] if a service could meet the limit at any time: an allocation that fails ends the process,
+/// and a thread that is missing leaves requests without a response.
+pub fn fit_address_space(workers: usize) -> Result<(), Error> {
     let Some(limit) = getrlimit(Resource::As).current else { return Ok(()) };
     let need = |(whole, each): (u64, u64)| whole + each * u64::try_from(workers).unwrap_or_default();
-    let is_frugal = FRUGAL.iter().all(|name| std::env::var_os(name).is_some());
-    if limit >= need(if is_frugal { USED } else { RESERVED }) {
+    if limit >= need(RESERVED) {
         return Ok(());
     }
-    let [limit, reserved, used] = [limit, need(RESERVED), need(USED)].map(|bytes| bytes.div_ceil(MIB));
-    let message = format!(
-        "the process may have too little address space (ulimit -v): {limit} MiB, and {reserved} MiB are needed, \
-         or {used} MiB with MALLOC_ARENA_MAX=1 and MIMALLOC_ARENA_RESERVE=1 in the environment"
-    );
-    Err(Error::new(ErrorKind::Resources, message))
+    if limit < need(USED) {
+        let [limit, used] = [limit, need(USED)].map(|bytes| bytes.div_ceil(MIB));
+        let message = format!(
+            "the process may have too little address space (ulimit -v): {limit} MiB, and {used} MiB are needed"
+        );
+        return Err(Error::new(ErrorKind::Resources, message));
+    }
+    let missing: Vec<&str> = FRUGAL.into_iter().filter(|name| env::var_os(name).is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let again = |program| {
+        let mut words = env::args_os();
+        let name = words.next().unwrap_or_else(|| "petstore".into());
+        Command::new(program).arg0(name).args(words).envs(missing.iter().map(|name| (name, "1"))).exec()
+    };
+    let error = env::current_exe().map_or_else(|error| error, again);
+    let set = missing.join("=1 and ");
+    Err(Error::io(format!("the address space is limited (ulimit -v), and {set}=1 cannot be set"), error))
 }
 
 /// Raises the soft limit of open files to the hard limit, and returns it.

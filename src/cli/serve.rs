@@ -48,7 +48,7 @@ fn run(call: &Call) -> Done {
     // Only a service that writes to a database of its own makes a first key.
     let needs_key = config.ephemeral.is_none() && !config.read_only;
     let first_key_file = own.first_key_file.as_deref().filter(|_| needs_key);
-    limits::check_address_space(config.workers)?;
+    limits::fit_address_space(config.workers)?;
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
     logging::start(own.log_format)?;
