@@ -164,6 +164,16 @@ mod tests {
     }
 
     #[test]
+    fn drill_needs_room_elsewhere_and_a_backup_that_is_not_sound_is_looked_into() {
+        let advice = |kind, call: &Call| of(&Error::new(kind, ""), call).unwrap();
+        let drill = call("check", &["copy.db"], &[("restored", "")]);
+        assert_eq!(advice(ErrorKind::DiskFull, &drill), "set TMPDIR to a folder on a larger disk");
+        assert!(advice(ErrorKind::DiskFull, &call("import", &[], &[])).contains("-wal"));
+        let backup = call("backup", &[], &[("to", "folder")]);
+        assert_eq!(advice(ErrorKind::DatabaseDamaged, &backup), "petstore check says what is wrong");
+    }
+
+    #[test]
     fn file_of_the_command_is_not_the_database() {
         let error = Error::new(ErrorKind::DatabaseForeign, "");
         assert_eq!(of(&error, &call("check", &["copy.db"], &[])), None);

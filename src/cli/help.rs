@@ -86,6 +86,14 @@ mod tests {
     }
 
     #[test]
+    fn commands_that_create_no_database_do_not_say_so() {
+        for words in ["backup", "check", "restore", "export"] {
+            let help = text(&[words.to_owned()]);
+            assert!(help.contains("serve, import and key add create it if there is none"), "{help}");
+        }
+    }
+
+    #[test]
     fn help_about_a_command_leaves_out_the_others() {
         let keys = text(&["key".to_owned()]);
         assert!(keys.contains("petstore key add NAME") && keys.contains("--database"));

@@ -192,6 +192,7 @@ mod tests {
             assert!(bash.contains(&format!("--{} ", setting.flag)), "{}", setting.flag);
             assert!(fish.contains(&format!("-l {}\n", setting.flag)), "{}", setting.flag);
         }
+        assert!(page.contains("ndjson or csv") && !page.contains("Ndjson"), "names are not changed");
         assert_eq!(next_words(&["key"])[..2], ["add", "list"]);
         assert!(next_words(&["serve"]).is_empty());
     }
