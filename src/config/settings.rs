@@ -41,7 +41,7 @@ pub(super) const ALL: &[Setting] = &[
             put(&mut config.database, file.map(PathBuf::from), "a file name")
         }),
     Setting::new("max-connections", "NUMBER")
-        .help("clients connected at once; one more takes the place of the longest idle one, or gets a 503")
+        .help("most clients connected at once; a further one replaces the one idle longest, or gets a 503")
         .default("10000")
         .set(|config, text| {
             put(&mut config.max_connections, number(text, 1_000_000), "a number from 1 to 1000000")
@@ -53,12 +53,12 @@ pub(super) const ALL: &[Setting] = &[
         .set(|config, text| put(&mut config.workers, number(text, 64), "a number from 1 to 64"))
         .field("workers", |config| Some(config.workers.to_string())),
     Setting::new("client-memory", "SIZE")
-        .help("memory for all that is held for clients, such as 16MiB")
-        .default("a quarter of the memory there is, at most 64MiB")
+        .help("memory for everything held for clients, such as 16MiB")
+        .default("a quarter of the available memory, at most 64MiB")
         .set(|config, text| put(&mut config.client_memory, memory::parse(text), memory::EXPECTED))
         .field("client_memory", |config| Some(config.client_memory.to_string())),
     Setting::new("trusted-proxy", "ADDRESS[/BITS]")
-        .help("proxy whose X-Forwarded-For is believed, instead of the default")
+        .help("proxy whose X-Forwarded-For is trusted; replaces the default")
         .default("the loopback addresses")
         .list()
         .set(|config, text| {
@@ -99,12 +99,12 @@ pub(super) const ALL: &[Setting] = &[
         .set(|config, text| put(&mut config.staging_url, url(text).map(Some), URL))
         .field("staging_url", |config| config.staging_url.clone()),
     Setting::new("contact", "URI")
-        .help("whom callers of the interface ask, such as mailto:support@example.com, for the interface description")
+        .help("contact for callers, such as mailto:support@example.com, for the interface description")
         .set(|config, text| put(&mut config.contact, contact(text).map(Some), CONTACT))
         .field("contact", |config| config.contact.clone()),
     Setting::new("security-contact", "URI")
         .help(
-            "whom to tell of a weakness, such as mailto:security@example.com, for /.well-known/security.txt",
+            "contact for security reports, such as mailto:security@example.com, for /.well-known/security.txt",
         )
         .set(|config, text| put(&mut config.security_contact, contact(text).map(Some), CONTACT))
         .field("security_contact", |config| config.security_contact.clone()),

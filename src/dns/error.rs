@@ -57,7 +57,9 @@ impl std::fmt::Display for DnsError {
                 write!(f, "{server} did not answer within {:.1} seconds", waited.as_secs_f32())
             }
             Self::Unreachable { server } => write!(f, "{server} cannot be reached"),
-            Self::Malformed { server } => write!(f, "{server} sent what is no answer to the question"),
+            Self::Malformed { server } => {
+                write!(f, "{server} sent a response that does not answer the question")
+            }
             Self::Refused { server } => write!(f, "{server} refuses to answer"),
             Self::NotRecursive { server } => {
                 write!(f, "{server} does not recurse, as a resolver must; it knows its own zones only")

@@ -12,7 +12,7 @@ use crate::testing::{PATIENCE, Random};
 
 const GOOD: [u8; 4] = [192, 0, 2, 7];
 const FORGED: [u8; 4] = [192, 0, 2, 66];
-const NO_ANSWER: &str = "the name server sent what is no answer to the question";
+const NO_ANSWER: &str = "the name server sent a response that does not answer the question";
 
 /// Asks for the address. Fails if no answer comes at all.
 fn ask(dns: Dns) -> Result<Vec<IpAddr>, DnsError> {
@@ -240,7 +240,7 @@ fn broken_tcp_is_an_error() {
     ];
     for (number, breaker) in breakers.into_iter().enumerate() {
         let server = Server::truncating(breaker);
-        let expected = "the name server asked over TCP, sent what is no answer to the question";
+        let expected = "the name server asked over TCP, sent a response that does not answer the question";
         assert_eq!(words(ask(server.dns())), expected, "breaker {number}");
     }
 }

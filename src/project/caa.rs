@@ -40,7 +40,7 @@ pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Findin
             Ok(Some(finding)) => return finding,
             Err(error) => {
                 let why = format!(
-                    "The record is right. It is not known whether CAA records forbid the certificate: those of \
+                    "The record is correct. It is not known whether CAA records forbid the certificate: those of \
                      {at} could not be looked up: {error}."
                 );
                 return Finding::new(DomainEvent::Right, CAA_UNKNOWN, why);
@@ -69,8 +69,8 @@ fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsEr
         return Ok(Some(Finding::RIGHT));
     } else if allow(Allowed::Account) {
         let message = format!(
-            "The record is right. The CAA records of {owner} allow the certificate to one account only ({}): it comes \
-             if your proxy uses that account.",
+            "The record is correct. The CAA records of {owner} allow only one account to get the certificate ({}). \
+             It is created if your proxy uses that account.",
             list(issue)
         );
         return Ok(Some(Finding::new(DomainEvent::Right, CAA_ACCOUNT, message)));
@@ -81,7 +81,7 @@ fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsEr
     };
     let shown = list(blocking);
     let message = format!(
-        "The record is right, but the CAA records of {owner} block the certificate ({shown}): {remedy}."
+        "The record is correct, but the CAA records of {owner} block the certificate ({shown}): {remedy}."
     );
     Ok(Some(Finding::new(DomainEvent::Blocked, CAA_BLOCKS, message)))
 }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn blocks_at(name: &str, records: Records) -> bool {
-        ask(records).starts_with(&format!("The record is right, but the CAA records of {name} block"))
+        ask(records).starts_with(&format!("The record is correct, but the CAA records of {name} block"))
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
             assert_eq!(
                 ask(vec![("example.com", issue(value))]),
                 format!(
-                    "The record is right, but the CAA records of example.com block the certificate ({shown}): add the \
+                    "The record is correct, but the CAA records of example.com block the certificate ({shown}): add the \
                      CAA record 0 issue \"letsencrypt.org\" there."
                 )
             );
@@ -263,7 +263,7 @@ mod tests {
         let records = vec![(WWW, issue("letsencrypt.org")), (WWW, Record::Caa(128, "tbs", "un\x1bknown"))];
         assert_eq!(
             ask(records),
-            "The record is right, but the CAA records of www.example.com block the certificate (128 tbs \
+            "The record is correct, but the CAA records of www.example.com block the certificate (128 tbs \
              \"un\\027known\"): remove these records, which certificate authorities do not know."
         );
     }
@@ -274,7 +274,7 @@ mod tests {
             vec![with_flags(respond(query, &Vec::new()), |flags| *flags = *flags & !15 | 2)]
         });
         let expected = format!(
-            "The record is right. It is not known whether CAA records forbid the certificate: those of \
+            "The record is correct. It is not known whether CAA records forbid the certificate: those of \
              www.example.com could not be looked up: the name server {} failed to answer (SERVFAIL).",
             server.address
         );

@@ -45,7 +45,7 @@ impl Project {
             let platform = may_add(project, hosting)?;
             let domain = put_new(project, text, platform)?;
             if domain.name.starts_with("www.") {
-                let message = format!("{} begins with www. already. Give the name without it.", domain.name);
+                let message = format!("{} already begins with www. Give the name without it.", domain.name);
                 return Err(Refusal::new(RefusalCode::InvalidDomain, message));
             }
             let www = put_new(project, &format!("www.{}", domain.name), platform)?;
@@ -200,7 +200,7 @@ fn may_add<'h>(project: &ProjectReads, hosting: &'h Hosting) -> Result<&'h str, 
         return Err(Refusal::new(RefusalCode::PlanRequired, message));
     }
     if !project.is_deployed()? {
-        let message = "A domain needs a site to serve, and this project was never deployed. \
+        let message = "A domain needs a site to serve, and this project has never been deployed. \
                        'petstore site deploy' deploys it.";
         return Err(Refusal::new(RefusalCode::DeployRequired, message));
     }
@@ -212,7 +212,7 @@ fn put_new(project: &ProjectChange, text: &str, platform: &str) -> Result<Domain
     let name = name::parse(text, platform)?;
     let domains = project.domains()?;
     if domains.iter().any(|domain| domain.name == name) {
-        let message = format!("The project has the domain {name} already.");
+        let message = format!("The project already has the domain {name}.");
         return Err(Refusal::new(RefusalCode::DomainExists, message));
     }
     if domains.len() >= MAX_DOMAINS {

@@ -168,12 +168,12 @@ fn text(state: DomainState) -> &'static str {
     match state {
         DomainState::PendingDns => "waiting for its DNS record; not served yet",
         DomainState::Verified => {
-            "verified; the certificate comes with the first HTTPS request, usually within a couple of minutes"
+            "verified; the certificate is created on the first HTTPS request, usually within a couple of minutes"
         }
         DomainState::Active => "served over HTTPS",
         DomainState::CertificateDelayed => {
             "verified, but without a certificate yet; verify it again to check its DNS record and CAA records"
         }
-        DomainState::DnsChanged => "its DNS record is no longer right; no certificate is renewed",
+        DomainState::DnsChanged => "its DNS record is no longer correct; its certificate is not renewed",
     }
 }

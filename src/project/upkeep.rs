@@ -141,7 +141,7 @@ impl Drop for Upkeep {
 impl Shared {
     fn begin(self: &Arc<Self>, name: &str, most: usize, keep: Keep) -> Result<(), Refusal> {
         let Some(platform) = self.hosting.platform_host.clone() else { return Ok(()) };
-        let message = "Too many domains are being checked. Try again in some seconds.";
+        let message = "Too many domains are being checked. Try again in a few seconds.";
         let busy = || Refusal::new(RefusalCode::TooManyChecks, message);
         let mut under_way = lock(&self.under_way);
         if under_way.contains(name) {

@@ -154,7 +154,10 @@ fn apex(
         } else {
             "Remove the records with these addresses."
         };
-        format!("{name} leads to {host}, but also has addresses that {host} has not: {}. {why}", list(stray))
+        format!(
+            "{name} leads to {host}, but also has addresses that {host} does not have: {}. {why}",
+            list(stray)
+        )
     } else if is_proxied(&own) {
         return Ok(proxied(name, host, own));
     } else {
@@ -170,8 +173,8 @@ fn apex(
 
 fn proxied(name: &str, host: &str, addresses: BTreeSet<IpAddr>) -> Finding {
     let message = format!(
-        "{name} has addresses of Cloudflare ({}), whose proxy probably hides its record. Switch the proxy off for this \
-         record there ('DNS only'), and let it point to {host}.",
+        "{name} has addresses of Cloudflare ({}), whose proxy probably hides its record. Turn the proxy off for this \
+         record ('DNS only'), and point the record to {host}.",
         list(addresses)
     );
     wrong(PROXIED, message)

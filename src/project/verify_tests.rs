@@ -141,8 +141,8 @@ fn apex_with_other_addresses_is_a_wrong_target() {
     assert_eq!(code, "wrong_target");
     assert_eq!(
         message,
-        "example.com leads to petstore.sites.example.net, but also has addresses that petstore.sites.example.net has \
-         not: 192.0.2.9. Remove the records with these addresses."
+        "example.com leads to petstore.sites.example.net, but also has addresses that petstore.sites.example.net does \
+         not have: 192.0.2.9. Remove the records with these addresses."
     );
 }
 
@@ -151,7 +151,10 @@ fn stray_aaaa_record_is_named_as_the_fault() {
     let records = vec![(APEX, Record::A([192, 0, 2, 1])), (APEX, Record::Aaaa("2001:db8::99"))];
     let (code, message) = wrong(APEX, apex(records));
     assert_eq!(code, "wrong_target");
-    assert!(message.contains("has not: 2001:db8::99. Remove these AAAA records, which are"), "{message}");
+    assert!(
+        message.contains("does not have: 2001:db8::99. Remove these AAAA records, which are"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn unknown_paths_are_404() {
     let server = Server::start();
     for target in [
         "/index.html",
-        "/docs",
+        "/doc",
         "/v1",
         "/v1/",
         "/v1/pets/",

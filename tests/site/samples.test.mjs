@@ -69,6 +69,19 @@ test('every block of code is copied with one press, and nothing but the code', a
   await close();
 });
 
+test('every page has a copy button for every block of code', async () => {
+  const { page, said, close } = await open(browser);
+  await page.goto(`${service.url}/docs/first-call`);
+  const paths = await page.locator('nav a').evaluateAll((links) => links.map((link) => link.pathname));
+  assert.ok(paths.includes('/') && paths.includes('/docs/errors'), `${paths}`);
+  for (const path of new Set(paths)) {
+    await page.goto(service.url + path);
+    assert.equal(await page.locator('.code > .copy').count(), await page.locator('pre').count(), path);
+  }
+  assert.deepEqual(said, []);
+  await close();
+});
+
 test('a page without HTTPS copies as well', async () => {
   const { page, close } = await open(browser);
   await page.addInitScript(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }));

@@ -16,7 +16,7 @@ test('a key that is wrong or lacks the scope is told why, and a right one is kep
   await enter(page, await service.run('key', 'add', 'plain'));
   await shows(problem, 'petstore key add NAME --admin');
   await enter(page, 'schlüssel');
-  await shows(problem, 'letters, digits and signs');
+  await shows(problem, 'letters, digits and punctuation');
   assert.ok(await page.locator('#settings').isHidden());
 
   await enter(page, ` Bearer ${key} `);
@@ -160,7 +160,7 @@ test('verification is busy, and its result is shown and announced', async (t) =>
   await shows(message, 'other.example');
   dns.records['www.example.com'] = {};
   await verify.click();
-  await shows(state, 'no longer right');
+  await shows(state, 'no longer correct');
   assert.ok(await shown.locator('.record').isVisible());
 
   dns.records = { 'www.example.com': RIGHT };

@@ -132,7 +132,7 @@ fn set_primary(call: &Call) -> Done {
     project.set_primary(call.operand(0))?;
     let name = project.find(call.operand(0))?;
     Ok(print(&format!(
-        "{name} is primary: pages requested by other names point to it as their canonical address, so that search \
+        "{name} is primary: pages requested under other names point to it as their canonical address, so that search \
          engines index them once; nothing is redirected\n"
     ))?)
 }

@@ -70,7 +70,7 @@ function shown(project) {
 
 function failed(failure) {
   complain(trouble, failure);
-  // A key that is no longer right has to be given anew.
+  // A key that is no longer valid has to be entered again.
   if (failure.status === 401 || failure.status === 403) entry.hidden = false;
   else if (!document.hidden) page.refreshSoon(LONG_MS);
 }
@@ -91,7 +91,7 @@ function update(project) {
   });
   find('no-domains').hidden = names.size > 0;
   show(find('other-certificates'), project.otherCertificateRequests.lastAt && project.otherCertificateRequests, ({ denied, lastAt }) => [
-    `The proxy asked for certificates of names that are not yours: ${denied} denied, last at `,
+    `The proxy asked for certificates for names that are not yours: ${denied} denied, last at `,
     time(lastAt),
     '.',
   ]);
@@ -133,7 +133,7 @@ keyForm.addEventListener('submit', (event) => {
   busy(keyForm.querySelector('.main'), async () => {
     try {
       // What else cannot be sent in a header field.
-      if (!/^[\x21-\x7e]+$/.test(given)) throw new Error('Enter an API key: letters, digits and signs, without spaces.');
+      if (!/^[\x21-\x7e]+$/.test(given)) throw new Error('Enter an API key: letters, digits and punctuation, without spaces.');
       const project = await call(given, 'GET', 'project');
       key = given;
       latest = null;
@@ -186,7 +186,7 @@ addForm.addEventListener('submit', (event) => {
       await refresh();
       cards.get(name)?.record.focus();
       const names = [displayName, www?.displayName].filter(Boolean).join(' and ');
-      announce(`${names}: added. Create the DNS records that are shown, in the DNS settings of ${record.zone}.`);
+      announce(`${names}: added. In the DNS settings of ${record.zone}, create the records shown.`);
     } catch (failure) {
       complain(addProblem, failure);
       addField.setAttribute('aria-invalid', 'true');

@@ -114,7 +114,7 @@ fn python(Request { method, url, body }: &Request) -> String {
     let method = method.to_lowercase();
     let body = body.iter().map(|body| format!("    json={},\n", laid_out(body, "    ", "    ")));
     format!(
-        "import os\n\
+        "import os\n\n\
          import requests\n\n\
          response = requests.{method}(\n    \"{url}\",\n    \
          headers={{\"Authorization\": f\"Bearer {{os.environ['KEY']}}\"}},\n\
