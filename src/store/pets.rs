@@ -41,7 +41,7 @@ const PAGE_OF_STATUS: &str = "SELECT id, name, category_id, status FROM pets \
 const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1 RETURNING id, name, category_id, status";
 const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
 const REFERRING: &str = "SELECT DISTINCT m.name FROM sqlite_schema m, pragma_foreign_key_list(m.name) f \
-    WHERE m.type = 'table' AND f.\"table\" = 'pets' COLLATE NOCASE ORDER BY m.name";
+    WHERE m.type = 'table' AND f.[table] = 'pets' COLLATE NOCASE ORDER BY m.name";
 
 impl ToSql for PetStatus {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
