@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::admin::metrics;
-use crate::client::{Connection, post};
+use crate::client::{Connection, get, post};
 use crate::harness::{KEY, Server, after};
 use crate::wait::wait_until;
 
@@ -22,10 +22,13 @@ fn newcomer_takes_the_place_of_the_longest_idle() {
 /// More requests of one client than run out of patience during a test: each waits 5 s for the lock of another process.
 const PIPELINED: usize = 12;
 
-/// Sends the requests of a client that is not closed to make room, because one of them is always being handled while
-/// another process holds the lock of the database.
-fn stay_busy(client: &mut Connection) {
-    client.send(post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#).repeat(PIPELINED));
+/// Sends the requests of clients that are not closed to make room, because one request of each is always being handled
+/// while another process holds the lock of the database.
+fn stay_busy(clients: &mut [Connection]) {
+    let creates = post("/v1/pets", KEY, r#"{"name":"x","categoryId":1}"#).repeat(PIPELINED);
+    clients.iter_mut().for_each(|client| client.send([get("/healthz", ""), creates.clone()].concat()));
+    // The creates came with the first request, so the gate has read them once that is answered.
+    clients.iter_mut().for_each(|client| drop(client.reply().expect(200).clone()));
 }
 
 /// Expects the responses. On a busy machine the first ones may have waited for the lock in vain.
@@ -44,7 +47,7 @@ fn one_connection_too_many_is_503_and_room_comes_back() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut inside: Vec<Connection> = (0..3).map(|_| server.connect()).collect();
     inside.iter_mut().for_each(|connection| drop(connection.get("/v1/pets", KEY).expect(200).clone()));
-    inside.iter_mut().for_each(stay_busy);
+    stay_busy(&mut inside);
     let mut outside = server.connect();
     let reply = outside.reply();
     reply.expect_error(503, "overloaded", "connections");
@@ -106,7 +109,7 @@ fn promise_is_kept(count: u32, words: &[&str]) {
     let other = rusqlite::Connection::open(server.folder.database()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut inside: Vec<Connection> = (0..most).map(|_| server.connect()).collect();
-    inside.iter_mut().for_each(stay_busy);
+    stay_busy(&mut inside);
     server.connect().reply().expect_error(503, "overloaded", "connections");
     other.execute_batch("COMMIT").unwrap();
     inside.iter_mut().for_each(expect_created);
