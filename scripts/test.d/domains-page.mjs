@@ -35,7 +35,7 @@ try {
   await card('shop.example.com').getByRole('button', { name: 'Make primary' }).click();
   await shows(card('shop.example.com').locator('.badge'), 'primary');
   await page.getByLabel('From').selectOption('www.example.com');
-  await page.getByLabel('To').selectOption('shop.example.com');
+  await page.getByLabel('To', { exact: true }).selectOption('shop.example.com');
   await page.getByRole('button', { name: 'Add redirect' }).click();
   await shows(card('www.example.com'), 'shop.example.com (301)');
 

@@ -15,6 +15,7 @@ pub static IF_NONE_MATCH: HeaderParameter = HeaderParameter {
     about: "The `ETag` of the response that you have, several of them separated by commas, or `*`. If one of them is \
         still current, you get 304 without a body.",
     example: "\"9f86d081884c7d659a2feaa0c55ad015\"",
+    pattern: None,
 };
 
 /// The tag of the body.

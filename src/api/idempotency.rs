@@ -19,6 +19,7 @@ pub static IDEMPOTENCY_KEY: HeaderParameter = HeaderParameter {
         1 to 255 printable ASCII characters, in quotes if it contains a space, a comma, a semicolon, a quote or a \
         backslash. The service remembers it for the name of your API key, for at least 24 hours.",
     example: "8e03978e-40d5-43e8-bc93-6894a57f9324",
+    pattern: Some(r#"^([!#-+\--:<-\[\]-~]{1,255}|"([ !#-\[\]-~]|\\["\\]){1,255}")$"#),
 };
 
 /// Tells that a create was carried out earlier.

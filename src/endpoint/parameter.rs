@@ -50,6 +50,8 @@ pub struct HeaderParameter {
     pub name: &'static str,
     pub about: &'static str,
     pub example: &'static str,
+    /// What the value must look like, as a regular expression of JSON Schema; `None`: anything.
+    pub pattern: Option<&'static str>,
 }
 
 impl Parameter for HeaderParameter {
@@ -57,7 +59,10 @@ impl Parameter for HeaderParameter {
         self.name
     }
     fn describe(&self) -> serde_json::Value {
-        let schema = json!({ "type": "string", "examples": [self.example] });
+        let mut schema = json!({ "type": "string", "examples": [self.example] });
+        if let Some(pattern) = self.pattern {
+            schema["pattern"] = pattern.into();
+        }
         json!({ "name": self.name, "in": "header", "description": self.about, "schema": schema })
     }
 }

@@ -308,11 +308,11 @@ test('a domain becomes primary, and others lead to it', async (t) => {
   await add.click();
   await shows(problem, 'Choose the domain');
   await page.getByLabel('From').selectOption('www.example.com');
-  await page.getByLabel('To').selectOption('old.example.com');
+  await page.getByLabel('To', { exact: true }).selectOption('old.example.com');
   await add.click();
   await shows(problem, 'www.example.com is the primary domain');
   await page.getByLabel('From').selectOption('old.example.com');
-  await page.getByLabel('To').selectOption('petstore.sites.example.net');
+  await page.getByLabel('To', { exact: true }).selectOption('petstore.sites.example.net');
   await page.getByLabel('Status').selectOption('308');
   await add.click();
   await shows(rows, /old\.example\.com.*petstore\.sites\.example\.net.*308/s);
