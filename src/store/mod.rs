@@ -5,7 +5,7 @@
 //!
 //! - The file: `open_file.rs` names and identifies it, `connection.rs` connects to it, `claim.rs` gives it to one service, `opening.rs` has the order
 //!   in which a service opens it, `read_only.rs` opens it for one that only reads, `log_check.rs` and `mark.rs` tell its log from others, `log_head.rs` notices a damaged log, `watch.rs` notices when it is moved or deleted.
-//! - The schema: `schema.rs` says whose database it is and brings it up to date; `differences.rs` says what other programs
+//! - The schema: `schema.rs` says whose database it is and brings it up to date; `differences/` says what other programs
 //!   have changed or added, and `soundness.rs` checks the whole database.
 //! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs`. `plans.rs` checks that none scans a large
 //!   table, and `cost.rs` stops one that does.

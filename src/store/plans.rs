@@ -32,7 +32,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Files whose statements no request runs: this one, and the check of a whole database.
-const UNCHECKED: [&str; 3] = ["plans.rs", "differences.rs", "soundness.rs"];
+const UNCHECKED: [&str; 4] = ["plans.rs", "differences/lacks.rs", "differences/objects.rs", "soundness.rs"];
 
 /// The statements in the string literals of a file, each on one line.
 fn statements(source: &str) -> Vec<String> {

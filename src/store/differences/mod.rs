@@ -3,56 +3,28 @@
 //! Other programs leave tables, indexes, views and triggers in a database, which do no harm. What is missing of
 //! petstore's own schema does.
 
-use std::collections::BTreeMap;
-use std::fmt;
+mod fault;
+mod lacks;
+mod objects;
+
 use std::path::Path;
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::Connection;
 
 use super::cannot_open;
 use super::schema::{STEPS, version};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::log_line::log_line;
+pub use fault::Fault;
+use lacks::what_index_lacks;
+pub use lacks::{explain, is_lack};
+#[cfg(test)]
+pub use objects::definitions;
+pub use objects::quoted;
+use objects::{Column, columns, definition, is_extended, objects, same, shown};
 
 /// The most names in one line.
 const MAX_NAMES: usize = 10;
-/// The most characters of a name that another program has chosen.
-const MAX_NAME: usize = 64;
-
-/// Something that is wrong, in one line.
-pub struct Fault {
-    text: String,
-    /// Whether something is lost that only a backup has.
-    is_loss: bool,
-}
-
-impl Fault {
-    /// A loss, for which there may be a backup.
-    pub fn loss(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_loss: true }
-    }
-
-    /// A fault that SQL mends without losing anything.
-    pub fn mended(text: impl fmt::Display, sql: impl fmt::Display) -> Self {
-        Self { text: format!("{text}; this SQL mends it: {sql}"), is_loss: false }
-    }
-
-    /// Something that another program has changed on purpose.
-    pub fn change(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_loss: false }
-    }
-
-    /// One line for an operator.
-    pub fn line(&self) -> String {
-        self.text.clone()
-    }
-
-    /// The kind of an error for some faults.
-    pub fn kind(faults: &[Self]) -> ErrorKind {
-        let is_loss = faults.iter().any(|fault| fault.is_loss);
-        if is_loss { ErrorKind::DatabaseDamaged } else { ErrorKind::SchemaChanged }
-    }
-}
 
 /// How a schema differs from that of its version.
 #[derive(Default)]
@@ -193,185 +165,12 @@ pub fn warn(connection: &Connection, path: &Path) {
     }
 }
 
-/// What an index needs that petstore's SQLite does not have, and the SQL that mends it; `None` if nothing. Other
-/// programs, such as the `sqlite3` shell, bring collations and functions of their own.
-fn what_index_lacks(connection: &Connection, name: &str) -> Option<String> {
-    // Only prepared, never run. With the name of the schema, it is not taken for that of a collation.
-    let error = connection.prepare(&format!("REINDEX main.{}", quoted(name))).err()?.to_string();
-    let (_, collation) = error.split_once(NO_COLLATION).unzip();
-    let (_, function) = error.split_once(NO_FUNCTION).unzip();
-    let end = |text: &str| text.split([' ', '(']).next().map(shown).unwrap_or_default();
-    let lack = match (collation, function) {
-        (Some(collation), _) => format!("collation {}", end(collation)),
-        (_, Some(function)) => format!("function {}", end(function)),
-        _ => return None,
-    };
-    let text = format!("the index {} needs the {lack}", shown(name));
-    Some(match () {
-        () if is_plain(name) => Fault::mended(text, format!("DROP INDEX {name}")).line(),
-        // Quoted for SQL, it would have to stand on one line as it is.
-        () if name.chars().any(char::is_control) => format!("{text}; drop it"),
-        () => Fault::mended(text, format!("DROP INDEX {}", quoted(name))).line(),
-    })
-}
-
-/// How SQLite's messages about what an index lacks begin. The name follows.
-const NO_COLLATION: &str = "no such collation sequence: ";
-const NO_FUNCTION: &str = "unknown function: ";
-
-/// Whether a statement fails because an index needs a collation or a function that SQLite does not have here.
-pub fn is_lack(error: &rusqlite::Error) -> bool {
-    let text = error.to_string();
-    // A trigger chooses the text of its own failure.
-    error.sqlite_error_code() != Some(ErrorCode::ConstraintViolation)
-        && [NO_COLLATION, NO_FUNCTION].iter().any(|begin| text.contains(begin))
-}
-
-/// What could have made a create fail, for the log: indexes that lack something, or else the triggers on the pets.
-pub fn explain(connection: &Connection, error: &rusqlite::Error) -> rusqlite::Result<Option<String>> {
-    let text = error.to_string();
-    let is_trigger = error.sqlite_error().is_some_and(|error| error.extended_code == TRIGGER);
-    let kind = match () {
-        () if is_lack(error) => "index",
-        () if is_trigger => "trigger",
-        () => return Ok(None),
-    };
-    let mut statement = connection.prepare(
-        "SELECT name FROM sqlite_schema WHERE type = ?1 AND tbl_name = 'pets' COLLATE NOCASE ORDER BY name",
-    )?;
-    let names = statement.query_map([kind], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
-    let lines: Vec<String> = if is_trigger {
-        names.iter().map(|name| shown(name)).take(MAX_NAMES).collect()
-    } else {
-        names.iter().filter_map(|name| what_index_lacks(connection, name)).take(MAX_NAMES).collect()
-    };
-    Ok(match &lines[..] {
-        [] => None,
-        _ if is_trigger => Some(format!("{text} (a trigger on pets refuses it: {})", lines.join(", "))),
-        _ => Some(lines.join("; ")),
-    })
-}
-
-/// SQLite's code for a failure that a trigger has raised.
-const TRIGGER: std::ffi::c_int = rusqlite::ffi::SQLITE_CONSTRAINT_TRIGGER;
-
-/// A name in quotes, for SQL.
-pub fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// Whether SQL takes a name without quotes.
-fn is_plain(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_alphabetic())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-/// A table, an index, a view or a trigger.
-struct Object {
-    /// The table that it belongs to.
-    table: String,
-    /// Its definition, without comments and line breaks.
-    sql: String,
-}
-
-impl Object {
-    /// What another program has made, in words. `is_ours`: its table is one of petstore's.
-    fn describe(&self, name: &str, kind: &str, is_ours: bool) -> String {
-        let (name, table) = (shown(name), shown(&self.table));
-        match kind {
-            "trigger" if is_ours => {
-                format!("the trigger {name} on {table} (it can change or refuse what petstore writes)")
-            }
-            "index" if is_ours && self.sql.to_ascii_uppercase().starts_with("CREATE UNIQUE") => {
-                format!("the unique index {name} on {table} (it can refuse what petstore writes)")
-            }
-            "index" if is_ours => format!("the index {name} on {table}"),
-            _ => format!("the {kind} {name}"),
-        }
-    }
-}
-
-/// What is in a schema, by name and kind, without SQLite's own.
-fn objects(connection: &Connection) -> rusqlite::Result<BTreeMap<(String, String), Object>> {
-    let mut statement = connection.prepare(
-        "SELECT name, type, tbl_name, ifnull(sql, '') FROM sqlite_schema
-            WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
-    )?;
-    let objects = statement.query_map([], |row| {
-        let sql: String = row.get(3)?;
-        Ok(((row.get(0)?, row.get(1)?), Object { table: row.get(2)?, sql: plain(&sql) }))
-    })?;
-    objects.collect()
-}
-
-/// A name that another program has chosen, fit for a line.
-fn shown(name: &str) -> String {
-    name.chars().take(MAX_NAME).flat_map(char::escape_debug).collect()
-}
-
-/// A definition without its comments and line breaks.
-fn plain(sql: &str) -> String {
-    let code = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
-    code.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
-}
-
-/// What counts of a definition: `ALTER TABLE` leaves other spaces, and quotes around names.
-fn essence(sql: &str) -> String {
-    plain(sql).replace([' ', '"'], "")
-}
-
-fn same(one: &str, other: &str) -> bool {
-    essence(one) == essence(other)
-}
-
-/// Whether a definition is another one with something added in one place, as `ALTER TABLE ADD COLUMN` does.
-fn is_extended(found: &str, expected: &str) -> bool {
-    let (found, expected) = (essence(found), essence(expected));
-    let common = |a: &mut dyn Iterator<Item = u8>, b: &mut dyn Iterator<Item = u8>| {
-        a.zip(b).take_while(|(a, b)| a == b).count()
-    };
-    let begin = common(&mut found.bytes(), &mut expected.bytes());
-    let end = common(&mut found.bytes().rev(), &mut expected.bytes().rev());
-    begin + end >= expected.len() && found.len() > expected.len()
-}
-
-/// The definition of a column within that of its table, which has no comments.
-fn definition<'a>(table: &'a str, column: &str) -> Option<&'a str> {
-    let columns = table.get(table.find('(')? + 1..table.rfind(')')?)?;
-    let mut depth = 0;
-    let is_end = |c: char| {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-        c == ',' && depth == 0
-    };
-    columns.split(is_end).map(str::trim).find(|definition| definition.split(' ').next() == Some(column))
-}
-
-#[derive(Clone)]
-struct Column {
-    name: String,
-    /// Whether a row cannot be written without a value for it.
-    must_have_value: bool,
-}
-
-fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Column>> {
-    let mut statement = connection.prepare(
-        "SELECT name, \"notnull\" AND dflt_value IS NULL AND hidden = 0 FROM pragma_table_xinfo(?1)",
-    )?;
-    let columns =
-        statement.query_map([table], |row| Ok(Column { name: row.get(0)?, must_have_value: row.get(1)? }))?;
-    columns.collect()
-}
-
-/// Every table and index with what counts of its definition.
-#[cfg(test)]
-pub fn definitions(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
-    Ok(objects(connection)?.into_iter().map(|((name, _), object)| (name, essence(&object.sql))).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::schema::newest_version;
+    use super::objects::plain;
     use super::*;
+    use crate::error::ErrorKind;
 
     /// A database of the newest version, changed by some SQL.
     fn changed(sql: &str) -> (Connection, Differences) {
