@@ -93,6 +93,15 @@ impl Crowd {
         }
     }
 
+    /// Runs for this long; those that read replies go on until the first with this status, on a slow machine.
+    #[track_caller]
+    pub fn run_to(&mut self, span: Duration, status: u16) {
+        self.run(span);
+        if self.reading.is_eager() {
+            self.run_until("a reply", |tally| tally.of(status) > 0);
+        }
+    }
+
     /// Makes some connections, and gives a turn to some that can make progress.
     fn turn(&mut self) {
         for _ in 0..OPENED_AT_ONCE {

@@ -100,7 +100,7 @@ fn those_who_are_always_busy_make_room() {
     let trial = Stage::with(&["--max-connections", "1000"]).begin_in_full_house();
     let source = again(bundle(&unknown_path()));
     let mut crowd = Crowd::new(trial.address(), 1_000, source, Reading::AllAndComeAgain);
-    crowd.run(SPAN);
+    crowd.run_to(SPAN, 404);
     let tally = crowd.leave();
     trial.forgiving_one_in(10).end();
     tally.expect(404);

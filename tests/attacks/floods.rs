@@ -67,7 +67,7 @@ fn flood(flood: &Flood) {
     let trial = Trial::begin();
     let source = again((flood.request)());
     let mut crowd = Crowd::new(trial.address(), many(flood.connections), source, Reading::AllAndComeAgain);
-    crowd.run(SPAN);
+    crowd.run_to(SPAN, flood.status);
     let tally = crowd.leave();
     trial.end();
     tally.expect(flood.status);
@@ -122,7 +122,7 @@ fn flood_of_single_bytes_holds_up_nobody() {
     let trial = Trial::begin();
     let source = Box::new(move |sent: usize| Some(Arc::clone(&bytes[sent % bytes.len()])));
     let mut crowd = Crowd::new(trial.address(), 64, source, Reading::AllAndComeAgain);
-    crowd.run(SPAN);
+    crowd.run_to(SPAN, 404);
     let tally = crowd.leave();
     trial.end();
     tally.expect(404);

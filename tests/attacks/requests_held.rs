@@ -18,7 +18,7 @@ const BYSTANDERS: usize = 1_000;
 fn refused_bodies(connections: usize, request: String) {
     let trial = Trial::begin();
     let mut crowd = Crowd::new(trial.address(), connections, again(request), Reading::AllAndComeAgain);
-    crowd.run(SPAN);
+    crowd.run_to(SPAN, 401);
     let tally = crowd.leave();
     trial.end();
     tally.expect(401);
@@ -50,9 +50,9 @@ fn sent_and_left(bytes: String) {
     let trial = Trial::begin();
     let mut crowd = Crowd::new(trial.address(), many(9_900), once(bytes), Reading::Nothing);
     crowd.run(SPAN);
-    let tally = crowd.leave();
+    crowd.run_until("all connections", |tally| tally.opened == many(9_900));
+    crowd.leave();
     trial.end();
-    assert_eq!(tally.opened, many(9_900));
 }
 
 #[test]

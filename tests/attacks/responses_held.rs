@@ -1,7 +1,7 @@
 //! Attacks by responses that are not read, or that are large or many.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::client::get;
 use crate::crowd::Crowd;
@@ -26,7 +26,7 @@ fn large_pages(connections: usize, pipelined: usize, reading: Reading) {
     let trial = stage.begin();
     let source = if reading.is_eager() { again(request) } else { once(request.repeat(pipelined)) };
     let mut crowd = Crowd::new(trial.address(), connections, source, reading);
-    crowd.run(SPAN);
+    crowd.run_to(SPAN, 200);
     let tally = crowd.leave();
     trial.end();
     if reading.is_eager() {
@@ -76,6 +76,7 @@ fn large_pages_beside(small: fn(key: &str, number: usize) -> String) {
         deceivers.run(SPAN / 800);
         readers.run(SPAN / 800);
     }
+    readers.run_to(Duration::ZERO, 200);
     let (small, large) = (deceivers.leave(), readers.leave());
     trial.end();
     assert!(small.statuses.keys().all(|status| *status < 500), "{small:?}");
@@ -111,7 +112,7 @@ fn pages_beside_refusals_of_the_same_page_hold_up_nobody() {
 fn pipelined(request: &str, status: u16, connections: usize, reading: Reading) {
     let trial = Trial::begin();
     let mut crowd = Crowd::new(trial.address(), connections, again(bundle(request)), reading);
-    crowd.run(SPAN);
+    crowd.run_to(SPAN, status);
     let tally = crowd.leave();
     trial.end();
     if reading.is_eager() {
@@ -155,7 +156,7 @@ fn deployed_files(coding: &str, connections: usize, reading: Reading) {
 #[track_caller]
 fn run_files(trial: Trial, coding: &str, connections: usize, reading: Reading) {
     let mut crowd = Crowd::new(trial.address(), connections, again(bundle(&deployed_file(coding))), reading);
-    crowd.run(SPAN);
+    crowd.run_to(SPAN, 200);
     let tally = crowd.leave();
     trial.end();
     if reading.is_eager() {
