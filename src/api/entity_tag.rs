@@ -13,7 +13,7 @@ use crate::http::{Response, names_tag};
 pub static IF_NONE_MATCH: HeaderParameter = HeaderParameter {
     name: "If-None-Match",
     about: "The `ETag` of the response that you have, several of them separated by commas, or `*`. If one of them is \
-        still current, you get 304 without a body.",
+        current, you get a 304 without a body.",
     example: "\"9f86d081884c7d659a2feaa0c55ad015\"",
     pattern: None,
 };
@@ -21,7 +21,7 @@ pub static IF_NONE_MATCH: HeaderParameter = HeaderParameter {
 /// The tag of the body.
 pub const ETAG: HeaderField = HeaderField {
     name: "ETag",
-    about: "Changes when the body changes. Send it in `If-None-Match` the next time (RFC 9110, section 8.8.3).",
+    about: "Changes when the response changes. Send it in `If-None-Match` next time (RFC 9110, section 8.8.3).",
     example: IF_NONE_MATCH.example,
 };
 

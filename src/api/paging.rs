@@ -22,13 +22,13 @@ pub const PAGE_ROWS: Option<u32> = Some(MAX_LIMIT + 1);
 /// Items on a page (specification, section 8).
 pub static LIMIT: QueryParameter<Integer> = QueryParameter {
     name: "limit",
-    about: "Maximum number of items on the page.",
+    about: "Maximum number of items per page.",
     schema: Integer { minimum: 1, maximum: MAX_LIMIT as i64, default: Some(DEFAULT_LIMIT) },
 };
 /// The cursor: the id of the last item of the previous page.
 pub static AFTER: QueryParameter<Integer> = QueryParameter {
     name: "after",
-    about: "Returns only items with a greater id. The Link header of the previous page has it.",
+    about: "The page starts after this id. The `Link` header of the previous page contains it.",
     schema: Integer::INT64,
 };
 /// The header field with the address of the next page.

@@ -19,8 +19,8 @@ pub static ANIMALS: Tag = Tag { name: "animals", about: "The pets in the invento
 pub static OPERATIONS: &[Operation] = &[
     Operation {
         summary: "List all animals",
-        about: "Returns pets in ascending order of their ids, one page at a time. If another page follows, the Link \
-            header has its address.",
+        about: "Returns pets in ascending order of their ids, one page at a time. If another page follows, the \
+            `Link` header has its address.",
         tag: Some(&ANIMALS),
         rows: PAGE_ROWS,
         parameters: &[&LIMIT, &STATUS, &AFTER, &IF_NONE_MATCH],
@@ -36,7 +36,7 @@ pub static OPERATIONS: &[Operation] = &[
     },
     Operation {
         summary: "Add an animal",
-        about: "Adds a new pet. When you receive the 201, the pet is saved to disk.",
+        about: "Adds a pet. When you receive the 201, the pet is already on disk.",
         tag: Some(&ANIMALS),
         rows: Some(0),
         parameters: &[&IDEMPOTENCY_KEY],
@@ -79,7 +79,7 @@ static GET_PET_ENDS: Deprecation =
     Deprecation::new(1_795_219_200, 1_922_659_200, PETS, "with the `status` filter");
 static STATUS: QueryParameter<Enumeration<PetStatus>> = QueryParameter {
     name: "status",
-    about: "Returns only pets with this availability.",
+    about: "Returns only pets with this status.",
     schema: PetStatus::SCHEMA,
 };
 static PET_ID: PathParameter<Integer> =

@@ -5,7 +5,7 @@ use super::output::print;
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::Only(&["base-url", "staging-url"]),
-    ..Command::new("openapi", "", "print the interface description (OpenAPI 3.1)", run)
+    ..Command::new("openapi", "", "print the OpenAPI description of the API", run)
 }];
 
 fn run(call: &Call) -> Done {

@@ -89,7 +89,7 @@ mod tests {
     fn commands_that_create_no_database_do_not_say_so() {
         for words in ["backup", "check", "restore", "export"] {
             let help = text(&[words.to_owned()]);
-            assert!(help.contains("serve, import and key add create it if there is none"), "{help}");
+            assert!(help.contains("serve, import and key add create it if it does not exist"), "{help}");
         }
     }
 

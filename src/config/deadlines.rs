@@ -69,18 +69,18 @@ impl Deadlines {
             row(
                 "lane",
                 self.lane,
-                "waiting for a thread, once the request is complete",
-                "503; it was not carried out",
+                "waiting for a free thread, once the request is complete",
+                "503; the request was not carried out",
             ),
             row("answer", self.answer, "handling the request", "503; for a create, `outcome_unknown`"),
             row("response", self.response, "sending the response", CLOSED),
             row("idle", self.idle, "idle between requests", CLOSED),
-            row("linger", self.linger, "after the last response, until the client closes its side", CLOSED),
+            row("linger", self.linger, "waiting for the client to close, after the last response", CLOSED),
             row(
                 "drain",
                 self.drain,
-                "after SIGTERM, finishing the requests that have begun",
-                "the service ends without them",
+                "finishing the requests in progress, after SIGTERM",
+                "the service exits without finishing them",
             ),
         ]
     }

@@ -57,14 +57,14 @@ pub const PROJECT: Setting = Setting::new("project", "NAME")
     .field("hosting.project", |config| Some(config.hosting.project.clone()));
 
 pub const PLATFORM_HOST: Setting = Setting::new("platform-host", "HOST")
-    .help("host of the hosting platform, to which the DNS records of domains point")
+    .help("host of the hosting platform, to which DNS records of custom domains point")
     .set(|config, text| {
         put(&mut config.hosting.platform_host, host(text).map(Some), "a name such as sites.example.net")
     })
     .field("hosting.platform_host", |config| config.hosting.platform_host.clone());
 
 pub const RESOLVER: Setting = Setting::new("resolver", "ADDRESS[:PORT]")
-    .help("DNS server to ask about domains, instead of their authoritative servers")
+    .help("DNS server to ask about domains, instead of their own name servers")
     .set(|config, text| {
         let address = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| (ip, 53).into())).ok();
         let expected = "an address such as 192.0.2.53 or 192.0.2.53:5353";
@@ -72,7 +72,7 @@ pub const RESOLVER: Setting = Setting::new("resolver", "ADDRESS[:PORT]")
     });
 
 pub const CERTIFICATE_AUTHORITY: Setting = Setting::new("certificate-authority", "NAME")
-    .help("certificate authority that CAA records must allow, as they name it")
+    .help("certificate authority that CAA records must allow, by its name there")
     .default("those of Let's Encrypt and ZeroSSL")
     .list()
     .set(|config, text| {

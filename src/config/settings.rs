@@ -26,7 +26,7 @@ pub const SETTINGS: &[Setting] =
 /// The settings of the project come last.
 pub(super) const ALL: &[Setting] = &[
     Setting::new("listen", "ADDRESS")
-        .help("where to listen, HOST:PORT or unix:PATH; port 0 takes a free one")
+        .help("where to listen: HOST:PORT or unix:PATH; port 0 takes a free port")
         .default("127.0.0.1:8080")
         .set(|config, text| {
             let expected = "an address such as 127.0.0.1:8080, or unix: and a path";
@@ -34,14 +34,14 @@ pub(super) const ALL: &[Setting] = &[
         })
         .field("listen", |config| config.listen.text()),
     Setting::new("database", "FILE")
-        .help("the SQLite file; serve, import and key add create it if there is none")
+        .help("the SQLite file; serve, import and key add create it if it does not exist")
         .default("petstore.db")
         .set(|config, text| {
             let file = Some(text).filter(|text| !text.is_empty());
             put(&mut config.database, file.map(PathBuf::from), "a file name")
         }),
     Setting::new("max-connections", "NUMBER")
-        .help("most clients connected at once; a further one replaces the one idle longest, or gets a 503")
+        .help("maximum number of connections; beyond it, a new client replaces the one idle longest, or gets a 503")
         .default("10000")
         .set(|config, text| {
             put(&mut config.max_connections, number(text, 1_000_000), "a number from 1 to 1000000")
@@ -53,12 +53,12 @@ pub(super) const ALL: &[Setting] = &[
         .set(|config, text| put(&mut config.workers, number(text, 64), "a number from 1 to 64"))
         .field("workers", |config| Some(config.workers.to_string())),
     Setting::new("client-memory", "SIZE")
-        .help("memory for everything held for clients, such as 16MiB")
+        .help("memory for all clients together, such as 16MiB")
         .default("a quarter of the available memory, at most 64MiB")
         .set(|config, text| put(&mut config.client_memory, memory::parse(text), memory::EXPECTED))
         .field("client_memory", |config| Some(config.client_memory.to_string())),
     Setting::new("trusted-proxy", "ADDRESS[/BITS]")
-        .help("proxy whose X-Forwarded-For is trusted; replaces the default")
+        .help("proxy whose X-Forwarded-For header is trusted; replaces the default")
         .default("the loopback addresses")
         .list()
         .set(|config, text| {
@@ -66,7 +66,7 @@ pub(super) const ALL: &[Setting] = &[
             put(&mut config.trusted_proxies, networks, Network::EXPECTED)
         }),
     Setting::new("allow-origin", "ORIGIN")
-        .help("origin whose scripts may read responses in a browser, or *")
+        .help("web origin whose scripts may read responses, or *")
         .list()
         .set(|config, text| {
             let expected = "* or an origin such as https://app.example, without a path";
@@ -75,8 +75,8 @@ pub(super) const ALL: &[Setting] = &[
         .field("allow_origins", |config| joined(&config.allow_origins)),
     Setting::new("admin", "ADDRESS")
         .help(
-            "where to serve metrics and project settings: PORT (of the loopback address) or HOST:PORT; \
-             everybody who can reach it can read the metrics",
+            "where to serve metrics and project settings: HOST:PORT, or PORT on 127.0.0.1; everybody who can reach \
+             it can read the metrics",
         )
         .set(|config, text| {
             let text = text.strip_prefix(':').unwrap_or(text);
@@ -86,20 +86,20 @@ pub(super) const ALL: &[Setting] = &[
             put(&mut config.admin, port.or_else(named).map(Some), expected)
         }),
     Setting::new("first-key-file", "FILE")
-        .help("new file for the API key that is created for a new database"),
+        .help("file to create with the first API key of a new database"),
     Setting::new("log-format", "FORMAT")
         .help("format of log lines: text, or json for one object per line")
         .default("text"),
     Setting::new("base-url", "URL")
-        .help("production address in the interface description, ending in /v1")
+        .help("public URL of the API, ending in /v1, for the OpenAPI description and the guide")
         .set(|config, text| put(&mut config.base_url, url(text).map(Some), URL))
         .field("base_url", |config| config.base_url.clone()),
     Setting::new("staging-url", "URL")
-        .help("staging address in the interface description, ending in /v1")
+        .help("URL of the staging API, ending in /v1, for the OpenAPI description")
         .set(|config, text| put(&mut config.staging_url, url(text).map(Some), URL))
         .field("staging_url", |config| config.staging_url.clone()),
     Setting::new("contact", "URI")
-        .help("contact for callers, such as mailto:support@example.com, for the interface description")
+        .help("contact for users of the API, such as mailto:support@example.com, for the OpenAPI description")
         .set(|config, text| put(&mut config.contact, contact(text).map(Some), CONTACT))
         .field("contact", |config| config.contact.clone()),
     Setting::new("security-contact", "URI")

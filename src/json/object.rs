@@ -258,7 +258,7 @@ mod tests {
             ("1e19", "a number beyond int64"),
         ] {
             let body = format!(r#"{{"count":{value}}}"#);
-            let expected = format!("The member 'count' must be an integer of 64 bits (int64), not {found}.");
+            let expected = format!("The member 'count' must be a 64-bit integer (int64), not {found}.");
             assert_eq!(parse(&body).unwrap().optional(&COUNT), Err(Invalid::Member(expected)));
         }
     }

@@ -58,7 +58,7 @@ impl Schema for Integer {
 
     fn expected(&self) -> Cow<'static, str> {
         if (self.minimum, self.maximum) == (i64::MIN, i64::MAX) {
-            "an integer of 64 bits (int64)".into()
+            "a 64-bit integer (int64)".into()
         } else {
             format!("an integer from {} to {}", self.minimum, self.maximum).into()
         }
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(Integer::between(0, 9).of_text("-0"), None);
         assert_eq!(Integer::INT64.of_text("-0"), Some(0));
         assert_eq!(FEW.expected(), "an integer from 1 to 100");
-        assert_eq!(Integer::INT64.expected(), "an integer of 64 bits (int64)");
+        assert_eq!(Integer::INT64.expected(), "a 64-bit integer (int64)");
     }
 
     #[test]

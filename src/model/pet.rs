@@ -78,7 +78,7 @@ const CATEGORY_ID: Required<Integer> = Required {
 };
 const STATUS: Optional<Enumeration<PetStatus>> = Optional {
     name: "status",
-    about: "The availability of the pet. It is absent if none was set.",
+    about: "The availability of the pet. A pet that was added without a status has none.",
     schema: PetStatus::SCHEMA,
 };
 const ID: Required<Integer> = Required {
@@ -227,7 +227,7 @@ mod tests {
         let said = |category: &str, status: &str| {
             NewPet::from_columns("", category, status).unwrap_err().into_message()
         };
-        assert_eq!(said("", "sold"), "The column 'categoryId' must be an integer of 64 bits (int64).");
+        assert_eq!(said("", "sold"), "The column 'categoryId' must be a 64-bit integer (int64).");
         assert_eq!(said("1", "Sold"), "The column 'status' must be 'available', 'pending' or 'sold'.");
     }
 

@@ -35,7 +35,7 @@ impl ReadService {
     pub fn refusing(store: Reader, parts: Parts, base_url: Option<&str>) -> Self {
         let refusal = base_url.map_or_else(
             || Code::ReadOnly.usual_message(),
-            |url| format!("This service only reads; nothing was changed. Send creates to {url}.").into(),
+            |url| format!("This service is read-only; nothing was changed. Send creates to {url}.").into(),
         );
         let mut service = Self::new(store, Arc::default(), parts);
         service.pipeline.is_read_only = true;

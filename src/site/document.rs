@@ -21,12 +21,12 @@ pub const BASE: &str = "/v1";
 
 const REQUEST_ID: HeaderField = HeaderField {
     name: "X-Request-Id",
-    about: "Identifies the request in the log. It is the client's own value, or one that the service chose.",
+    about: "Identifies the request in the service's log: the value that the client sent, or one that the service chose.",
     example: "5bd1e3f2-0000002a",
 };
 const WWW_AUTHENTICATE: HeaderField = HeaderField {
     name: "WWW-Authenticate",
-    about: "The scheme, and what is wrong with the key (RFC 6750, section 3).",
+    about: "The authentication scheme, and what is wrong with the key (RFC 6750, section 3).",
     example: "Bearer realm=\"petstore\"",
 };
 const INSUFFICIENT_SCOPE: HeaderField =

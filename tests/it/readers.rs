@@ -120,7 +120,7 @@ fn file_that_can_only_be_read_is_served_until_somebody_writes_it() {
     let address = line.trim_end().strip_prefix("petstore listening on http://").expect(&line);
     let mut connection = Connection::open(address.parse().unwrap());
     assert_eq!(connection.get_all("/v1/pets", KEY).len(), 11);
-    connection.post("/v1/pets", KEY, TOM).expect_error(503, "read_only", "only reads");
+    connection.post("/v1/pets", KEY, TOM).expect_error(503, "read_only", "is read-only");
     assert_eq!(names(folder.path()), ["pets.db"]);
     // The user of this test may write it, and does.
     may(folder.path(), 0o755);
@@ -213,7 +213,7 @@ fn metrics_tell_that_it_only_reads_and_that_a_copy_stands_still() {
         .unwrap();
     let reader = reader_with(&folder.database(), &["--admin", "0"]);
     assert_eq!(metric(&reader, "read_only"), 1);
-    reader.create(TOM).expect_error(503, "read_only", "only reads");
+    reader.create(TOM).expect_error(503, "read_only", "is read-only");
     assert_eq!(metric(&reader, "refusals_total{code=\"read_only\"}"), 1);
     assert_eq!(metric(&reader, "refusals_total{code=\"storage_unavailable\"}"), 0);
     // The empty log is new. What SQLite made for this service is no pet.

@@ -133,8 +133,8 @@ fn refused_lines_are_named_and_nothing_is_written() {
     let input =
         "{\"name\":\"a\",\"categoryId\":1}\n{\"name\":\"b\"}\n\n{\"name\":\"c\",\"categoryId\":1.5}\nx\n";
     let refused = [
-        "Line 2: The member 'categoryId' is missing; it must be an integer of 64 bits (int64).",
-        "Line 4: The member 'categoryId' must be an integer of 64 bits (int64), not a number with a fraction.",
+        "Line 2: The member 'categoryId' is missing; it must be a 64-bit integer (int64).",
+        "Line 4: The member 'categoryId' must be a 64-bit integer (int64), not a number with a fraction.",
         "Line 5: The body must be one JSON object with 'name' and 'categoryId': expected value at column 1.",
     ];
     let nothing = format!("petstore: 3 lines are {}", said::REFUSED_ROWS);

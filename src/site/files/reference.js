@@ -55,7 +55,7 @@ function enliven(form) {
     if (isWaiting) return;
     isWaiting = true;
     announcement.textContent = '';
-    status.textContent = 'Waiting for the response';
+    status.textContent = 'Waiting for the response…';
     content.textContent = fields.textContent = '';
     sent = read(form);
     result.hidden = false;
@@ -83,7 +83,7 @@ function enliven(form) {
     isWaiting = false;
   });
   function updateForm() {
-    note.textContent = secret() ? '' : 'No API key: enter it at the top of this page, or the response is 401.';
+    note.textContent = secret() ? '' : 'No API key: enter one at the top of this page, or you get a 401.';
     if (sent) curl.textContent = command(sent, key.type === 'text');
   }
   return { update: updateForm };

@@ -73,7 +73,7 @@ async function open() {
     index ??= await (await fetch('/assets/search.json')).json();
     show();
   } catch {
-    status.textContent = 'The search could not be loaded. Check the connection, and open it again.';
+    status.textContent = 'The search failed to load. Check your connection, and open it again.';
   }
 }
 

@@ -26,7 +26,7 @@ pub fn html(operation: &Operation, base: &str) -> String {
     );
     let answers = match &operation.success {
         Some(success) => answers(success),
-        None => "<p>Planned: it is not specified yet, and there is nothing to try.</p>\n".to_owned(),
+        None => "<p>You cannot try this operation yet.</p>\n".to_owned(),
     };
     let trial = match &operation.success {
         Some(_) => samples::block(operation, base) + &form(operation, &described),
@@ -153,8 +153,8 @@ fn form(operation: &Operation, parameters: &[Value]) -> String {
          <div class=\"result\" hidden>\n<h4>Response</h4>\n<p class=\"status\"></p>\n\
          <div class=\"returned\"><pre class=\"content\" tabindex=\"0\" role=\"region\" aria-label=\"Body of the \
          response\"></pre></div>\n\
-         <details><summary>Header fields</summary><pre class=\"fields\" tabindex=\"0\"></pre></details>\n\
-         <h4>The same with curl</h4>\n<pre class=\"curl\" tabindex=\"0\"></pre>\n</div>\n</form>\n",
+         <details><summary>Headers</summary><pre class=\"fields\" tabindex=\"0\"></pre></details>\n\
+         <h4>The request as a curl command</h4>\n<pre class=\"curl\" tabindex=\"0\"></pre>\n</div>\n</form>\n",
         operation.method(),
         operation.path.strip_prefix(BASE).unwrap_or(operation.path),
         body.unwrap_or_default()
@@ -181,7 +181,7 @@ fn sentence(about: &str, schema: &Value) -> String {
         words += &format!(": {}", allowed.join(", "));
     }
     match (schema["minimum"].as_i64(), schema["maximum"].as_i64()) {
-        (Some(i64::MIN), Some(i64::MAX)) => words += ", an integer of 64 bits",
+        (Some(i64::MIN), Some(i64::MAX)) => words += ", a 64-bit integer",
         (Some(minimum), Some(maximum)) => words += &format!(", {minimum} to {maximum}"),
         _ => {}
     }

@@ -36,19 +36,19 @@ macro_rules! sources {
 /// Every page, in the order of the navigation.
 pub const PAGES: &[Source] = sources! {
     Guide:
-    "index" "Overview" "What this service is for, and where to begin.";
-    "first-call" "First call" "List pets, add one, and see an error, with curl.";
-    "keys" "Keys" "Create, rotate and revoke API keys, and choose what they may do.";
-    "pages" "Pagination" "Read long lists page by page, and poll them cheaply.";
+    "index" "Overview" "What this API is for, and where to begin.";
+    "first-call" "Quickstart" "List pets, add one, and see an error, with curl.";
+    "keys" "API keys" "Create, rotate and revoke API keys, and choose what they can do.";
+    "pages" "Pagination" "Read long lists page by page, and poll them for changes.";
     "retries" "Retries" "Retry a create without adding a second pet.";
     Reference:
-    "errors" "Errors" "Every error code: what it means, and what to do about it.";
-    "limits" "Limits" "How large a request may be, and how long each phase may take.";
-    "versions" "Versions" "What can change within a version, and the stability marks.";
+    "errors" "Errors" "Every error code, with an example and what to do about it.";
+    "limits" "Limits" "How large a request can be, and how long it can take.";
+    "versions" "Versions" "What can change within a version, and what the stability marks mean.";
     "deprecations" "Deprecations" "Operations that will be removed, and what to call instead.";
-    "changes" "Changes" "What each release changes for clients, newest first.";
+    "changes" "Changelog" "What each release changes for clients, newest first.";
     Operate:
-    "running" "Running" "Settings, backup and restore, health checks.";
+    "running" "Running" "Settings, backup and restore, and health checks.";
     "domains" "Domains" "Serve your site from your own domain, over HTTPS.";
 };
 
@@ -59,7 +59,7 @@ pub fn navigation() -> Vec<Entry> {
         Entry { path: source.path(), name, group, about }
     };
     let mut entries: Vec<Entry> = PAGES.iter().map(entry).collect();
-    let about = "Every operation with its parameters and responses. Try them in the browser.";
+    let about = "Every operation with its parameters and responses. Try them in your browser.";
     let reference = Entry { path: "/".to_owned(), name: "Operations", group: "Reference", about };
     let place = PAGES.iter().position(|source| source.group == reference.group).unwrap_or(0);
     entries.insert(place, reference);

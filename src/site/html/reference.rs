@@ -17,7 +17,7 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
     let page = Page {
         path: "/",
         title: "Reference",
-        about: "Every operation of the interface, its parameters and its responses, to read and to try.",
+        about: "Every operation of the API with its parameters and responses, and a form to try it.",
         head: "<link rel=\"stylesheet\" href=\"/assets/reference.css\">\n\
                <script src=\"/assets/reference.js\" defer></script>\n",
         class: "page reference",
