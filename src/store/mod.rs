@@ -246,9 +246,10 @@ impl Writer {
         let file = open_file::open(path)?;
         claim::check_before_writing(path)?;
         let say = |error: rusqlite::Error| cannot_open(path, error);
+        let has_log = log_of(path).exists();
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
-        // What is refused keeps its log (sqlite.org/c3ref/c_dbconfig_defensive.html).
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(say)?;
+        // What is refused keeps its log, and gets none if it had none (sqlite.org/c3ref/c_dbconfig_defensive.html).
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log).map_err(say)?;
         // SQLite opens what it may not write all the same.
         if connection.is_readonly(MAIN_DB).map_err(say)? {
             let message = format!("this user may read the database {}, but not write to it", path.display());

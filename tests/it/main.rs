@@ -55,6 +55,7 @@ mod streams;
 mod supervisor;
 mod tidy;
 mod transfer;
+mod upgrade;
 #[cfg(feature = "site")]
 mod upkeep;
 mod well_known;

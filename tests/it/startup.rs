@@ -21,14 +21,6 @@ fn foreign_files_are_refused() {
 }
 
 #[test]
-fn later_version_is_refused() {
-    let folder = Server::start().kill();
-    let database = rusqlite::Connection::open(folder.database()).unwrap();
-    database.execute_batch("PRAGMA user_version = 99").unwrap();
-    expect_refusal(run(SERVE, &folder.database()), 1, "version 99");
-}
-
-#[test]
 fn missing_folder_is_refused() {
     let folder = Folder::new();
     expect_refusal(run(SERVE, &folder.path().join("nowhere/pets.db")), 1, "nowhere");
@@ -135,27 +127,6 @@ fn database_is_for_its_owner_only() {
         let mode = std::fs::metadata(server.folder.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
-}
-
-#[test]
-fn database_of_version_1_is_brought_up_to_date_and_keeps_what_it_has() {
-    let folder = Folder::new();
-    let old = rusqlite::Connection::open(folder.database()).unwrap();
-    old.execute_batch(concat!(
-        include_str!("../../src/store/steps/0001-pets-and-keys.sql"),
-        "PRAGMA application_id = 0x50455453; PRAGMA user_version = 1;
-         INSERT INTO pets (name, category_id) VALUES ('Rex', 1);
-         INSERT INTO api_keys (digest, name, read_only, created_at)
-             VALUES (x'6ed7e4e5d8a4c7ac1a8e4f6e2a8a7c9d0b1e2f3a4b5c6d7e8f9a0b1c2d3e4f50', 'ci', 1, 5);"
-    ))
-    .unwrap();
-    drop(old);
-    let server = Server::start_in(folder, |command| command);
-    assert_eq!(server.get("/v1/pets").expect(200).json()[0]["name"], "Rex");
-    let keys = run(&["key", "list"], &server.folder.database());
-    let keys = String::from_utf8(keys.stdout).unwrap();
-    assert!(keys.contains("ci    read-only"), "{keys}");
-    assert!(server.stop().contains("existing database"));
 }
 
 #[test]
