@@ -85,7 +85,13 @@ fn readme_names_ten_settings_as_they_are_and_the_site_all() {
 fn documents() -> Vec<PathBuf> {
     let pages = std::fs::read_dir(root().join("src/site/pages")).unwrap();
     let pages = pages.map(|page| PathBuf::from("src/site/pages").join(page.unwrap().file_name()));
-    let others = ["README.md", "src/README.md", "scripts/deploy/README.md", "scripts/bench.d/results.md"];
+    let others = [
+        "README.md",
+        "SECURITY.md",
+        "src/README.md",
+        "scripts/deploy/README.md",
+        "scripts/bench.d/results.md",
+    ];
     pages.chain(others.map(PathBuf::from)).collect()
 }
 
@@ -163,6 +169,36 @@ fn alerts_are_told_as_they_are() {
     let rules = read("scripts/deploy/alerts.yml");
     let alerts = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ").map(str::to_owned));
     assert_eq!(named, alerts.collect::<Vec<_>>());
+}
+
+/// The names of all tests.
+fn tests() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for file in ["src", "tests"].into_iter().flat_map(sources) {
+        let text = read(&file);
+        // Between the attribute and the function there may be other attributes.
+        let after = text.split("#[test]\n").skip(1).filter_map(|rest| rest.split_once("fn "));
+        names.extend(after.filter_map(|(_, rest)| Some(rest.split_once('(')?.0.to_owned())));
+    }
+    names
+}
+
+#[test]
+fn each_claim_on_security_names_tests_that_are_there() {
+    let tests = tests();
+    let document = read("SECURITY.md");
+    let quoted =
+        |text: &str| -> Vec<String> { text.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
+    let is_name = |word: &String| {
+        let is_of_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+        word.bytes().all(is_of_name) && word.matches('_').count() > 1
+    };
+    for name in quoted(&document).iter().filter(|word| is_name(word)) {
+        assert!(tests.contains(name), "there is no test {name}");
+    }
+    let mut rows = document.lines().filter(|line| line.starts_with("| ") && !line.ends_with("| tests |"));
+    assert!(rows.clone().count() > 20);
+    assert!(rows.all(|row| row.rsplit('|').nth(1).is_some_and(|cell| quoted(cell).iter().any(is_name))));
 }
 
 #[test]
