@@ -258,7 +258,7 @@ const KNOWN_HEADERS: &[&str] = &[
 
 /// What every reply promises.
 #[track_caller]
-fn check(reply: &Reply, method: &str, length: Option<usize>) {
+pub fn check(reply: &Reply, method: &str, length: Option<usize>) {
     let mut seen = HashSet::new();
     for (name, _) in &reply.headers {
         assert!(KNOWN_HEADERS.contains(&name.as_str()), "{name} is unknown: {reply:?}");

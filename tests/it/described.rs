@@ -22,7 +22,7 @@ const FRAMING: &[&str] = &[
 pub fn document() -> &'static Value {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
     DOCUMENT.get_or_init(|| {
-        let output = crate::harness::output(&mut crate::harness::petstore(&["openapi"]));
+        let output = crate::harness::petstore(&["openapi"]).output().unwrap();
         serde_json::from_slice(&output.stdout).unwrap()
     })
 }

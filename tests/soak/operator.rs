@@ -1,0 +1,367 @@
+//! What the operator does while clients are there, and what befalls the service.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::model::{Asked, Attempt, Look, Past, Place, Seen, Tick};
+use crate::plan::{Deed, Round, STATUSES, Turn};
+use crate::run::{Run, note, wait_for};
+use crate::service::{Service, expect_success};
+use crate::visitor::seen;
+
+/// The most backups that are kept.
+const KEPT: usize = 3;
+/// A lock of another process that is held for longer may make creates fail: they wait for 5 s.
+const LONG_MS: u64 = 3000;
+
+/// A backup, and what must be in it.
+struct Backup {
+    path: PathBuf,
+    past: Past,
+}
+
+pub struct Operator {
+    pub service: Service,
+    backups: Vec<Backup>,
+    /// The imports of this round: the pets in the order of the lines.
+    imports: Vec<Vec<Place>>,
+    workers: String,
+    count: u64,
+}
+
+impl Operator {
+    pub fn new() -> Self {
+        let (service, workers) = (Service::new(), "1".to_owned());
+        Self { service, backups: Vec::new(), imports: Vec::new(), workers, count: 0 }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    /// Starts the service, and tells the clients where it is.
+    pub fn start(&mut self, run: &Run) {
+        let address = self.service.start(&["--workers", &self.workers]);
+        run.set_address(Some(address));
+    }
+
+    pub fn set_workers(&mut self, workers: u64) {
+        self.workers = workers.to_string();
+    }
+
+    /// Does the deeds of a round, each when the clients have come so far.
+    pub fn act(&mut self, run: &Run, round: &Round) {
+        for (at, deed) in &round.deeds {
+            wait_for("the clients", || {
+                self.service.expect_alive();
+                run.progress.load(Ordering::SeqCst) >= *at
+            });
+            if crate::run::has_failed() {
+                return;
+            }
+            note(format!("at {at}: {deed:?}"));
+            run.count(format!("{deed:?}").split([' ', '{']).next().unwrap_or_default().to_owned());
+            self.do_deed(run, *deed);
+        }
+    }
+
+    fn do_deed(&mut self, run: &Run, deed: Deed) {
+        let wait = |ms| sleep(Duration::from_millis(ms));
+        match deed {
+            Deed::Kill { pause_ms } => {
+                run.set_address(None);
+                self.service.kill();
+                wait(pause_ms);
+                self.start(run);
+            }
+            Deed::Terminate => {
+                run.excuses.lane.store(true, Ordering::SeqCst);
+                run.set_address(None);
+                self.service.terminate();
+                self.start(run);
+            }
+            Deed::Freeze { ms } => {
+                self.service.signal("STOP");
+                wait(ms);
+                self.service.signal("CONT");
+            }
+            Deed::Lock { ms, kill } => {
+                run.excuses.lock.fetch_or(ms > LONG_MS, Ordering::SeqCst);
+                let other = Connection::open(&self.service.database).expect("a database");
+                other.busy_timeout(Duration::from_secs(60)).expect("a patient connection");
+                other.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+                wait(ms);
+                if kill {
+                    run.set_address(None);
+                    self.service.kill();
+                }
+                other.execute_batch("ROLLBACK").expect("an end");
+                drop(other);
+                if kill {
+                    self.start(run);
+                }
+            }
+            Deed::Snapshot { ms } => {
+                let other = Connection::open(&self.service.database).expect("a database");
+                other.execute_batch("BEGIN; SELECT count(*) FROM pets").expect("a snapshot");
+                wait(ms);
+            }
+            Deed::BreakLane { write } => {
+                run.excuses.lane.store(true, Ordering::SeqCst);
+                if !self.service.break_lane(write) {
+                    run.count("lanes that could not be broken");
+                }
+            }
+            Deed::Backup => self.back_up(run),
+            Deed::KilledBackup { ms } => {
+                let name = format!("killed-{}.db", self.next());
+                let path = self.service.path().join(name);
+                let words = ["backup", path.to_str().expect("a name")];
+                let mut backup =
+                    self.service.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+                wait(ms);
+                let backup = backup.as_mut().expect("a command that runs");
+                let _ = backup.kill();
+                let _ = backup.wait();
+                let _ = std::fs::remove_file(path);
+            }
+            Deed::Export => self.look(run),
+            Deed::Import { pets, spoilt } => self.import(run, pets, spoilt),
+            Deed::KilledImport { pets, ms } => self.kill_import(run, pets, ms),
+            Deed::SetStatus { pick, status } => {
+                let Some((id, place)) = run.model().pick(pick) else { return };
+                let begun = touch(run, &[place]);
+                self.service.succeed(&["pet", "status", &id.to_string(), status]);
+                run.model().set_status(place, status);
+                touched(run, &[place], begun);
+            }
+            Deed::Delete { pick, count } => self.delete(run, pick, count),
+            Deed::AddKey { name, read_only } => self.add_key(run, name, read_only),
+            Deed::RotateKey { name } => self.rotate_key(run, name),
+            Deed::RevokeKey { name } => {
+                let places = run.model().keys.all_of(name);
+                if !places.is_empty() {
+                    let begun = take_away(run, &places);
+                    self.service.succeed(&["key", "revoke", name]);
+                    taken_away(run, &places, begun);
+                }
+            }
+            Deed::Check => drop(self.service.succeed(&["check"])),
+        }
+    }
+
+    fn back_up(&mut self, run: &Run) {
+        let mut past = run.model().remember();
+        let name = format!("backup-{}.db", self.next());
+        let path = self.service.path().join(name);
+        self.service.succeed(&["backup", path.to_str().expect("a name")]);
+        run.model().remembered(&mut past);
+        self.backups.push(Backup { path, past });
+        if self.backups.len() > KEPT {
+            let _ = std::fs::remove_file(self.backups.remove(0).path);
+        }
+    }
+
+    /// All pets, as the database has them at one moment.
+    fn export(&self) -> Vec<Seen> {
+        let text = self.service.succeed(&["export"]);
+        text.lines().map(|line| seen(&serde_json::from_str(line).expect("JSON"))).collect()
+    }
+
+    fn look(&self, run: &Run) {
+        let begun = run.model().tick();
+        let pets = self.export();
+        let look = Look { begun, after: 0, up_to: i64::MAX, status: None };
+        run.model().observe(&look, &pets);
+    }
+
+    /// The lines of an import, and the attempts to add their pets.
+    fn lines(&mut self, run: &Run, pets: u64) -> (String, Vec<Attempt>) {
+        let number = self.next();
+        let mut model = run.model();
+        let mut attempts = Vec::new();
+        let lines = (0..pets).map(|line| {
+            let status = STATUSES[line as usize % STATUSES.len()];
+            let asked = Asked { name: format!("import {number}.{line}"), category: number as i64, status };
+            let mut pet = json!({"name": asked.name, "categoryId": asked.category});
+            if let Some(status) = status {
+                pet["status"] = status.into();
+            }
+            let place = model.intend(asked, None);
+            attempts.push(model.send(place));
+            format!("{pet}\n")
+        });
+        (lines.collect(), attempts)
+    }
+
+    fn import(&mut self, run: &Run, pets: u64, spoilt: bool) {
+        let (mut lines, attempts) = self.lines(run, pets);
+        if spoilt {
+            lines += "{\"name\":\"spoilt\"}\n";
+        }
+        let path = self.service.path().join("import");
+        std::fs::write(&path, lines).expect("a file");
+        let words = ["import", path.to_str().expect("a name")];
+        let output = self.service.command(&words).output().expect("a command that runs");
+        let mut model = run.model();
+        if spoilt {
+            assert_eq!(output.status.code(), Some(1), "a spoilt import: {output:?}");
+            attempts.iter().for_each(|attempt| model.refuse(*attempt, "in a spoilt import"));
+        } else {
+            expect_success(&words, &output);
+            attempts.iter().for_each(|attempt| model.imported(*attempt));
+            self.imports.push(attempts.iter().map(|attempt| attempt.intent).collect());
+        }
+    }
+
+    fn kill_import(&mut self, run: &Run, pets: u64, ms: u64) {
+        let (lines, attempts) = self.lines(run, pets);
+        let path = self.service.path().join("import");
+        std::fs::write(&path, lines).expect("a file");
+        let words = ["import", path.to_str().expect("a name")];
+        let mut command = self.service.command(&words);
+        let mut import =
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a command that runs");
+        sleep(Duration::from_millis(ms));
+        let _ = import.kill();
+        let is_done = import.wait().expect("a status").success();
+        let mut model = run.model();
+        for attempt in &attempts {
+            if is_done { model.imported(*attempt) } else { model.lose(*attempt, "in a killed import") }
+        }
+        self.imports.push(attempts.iter().map(|attempt| attempt.intent).collect());
+    }
+
+    fn delete(&self, run: &Run, pick: u64, count: u64) {
+        let mut picked: Vec<(i64, Place)> =
+            (0..count).filter_map(|i| run.model().pick(pick.wrapping_add(i * 7))).collect();
+        picked.sort_unstable();
+        picked.dedup();
+        if picked.is_empty() {
+            return;
+        }
+        let places: Vec<Place> = picked.iter().map(|(_, place)| *place).collect();
+        let ids: Vec<String> = picked.iter().map(|(id, _)| id.to_string()).collect();
+        let words = ["pet", "delete"].into_iter().chain(ids.iter().map(String::as_str));
+        let begun = touch(run, &places);
+        self.service.succeed(&words.collect::<Vec<_>>());
+        places.iter().for_each(|place| run.model().delete(*place));
+        touched(run, &places, begun);
+    }
+
+    pub fn add_key(&self, run: &Run, name: &'static str, read_only: bool) {
+        if !run.model().keys.all_of(name).is_empty() {
+            return self.rotate_key(run, name);
+        }
+        let words = ["key", "add", name, "--read-only"];
+        let key = self.service.succeed(&words[..if read_only { 4 } else { 3 }]);
+        run.model().keys.add(name, key.trim(), read_only);
+    }
+
+    fn rotate_key(&self, run: &Run, name: &'static str) {
+        let places = run.model().keys.all_of(name);
+        let Some(first) = places.first() else { return };
+        let read_only = run.model().keys.get(*first).read_only;
+        let begun = take_away(run, &places);
+        let key = self.service.succeed(&["key", "rotate", name]);
+        taken_away(run, &places, begun);
+        run.model().keys.add(name, key.trim(), read_only);
+    }
+
+    /// Ends the service, and holds what it leaves against the model.
+    pub fn end_round(&mut self, run: &Run, by_kill: bool) {
+        run.set_address(None);
+        if by_kill {
+            self.service.kill();
+        } else {
+            self.service.terminate();
+        }
+        self.settle(run);
+        for import in std::mem::take(&mut self.imports) {
+            let model = run.model();
+            let ids: Vec<i64> = import.iter().filter_map(|place| model.intents[*place].id).collect();
+            let is_prefix = import.iter().take(ids.len()).all(|place| model.intents[*place].id.is_some());
+            if !is_prefix || !ids.is_sorted() {
+                model
+                    .fault(&import[..1], format!("an import is there in parts: {ids:?} of {}", import.len()));
+            }
+        }
+    }
+
+    /// Decides from the files of a service that has ended what is there.
+    fn settle(&self, run: &Run) {
+        self.service.succeed(&["check"]);
+        run.model().settle(&self.export());
+    }
+
+    /// What happens between two rounds.
+    pub fn turn(&mut self, run: &Run, turn: Turn) {
+        note(format!("{turn:?}"));
+        let name = |path: &PathBuf| path.to_str().expect("a name").to_owned();
+        match turn {
+            Turn::Restore { pick } if !self.backups.is_empty() => {
+                let backup = &self.backups[pick as usize % self.backups.len()];
+                self.service.succeed(&["restore", &name(&backup.path)]);
+                run.model().go_back(&backup.past);
+                self.settle(run);
+                let kept = std::fs::read_dir(self.service.path()).expect("a folder").flatten();
+                let is_kept = |name: &str| name.contains(".db.2");
+                kept.filter(|file| file.file_name().to_str().is_some_and(is_kept))
+                    .for_each(|file| drop(std::fs::remove_file(file.path())));
+                run.count("restored");
+            }
+            Turn::Move => {
+                let path = self.service.path().join("export");
+                std::fs::write(&path, self.service.succeed(&["export"])).expect("a file");
+                let number = self.next();
+                self.service.database = self.service.path().join(format!("moved-{number}.db"));
+                self.service.succeed(&["import", "--keep-ids", &name(&path)]);
+                self.backups.clear();
+                run.model().move_out();
+                self.settle(run);
+                run.count("moved");
+            }
+            Turn::TryBackup { pick } if !self.backups.is_empty() => {
+                let backup = &self.backups[pick as usize % self.backups.len()];
+                self.service.succeed(&["check", "--restored", &name(&backup.path)]);
+                run.count("backups tried");
+            }
+            Turn::Nothing | Turn::Restore { .. } | Turn::TryBackup { .. } => {}
+        }
+    }
+}
+
+/// The operator begins to change these pets.
+fn touch(run: &Run, places: &[Place]) -> Tick {
+    let mut model = run.model();
+    let begun = model.tick();
+    model.touch(places, begun, Tick::MAX);
+    begun
+}
+
+fn touched(run: &Run, places: &[Place], begun: Tick) {
+    let mut model = run.model();
+    let end = model.tick();
+    model.touch(places, begun, end);
+}
+
+/// The operator begins to take these keys away.
+fn take_away(run: &Run, places: &[usize]) -> Tick {
+    let mut model = run.model();
+    let begun = model.tick();
+    model.keys.take_away(places, begun, Tick::MAX);
+    begun
+}
+
+fn taken_away(run: &Run, places: &[usize], begun: Tick) {
+    let mut model = run.model();
+    let end = model.tick();
+    model.keys.take_away(places, begun, end);
+}
