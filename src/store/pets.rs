@@ -218,6 +218,42 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn greatest_id_is_the_last_and_a_full_disk_is_told_apart() {
+        let (_folder, mut writer, _reader) = pair();
+        let cause = |inserted: Result<Inserted, StoreError>| match inserted {
+            Err(StoreError::Unavailable(cause, _)) => cause,
+            other => panic!("{other:?}"),
+        };
+        writer.connection.pragma_update(None, "max_page_count", 1).unwrap();
+        assert_eq!(cause(writer.insert_pet(&new_pet(&"x".repeat(100_000)))), Cause::Full);
+        assert!(writer.commit().is_err());
+        writer.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
+        insert_with_id(&writer, i64::MAX - 1);
+        let last = writer.insert_pet(&new_pet("last")).unwrap();
+        assert_eq!(last.id(&writer.commit().unwrap()), i64::MAX);
+        assert_eq!(cause(writer.insert_pet(&new_pet("more"))), Cause::NoIds);
+    }
+
+    #[test]
+    fn create_writes_its_row_and_no_mark() {
+        let (_folder, mut writer, _reader) = pair();
+        let before = writer.connection.total_changes();
+        writer.insert_pet(&new_pet("a")).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(writer.connection.total_changes() - before, 1);
+    }
+
+    #[test]
+    fn status_is_set_and_the_changed_pet_is_read() {
+        let (_folder, mut writer, _reader) = pair();
+        writer.insert_pet(&new_pet("a")).unwrap();
+        let read = |pet: Pet| (pet.name.to_owned(), pet.status);
+        let set = writer.set_status(1, PetStatus::Sold, read).unwrap();
+        assert_eq!(set, Some(("a".to_owned(), Some(PetStatus::Sold))));
+        assert_eq!(writer.set_status(2, PetStatus::Sold, read).unwrap(), None);
+    }
+
+    #[test]
     fn every_id_has_its_place_in_the_order() {
         let (_folder, writer, _reader) = pair();
         for id in [i64::MIN, -1, 5, i64::MAX] {
