@@ -4,7 +4,6 @@
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::Call;
-use super::paging::LINK;
 use crate::endpoint::HeaderField;
 use crate::endpoint::parameter::HeaderParameter;
 use crate::http::{Response, names_tag};
@@ -25,38 +24,46 @@ pub const ETAG: HeaderField = HeaderField {
     example: IF_NONE_MATCH.example,
 };
 
-/// Adds the tag of the body, which is the same on every instance and after every start. It also changes when a full
-/// page gets its link to the next one, so that nobody who asks again and again misses what follows. A client may keep
-/// the response, but has to ask whether it is still current.
-pub fn tagged(response: Response) -> Response {
-    let is_followed = response.headers().iter().any(|(name, _)| *name == LINK.name);
-    let tag = xxh3_128_with_seed(response.body(), u64::from(is_followed));
-    response.header("Cache-Control", "private, no-cache").header("ETag", quoted(tag))
+/// A response with the tag of its body.
+#[derive(Clone)]
+pub struct Tagged {
+    tag: QuotedTag,
+    response: Response,
+}
+
+/// A tag as header fields have it: 32 digits in quotes.
+type QuotedTag = [u8; 34];
+
+impl Tagged {
+    /// Adds the tag, which is the same on every instance and after every start. It also changes when a full page gets
+    /// its link to the next one, so that nobody who asks again and again misses what follows. A client may keep the
+    /// response, but has to ask whether it is still current.
+    pub fn new(response: Response, is_followed: bool) -> Self {
+        let tag = quoted(xxh3_128_with_seed(response.body(), u64::from(is_followed)));
+        let response = response.header("Cache-Control", "private, no-cache").header(ETAG.name, tag);
+        Self { tag, response }
+    }
+
+    /// The response, or 304 if the client has it.
+    pub fn unless_known(self, call: &Call) -> Response {
+        let is_known = call.header_values(IF_NONE_MATCH.name).any(|tags| names_tag(tags, &self.tag));
+        if is_known { self.response.not_modified() } else { self.response }
+    }
+
+    /// The bytes of the body.
+    pub fn length(&self) -> usize {
+        self.response.length()
+    }
 }
 
 /// The number in hexadecimal digits, in quotes. Each single pet pays for it.
-fn quoted(tag: u128) -> String {
-    let mut text = String::with_capacity(34);
-    text.push('"');
-    for byte in tag.to_be_bytes() {
-        text.extend([byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])));
+fn quoted(tag: u128) -> QuotedTag {
+    let mut text = [b'"'; 34];
+    for (digits, byte) in text[1..33].chunks_exact_mut(2).zip(tag.to_be_bytes()) {
+        let digit = |number: u8| number + if number < 10 { b'0' } else { b'a' - 10 };
+        digits.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
     }
-    text.push('"');
     text
-}
-
-/// The response, or 304 if the client has it.
-pub fn unless_known(response: Response, call: &Call) -> Response {
-    let mut known = call.header_values(IF_NONE_MATCH.name).peekable();
-    if known.peek().is_none() {
-        return response;
-    }
-    let tag = response.headers().iter().find(|(name, _)| *name == ETAG.name).map(|(_, tag)| tag.as_ref());
-    if tag.is_some_and(|tag| known.any(|tags| names_tag(tags, tag))) {
-        response.not_modified()
-    } else {
-        response
-    }
 }
 
 #[cfg(test)]
@@ -66,7 +73,7 @@ mod tests {
     #[test]
     fn tag_is_a_quoted_number() {
         for tag in [0, 1, u128::MAX, 0x0123_4567_89ab_cdef_0011_2233_4455_6677] {
-            assert_eq!(quoted(tag), format!("\"{tag:032x}\""));
+            assert_eq!(quoted(tag), format!("\"{tag:032x}\"").as_bytes());
         }
     }
 }

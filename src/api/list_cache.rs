@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::http::Response;
+use super::entity_tag::Tagged;
 
 /// The most bytes that one worker keeps.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -16,49 +16,50 @@ const ENTRY_BYTES: usize = 512;
 #[derive(Default)]
 pub struct ListCache {
     version: i64,
-    responses: BTreeMap<Box<str>, Response>,
+    lists: BTreeMap<Box<str>, Tagged>,
     bytes: usize,
 }
 
 impl ListCache {
     /// Returns the list kept for a target, if it is of this version.
-    pub fn get(&mut self, target: &str, version: i64) -> Option<Response> {
+    pub fn get(&mut self, target: &str, version: i64) -> Option<Tagged> {
         if self.version != version {
             *self = Self { version, ..Self::default() };
         }
-        self.responses.get(target).cloned()
+        self.lists.get(target).cloned()
     }
 
     /// Keeps a list of the version last passed to [`ListCache::get`].
-    pub fn keep(&mut self, target: &str, response: &Response) {
-        let length = target.len() + response.body().len();
+    pub fn keep(&mut self, target: &str, list: &Tagged) {
+        let length = target.len() + list.length();
         if length > MAX_LIST_BYTES {
             return;
         }
         let cost = length + ENTRY_BYTES;
         if self.bytes + cost > MAX_BYTES {
-            self.responses.clear();
+            self.lists.clear();
             self.bytes = 0;
         }
         self.bytes += cost;
-        self.responses.insert(target.into(), response.clone());
+        self.lists.insert(target.into(), list.clone());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Response;
 
-    fn list(length: usize) -> Response {
-        Response::json_bytes(200, vec![0; length])
+    fn list(length: usize) -> Tagged {
+        Tagged::new(Response::json_bytes(200, vec![0; length]), false)
     }
 
     #[test]
     fn list_lives_as_long_as_its_version() {
         let mut lists = ListCache::default();
         assert!(lists.get("/a", 7).is_none());
-        lists.keep("/a", &Response::json_bytes(200, b"[]"));
-        assert_eq!(lists.get("/a", 7).unwrap().body(), b"[]");
+        lists.keep("/a", &list(2));
+        assert_eq!(lists.get("/a", 7).unwrap().length(), 2);
         assert!(lists.get("/b", 7).is_none());
         assert!(lists.get("/a", 8).is_none());
         assert!(lists.get("/a", 7).is_none(), "an old version does not come back");
@@ -71,9 +72,7 @@ mod tests {
             let target = format!("/{i}");
             lists.keep(&target, &list(60_000));
             assert!(lists.get(&target, 0).is_some(), "small enough to keep");
-            assert!(
-                lists.responses.values().map(|response| response.body().len()).sum::<usize>() <= MAX_BYTES
-            );
+            assert!(lists.lists.values().map(Tagged::length).sum::<usize>() <= MAX_BYTES);
         }
         lists.keep("/large", &list(MAX_BYTES));
         assert!(lists.get("/large", 0).is_none(), "too large to keep");
@@ -89,8 +88,8 @@ mod tests {
         let mut lists = ListCache::default();
         let most = MAX_BYTES / (2 * ENTRY_BYTES);
         (0..most).for_each(|i| lists.keep(&format!("/{i:07}"), &list(ENTRY_BYTES - 8)));
-        assert_eq!(lists.responses.len(), most);
+        assert_eq!(lists.lists.len(), most);
         lists.keep("/another", &list(ENTRY_BYTES - 8));
-        assert_eq!(lists.responses.len(), 1, "all others made room");
+        assert_eq!(lists.lists.len(), 1, "all others made room");
     }
 }

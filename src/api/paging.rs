@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::entity_tag::{tagged, unless_known};
+use super::entity_tag::Tagged;
 use super::{Call, ReadContext};
 use crate::endpoint::parameter::QueryParameter;
 use crate::endpoint::{Failure, HeaderField};
@@ -64,14 +64,15 @@ impl ReadContext {
         fill: impl FnOnce(&Reader, &mut PageWriter) -> Result<(), Failure>,
     ) -> Result<Response, Failure> {
         let version = self.store.version();
-        if let Some(response) = self.lists.get(call.raw_target(), version) {
-            return Ok(unless_known(response, call));
+        if let Some(tagged) = self.lists.get(call.raw_target(), version) {
+            return Ok(tagged.unless_known(call));
         }
         let mut writer = PageWriter::new(page(call)?);
         fill(&self.store, &mut writer)?;
-        let response = tagged(writer.finish(call.operation().path)).shared();
-        self.lists.keep(call.raw_target(), &response);
-        Ok(unless_known(response, call))
+        let is_followed = writer.is_followed;
+        let tagged = Tagged::new(writer.finish(call.operation().path).shared(), is_followed);
+        self.lists.keep(call.raw_target(), &tagged);
+        Ok(tagged.unless_known(call))
     }
 }
 
@@ -149,7 +150,7 @@ mod tests {
     }
 
     fn link(response: &Response) -> Option<&str> {
-        response.headers().iter().find(|(name, _)| *name == "Link").map(|(_, value)| value.as_ref())
+        response.field("Link")
     }
 
     #[test]

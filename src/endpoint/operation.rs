@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::parameter::Parameter;
 use crate::clock::http_date;
-use crate::http::{Code, Response};
+use crate::http::{Code, Fields, Response};
 
 /// The handler of an operation. Each address has its own type, whose variants decide the method.
 pub trait Handler {
@@ -85,8 +85,10 @@ pub struct Deprecation {
     pub successor: &'static str,
     /// How to call the successor, as the end of a sentence after its path.
     pub how: &'static str,
-    /// The printed values, cached because each response has them.
+    /// The values of its header fields.
     values: OnceLock<[String; 3]>,
+    /// The header fields, printed once because each response has them.
+    announcement: OnceLock<Fields>,
 }
 
 impl<H> Operation<H> {
@@ -114,9 +116,12 @@ impl<H> Operation<H> {
     /// Adds the header fields that every response of the operation has.
     pub fn announce(&self, response: Response) -> Response {
         let Some(deprecation) = self.deprecation else { return response };
-        let fields = deprecation.fields().into_iter();
-        let announced = fields.fold(response, |response, field| response.header(field.name, field.example));
-        announced.header("Link", ABOUT)
+        response.with(deprecation.announcement.get_or_init(|| {
+            let mut fields = Fields::default();
+            deprecation.fields().iter().for_each(|field| fields.add(field.name, field.example.as_bytes()));
+            fields.add("Link", ABOUT.as_bytes());
+            fields
+        }))
     }
 }
 
@@ -148,7 +153,7 @@ impl Deprecation {
     /// Declares a deprecation. `since` and `sunset` are Unix times in seconds, `successor` is the path to
     /// call instead, and `how` tells how.
     pub const fn new(since: i64, sunset: i64, successor: &'static str, how: &'static str) -> Self {
-        Self { since, sunset, successor, how, values: OnceLock::new() }
+        Self { since, sunset, successor, how, values: OnceLock::new(), announcement: OnceLock::new() }
     }
 
     /// The header fields that announce the deprecation, except the link to the page; their examples are their values.
@@ -181,14 +186,13 @@ mod tests {
     fn deprecation_is_announced() {
         static DEPRECATION: Deprecation = Deprecation::new(1_795_219_200, 1_922_659_200, "/v1/pets", "");
         let operation = Operation { deprecation: Some(&DEPRECATION), ..Operation::new("/", "x", "GET") };
+        let announced = operation.announce(Response::new(404, b""));
         assert_eq!(
-            operation.announce(Response::new(404, b"")).headers(),
-            [
-                ("Deprecation", "@1795219200".into()),
-                ("Link", "</v1/pets>; rel=\"successor-version\"".into()),
-                ("Sunset", "Thu, 05 Dec 2030 00:00:00 GMT".into()),
-                ("Link", "</docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"".into()),
-            ]
+            String::from_utf8_lossy(announced.fields().lines()),
+            "Deprecation: @1795219200\r\n\
+             Link: </v1/pets>; rel=\"successor-version\"\r\n\
+             Sunset: Thu, 05 Dec 2030 00:00:00 GMT\r\n\
+             Link: </docs/deprecations>; rel=\"deprecation\"; type=\"text/html\"\r\n"
         );
     }
 }

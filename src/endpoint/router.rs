@@ -293,10 +293,10 @@ pub mod tests {
 
     #[test]
     fn options_lists_the_methods() {
-        let allow = |path| ROUTER.options(&Target::parse(path)).unwrap().headers()[0].1.clone();
-        assert_eq!(allow("/v1/pets"), "GET, HEAD, POST, OPTIONS");
-        assert_eq!(allow("*"), "GET, HEAD, POST, DELETE, OPTIONS");
-        assert_eq!(allow("/v1/photos/a/of/b"), "DELETE, OPTIONS");
+        let allow = |path| ROUTER.options(&Target::parse(path)).unwrap().field("Allow").map(str::to_owned);
+        assert_eq!(allow("/v1/pets").as_deref(), Some("GET, HEAD, POST, OPTIONS"));
+        assert_eq!(allow("*").as_deref(), Some("GET, HEAD, POST, DELETE, OPTIONS"));
+        assert_eq!(allow("/v1/photos/a/of/b").as_deref(), Some("DELETE, OPTIONS"));
         assert!(ROUTER.options(&Target::parse("/nowhere")).is_err());
     }
 }

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::http::gzip::gzip;
-use crate::http::response::Field;
-use crate::http::{ApiError, Code, Response};
+use crate::http::{ApiError, Code, Fields, Response};
 
 /// The request header fields that decide in which form an asset is sent.
 pub const ASSET_HEADERS: [&str; 2] = ["Accept-Encoding", "If-None-Match"];
@@ -59,24 +58,20 @@ pub struct Asset {
     /// `None`: it is never sent compressed.
     gzip: Option<Vec<u8>>,
     plain: Vec<u8>,
-    headers: Vec<Field>,
+    fields: Fields,
 }
 
 impl Asset {
     /// A document that may change at the next start: clients revalidate it each time, which costs a 304.
     pub fn new(content_type: &'static str, bytes: Vec<u8>) -> Self {
-        Self {
-            content_type,
-            tag: tag_of(&bytes),
-            gzip: gzip(&bytes),
-            plain: bytes,
-            headers: vec![("Cache-Control", "no-cache".into())],
-        }
+        let (tag, gzip) = (tag_of(&bytes), gzip(&bytes));
+        let asset = Self { content_type, tag, gzip, plain: bytes, fields: Fields::default() };
+        asset.header("Cache-Control", "no-cache")
     }
 
     /// Adds a header field to the responses with the document.
-    pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
-        self.headers.push((name, value.into()));
+    pub fn header(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Self {
+        self.fields.add(name, value.as_ref());
         self
     }
 
@@ -85,9 +80,7 @@ impl Asset {
         let form = Form::choose(&self.tag, self.gzip.is_some(), fields);
         let bytes = self.gzip.as_ref().filter(|_| form.gzip).unwrap_or(&self.plain);
         let content = (!form.is_known).then(|| bytes.clone().into());
-        let response = form.respond(self.content_type, content);
-        let own = self.headers.iter().cloned();
-        own.fold(response, |response, (name, value)| response.header(name, value))
+        form.respond(self.content_type, content).with(&self.fields)
     }
 }
 
@@ -108,15 +101,11 @@ impl Form {
         let gzip = has_gzip && accept_encoding.any(takes_gzip);
         // Each form has its own strong entity tag (RFC 9110, section 8.8.3).
         let tag = if gzip { format!("\"{tag}-gzip\"") } else { format!("\"{tag}\"") };
-        Self { gzip, is_known: if_none_match.any(|tags| names_tag(tags, &tag)), tag }
+        Self { gzip, is_known: if_none_match.any(|tags| names_tag(tags, tag.as_bytes())), tag }
     }
 
     /// The response. `content` must be in this form; it is not needed if the client has the document.
-    pub fn respond(
-        self,
-        content_type: impl Into<Cow<'static, str>>,
-        content: Option<Cow<'static, [u8]>>,
-    ) -> Response {
+    pub fn respond(self, content_type: impl AsRef<[u8]>, content: Option<Cow<'static, [u8]>>) -> Response {
         let response = match content {
             None => Response::new(304, b""),
             Some(content) => Response::new(200, content).header("Content-Type", content_type),
@@ -143,17 +132,14 @@ fn takes_gzip(value: &str) -> bool {
 }
 
 /// Whether an If-None-Match names this tag, quotes included, by weak comparison (RFC 9110, section 13.1.2).
-pub fn names_tag(value: &str, tag: &str) -> bool {
-    value.trim() == "*" || value.split(',').any(|word| word.trim().trim_start_matches("W/") == tag)
+pub fn names_tag(value: &str, tag: &[u8]) -> bool {
+    let strong = |word: &str| word.trim().trim_start_matches("W/").as_bytes() == tag;
+    value.trim() == "*" || value.split(',').any(strong)
 }
 
 #[cfg(test)]
 pub mod tests {
     use super::*;
-
-    pub fn field<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
-        response.headers().iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_ref())
-    }
 
     pub fn ask(asset: &Asset, encoding: Option<&str>, tag: Option<&str>) -> Response {
         asset.respond([encoding, tag].map(Option::into_iter))
@@ -162,11 +148,11 @@ pub mod tests {
     #[test]
     fn client_with_the_tag_gets_304() {
         let asset = Asset::new("text/plain", b"a".to_vec());
-        let tag = field(&ask(&asset, None, None), "ETag").unwrap().to_owned();
+        let tag = ask(&asset, None, None).field("ETag").unwrap().to_owned();
         for value in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
             let response = ask(&asset, None, Some(&value));
             assert_eq!((response.status(), response.body()), (304, &b""[..]), "{value}");
-            assert_eq!(field(&response, "ETag"), Some(tag.as_str()));
+            assert_eq!(response.field("ETag"), Some(tag.as_str()));
         }
         assert_eq!(ask(&asset, None, Some("\"x\"")).status(), 200);
         let other = Asset::new("text/plain", b"b".to_vec());

@@ -12,8 +12,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::http::Response;
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
+use crate::http::{Fields, Response};
 
 /// Declares the codes, one row each: status, usual message, and advice for clients.
 macro_rules! codes {
@@ -171,7 +171,7 @@ pub fn error_schema() -> serde_json::Value {
 pub struct ApiError {
     code: Code,
     message: Cow<'static, str>,
-    headers: Vec<(&'static str, Cow<'static, str>)>,
+    fields: Fields,
 }
 
 /// The Error body as it is sent.
@@ -190,12 +190,12 @@ impl ApiError {
 
     /// A failure with its own message, which names the member or parameter and what is expected.
     pub fn with_message(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), headers: Vec::new() }
+        Self { code, message: message.into(), fields: Fields::default() }
     }
 
     /// Adds a response header, such as `Allow`.
-    pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
-        self.headers.push((name, value.into()));
+    pub fn header(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Self {
+        self.fields.add(name, value.as_ref());
         self
     }
 
@@ -213,7 +213,7 @@ impl ApiError {
             // RFC 9110, section 10.2.3: seconds.
             response = response.header("Retry-After", "1");
         }
-        self.headers.into_iter().fold(response, |response, (name, value)| response.header(name, value))
+        response.with(&self.fields)
     }
 }
 

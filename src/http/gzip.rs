@@ -24,7 +24,7 @@ mod tests {
     use std::io::Read;
 
     use crate::http::Asset;
-    use crate::http::asset::tests::{ask, field};
+    use crate::http::asset::tests::ask;
 
     #[test]
     fn client_that_accepts_gzip_gets_gzip() {
@@ -41,8 +41,8 @@ mod tests {
             (Some("gzip;q=0.5"), true),
         ] {
             let response = ask(&asset, value, None);
-            assert_eq!(field(&response, "Content-Encoding"), is_taken.then_some("gzip"), "{value:?}");
-            assert_eq!(field(&response, "Vary"), Some("Accept-Encoding"));
+            assert_eq!(response.field("Content-Encoding"), is_taken.then_some("gzip"), "{value:?}");
+            assert_eq!(response.field("Vary"), Some("Accept-Encoding"));
             let mut read = String::new();
             if is_taken {
                 assert!(response.body().len() < text.len());

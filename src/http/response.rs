@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-/// The name and value of a header field.
-pub type Field = (&'static str, Cow<'static, str>);
+use crate::http::{Fields, find_field};
 
+/// Space for the header fields that most responses have.
+const FIELD_ROOM: usize = 320;
 /// So many characters of a key's name stand in the access log.
 const MAX_KEY_NAME: usize = 256;
 
@@ -19,7 +20,7 @@ pub const ACCESS_LOG: &str = "petstore::access";
 #[derive(Clone, Debug)]
 pub struct Response {
     status: u16,
-    headers: Vec<Field>,
+    fields: Fields,
     body: Body,
     key_name: Option<String>,
     course: Course,
@@ -74,7 +75,7 @@ impl Response {
     pub fn new(status: u16, body: impl Into<Cow<'static, [u8]>>) -> Self {
         Self {
             status,
-            headers: Vec::new(),
+            fields: Fields::with_capacity(FIELD_ROOM),
             body: Body::Alone(body.into()),
             key_name: None,
             course: Course::Send,
@@ -107,7 +108,7 @@ impl Response {
 
     /// The 304 in place of this response, for a client that has its body (RFC 9110, section 15.4.5).
     pub fn not_modified(mut self) -> Self {
-        self.headers.retain(|(name, _)| *name != "Content-Type");
+        self.fields.remove("Content-Type");
         Self { status: 304, body: Body::Alone(Cow::Borrowed(b"")), ..self }
     }
 
@@ -117,8 +118,14 @@ impl Response {
     }
 
     /// Adds a header field, other than Content-Length.
-    pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
-        self.headers.push((name, value.into()));
+    pub fn header(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Self {
+        self.fields.add(name, value.as_ref());
+        self
+    }
+
+    /// Adds header fields that are printed already.
+    pub fn with(mut self, fields: &Fields) -> Self {
+        self.fields.append(fields);
         self
     }
 
@@ -136,8 +143,13 @@ impl Response {
     }
 
     /// The header fields, in the order in which they were added.
-    pub fn headers(&self) -> &[Field] {
-        &self.headers
+    pub fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    /// The value of a header field; the name is case-sensitive.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        std::str::from_utf8(find_field(self.fields.lines(), name)?).ok()
     }
 
     /// The name of the request's key, for the access log.

@@ -14,14 +14,12 @@
 //! `c`: the fields have a Cache-Control; `w`: no response yet, pass the request on to the write lane; `e`: no
 //! response, end the client's connection), then the name of the request's key. So the gate parses one line, and passes on the rest unchanged.
 
-use std::borrow::Cow;
-
-use crate::http::Response;
 use crate::http::limits::MAX_RESPONSE_FIELDS;
 use crate::http::response::Course;
 use crate::http::response::{
-    decimal_digits, has_no_body, write_decimal, write_end_of_head, write_field, write_status_line,
+    decimal_digits, has_no_body, write_decimal, write_end_of_head, write_status_line,
 };
+use crate::http::{Response, find_field};
 use crate::lane::position;
 use crate::lane::ticket::{Ticket, read_number};
 
@@ -41,7 +39,8 @@ pub struct Unprintable(pub &'static str);
 /// # Errors
 /// If the gate could not read it correctly. Nothing is written then.
 pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) -> Result<(), Unprintable> {
-    let fields = check(response)?;
+    check(response)?;
+    let fields = response.fields().lines().len();
     let (status, length) = (response.status(), response.body().len());
     let digits = decimal_digits(response.length());
     let end = if has_no_body(status) { 2 } else { "Content-Length: \r\n\r\n".len() + digits };
@@ -54,7 +53,7 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
     out.push(b' ');
     write_decimal(out, length);
     out.extend_from_slice(match response.course() {
-        Course::Send if has_cache_control(response) => b" c ",
+        Course::Send if response.fields().has_cache_control() => b" c ",
         Course::Send => b" - ",
         Course::PassOn => b" w ",
         Course::BreakOff => b" e ",
@@ -67,54 +66,23 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
 
 /// Writes what the gate passes on unchanged.
 fn write_rest(response: &Response, out: &mut Vec<u8>) {
-    for (name, value) in response.headers() {
-        write_field(out, name, value.as_bytes());
-    }
+    out.extend_from_slice(response.fields().lines());
     write_end_of_head(out, response.status(), response.length());
     out.extend_from_slice(response.body());
 }
 
-/// Checks the bounds of a response; returns how many bytes its header fields take.
-fn check(response: &Response) -> Result<usize, Unprintable> {
+/// Checks the bounds of a response.
+fn check(response: &Response) -> Result<(), Unprintable> {
     if !(200..=599).contains(&response.status()) {
         return Err(Unprintable("its status is not final"));
     }
     if has_no_body(response.status()) && !response.body().is_empty() {
         return Err(Unprintable("it has a body that its status does not allow"));
     }
-    if response.headers().len() > MAX_RESPONSE_FIELDS {
+    if response.fields().count() > MAX_RESPONSE_FIELDS {
         return Err(Unprintable("it has too many header fields"));
     }
-    let mut bytes = 0;
-    for (name, value) in response.headers() {
-        if is_of_the_gate(name) {
-            return Err(Unprintable("it has a header field that only the gate writes"));
-        }
-        // Borrowed values are constants in the source; only owned values can have any content.
-        if let Cow::Owned(value) = value
-            && !is_text(value)
-        {
-            return Err(Unprintable("a header field is not printable ASCII"));
-        }
-        bytes += name.len() + value.len() + 4;
-    }
-    Ok(bytes)
-}
-
-/// Whether a value is printable ASCII (RFC 9110, section 5.5).
-fn is_text(value: &str) -> bool {
-    value.bytes().fold(true, |is_text, b| is_text & (b == b'\t' || (0x20..0x7f).contains(&b)))
-}
-
-/// Whether only the gate may write a header field, such as the framing ones.
-fn is_of_the_gate(name: &str) -> bool {
-    ["Date", "Server", "Connection", "Content-Length", "Transfer-Encoding"]
-        .iter()
-        .any(|own| name.eq_ignore_ascii_case(own))
-}
-
-fn has_cache_control(response: &Response) -> bool {
-    response.headers().iter().any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"))
+    response.fields().flaw().map_or(Ok(()), |flaw| Err(Unprintable(flaw)))
 }
 
 /// A status, header fields and a body, for a client.
@@ -136,15 +104,13 @@ impl<'a> Answer<'a> {
         buffer.clear();
         write_rest(response, buffer);
         let (fields, body) = buffer.split_at(buffer.len() - response.body().len());
-        let has_cache_control = has_cache_control(response);
+        let has_cache_control = response.fields().has_cache_control();
         Self { status: response.status(), fields, body, has_cache_control, key_name: b"-" }
     }
 
     /// The value of a header field; the name is case-sensitive here.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
-        let mut lines = self.fields.split(|byte| *byte == b'\n');
-        let value = lines.find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b": "))?;
-        value.strip_suffix(b"\r")
+        find_field(self.fields, name)
     }
 }
 
@@ -262,8 +228,9 @@ mod tests {
             let key_name = response.key_name().unwrap_or("-").as_bytes();
             assert_eq!(read.answer, Answer { key_name, ..Answer::of(&response, &mut buffer) });
             assert_eq!((read.answer.status, read.answer.body), (response.status(), response.body()));
-            for (name, value) in response.headers() {
-                assert_eq!(read.answer.field(name), Some(value.as_bytes()));
+            assert!(read.answer.fields.starts_with(response.fields().lines()));
+            for name in ["Link", "ETag", "X"] {
+                assert_eq!(read.answer.field(name), response.field(name).map(str::as_bytes));
             }
             assert_eq!(read.answer.field("Lin"), None);
         }
@@ -290,16 +257,15 @@ mod tests {
     #[test]
     fn what_could_not_be_read_again_is_not_written() {
         let ok = || Response::json(200, &());
-        let full =
-            (0..MAX_RESPONSE_FIELDS - 1).fold(ok(), |response, _| response.header("X", "\ty z~".to_owned()));
+        let full = (0..MAX_RESPONSE_FIELDS - 1).fold(ok(), |response, _| response.header("X", "\ty z~"));
         assert!(written(&full).is_ok());
         for response in [
             full.header("X", "y"),
-            ok().header("X", "a\r\nY: b".to_owned()),
-            ok().header("X", "a\nb".to_owned()),
-            ok().header("X", "a\0b".to_owned()),
-            ok().header("X", "\x7f".to_owned()),
-            ok().header("X", "\u{e9}".to_owned()),
+            ok().header("X", "a\r\nY: b"),
+            ok().header("X", "a\nb"),
+            ok().header("X", "a\0b"),
+            ok().header("X", "\x7f"),
+            ok().header("X", "\u{e9}"),
             ok().header("content-length", "2"),
             ok().header("Transfer-Encoding", "chunked"),
             ok().header("Connection", "close"),

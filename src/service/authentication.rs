@@ -141,7 +141,7 @@ fn extra(digest: Digest) -> ApiKey {
 /// The token of a credential; `None` if the scheme is another one or the token is missing.
 fn bearer_token(credential: &str) -> Option<&str> {
     let (scheme, token) = credential.split_at_checked("Bearer ".len())?;
-    let token = token.trim();
+    let token = token.trim_ascii();
     (scheme.eq_ignore_ascii_case("Bearer ") && !token.is_empty()).then_some(token)
 }
 

@@ -8,7 +8,6 @@ use crate::clock::unix_time;
 use crate::config::Config;
 use crate::endpoint::Failure;
 use crate::http::host::{is_address, without_port};
-use crate::http::response::Field;
 use crate::http::{ApiError, Code, Request, Response};
 use crate::model::{Domain, DomainState, Redirect};
 use crate::store::Database;
@@ -55,8 +54,8 @@ pub struct Canonical(Arc<str>);
 impl Canonical {
     /// Adds a canonical link to a response, if it is a page.
     pub fn link(&self, request: &Request, response: Response) -> Response {
-        let is_page = |field: &Field| field.0 == "Content-Type" && field.1.starts_with("text/html");
-        if response.status() != 200 || !response.headers().iter().any(is_page) {
+        let is_page = response.field("Content-Type").is_some_and(|kind| kind.starts_with("text/html"));
+        if response.status() != 200 || !is_page {
             return response;
         }
         let path = request.target.split('?').next().unwrap_or_default();
@@ -173,8 +172,7 @@ mod tests {
             Ok(Admission::Redirect(redirect)) => redirect,
             Err(failure) => failure.into_error().into_response(),
         };
-        let location = response.headers().iter().find(|(name, _)| *name == "Location");
-        (response.status(), location.map(|(_, value)| value.to_string()).unwrap_or_default())
+        (response.status(), response.field("Location").unwrap_or_default().to_owned())
     }
 
     #[test]
@@ -253,7 +251,7 @@ mod tests {
             reader.end().unwrap();
             let Admission::Here(Some(canonical)) = admitted else { return None };
             let linked = canonical.link(&request, Response::new(status, b"").header("Content-Type", kind));
-            linked.headers().iter().find(|(name, _)| *name == "Link").map(|(_, value)| value.to_string())
+            linked.field("Link").map(str::to_owned)
         };
         let canonical = Some("<https://a.test/a>; rel=\"canonical\"".to_owned());
         for host in ["b.test", "B.test:80", "petstore.sites.test", "api.example"] {

@@ -176,7 +176,7 @@ fn unprintable_response_costs_itself_alone() {
     let bench = Bench::start(|requests, responses| {
         responses.extend(requests.iter().map(|request| match request.target {
             "/fields" => (0..20).fold(Response::new(200, b""), |response, _| response.header("X", "y")),
-            "/split" => Response::new(200, b"").header("X", "a\r\nContent-Length: 7".to_owned()),
+            "/split" => Response::new(200, b"").header("X", "a\r\nContent-Length: 7"),
             _ => echo(request),
         }));
         Duration::ZERO

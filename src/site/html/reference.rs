@@ -82,7 +82,7 @@ mod tests {
     fn reference_loads_at_most_40_kilobytes_and_nothing_from_elsewhere() {
         let assets = assets();
         let page = assets.find("/").unwrap().respond([None, None].map(Option::into_iter));
-        let policy = &page.headers().iter().find(|(name, _)| *name == "Content-Security-Policy").unwrap().1;
+        let policy = page.field("Content-Security-Policy").unwrap();
         assert!(policy.contains("connect-src 'self' https://pets.example:8443;"), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");
         let html = String::from_utf8(page.body().to_vec()).unwrap();
