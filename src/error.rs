@@ -40,7 +40,7 @@ pub enum ErrorKind {
     DatabaseForeign,
     /// SQLite finds the database damaged, or a part of its schema is missing.
     DatabaseDamaged,
-    /// Another program has changed the schema or the last id given, and nothing is lost. If SQL mends it, the message
+    /// Another program has changed the schema or the last id given, and nothing is lost. If SQL repairs it, the message
     /// has it.
     SchemaChanged,
     /// Another process, such as the `sqlite3` shell, holds SQLite's lock on the database.
@@ -204,7 +204,8 @@ pub(crate) fn words(error: &io::Error) -> String {
     match error.kind() {
         // Such as petstore.db-wal next to petstore.db, or the name of a file that is not complete yet.
         io::ErrorKind::InvalidFilename => {
-            "the name, or a longer one that petstore makes of it, is too long for the file system".to_owned()
+            "the name is too long for the file system, or becomes too long when petstore extends it"
+                .to_owned()
         }
         _ => error.to_string(),
     }

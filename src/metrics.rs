@@ -49,12 +49,12 @@ struct Meters {
 /// What the gate holds at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Levels {
-    /// Connections of clients.
+    /// Open connections of clients.
     pub connections: usize,
     /// Requests that wait for a lane for reading, and for the one for writing.
     pub reads: usize,
     pub writes: usize,
-    /// Bytes held for clients.
+    /// Bytes in use for clients.
     pub held: usize,
 }
 
@@ -198,28 +198,32 @@ impl Metrics {
 
 impl Meters {
     fn print(&self, now: Now, text: &mut Text) {
-        text.family("build_info", "gauge", "Always 1; the label says which version runs.");
+        text.family("build_info", "gauge", "Always 1; the label has the version of the service.");
         text.sample("build_info", &[("version", &env!("CARGO_PKG_VERSION"))], 1);
-        text.gauge("connections", "Connections of clients.", self.connections.load(Relaxed));
-        text.gauge("disk_free_bytes", "Bytes that the service may still write to the disk.", now.free);
+        text.gauge("connections", "Open connections of clients.", self.connections.load(Relaxed));
+        text.gauge("disk_free_bytes", "Free bytes on the disk that the service can use.", now.free);
         text.gauge("disk_size_bytes", "Bytes of the disk.", now.disk);
         text.family("domains", "gauge", "Custom domains of the project, by state.");
         for (state, count) in &now.domains {
             text.sample("domains", &[("state", state)], count);
         }
         let dropped = DROPPED_LINES.load(Relaxed);
-        text.counter("dropped_log_lines_total", "Log lines that nobody took in time.", dropped);
+        text.counter(
+            "dropped_log_lines_total",
+            "Log lines that were dropped because nobody read them in time.",
+            dropped,
+        );
         let help =
             "When the first key without a successor expires, or did in the last week: Unix time; 0: none.";
         text.gauge("earliest_key_expiry_timestamp_seconds", help, now.key_expiry.unwrap_or_default());
         let failed = self.failed_writes.load(Relaxed);
-        text.counter("failed_writes_total", "Writes that were undone, or never begun.", failed);
+        text.counter("failed_writes_total", "Writes that failed.", failed);
         text.family("file_bytes", "gauge", "Bytes of the database and its write-ahead log.");
         text.sample("file_bytes", &[("file", &"database")], now.database);
         text.sample("file_bytes", &[("file", &"wal")], now.log);
-        self.flush.print("flush_duration_seconds", "Commits with their flush of the disk.", text);
-        text.gauge("held_bytes", "Bytes held for clients.", self.held.load(Relaxed));
-        text.gauge("held_bytes_limit", "The most bytes held for clients.", self.budget);
+        self.flush.print("flush_duration_seconds", "Duration of commits, with their flush to disk.", text);
+        text.gauge("held_bytes", "Bytes in use for clients.", self.held.load(Relaxed));
+        text.gauge("held_bytes_limit", "Maximum number of bytes for clients.", self.budget);
         if let Some(LastBackup { at, pets, is_sound }) = now.backup {
             let help = "Whether the check of the last dated backup found it sound: 1, or 0 if not.";
             text.gauge("last_backup_checked", help, u8::from(is_sound));
@@ -228,9 +232,9 @@ impl Meters {
             text.gauge("last_backup_timestamp_seconds", help, at);
         }
         if let Some(age) = now.newest_pet_age {
-            text.gauge("newest_pet_age_seconds", "How long no pet has come, at least.", age);
+            text.gauge("newest_pet_age_seconds", "Seconds since the newest pet appeared, at least.", age);
         }
-        text.gauge("read_only", "1 if the service only reads.", u8::from(now.read_only));
+        text.gauge("read_only", "1 if the service is read-only, else 0.", u8::from(now.read_only));
         text.family(
             "refusals_total",
             "counter",
@@ -239,9 +243,9 @@ impl Meters {
         for (code, count) in &*self.refusals.lock().unwrap_or_else(PoisonError::into_inner) {
             text.sample("refusals_total", &[("code", code)], count);
         }
-        let help = "Creates that an earlier try with the same Idempotency-Key had carried out.";
+        let help = "Creates that repeated an earlier one with the same Idempotency-Key.";
         text.counter("replayed_creates_total", help, self.replays.load(Relaxed));
-        let help = "From the first byte of a request to its response.";
+        let help = "Time from the first byte of a request to its response.";
         self.duration.print("request_duration_seconds", help, text);
         let help = "Requests that reached the service, by operation and status.";
         text.family("requests_total", "counter", help);
@@ -254,10 +258,10 @@ impl Meters {
         for (status, count) in self.responses.counts() {
             text.sample("responses_total", &[("status", &status)], count);
         }
-        text.family("waiting_requests", "gauge", "Requests that wait for a lane, by its kind.");
+        text.family("waiting_requests", "gauge", "Requests waiting for a thread, by kind of lane.");
         text.sample("waiting_requests", &[("lane", &"read")], self.waiting_reads.load(Relaxed));
         text.sample("waiting_requests", &[("lane", &"write")], self.waiting_writes.load(Relaxed));
-        self.batch.print("write_batch_size", "Requests in a batch of the writer.", text);
+        self.batch.print("write_batch_size", "Requests per batch of writes.", text);
     }
 }
 
@@ -394,7 +398,7 @@ mod tests {
                 "petstore_responses_total{status=\"200\"} 2",
                 "petstore_responses_total{status=\"503\"} 0",
                 "petstore_refusals_total{code=\"overloaded\"} 0",
-                "# HELP petstore_request_duration_seconds From the first byte of a request to its response.",
+                "# HELP petstore_request_duration_seconds Time from the first byte of a request to its response.",
                 "# TYPE petstore_request_duration_seconds histogram",
                 "petstore_request_duration_seconds_bucket{le=\"0.00025\"} 0",
                 "petstore_request_duration_seconds_bucket{le=\"0.0025\"} 0",

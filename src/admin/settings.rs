@@ -78,7 +78,7 @@ pub struct ProjectSettings {
 impl AdminContext {
     /// The upkeep of the project.
     fn upkeep(&self) -> Result<&Arc<Upkeep>, Failure> {
-        let message = "This service only reads. The settings are served by the service that writes.";
+        let message = "This service is read-only. Use the settings of the service that writes.";
         let refusal = || ApiError::with_message(Code::ReadOnly, message).into();
         self.settings.upkeep.as_ref().ok_or_else(refusal)
     }
@@ -138,7 +138,7 @@ fn is_at_home(request: &Request) -> Result<(), Failure> {
     if request.header_values("Origin").all(is_own) {
         return Ok(());
     }
-    Err(forbidden("The settings accept no requests from pages of other origins.").into())
+    Err(forbidden("The settings do not accept requests from pages of other origins.").into())
 }
 
 fn forbidden(message: &'static str) -> ApiError {

@@ -35,30 +35,30 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         }
         ErrorKind::AddressInUse => {
             return Some(format!(
-                "end the program that listens there, or choose another address with {address}"
+                "stop the program that listens there, or choose another address with {address}"
             ));
         }
         ErrorKind::AddressUnavailable => return Some(format!("choose another address with {address}")),
         ErrorKind::SocketUnusable => "check the socket unit: it needs ListenStream= and Accept=no",
-        ErrorKind::DatabaseMissing if !has_file => "name the right database with --database",
-        ErrorKind::DatabaseForeign if !has_file => "choose another database with --database",
+        ErrorKind::DatabaseMissing if !has_file => "give the right file with --database",
+        ErrorKind::DatabaseForeign if !has_file => "give another file with --database",
         ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged if call.command == "backup" => {
-            "petstore check says what is wrong"
+            "petstore check shows what is wrong"
         }
         ErrorKind::DatabaseDamaged if !has_file => {
             "restore a backup: petstore restore FILE keeps the damaged database under another name"
         }
-        ErrorKind::SchemaChanged => "mend it with sqlite3, and try again",
-        ErrorKind::DatabaseLocked => "end the other process, or try again",
+        ErrorKind::SchemaChanged => "repair it with sqlite3, and try again",
+        ErrorKind::DatabaseLocked => "stop the other process, or try again",
         ErrorKind::DatabaseInUse => "stop the service first",
         ErrorKind::DatabaseOlder => {
             "start the service that writes with this version, or run petstore serve once without --read-only"
         }
         ErrorKind::DatabaseMoved if call.has("read-only") => {
-            "start the service again to serve what is there now"
+            "start the service again to serve the file that is there now"
         }
         ErrorKind::DatabaseMoved => "put the file back, or restore a backup with petstore restore FILE",
-        ErrorKind::DatabaseNewer => "use that version of petstore or a later one",
+        ErrorKind::DatabaseNewer => "use the version of petstore that wrote it, or a later one",
         ErrorKind::DatabaseNotNew => "import without --keep-ids, or choose a new database with --database",
         ErrorKind::LogForeign => {
             "first copy both files into another folder, and look at them there with sqlite3, without the log and then with it. \
@@ -70,30 +70,32 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::BackupUnsound => "choose another backup",
         ErrorKind::KeyUnknown => "petstore key list shows the keys",
         ErrorKind::KeyExists => {
-            "choose another name; petstore key rotate creates a successor, petstore key revoke removes a key"
+            "choose another name; petstore key rotate replaces a key, and petstore key revoke revokes it"
         }
-        ErrorKind::KeyExpired => "set the expiry of its successor with --expires",
+        ErrorKind::KeyExpired => "set the expiry of the new key with --expires",
         ErrorKind::KeyAmbiguous => "give more digits",
         ErrorKind::InvalidInput if call.flag("from-line").is_some() => {
             "--from-line must be the line that the interrupted import named"
         }
-        ErrorKind::InvalidRows => "correct the input, or leave those lines out with --skip-invalid",
+        ErrorKind::InvalidRows => "correct the input, or leave these lines out with --skip-invalid",
         ErrorKind::InputFormat if error.to_string().contains("JSON array") => {
             "convert it: jq -c '.[]' pets.json | petstore import"
         }
         ErrorKind::InputFormat => match call.flag("format") {
-            Some("csv") => "give --format ndjson",
-            Some(_) | None => "give --format csv",
+            Some("csv") => "add --format ndjson",
+            Some(_) | None => "add --format csv",
         },
         ErrorKind::FileExists if call.command == "serve" => {
-            "move the file away, or choose another with --first-key-file"
+            "move the file away, or give another with --first-key-file"
         }
         ErrorKind::FileExists => "choose another name",
-        ErrorKind::PermissionDenied => "run petstore as a user who may, such as the user of the service",
+        ErrorKind::PermissionDenied => {
+            "run petstore as a user who is allowed to, such as the user of the service"
+        }
         // The drill writes only there.
         ErrorKind::DiskFull if call.has("restored") => "set TMPDIR to a folder on a larger disk",
         ErrorKind::DiskFull => "make room, but do not delete the -wal and -shm files of the database",
-        ErrorKind::Conflict if call.command == "import" => "import a copy that nobody changes",
+        ErrorKind::Conflict if call.command == "import" => "import a copy of the file that nobody changes",
         ErrorKind::Conflict => "try again",
         _ => return None,
     };
@@ -170,7 +172,7 @@ mod tests {
         assert_eq!(advice(ErrorKind::DiskFull, &drill), "set TMPDIR to a folder on a larger disk");
         assert!(advice(ErrorKind::DiskFull, &call("import", &[], &[])).contains("-wal"));
         let backup = call("backup", &[], &[("to", "folder")]);
-        assert_eq!(advice(ErrorKind::DatabaseDamaged, &backup), "petstore check says what is wrong");
+        assert_eq!(advice(ErrorKind::DatabaseDamaged, &backup), "petstore check shows what is wrong");
     }
 
     #[test]

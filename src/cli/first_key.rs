@@ -42,7 +42,7 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, 
     let looked = KeyRing::open(&config.database).and_then(|ring| ring.state().map(|state| (ring, state)));
     let (mut ring, state) = match looked {
         Err(error) if file.is_none() => {
-            log::error!("cannot look at the API keys: {error}");
+            log::error!("cannot read the API keys: {error}");
             return Ok(None);
         }
         looked => looked?,
@@ -71,7 +71,7 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, 
 fn not_needed(config: &Config, file: Option<&Path>, why: &str) {
     if let Some(path) = file {
         log::info!(
-            "no API key was written to {}: {why}; to create one: {}",
+            "no API key was written to {}: {why}; to create one, run: {}",
             path.display(),
             how_to_create(config)
         );
@@ -84,7 +84,7 @@ pub fn show(mut ring: KeyRing, config: &Config, lines: impl FnOnce(&str) -> Stri
     let made = ring.add(NAME, None, KeyScope::Full, |key| {
         after = lines(key);
         print_soon(&format!(
-            "\nThe database had no API key, so this one was created. It is shown only now:\n\n    {key}"
+            "\nThe database had no API key, so this one was created. It is shown only once:\n\n    {key}"
         ))
     });
     match made {
@@ -95,7 +95,7 @@ pub fn show(mut ring: KeyRing, config: &Config, lines: impl FnOnce(&str) -> Stri
 }
 
 fn warn(trouble: &str, config: &Config) {
-    log::warn!("{trouble}; create one: {}", how_to_create(config));
+    log::warn!("{trouble}; to create one, run: {}", how_to_create(config));
 }
 
 fn how_to_create(config: &Config) -> String {
@@ -175,7 +175,7 @@ fn cannot_write(path: &Path, error: std::io::Error) -> Error {
             (ErrorKind::FileMissing, "its folder does not exist; create it first".to_owned())
         }
         Os::PermissionDenied => {
-            (ErrorKind::PermissionDenied, "this user may not create files in its folder".to_owned())
+            (ErrorKind::PermissionDenied, "this user cannot create files in its folder".to_owned())
         }
         _ => (ErrorKind::Io, error.to_string()),
     };

@@ -13,13 +13,13 @@ pub fn text(words: &[String]) -> String {
     let commands: Vec<&Command> = all().filter(|command| is_about(command, words)).collect();
     let is_taken = |flag: &str| commands.iter().any(|command| command.takes.includes(flag));
     let mut text =
-        "petstore: a pet store inventory service over HTTP, on an embedded SQLite database\n\n".to_owned();
+        "petstore: a pet store inventory service over HTTP, with an embedded SQLite database\n\n".to_owned();
     commands.iter().for_each(|command| text += &describe(command));
     text += "\nSettings, as flags or environment variables (the flag wins) [default]:\n";
     for setting in SETTINGS.iter().filter(|setting| is_taken(setting.flag)) {
         let default = if setting.default.is_empty() { "" } else { &format!(" [{}]", setting.default) };
         let list = if setting.is_list {
-            "; repeat the flag, or separate values in the variable with commas"
+            "; repeat the flag, or list values in the variable with commas"
         } else {
             ""
         };
@@ -42,15 +42,15 @@ pub fn is_about(command: &Command, words: &[String]) -> bool {
 
 /// Settings that only the environment can give.
 pub const ENVIRONMENT: &[(&str, &str)] = &[
-    ("PETSTORE_API_KEY", "one more API key, in addition to those in the database"),
-    ("RUST_LOG", "what to log: off, error, warn, info (a line for each request) or debug [warn]"),
-    ("TMPDIR", "the folder for private files: sockets, and the copies of import and check --restored [/tmp]"),
+    ("PETSTORE_API_KEY", "an additional API key"),
+    ("RUST_LOG", "what to log: off, error, warn, info (also each request) or debug [warn]"),
+    ("TMPDIR", "folder for temporary files: sockets, and the copies of import and check --restored [/tmp]"),
 ];
 
 const NOTES: &str = "
 DATE is a day such as 2027-01-31 (its start in UTC), a time such as 2027-01-31T18:00:00Z, or never.
 FINGERPRINT is the beginning of a key's SHA-256 digest, as key list shows it.
-DURATION is for example 30min, 12h or 7d.
+DURATION is a time span such as 30min, 12h or 7d.
 Exit codes: 0 success, 1 failure, 2 wrong command line.
 ";
 

@@ -18,28 +18,28 @@ pub const COMMANDS: &[Command] = &[
     Command {
         flags: &[
             EXPIRES,
-            Flag::new("read-only", "the key may only read"),
-            Flag::new("admin", "the key may also change the settings of the project"),
+            Flag::new("read-only", "the key can only read"),
+            Flag::new("admin", "the key can also change the project settings"),
         ],
-        ..Command::new("key add", "NAME", "create an API key and print it, this once", add)
+        ..Command::new("key add", "NAME", "create an API key and print it; it is not shown again", add)
     },
     Command {
         flags: &[Flag::new("json", "print JSON, for programs")],
         ..Command::new("key list", "", "list the keys with their scopes, expiry and last use", list)
     },
     Command {
-        flags: &[Flag::with("overlap", "DURATION", "how long both keys are valid [0s]"), EXPIRES],
+        flags: &[Flag::with("overlap", "DURATION", "how long the old key stays valid [0s]"), EXPIRES],
         ..Command::new(
             "key rotate",
             "NAME",
-            "create the successor of a key and print it, this once; by default it keeps the expiry",
+            "create a new key that replaces one, with the same expiry by default, and print it",
             rotate,
         )
     },
     Command::new(
         "key revoke",
         "NAME [FINGERPRINT]",
-        "delete the keys of a name, or the one with the fingerprint; they stop working at once",
+        "revoke the keys with this name, or the one with this fingerprint, immediately",
         revoke,
     ),
 ];
@@ -82,7 +82,7 @@ fn rotate(call: &Call) -> Done {
     let expires_at = print_key(|print| ring.rotate(call.operand(0), overlap, expiry, print))?;
     if let (Expiry::Kept, Some(at)) = (expiry, expires_at) {
         let at = rfc3339(at);
-        say(&format!("the new key expires at {at}, as the old one would have; --expires sets another time"));
+        say(&format!("the new key expires at {at}, like the old one; --expires sets another time"));
     }
     Ok(())
 }
@@ -94,7 +94,8 @@ fn check_output() -> Result<(), Error> {
     let out = std::io::stdout().as_fd().try_clone_to_owned();
     let out = out.and_then(|out| File::from(out).metadata()).map(|out| out.rdev()).ok();
     if out.is_none() || out == null {
-        let line = "the key was not created: nobody would see it, as standard output is closed or /dev/null";
+        let line =
+            "the key was not created, because nobody would see it: standard output is closed or /dev/null";
         return Err(Error::new(ErrorKind::Io, line));
     }
     Ok(())

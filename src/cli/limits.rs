@@ -32,7 +32,7 @@ pub fn fit_address_space(workers: usize) -> Result<(), Error> {
     if limit < need(USED) {
         let [limit, used] = [limit, need(USED)].map(|bytes| bytes.div_ceil(MIB));
         let message = format!(
-            "the process may have too little address space (ulimit -v): {limit} MiB, and {used} MiB are needed"
+            "the address space is limited to {limit} MiB (ulimit -v), and the service needs {used} MiB"
         );
         return Err(Error::new(ErrorKind::Resources, message));
     }

@@ -159,7 +159,7 @@ fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &Ato
         if lost > 0 {
             petstore::note_dropped_log_lines(lost);
             let message =
-                format!("{lost} log lines were dropped because standard error was not read in time");
+                format!("{lost} log lines were dropped, because standard error was not read in time");
             let line = match format {
                 LogFormat::Json => json_line::warning(&message),
                 LogFormat::Text => format!("petstore: {message}\n"),
@@ -186,7 +186,7 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert_eq!(
             text,
-            "a\npetstore: 2 log lines were dropped because standard error was not read in time\nb\n"
+            "a\npetstore: 2 log lines were dropped, because standard error was not read in time\nb\n"
         );
     }
 

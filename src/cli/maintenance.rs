@@ -17,27 +17,27 @@ use super::signals;
 pub const COMMANDS: &[Command] = &[
     Command {
         flags: &[
-            Flag::with("to", "FOLDER", "name the new file after the time, and check it"),
-            Flag::with("keep", "N", "with --to: then remove the oldest such files beyond N"),
+            Flag::with("to", "FOLDER", "create a dated backup in FOLDER, and check it"),
+            Flag::with("keep", "N", "with --to: then delete the oldest backups beyond N"),
         ],
         ..Command::new(
             "backup",
             "[FILE]",
-            "copy the database into a new file, also while the service runs",
+            "back up the database to a new file; the service can keep running",
             backup,
         )
     },
     Command {
         flags: &[
-            Flag::new("strict", "fail also if other programs have added tables, indexes or triggers"),
-            Flag::new("restored", "also restore FILE into TMPDIR, serve it there, and read all its pets"),
+            Flag::new("strict", "also fail if other programs have added tables, indexes or triggers"),
+            Flag::new("restored", "also restore FILE to a folder in TMPDIR, serve it, and read every pet"),
         ],
-        ..Command::new("check", "[FILE]", "check whether the database, or a backup, is sound", check)
+        ..Command::new("check", "[FILE]", "check whether the database or a backup is sound", check)
     },
     Command::new(
         "restore",
         "FILE",
-        "replace the database by a backup; the old one is kept under a dated name",
+        "replace the database with a backup; the old one is kept under a dated name",
         restore,
     ),
 ];
@@ -60,9 +60,10 @@ fn backup(call: &Call) -> Done {
 /// A file that a command names. Many programs take `-` for standard input or output; a database is a file.
 fn file(call: &Call) -> Result<&Path, Failure> {
     match call.operand(0) {
-        "-" => {
-            Err(Failure::Usage(format!("{} needs the name of a file, and - is none (./- is)", call.command)))
-        }
+        "-" => Err(Failure::Usage(format!(
+            "{} needs the name of a file; for a file named -, give ./-",
+            call.command
+        ))),
         file => Ok(file.as_ref()),
     }
 }
@@ -82,7 +83,7 @@ fn backup_to(call: &Call, folder: &Path, keep: Option<NonZeroUsize>) -> Done {
         say(&format!("{file} is not as petstore made it: {alterations}"));
     }
     if let Some(error) = made.unnoted {
-        say(&format!("the service does not learn of this backup: {error}"));
+        say(&format!("cannot tell the service about this backup: {error}"));
     }
     Ok(())
 }
@@ -121,7 +122,7 @@ fn check(call: &Call) -> Done {
     match found.kind {
         Some(kind) => Err(Error::new(kind, format!("{name} is not sound")).into()),
         None if call.has("strict") && !found.foreign.is_empty() => {
-            let line = format!("{name} has what petstore did not make");
+            let line = format!("other programs have added objects to {name}");
             Err(Error::new(ErrorKind::InvalidInput, line).into())
         }
         None if call.has("restored") => drill(file),

@@ -37,7 +37,9 @@ fn page() -> String {
     let mut page = Page::default();
     page.request(concat!("TH PETSTORE 1 \"\" \"petstore ", env!("CARGO_PKG_VERSION"), "\""));
     page.request("SH NAME");
-    page.text(&[roman("petstore - a pet store inventory service over HTTP, on an embedded SQLite database")]);
+    page.text(&[roman(
+        "petstore - a pet store inventory service over HTTP, with an embedded SQLite database",
+    )]);
     page.request("SH COMMANDS");
     for command in all() {
         let name = bold(&format!("petstore {}", command.name));
@@ -52,11 +54,13 @@ fn page() -> String {
         }
     }
     page.request("SH SETTINGS");
-    page.text(&[roman("Each is a flag and an environment variable. If both are given, the flag wins.")]);
+    page.text(&[roman(
+        "Each setting can be a flag or an environment variable. If you give both, the flag wins.",
+    )]);
     for setting in SETTINGS {
         let mut about = setting.help.to_owned();
         if setting.is_list {
-            about += ". Repeat the flag, or separate values in the variable with commas";
+            about += ". Repeat the flag, or list values in the variable with commas";
         }
         if !setting.default.is_empty() {
             about += &format!(". Default: {}", setting.default);

@@ -57,7 +57,7 @@ pub fn say(line: &str) {
 /// Says that a command has created a new database, as a mistyped name is the usual cause.
 pub fn say_new(database: &Path) {
     say(&format!(
-        "created the new database {}; if you meant an existing one, name it with --database",
+        "created the new database {}; if you meant an existing one, give it with --database",
         absolute(database).display()
     ));
 }

@@ -10,7 +10,7 @@ pub const COMMANDS: &[Command] = &[
         "set the status of a pet to available, pending or sold, and print the pet",
         set_status,
     ),
-    Command::new("pet delete", "ID...", "delete pets, all of these or none", delete),
+    Command::new("pet delete", "ID...", "delete pets: all of these or none", delete),
 ];
 
 fn set_status(call: &Call) -> Done {
@@ -27,5 +27,5 @@ fn delete(call: &Call) -> Done {
 }
 
 fn id(word: &str) -> Result<i64, Failure> {
-    word.parse().map_err(|_| Failure::wrong("ID", "the number of a pet", word))
+    word.parse().map_err(|_| Failure::wrong("ID", "the id of a pet", word))
 }

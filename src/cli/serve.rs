@@ -19,10 +19,14 @@ static HAS_STARTED: AtomicBool = AtomicBool::new(false);
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
     flags: &[
-        Flag::new("read-only", "open the database only for reading; creates get 503 read_only"),
-        Flag::new("ephemeral", "serve a new database for tests, which goes with the process"),
-        Flag::with("sample", "NUMBER", "with --ephemeral: begin with so many pets, always the same ones [0]"),
-        Flag::with("fail", "RATE", "with --ephemeral: make this part of the requests fail, from 0 to 1 [0]"),
+        Flag::new("read-only", "never write to the database; creates get 503 read_only"),
+        Flag::new("ephemeral", "serve a temporary database for tests, and delete it at the end"),
+        Flag::with(
+            "sample",
+            "NUMBER",
+            "with --ephemeral: begin with this many sample pets, always the same [0]",
+        ),
+        Flag::with("fail", "RATE", "with --ephemeral: make this share of the requests fail, from 0 to 1 [0]"),
     ],
     ..Command::new("serve", "", "run the service until SIGTERM or SIGINT; this is the default command", run)
 }];
@@ -109,7 +113,7 @@ fn ephemeral(call: &Call) -> Result<Option<Ephemeral>, Failure> {
     if let Some(text) = call.flag("fail") {
         let rate = text.parse().ok().filter(|rate| (0.0..=1.0).contains(rate));
         ephemeral.fail =
-            rate.ok_or_else(|| Failure::wrong("--fail", "a part from 0 to 1, such as 0.1", text))?;
+            rate.ok_or_else(|| Failure::wrong("--fail", "a number from 0 to 1, such as 0.1", text))?;
     }
     Ok(Some(ephemeral))
 }
@@ -139,7 +143,7 @@ fn announce(address: &Address, admin: Option<SocketAddr>, made_key: Option<&str>
     }
     if let Some(key) = made_key {
         text += &format!(
-            "\nThe database goes with this process, and so does its API key (PETSTORE_API_KEY sets another):\n\n    {key}\n\n{}\n",
+            "\nThe database and this API key are deleted when the service stops. To choose the key, set PETSTORE_API_KEY:\n\n    {key}\n\n{}\n",
             usage(address, key)
         );
     }

@@ -65,7 +65,7 @@ fn cannot_watch(error: std::io::Error) -> Error {
 
 fn end_at_once(signal: i32) {
     if let Err(error) = emulate_default_handler(signal) {
-        log::error!("cannot end at once: {error}");
+        log::error!("cannot stop immediately: {error}");
     }
 }
 
@@ -162,7 +162,7 @@ impl ServiceSignals {
             Signal::First => {
                 state.ending = Some(signal);
                 log::warn!(
-                    "{}: finishing the requests under way, then ending; a second signal ends at once",
+                    "{}: finishing the requests in progress; a second signal stops the service immediately",
                     name(signal)
                 );
                 state.stopper.iter().for_each(Stopper::stop);

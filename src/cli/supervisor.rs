@@ -50,7 +50,7 @@ pub fn say_ready(address: &petstore::Address) {
 
 /// Tells the supervisor that the service is ending.
 pub fn say_stopping() {
-    say(NotifyState::Stopping, Some("finishing the requests under way".to_owned()));
+    say(NotifyState::Stopping, Some("finishing the requests in progress".to_owned()));
 }
 
 /// Sends a notification to the supervisor, if one waits for it (`NOTIFY_SOCKET`).

@@ -15,24 +15,21 @@ use super::signals;
 /// The most refused lines that are printed one by one; the rest is counted.
 const MAX_REFUSED: u64 = 20;
 
-const FORMAT: Flag = Flag::with("format", "FORMAT", "the format of the pets, ndjson or csv [ndjson]");
+const FORMAT: Flag = Flag::with("format", "FORMAT", "the format, ndjson or csv [ndjson]");
 
 pub const COMMANDS: &[Command] = &[
-    Command {
-        flags: &[FORMAT],
-        ..Command::new("export", "", "print all pets, as they are at one moment", export)
-    },
+    Command { flags: &[FORMAT], ..Command::new("export", "", "print all pets as of one moment", export) },
     Command {
         flags: &[
             FORMAT,
-            Flag::new("keep-ids", "keep the ids; only into a database that never had a pet"),
-            Flag::new("skip-invalid", "import the valid pets even if others are refused"),
+            Flag::new("keep-ids", "keep the ids of the pets; the database must never have had a pet"),
+            Flag::new("skip-invalid", "leave out invalid pets and import the others"),
             Flag::with("from-line", "NUMBER", "continue an interrupted import at this line [1]"),
         ],
         ..Command::new(
             "import",
             "[FILE]",
-            "add the pets of a file or of standard input; all are checked first",
+            "add pets from a file or standard input; all are checked first",
             import,
         )
     },
@@ -53,7 +50,7 @@ fn import(call: &Call) -> Done {
     options.keep_ids = call.has("keep-ids");
     options.skip_invalid = call.has("skip-invalid");
     if let Some(line) = call.flag("from-line") {
-        let wrong = || Failure::wrong("--from-line", "the number of a line, 1 or more", line);
+        let wrong = || Failure::wrong("--from-line", "a line number, 1 or more", line);
         options.from_line = line.parse().ok().filter(|line| *line > 0).ok_or_else(wrong)?;
     }
     let from_line = options.from_line;

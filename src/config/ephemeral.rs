@@ -44,7 +44,7 @@ impl Ephemeral {
         if (0.0..=1.0).contains(&self.fail) {
             return Ok(());
         }
-        let line = format!("the part of the requests that fail must be from 0 to 1, not {}", self.fail);
+        let line = format!("the share of requests that fail must be from 0 to 1, not {}", self.fail);
         Err(Error::new(ErrorKind::Config("ephemeral"), line))
     }
 }

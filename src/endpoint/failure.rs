@@ -22,7 +22,7 @@ impl Failure {
             Self::Refused(error) => error,
             Self::Store(StoreError::Unavailable(trouble, _)) => {
                 let what_next =
-                    if trouble.passes() { "Try again in a moment." } else { "An operator must look." };
+                    if trouble.passes() { "Try again in a moment." } else { "Tell the operator." };
                 let message = format!("The database {}; nothing was changed. {what_next}", trouble.as_str());
                 ApiError::with_message(Code::StorageUnavailable, message)
             }

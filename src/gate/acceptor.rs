@@ -86,7 +86,7 @@ impl Acceptor {
                     self.is_ready = false;
                     self.paused_until = None;
                     if std::mem::take(&mut self.is_short) {
-                        log_line!(warn, "all who waited for a connection have got one");
+                        log_line!(warn, "every client that waited for a connection has one now");
                     }
                     return Accepted::Nobody;
                 }

@@ -66,7 +66,7 @@ impl Gate {
         }
     }
 
-    /// Listens again if the file of the Unix socket was removed, because otherwise nobody could connect. Open
+    /// Listens again if the Unix socket was deleted, because otherwise nobody could connect. Open
     /// connections go on. If the path cannot be used, the service ends, so that a supervisor notices.
     pub(super) fn keep_listening(&mut self) {
         let lost = self.acceptor.as_mut().and_then(|acceptor| acceptor.lost_path(self.shared.now));
@@ -76,16 +76,12 @@ impl Gate {
             .and_then(|again| Acceptor::new(again, LISTENER, self.poll.registry()).map_err(cannot));
         match again {
             Ok(again) => {
-                log_line!(
-                    warn,
-                    "the file of the Unix socket {} was removed; listening there again",
-                    path.display()
-                );
+                log_line!(warn, "the Unix socket {} was deleted, and was created again", path.display());
                 self.accept_all();
                 self.acceptor = Some(again);
             }
             Err(error) => {
-                self.stopper.stop_because(&error.context("the file of the Unix socket was removed"));
+                self.stopper.stop_because(&error.context("the Unix socket was deleted"));
             }
         }
     }
@@ -114,9 +110,9 @@ impl Gate {
         if has_its_share && !self.shared.is_exempt(peer.ip()) {
             let address = peer.ip();
             self.say(format!(
-                "{address} has a quarter of all connections and gets no more; a proxy needs --trusted-proxy"
+                "{address} has a quarter of all connections, and gets no more; if it is a proxy, add it with --trusted-proxy"
             ));
-            let message = "This address has as many connections as one may have; try again in a moment.";
+            let message = "This address has too many connections; try again in a moment.";
             return self.turn_away(stream, peer, ApiError::with_message(Code::Overloaded, message));
         }
         if self.connections.len() >= most {
@@ -340,6 +336,6 @@ fn standing(state: State) -> Standing {
 
 /// The response to one connection too many.
 fn no_room() -> ApiError {
-    let message = "The service has as many connections as it takes; try again in a moment.";
+    let message = "The service has too many connections; try again in a moment.";
     ApiError::with_message(Code::Overloaded, message)
 }

@@ -161,7 +161,7 @@ fn cannot(address: SocketAddr, error: io::Error) -> Error {
             (ErrorKind::AddressUnavailable, "this machine does not have the address".to_owned())
         }
         Os::PermissionDenied => {
-            (ErrorKind::AddressUnavailable, "only a privileged program may use a port below 1024".to_owned())
+            (ErrorKind::AddressUnavailable, "only a privileged program can use a port below 1024".to_owned())
         }
         _ => (ErrorKind::of_io(&error), error.to_string()),
     };

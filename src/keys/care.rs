@@ -36,13 +36,13 @@ impl KeyCare {
             self.next_look = now + LOOK_EVERY;
             match store.keys() {
                 Ok(keys) => expiring(&keys, unix_time).iter().for_each(|line| log_line!(warn, "{line}")),
-                Err(error) => log_line!(error, "cannot look for API keys that expire soon: {error}"),
+                Err(error) => log_line!(error, "cannot look for API keys that will expire soon: {error}"),
             }
         }
         if now >= self.next_write {
             self.next_write = now + WRITE_EVERY;
             if let Err(error) = self.write(store) {
-                log_line!(warn, "cannot store when API keys were last used, and will try again: {error}");
+                log_line!(warn, "cannot store when API keys were last used; trying again later: {error}");
             }
         }
         self.next_write.min(self.next_look).saturating_duration_since(now)

@@ -49,7 +49,8 @@ pub fn backup(database: &Path, file: &Path, on_progress: OnProgress) -> Result<u
     for suffix in BESIDE {
         let left = with_suffix(file, suffix);
         if left.symlink_metadata().is_ok() {
-            let line = format!("{} is left from another database, and SQLite would read it", left.display());
+            let line =
+                format!("{} is left over from another database, and SQLite would read it", left.display());
             return fail(ErrorKind::FileExists, line);
         }
     }

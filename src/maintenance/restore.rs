@@ -50,7 +50,7 @@ pub struct Restored {
 ///
 /// # Errors
 /// [`ErrorKind::DatabaseInUse`] if a service or another program uses the database,
-/// [`ErrorKind::BackupUnsound`] if `file` is not a sound backup, [`ErrorKind::SchemaChanged`] if SQL mends it,
+/// [`ErrorKind::BackupUnsound`] if `file` is not a sound backup, [`ErrorKind::SchemaChanged`] if SQL repairs it,
 /// [`ErrorKind::DatabaseNewer`] if it is of a later version, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::InvalidInput`] if `file` is the database itself or the database is not a regular file, and
 /// the kinds of a file that cannot be written. Nothing is changed then.
 pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<Restored, Error> {

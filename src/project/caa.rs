@@ -40,8 +40,7 @@ pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Findin
             Ok(Some(finding)) => return finding,
             Err(error) => {
                 let why = format!(
-                    "The record is correct. It is not known whether CAA records forbid the certificate: those of \
-                     {at} could not be looked up: {error}."
+                    "The record is correct. CAA records may forbid the certificate, but those of {at} could not be looked up: {error}."
                 );
                 return Finding::new(DomainEvent::Right, CAA_UNKNOWN, why);
             }
@@ -274,7 +273,7 @@ mod tests {
             vec![with_flags(respond(query, &Vec::new()), |flags| *flags = *flags & !15 | 2)]
         });
         let expected = format!(
-            "The record is correct. It is not known whether CAA records forbid the certificate: those of \
+            "The record is correct. CAA records may forbid the certificate, but those of \
              www.example.com could not be looked up: the name server {} failed to answer (SERVFAIL).",
             server.address
         );

@@ -81,7 +81,7 @@ impl Project {
             let Some(found) = deploys.iter().find(is_wanted) else {
                 let which = id.map_or("earlier deploy".to_owned(), |id| format!("deploy {id}"));
                 let message =
-                    format!("There is no {which} to go back to; 'petstore site list' shows the deploys.");
+                    format!("There is no {which} to go back to; 'petstore site list' lists the deploys.");
                 return Err(Refusal::new(RefusalCode::UnknownDeploy, message));
             };
             project.go_live(found.id, unix_time())?;

@@ -54,7 +54,7 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
         return refuse(&format!("belongs to the hosting platform {platform}. Give a name of your own."));
     }
     if registered(&name).is_none() {
-        return refuse("is a public suffix, below which anybody may register names. Give a name below it.");
+        return refuse("is a public suffix, under which anybody can register names. Give a name under it.");
     }
     Ok(name)
 }

@@ -12,8 +12,7 @@ use crate::http::gunzip;
 const TTL: u32 = 3600;
 /// The remark on the record of an apex domain.
 const APEX: &str = "Not every DNS provider has ALIAS or ANAME records. If yours does not, create an A or AAAA \
-    record for each address of the platform instead. Remove all other A and AAAA records of the name: a leftover AAAA \
-    record is the most common mistake.";
+    record for each address of the platform instead. Remove all other A and AAAA records of the name: a leftover AAAA record is a common mistake.";
 
 /// The Public Suffix List (`publicsuffix.org`), decompressed at first use.
 static SUFFIXES: LazyLock<List> = LazyLock::new(|| {

@@ -180,7 +180,7 @@ impl Shared {
                     state.as_str()
                 );
             }
-            Err(refusal) => log_line!(warn, "the DNS check of {name} is not kept: {refusal}"),
+            Err(refusal) => log_line!(warn, "cannot store the DNS check of {name}: {refusal}"),
         }
     }
 
@@ -189,12 +189,12 @@ impl Shared {
         match lock(&self.project).keep_removed(name, finding) {
             Ok(true) => log_line!(
                 warn,
-                "the domain {name} was removed, but its DNS record still leads here: delete the record, so that nobody \
+                "the domain {name} was removed, but its DNS record still points here: delete the record, so that nobody \
                  else on the platform can serve the name"
             ),
             Ok(false) => {}
             Err(refusal) => {
-                log_line!(warn, "the DNS check of the removed domain {name} is not kept: {refusal}");
+                log_line!(warn, "cannot store the DNS check of the removed domain {name}: {refusal}");
             }
         }
     }
@@ -230,7 +230,7 @@ impl Shared {
         let shown = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let kept = lock(&self.project).note_served(names);
         if let Err(refusal) = &kept {
-            log_line!(warn, "HTTPS requests for {shown} are not noted yet: {refusal}");
+            log_line!(warn, "cannot record HTTPS requests for {shown} yet: {refusal}");
         }
         kept.is_ok()
     }
@@ -242,7 +242,7 @@ impl Shared {
             return;
         }
         if let Err(refusal) = lock(&self.project).count_certificates(&counts) {
-            log_line!(warn, "the certificates that the proxy asked for are not counted yet: {refusal}");
+            log_line!(warn, "cannot count the certificates that the proxy asked for yet: {refusal}");
             let mut later = lock(&self.certificates);
             for (name, count) in counts {
                 later.entry(name).or_default().add(count);

@@ -90,8 +90,7 @@ fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Result<Fi
     } else if !others.is_empty() {
         let found = list(others.into_iter().map(|(_, record)| record));
         let conflict = format!(
-            "{name} has other records than a CNAME record: {found}. Remove them: a name with a CNAME record may \
-             have no others."
+            "{name} has other records than a CNAME record: {found}. Remove them: a name with a CNAME record cannot have others."
         );
         wrong(CONFLICTING_RECORD, conflict)
     } else if targets.is_empty() {

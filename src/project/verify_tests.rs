@@ -80,7 +80,7 @@ fn other_records_of_the_name_conflict() {
     assert_eq!(
         message,
         "www.example.com has other records than a CNAME record: A 192.0.2.7. Remove them: a name with a CNAME \
-         record may have no others."
+         record cannot have others."
     );
     for (record, shown) in [
         (Record::Aaaa("2001:db8::7"), "AAAA 2001:db8::7"),

@@ -68,14 +68,14 @@ pub fn places(config: &Config) -> Result<(Places, Places), Error> {
     if connections < FEWEST.min(most) {
         let needed = own + 2 * FEWEST;
         let line = format!(
-            "the process may open too few files: {limit}, and at least {needed} are needed (ulimit -n)"
+            "the process can open too few files: {limit}, but it needs at least {needed} (ulimit -n)"
         );
         return Err(Error::new(ErrorKind::Resources, line));
     }
     if connections < most {
         log_line!(
             warn,
-            "the service accepts at most {connections} connections: the process may open only {limit} files (ulimit -n)"
+            "the service accepts at most {connections} connections: the process can open only {limit} files (ulimit -n)"
         );
     }
     let admin = Places { connections: FEWEST_ADMIN + for_admin, refused: FEWEST_ADMIN };
@@ -133,7 +133,7 @@ mod tests {
         let needed = own(&config(None, false)) + 2 * FEWEST;
         assert_eq!(
             error,
-            format!("the process may open too few files: 10, and at least {needed} are needed (ulimit -n)")
+            format!("the process can open too few files: 10, but it needs at least {needed} (ulimit -n)")
         );
         assert!(places(&config(Some(needed), false)).is_ok());
     }

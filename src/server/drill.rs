@@ -76,7 +76,7 @@ pub fn drill(file: &Path, on_progress: OnProgress) -> Result<Drill, Error> {
         let Some(last) = page.as_array().and_then(|page| page.last()) else { break };
         let id = last["id"].as_i64().unwrap_or_default();
         if client.get(&format!("/v1/pets/{id}"))? != *last {
-            return unsound(file, format!("the pet {id} is another one alone than in the list"));
+            return unsound(file, format!("the pet {id} is not the same alone as in the list"));
         }
         if copied.is_some_and(|copied| on_progress(copied).is_break()) {
             return fail(ErrorKind::Interrupted, "interrupted; nothing was changed");

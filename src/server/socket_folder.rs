@@ -45,7 +45,7 @@ impl SocketFolder {
             if path.as_os_str().len() + LONGEST_NAME.len() > MAX_PATH {
                 let parent = parent.display();
                 let line = format!(
-                    "the folder for temporary files (TMPDIR) has too long a path for sockets: {parent}"
+                    "the path of the folder for temporary files (TMPDIR) is too long for sockets: {parent}"
                 );
                 return Err(Error::new(ErrorKind::InvalidInput, line));
             }

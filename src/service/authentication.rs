@@ -162,7 +162,7 @@ pub fn insufficient_scope() -> ApiError {
     ApiError::new(Code::InsufficientScope).header(
         "WWW-Authenticate",
         "Bearer realm=\"petstore\", error=\"insufficient_scope\", \
-         error_description=\"This API key may read only\"",
+         error_description=\"This API key is read-only\"",
     )
 }
 

@@ -75,7 +75,7 @@ impl<S: Service> Service for Faulty<S> {
         let Some(fault) = can_fail.then(|| self.faults.draw()).flatten() else {
             return self.service.answer(one, responses);
         };
-        log_line!(info, "request {} fails on purpose: {fault:?}", request.id);
+        log_line!(info, "request {} fails intentionally: {fault:?}", request.id);
         let mut flush = Duration::ZERO;
         if let Fault::Unknown { is_done: true } | Fault::BrokenOff { is_done: true } = fault {
             flush = self.service.answer(one, responses);
@@ -101,7 +101,7 @@ impl<S: Service> Service for Faulty<S> {
 
 /// The response that a real failure of this kind gets, with the same advice.
 fn failed(code: Code) -> Response {
-    ApiError::with_message(code, format!("This failure is on purpose. {}", code.usual_message()))
+    ApiError::with_message(code, format!("This failure is intentional. {}", code.usual_message()))
         .into_response()
 }
 

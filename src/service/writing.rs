@@ -212,7 +212,7 @@ impl Service for WriteService {
             }
         }
         let forgotten = self.context.store.forget_retries().unwrap_or_else(|error| {
-            log_line!(debug, "old records of retries stay for now: {error}");
+            log_line!(debug, "cannot delete old records of retries yet: {error}");
             0
         });
         if forgotten > 0 {
@@ -233,8 +233,8 @@ impl Service for WriteService {
         let store = &mut self.context.store;
         store.be_patient(patience);
         for (what, done) in [
-            ("when API keys were last used is not kept", self.key_care.write(store)),
-            ("the write-ahead log stays beside the database", store.checkpoint()),
+            ("cannot store when API keys were last used", self.key_care.write(store)),
+            ("the write-ahead log stays next to the database", store.checkpoint()),
         ] {
             if let Err(error) = done
                 && !error.is_lost()

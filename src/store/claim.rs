@@ -41,7 +41,7 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
     let file = match fs::metadata(path) {
         Ok(file) => file,
         Err(error) if error.kind() == Os::NotFound => {
-            let message = format!("the database {name} is a link that leads nowhere");
+            let message = format!("the database {name} is a symbolic link to a file that does not exist");
             return Err(Error::new(ErrorKind::DatabaseMissing, message).caused_by(error));
         }
         Err(error) => return Err(cannot_open(path, error)),
@@ -84,7 +84,7 @@ pub fn lock_log(path: &Path) -> Result<File, Error> {
     }
     let name = path.display();
     let message =
-        format!("another process holds the log of {name}, and serves a database that was there before");
+        format!("another process holds the log of {name}, and still uses an earlier database of this name");
     Err(Error::new(ErrorKind::DatabaseInUse, message))
 }
 
@@ -129,10 +129,12 @@ fn check(path: &Path, is_whole: bool) -> Result<(), Error> {
         let message = match locked {
             (true, true) => return Ok(()),
             (true, false) if !is_whole => {
-                format!("another process holds the database {name}, such as a service under another name")
+                format!(
+                    "another process holds the database {name}, perhaps a service that uses another name for it"
+                )
             }
             (_, false) => return check_log(path),
-            (false, true) => format!("another process holds the log of {name}, and not {name} itself"),
+            (false, true) => format!("another process holds the log of {name}, but not {name} itself"),
         };
         // A service that starts locks the file first and the log a moment later, so look again.
         if begun.elapsed() >= PATIENCE {
@@ -183,7 +185,8 @@ impl Claim {
         let mut claimed = held(&CLAIMED);
         let is_claimed = claimed.iter().any(|(id, _)| *id == locked.id());
         if is_claimed || !lock(&locked).map_err(|error| cannot_open(path, error))? {
-            let message = format!("another process holds the database {}, such as a service", path.display());
+            let message =
+                format!("another process holds the database {}, perhaps a running service", path.display());
             return Err(Error::new(ErrorKind::DatabaseInUse, message));
         }
         claimed.push((locked.id(), log_of(path)));
@@ -258,7 +261,7 @@ mod tests {
             (folder.0.clone(), ErrorKind::InvalidInput, "is a folder"),
             (folder.0.join("missing/pets.db"), ErrorKind::DatabaseMissing, "missing does not exist"),
             (PathBuf::from("/dev/null"), ErrorKind::InvalidInput, "not a regular file"),
-            (dangling, ErrorKind::DatabaseMissing, "leads nowhere"),
+            (dangling, ErrorKind::DatabaseMissing, "a file that does not exist"),
         ] {
             let error = prepare(&path).unwrap_err();
             assert_eq!(error.kind(), kind, "{error}");

@@ -50,10 +50,10 @@ pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
         }
         Some(ErrorCode::CannotOpen) => (
             Kind::PermissionDenied,
-            "cannot be opened: this user may not read it, or may not create files in its folder",
+            "cannot be opened: this user cannot read it, or cannot create files in its folder",
         ),
         Some(ErrorCode::ReadOnly) => {
-            (Kind::PermissionDenied, "cannot be changed: this user may not write to it or to its folder")
+            (Kind::PermissionDenied, "cannot be changed: this user cannot write to it or to its folder")
         }
         Some(ErrorCode::DiskFull) => (Kind::DiskFull, "cannot grow: the disk is full"),
         Some(ErrorCode::DatabaseCorrupt) => (Kind::DatabaseDamaged, "is damaged"),

@@ -36,11 +36,11 @@ impl Cause {
         match self {
             Cause::Locked => "is locked by another process",
             Cause::Full => "cannot grow: the disk is full",
-            Cause::NoIds => "has no further id: the greatest one is given",
+            Cause::NoIds => "has no more ids: the greatest one is in use",
             Cause::ReadOnly => "can only be read",
             Cause::Damaged => "is damaged",
             Cause::Moved => "was moved or deleted",
-            Cause::Changed => "is no longer the one that was opened",
+            Cause::Changed => "was replaced",
             Cause::SchemaChanged => "lacks a table or a column",
             Cause::IndexUnusable => "has an index of another program that petstore cannot use",
             Cause::Failing => {

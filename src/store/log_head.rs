@@ -51,7 +51,7 @@ fn is_header(header: &[u8; HEADER]) -> bool {
 /// What is wrong with a log whose header is damaged, in one line; `None` if it is not.
 pub fn damage(path: &Path) -> Option<String> {
     let log = damaged_log(path)?;
-    Some(format!("the header of {} is damaged, so SQLite ignores what is in it", log.display()))
+    Some(format!("the header of {} is damaged, so SQLite ignores its content", log.display()))
 }
 
 /// Logs that the header of the log is damaged, for a connection that changes nothing.
@@ -73,8 +73,7 @@ pub fn keep_damaged(path: &Path) {
     };
     log_line!(
         warn,
-        "the header of {} is damaged, so SQLite ignores what is in it: {kept}. Pets that were created just before \
-         the last end may be missing",
+        "the header of {} is damaged, so SQLite ignores its content: {kept}. Pets that were created just before the service last stopped may be missing",
         log.display()
     );
 }

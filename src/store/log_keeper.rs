@@ -176,7 +176,8 @@ impl Database {
         let pages = |name| number(name).map_or(0, u64::from);
         let length = self._files.0.metadata().map_or(0, |file| file.len());
         let needed = (pages("page_count") * pages("page_size")).saturating_sub(length);
-        let room = format!("{detail}; it must grow by {} KiB for what its log holds", needed.div_ceil(1024));
+        let room =
+            format!("{detail}; it must grow by {} KiB to take the content of its log", needed.div_ceil(1024));
         StoreError::Unavailable(Cause::Full, room)
     }
 }

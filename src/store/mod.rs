@@ -252,7 +252,7 @@ impl Writer {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log).map_err(say)?;
         // SQLite opens what it may not write all the same.
         if connection.is_readonly(MAIN_DB).map_err(say)? {
-            let message = format!("this user may read the database {}, but not write to it", path.display());
+            let message = format!("this user can read the database {}, but not write to it", path.display());
             return Err(Error::new(ErrorKind::PermissionDenied, message));
         }
         schema::check(&connection, path, schema::STEPS)?;

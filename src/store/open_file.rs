@@ -104,19 +104,17 @@ pub fn failed(what: &str, path: &Path, error: io::Error) -> Error {
             (Kind::DatabaseMissing, format!("the folder {} does not exist", folder.display()))
         }
         ErrorKind::PermissionDenied if !path.exists() => {
-            (Kind::PermissionDenied, format!("this user may not create files in {}", folder.display()))
+            (Kind::PermissionDenied, format!("this user cannot create files in {}", folder.display()))
         }
         ErrorKind::PermissionDenied => (
             Kind::PermissionDenied,
-            format!("this user may not read and write it; check its mode and that of {}", folder.display()),
+            format!("this user cannot read and write it; check its mode and that of {}", folder.display()),
         ),
-        ErrorKind::ReadOnlyFilesystem => {
-            (Kind::PermissionDenied, "its file system can only be read".to_owned())
-        }
+        ErrorKind::ReadOnlyFilesystem => (Kind::PermissionDenied, "its file system is read-only".to_owned()),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Kind::DiskFull, "the disk is full".to_owned()),
         ErrorKind::NotADirectory => (Kind::DatabaseMissing, format!("{} is not a folder", folder.display())),
         ErrorKind::InvalidFilename => (Kind::InvalidInput, words(&error)),
-        _ => (Kind::of_io(&error), format!("the system says: {error}")),
+        _ => (Kind::of_io(&error), format!("{error}")),
     };
     Error::new(kind, format!("{what}: {why}")).caused_by(error)
 }

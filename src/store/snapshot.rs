@@ -63,17 +63,14 @@ impl Snapshot {
         let cannot = |error: io::Error| {
             let message = match error.kind() {
                 ErrorKind::NotFound => format!("there is no file {}", path.display()),
-                ErrorKind::PermissionDenied => format!("this user may not read {}", path.display()),
+                ErrorKind::PermissionDenied => format!("this user cannot read {}", path.display()),
                 _ => format!("cannot read {}: {}", path.display(), words(&error)),
             };
             Error::new(Kind::of_io(&error), message).caused_by(error)
         };
         let real = fs::canonicalize(path).map_err(cannot)?;
         if !real.is_file() {
-            return Err(Error::new(
-                Kind::InvalidInput,
-                format!("{} is not a file, so it is no database", path.display()),
-            ));
+            return Err(Error::new(Kind::InvalidInput, format!("{} is not a file", path.display())));
         }
         let file = OpenFile::at(&real).map_err(cannot)?;
         // SQLite would create the log and its index again, and a user who cannot write cannot remove them. If

@@ -54,7 +54,7 @@ fn look(connection: &Connection, findings: &mut Findings) -> rusqlite::Result<()
         findings.faults.extend(ids(connection)?);
         // Since version 2 there is a project.
         if findings.version > 1 && number("SELECT count(*) FROM project")? != 1 {
-            let text = "the table project does not have its one row";
+            let text = "the table project does not have exactly one row";
             findings.faults.push(Fault::mended(text, "INSERT INTO project (id, plan) VALUES (1, 'free')"));
         }
         findings.pets = u64::try_from(number("SELECT count(*) FROM pets NOT INDEXED")?).unwrap_or(0);
@@ -105,7 +105,9 @@ fn integrity(connection: &Connection, tables: &[String]) -> rusqlite::Result<Vec
         let parents = statement.query_map([table], |row| row.get::<_, String>(0))?;
         for parent in parents {
             let parent = parent?;
-            faults.push(Fault::loss(format!("a row of {table} refers to one of {parent} that is not there")));
+            faults.push(Fault::loss(format!(
+                "a row of {table} refers to a row of {parent} that does not exist"
+            )));
         }
     }
     Ok(faults)
@@ -123,7 +125,7 @@ fn ids(connection: &Connection) -> rusqlite::Result<Vec<Fault>> {
     if let Some(greatest) = id("SELECT id FROM pets ORDER BY id DESC LIMIT 1")?.filter(|id| *id > last_given)
     {
         faults.push(Fault::mended(
-            format!("a pet has the id {greatest}, and the last one given is {last_given}"),
+            format!("a pet has the id {greatest}, but the last id assigned is {last_given}"),
             format!(
                 "DELETE FROM sqlite_sequence WHERE name = 'pets'; \
                  INSERT INTO sqlite_sequence (name, seq) VALUES ('pets', {greatest})"

@@ -99,7 +99,8 @@ impl Watch {
         if let Some((path, stamp)) = &self.unlocked
             && !Stamp::of(path).is_ok_and(|now| now == *stamp)
         {
-            let detail = format!("{} was written to, and nobody could when it was opened", path.display());
+            let detail =
+                format!("{} was changed, although it was read-only when it was opened", path.display());
             self.found = Err(StoreError::Unavailable(Cause::Changed, detail));
         }
         self.found()

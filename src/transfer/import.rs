@@ -155,7 +155,7 @@ impl Import {
         });
         done.map_err(|why| match line {
             0 => why.followed_by("nothing was written"),
-            _ => why.followed_by(format!("all up to line {line} is written")),
+            _ => why.followed_by(format!("everything up to line {line} is written")),
         })
     }
 
@@ -224,7 +224,7 @@ fn open<'i>(input: &'i Input, options: &ImportOptions) -> Result<Lines<'i>, Erro
     let mut source = input.read()?;
     let start = source.fill_buf().map_err(cannot)?;
     if options.format == Format::Ndjson && begins_with(start, b"[") {
-        let line = "the input is a JSON array, and an import takes one pet on each line";
+        let line = "the input is a JSON array, but an import takes one pet per line";
         return fail(ErrorKind::InputFormat, line);
     }
     if let Some(looks) = other_format(start, options.format) {
@@ -314,7 +314,7 @@ fn check(
         return fail(ErrorKind::InvalidInput, line);
     }
     if let Some((line, false)) = is_continued {
-        let line = format!("the pet of line {line} is not in {}", database.display());
+        let line = format!("the pet in line {line} is not in {}", database.display());
         return fail(ErrorKind::InvalidInput, line);
     }
     Ok(found)

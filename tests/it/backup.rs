@@ -178,7 +178,11 @@ fn name_beside_a_log_of_another_database_is_refused() {
     for suffix in ["-wal", "-journal"] {
         let (left, left_name) = path(&folder, &format!("copy.db{suffix}"));
         std::fs::write(&left, "old").unwrap();
-        refuse(&["backup", &name], &folder.database(), &format!("{left_name} is left from another database"));
+        refuse(
+            &["backup", &name],
+            &folder.database(),
+            &format!("{left_name} is left over from another database"),
+        );
         assert!(!file.exists() && std::fs::read(&left).unwrap() == b"old");
         std::fs::remove_file(&left).unwrap();
     }
@@ -220,10 +224,10 @@ fn what_a_restore_would_refuse_is_named() {
     let output = run(&["backup", &name], &database);
     let warning = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && warning.lines().count() == 1, "{warning}");
-    let (_, mend) = warning.split_once("the index pets_by_status is missing; this SQL mends it: ").unwrap();
+    let (_, mend) = warning.split_once("the index pets_by_status is missing; this SQL repairs it: ").unwrap();
     let target = Folder::new();
     let line = String::from_utf8(run(&["restore", &name], &target.database()).stderr).unwrap();
-    assert!(line.contains(mend.trim_end()) && line.contains("mend it with sqlite3"), "{line}");
+    assert!(line.contains(mend.trim_end()) && line.contains("repair it with sqlite3"), "{line}");
     Connection::open(&file).unwrap().execute_batch(mend).unwrap();
     succeed(&["restore", &name], &target.database());
 }

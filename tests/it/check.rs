@@ -121,7 +121,7 @@ fn truncated_file_is_found() {
 fn another_schema_is_found() {
     let other_way =
         |what: &str| format!("the {what} is defined in another way than version {} has it", schema_version());
-    let mend = |text: &str, sql: &str| format!("{text}; this SQL mends it: {sql}");
+    let mend = |text: &str, sql: &str| format!("{text}; this SQL repairs it: {sql}");
     let make = "CREATE INDEX pets_by_status ON pets (status) WHERE status IS NOT NULL";
     expect_fault("DROP INDEX pets_by_status", &mend(said::INDEX_MISSING, make));
     expect_fault(
@@ -149,9 +149,9 @@ fn sql_that_is_printed_mends_the_database() {
             "ALTER TABLE pets RENAME COLUMN status TO state",
             "lacks the column status; if it was renamed to state, this SQL",
         ),
-        ("UPDATE sqlite_sequence SET seq = 7", "the last one given is 7"),
-        ("DELETE FROM sqlite_sequence", "the last one given is 0"),
-        ("DELETE FROM project", "does not have its one row"),
+        ("UPDATE sqlite_sequence SET seq = 7", "the last id assigned is 7"),
+        ("DELETE FROM sqlite_sequence", "the last id assigned is 0"),
+        ("DELETE FROM project", "does not have exactly one row"),
     ] {
         let folder = filled(500);
         let database = folder.database();
@@ -159,9 +159,9 @@ fn sql_that_is_printed_mends_the_database() {
         let output = run(&["check"], &database);
         let (said, error) =
             (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-        assert!(said.contains(mended) && error.contains("mend it with sqlite3"), "{sql}: {said}{error}");
+        assert!(said.contains(mended) && error.contains("repair it with sqlite3"), "{sql}: {said}{error}");
         assert!(!error.contains("restore"), "{sql}: {error}");
-        for (_, mend) in said.lines().filter_map(|line| line.split_once("this SQL mends it: ")) {
+        for (_, mend) in said.lines().filter_map(|line| line.split_once("this SQL repairs it: ")) {
             Connection::open(&database).unwrap().execute_batch(mend).unwrap();
         }
         assert!(succeed(&["check"], &database).contains("is sound: 501 pets"), "{sql}");
@@ -197,7 +197,7 @@ fn what_others_added_is_listed_apart() {
     assert_eq!(String::from_utf8(strict.stdout).unwrap(), said);
     assert_eq!(strict.status.code(), Some(1));
     let error = String::from_utf8(strict.stderr).unwrap();
-    assert!(error.ends_with("pets.db has what petstore did not make\n"), "{error}");
+    assert!(error.ends_with("pets.db\n") && error.contains("other programs have added"), "{error}");
     // And with nothing of others, it is as without the flag.
     assert!(succeed(&["check", "--strict"], &filled(0).database()).contains("is sound"));
 }
@@ -212,15 +212,15 @@ fn log_with_a_damaged_header_is_found() {
     let output = run(&["check"], &folder.database());
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("pets.db-wal is damaged, so SQLite ignores what is in it"), "{said}");
+    assert!(said.contains("pets.db-wal is damaged, so SQLite ignores its content"), "{said}");
 }
 
 #[test]
 fn ids_that_no_service_gave_are_found() {
-    let mend = "this SQL mends it: DELETE FROM sqlite_sequence WHERE name = 'pets'; \
+    let mend = "this SQL repairs it: DELETE FROM sqlite_sequence WHERE name = 'pets'; \
         INSERT INTO sqlite_sequence (name, seq) VALUES ('pets', 501)";
     for (sql, last) in [("UPDATE sqlite_sequence SET seq = 7", 7), ("DELETE FROM sqlite_sequence", 0)] {
-        expect_fault(sql, &format!("a pet has the id 501, and the last one given is {last}; {mend}"));
+        expect_fault(sql, &format!("a pet has the id 501, but the last id assigned is {last}; {mend}"));
     }
     expect_fault(
         "INSERT INTO pets (id, name, category_id) VALUES (-5, '', 1)",
@@ -231,7 +231,7 @@ fn ids_that_no_service_gave_are_found() {
 #[test]
 fn files_of_others_are_refused_without_the_advice_to_restore() {
     let later = format!(
-        "is of version 99, and this program knows versions up to {}; use that version",
+        "is of version 99, and this program knows versions up to {}; use the version of petstore that wrote it",
         schema_version()
     );
     for (sql, expected) in [

@@ -135,7 +135,7 @@ fn domain_needs_a_plan_and_a_deploy() {
     assert!(String::from_utf8_lossy(&without.stderr).contains("(platform_host_required)"));
     let without = run(&["domain", "list"], &hosted.server.folder.database());
     let said = String::from_utf8_lossy(&without.stdout);
-    assert!(said.contains("give --platform-host") && !said.contains("CNAME"), "{said}");
+    assert!(said.contains("add --platform-host") && !said.contains("CNAME"), "{said}");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn deployed_files_are_served_alongside_the_site() {
     assert_eq!(
         hosted.done(&["site", "deploy", &path]),
         "deploy 2 is live, with 6 static files\n\
-         / still shows the reference of the interface; your index.html is at /index.html\n"
+         / still shows the reference; your index.html is at /index.html\n"
     );
     let get = |target: &str| {
         let mut connection = hosted.server.connect();

@@ -69,7 +69,7 @@ fn flags_that_contradict_each_other_are_refused() {
         (&["--ephemeral", "--first-key-file", "key"], "cannot be combined"),
         (&["--sample", "5"], "--sample needs --ephemeral"),
         (&["--fail", "0.5"], "--fail needs --ephemeral"),
-        (&["--ephemeral", "--fail", "1.5"], "--fail must be a part from 0 to 1"),
+        (&["--ephemeral", "--fail", "1.5"], "--fail must be a number from 0 to 1"),
         (&["--ephemeral", "--fail", "NaN"], "--fail must be"),
         (&["--ephemeral", "--sample", "-1"], "--sample must be a number"),
     ] {
@@ -157,7 +157,7 @@ fn reads_fail_too_and_a_client_that_retries_gets_through() {
                     reply.expect_error(
                         503,
                         "overloaded",
-                        "This failure is on purpose. The service has more requests",
+                        "This failure is intentional. The service has more requests",
                     );
                 }
                 failed += 1;
@@ -171,7 +171,7 @@ fn reads_fail_too_and_a_client_that_retries_gets_through() {
 #[test]
 fn recipe_of_the_guide_for_a_job_works() {
     let guide = include_str!("../../scripts/deploy/README.md");
-    let section = guide.split("\n## How do I test a client").nth(1).unwrap();
+    let section = guide.split("\n## Test a client").nth(1).unwrap();
     let block = section.lines().skip_while(|line| !line.starts_with("    "));
     let lines: Vec<&str> = block.map_while(|line| line.strip_prefix("    ")).collect();
     assert_eq!(lines.len(), 5, "{lines:?}");

@@ -126,13 +126,13 @@ fn database_in_use_under_another_name_is_refused() {
     let [hard, soft, away] = ["hard", "soft", "away"].map(|name| server.folder.path().join(name));
     fs::hard_link(&path, &hard).unwrap();
     std::os::unix::fs::symlink(&path, &soft).unwrap();
-    refuse_all(&hard, "under another name");
+    refuse_all(&hard, "uses another name");
     // Through a symbolic link, SQLite finds the log.
     assert_eq!(run(&["export"], &soft).stdout.iter().filter(|byte| **byte == b'\n').count(), 2);
     // Stopped, so that it notices nothing.
     server.signal("STOP");
     fs::rename(&path, &away).unwrap();
-    refuse_all(&away, "under another name");
+    refuse_all(&away, "uses another name");
     fs::rename(&away, &path).unwrap();
     server.signal("CONT");
     server.get("/v1/pets/2").expect(200);
@@ -210,8 +210,8 @@ fn index_that_is_dropped_comes_with_the_sql_that_makes_it() {
         assert!(!line.contains("restore") && line.contains(said::INDEX_MISSING), "{line}");
     }
     let line = String::from_utf8(run(&["key", "add", "ci"], &folder.database()).stderr).unwrap();
-    let (_, mend) = line.split_once("this SQL mends it: ").unwrap();
-    sql(mend.split_once("; mend it with sqlite3").unwrap().0);
+    let (_, mend) = line.split_once("this SQL repairs it: ").unwrap();
+    sql(mend.split_once("; repair it with sqlite3").unwrap().0);
     Server::start_in(folder, |command| command);
 }
 
@@ -373,7 +373,7 @@ fn backup_beside_a_damaged_log_removes_nothing_and_readers_warn() {
 #[test]
 fn index_that_needs_what_petstore_lacks_is_named_with_the_sql_that_mends_it() {
     for (expression, lack) in [("name COLLATE uint", "collation uint"), ("sha3(name)", "function sha3")] {
-        let line = format!("the index ci needs the {lack}; this SQL mends it: DROP INDEX ci");
+        let line = format!("the index ci needs the {lack}; this SQL repairs it: DROP INDEX ci");
         let server = Server::start();
         server.fill(["Rex"]);
         let database = server.folder.database();
@@ -410,7 +410,7 @@ fn index_that_needs_what_petstore_lacks_is_named_with_the_sql_that_mends_it() {
         expect_refusal(
             imported,
             1,
-            &format!("{line}; nothing was written; mend it with sqlite3, and try again"),
+            &format!("{line}; nothing was written; repair it with sqlite3, and try again"),
         );
         // The start warns.
         let folder = server.kill();

@@ -126,8 +126,10 @@ fn no_key_is_shown_but_on_a_terminal() {
     let (printed, logged, folder) = printed_and_logged(Folder::new(), &[]);
     assert_eq!(printed, "");
     let path = folder.database();
-    let advice =
-        format!("there is no API key; create one: petstore key add NAME --database {}", path.display());
+    let advice = format!(
+        "there is no API key; to create one, run: petstore key add NAME --database {}",
+        path.display()
+    );
     assert!(logged.contains(&advice) && !logged.contains("petstore_"), "{logged}");
     assert_eq!(run(&["key", "list"], &path).stdout.iter().filter(|byte| **byte == b'\n').count(), 1);
 }
@@ -159,7 +161,7 @@ fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
     for (path, why) in [
         (
             precious.clone(),
-            "the file already exists; move the file away, or choose another with --first-key-file",
+            "the file already exists; move the file away, or give another with --first-key-file",
         ),
         ("/dev/full".into(), "the file already exists"),
         (folder.path().join("nowhere/key"), said::FOLDER_MISSING),
@@ -266,7 +268,8 @@ fn first_key_that_is_not_needed_is_not_written() {
     // The unit names the file at every start.
     let (_, logged, mut folder) = printed_and_logged(folder, &first_key_in(&path));
     assert!(!logged.contains(&line), "{logged}");
-    let add = format!("; to create one: petstore key add NAME --database {}", folder.database().display());
+    let add =
+        format!("; to create one, run: petstore key add NAME --database {}", folder.database().display());
     for (key, why) in [(None, "the database already has an API key"), (Some("k"), "PETSTORE_API_KEY is set")]
     {
         let mut server = Server::start_in(folder, |command| {
@@ -290,11 +293,17 @@ fn start_without_a_valid_key_warns_and_creates_none() {
     let database = rusqlite::Connection::open(folder.database()).unwrap();
     database.execute("UPDATE api_keys SET expires_at = unixepoch()", []).unwrap();
     let (_, logged, folder) = printed_and_logged(folder, &[]);
-    assert_eq!(logged.matches("all API keys have expired; create one: petstore key add NAME").count(), 1);
+    assert_eq!(
+        logged.matches("all API keys have expired; to create one, run: petstore key add NAME").count(),
+        1
+    );
     assert!(run(&["key", "revoke", "mine"], &folder.database()).status.success());
     let server = Server::start_on_terminal(folder);
     let logged = server.stop();
-    assert_eq!(logged.matches("all API keys were revoked; create one: petstore key add NAME").count(), 1);
+    assert_eq!(
+        logged.matches("all API keys were revoked; to create one, run: petstore key add NAME").count(),
+        1
+    );
 }
 
 #[test]
@@ -315,7 +324,7 @@ fn key_that_nobody_would_see_is_not_made() {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("exec \"$0\" key {words} {out}"), env!("CARGO_BIN_EXE_petstore")]);
         let refused = output(command.env("PETSTORE_DATABASE", folder.database()));
-        expect_refusal(refused, 1, "the key was not created: nobody would see it");
+        expect_refusal(refused, 1, "the key was not created, because nobody would see it");
     }
     assert!(!folder.database().exists(), "nor is a database");
 }
@@ -346,7 +355,7 @@ fn new_database_of_a_key_is_announced() {
     let said = |words: &[&str]| String::from_utf8(run(words, &folder.database()).stderr).unwrap();
     let path = folder.database();
     let line = format!(
-        "petstore: created the new database {}; if you meant an existing one, name it with --database\n",
+        "petstore: created the new database {}; if you meant an existing one, give it with --database\n",
         path.display()
     );
     assert_eq!(said(&["key", "add", "a"]), line);
@@ -379,7 +388,7 @@ fn successor_keeps_the_expiry_or_has_one_of_its_own() {
     key(&server, &["add", "ci", "--expires", "2090-01-31T18:00:00Z"]);
     let kept = run(&["key", "rotate", "ci"], &server.folder.database());
     let said = String::from_utf8(kept.stderr).unwrap();
-    assert!(said.contains("expires at 2090-01-31T18:00:00Z, as the old one would have"), "{said}");
+    assert!(said.contains("expires at 2090-01-31T18:00:00Z, like the old one"), "{said}");
     assert_eq!(list().matches("2090-01-31T18:00:00Z").count(), 1);
     key(&server, &["rotate", "ci", "--expires", "2091-01-31T12:00:00Z"]);
     assert!(list().contains("2091-01-31T12:00:00Z"));

@@ -72,7 +72,7 @@ fn removed_socket_is_made_anew_and_said() {
     Connection::open_unix(&path).get("/v1/pets", KEY).expect(200);
     before.get("/v1/pets", KEY).expect(200);
     let logged = server.stop();
-    let line = format!("the file of the Unix socket {} was removed; listening there again", path.display());
+    let line = format!("the Unix socket {} was deleted, and was created again", path.display());
     assert_eq!(logged.matches(&line).count(), 1, "{logged}");
     assert!(!path.exists());
 }
@@ -86,7 +86,7 @@ fn service_ends_where_another_has_taken_its_path() {
     let (status, _, logged) = server.ended();
     assert_eq!(status.code(), Some(1), "{logged}");
     let why = format!(
-        "the file of the Unix socket was removed: cannot listen on {}: another service listens there",
+        "the Unix socket was deleted: cannot listen on {}: another service listens there",
         place(&path)
     );
     assert!(logged.contains(&format!("petstore: {why}; ")), "{logged}");

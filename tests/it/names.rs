@@ -32,7 +32,7 @@ fn dash_is_no_file_of_a_database() {
         expect_refusal(
             run(&[command, "-"], &folder.database()),
             2,
-            "needs the name of a file, and - is none",
+            "needs the name of a file; for a file named -",
         );
     }
 }
@@ -53,7 +53,7 @@ fn missing_database_is_named_with_the_folder_in_which_it_was_looked_for() {
     let folder = Folder::new();
     let place = std::fs::canonicalize(folder.path()).unwrap();
     let said = format!(
-        "there is no database petstore.db in the folder {}; name the right database with --database",
+        "there is no database petstore.db in the folder {}; give the right file with --database",
         place.display()
     );
     for words in

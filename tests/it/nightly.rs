@@ -155,7 +155,7 @@ fn unsound_copy_is_told_and_kept_apart() {
             &server.folder.database(),
             &format!(
                 "the copy is not sound, and is kept as {}; {} itself may be damaged; no backup was removed; petstore \
-                 check says what is wrong",
+                 check shows what is wrong",
                 target.path().join("pets-unsound.db").display(),
                 server.folder.database().display()
             ),
@@ -177,7 +177,7 @@ fn backup_that_cannot_be_noted_is_a_backup() {
     std::fs::create_dir(folder.path().join("pets.db.last-backup")).unwrap();
     let done = run(&["backup", "--to", text(target.path())], &folder.database());
     let error = String::from_utf8(done.stderr).unwrap();
-    assert!(done.status.success() && error.contains("does not learn of this backup"), "{error}");
+    assert!(done.status.success() && error.contains("cannot tell the service about this backup"), "{error}");
     assert_eq!((dated(&target).len(), names(target.path()).len()), (1, 1));
 }
 

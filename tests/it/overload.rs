@@ -88,7 +88,7 @@ fn few_descriptors_are_enough_and_never_deafen() {
     wait_until("room after the crowd has left", || server.get("/v1/pets").status != 503);
     server.create(r#"{"name":"x","categoryId":1}"#).expect(201);
     let logged = server.stop();
-    assert!(logged.contains(" connections: the process may open only 80 files"), "{logged}");
+    assert!(logged.contains(" connections: the process can open only 80 files"), "{logged}");
 }
 
 /// The connections that the server promises in its log.

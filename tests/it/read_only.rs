@@ -64,5 +64,5 @@ fn last_id_is_not_a_full_disk() {
     other.execute("UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'pets'", [greatest]).unwrap();
     let mut connection = server.connect();
     let refused = connection.post("/v1/pets", KEY, r#"{"name":"Tom","categoryId":1}"#);
-    refused.expect_error(503, "storage_unavailable", "no further id");
+    refused.expect_error(503, "storage_unavailable", "no more ids");
 }

@@ -106,7 +106,7 @@ fn second_signal_ends_at_once_and_both_are_in_the_log() {
         let (status, _, logged) = server.ended();
         assert_eq!(status.signal(), Some(number), "{status}");
         assert!(
-            logged.contains(&format!("SIG{name}: finishing the requests under way, then ending")),
+            logged.contains(&format!("SIG{name}: finishing the requests in progress; a second")),
             "{logged}"
         );
         let end = format!(" s: a second signal, SIG{name}; unfinished requests: 1");

@@ -200,7 +200,7 @@ fn interrupted(folder: &Folder, words: &[&str], input: &str) -> String {
     let said = BufReader::new(logged).lines().map(Result::unwrap).last().unwrap();
     let output = process.output();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(said.starts_with("petstore: interrupted; all up to line "), "{said}");
+    assert!(said.starts_with("petstore: interrupted; everything up to line "), "{said}");
     said.rsplit_once("continue with --from-line ").unwrap().1.to_owned()
 }
 
@@ -241,7 +241,7 @@ fn interrupted_import_that_keeps_ids_goes_on_nowhere_else() {
         ],
     );
     let late = format!(
-        "petstore: the pet of line {from} is not in {}; --from-line must be the line that the interrupted import named",
+        "petstore: the pet in line {from} is not in {}; --from-line must be the line that the interrupted import named",
         folder.database().display()
     );
     expect_refused(go_on(from + 1), &[&late]);
@@ -336,7 +336,7 @@ fn byte_order_mark_is_ignored_and_an_array_is_named() {
     let marked = format!("\u{feff}{}\n", ODD[1]);
     expect_imported(import(&folder.database(), &[], &marked), "imported 1");
     for array in [format!("[{}]", ODD[0]), format!("\u{feff} [\n{}\n]\n", ODD[0])] {
-        let refused = "petstore: the input is a JSON array, and an import takes one pet on each line; \
+        let refused = "petstore: the input is a JSON array, but an import takes one pet per line; \
             convert it: jq -c '.[]' pets.json | petstore import";
         expect_refused(import(&folder.database(), &[], &array), &[refused]);
     }
@@ -362,8 +362,8 @@ fn file_is_read_and_what_cannot_be_is_named() {
             1,
             "line 4 is beyond the end: the last line is 3",
         ),
-        (&["import", file], 1, "the input looks like CSV; give --format csv"),
-        (&["import", json, "--format", "csv"], 1, "the input looks like NDJSON; give --format ndjson"),
+        (&["import", file], 1, "the input looks like CSV; add --format csv"),
+        (&["import", json, "--format", "csv"], 1, "the input looks like NDJSON; add --format ndjson"),
         (&["import", file, "--keep-ids", "--format", "csv"], 1, said::NOT_NEW),
         (&["export", "--format", ""], 2, "--format"),
         (&["export", "--database", "/nowhere"], 1, said::DATABASE_MISSING),

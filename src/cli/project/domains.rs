@@ -27,22 +27,17 @@ const fn row(
 
 pub const COMMANDS: &[Command] = &[
     Command {
-        flags: &[Flag::new("www", "add www.NAME too, which redirects to it")],
+        flags: &[Flag::new("www", "also add www.NAME, and redirect it to NAME")],
         ..row("domain add", "NAME", "add a domain and print the DNS record to create", add)
     },
-    row("domain verify", "NAME", "check the DNS record of a domain, and what CAA records allow", verify),
-    row("domain reverify", "NAME", "check again; the same as domain verify", verify),
-    row(
-        "domain primary",
-        "NAME",
-        "make a domain the one that pages name as their canonical address",
-        set_primary,
-    ),
+    row("domain verify", "NAME", "check the DNS record and the CAA records of a domain", verify),
+    row("domain reverify", "NAME", "the same as domain verify", verify),
+    row("domain primary", "NAME", "make a domain the canonical address of all pages", set_primary),
     Command {
         flags: &[Flag::new("json", "print JSON, for programs")],
         ..row("domain list", "", "list the domains and their redirects", list)
     },
-    row("domain remove", "NAME", "remove a domain; the service stops serving it at once", remove),
+    row("domain remove", "NAME", "remove a domain; the service stops serving it immediately", remove),
     Command {
         flags: &[Flag::with("status", "STATUS", "301 (the default), 302, 307 or 308")],
         ..row("domain redirect add", "FROM TO", "redirect a domain to another one", add_redirect)
@@ -50,7 +45,7 @@ pub const COMMANDS: &[Command] = &[
     row(
         "domain redirect remove",
         "FROM",
-        "remove a redirect, so that the domain shows the site again",
+        "remove a redirect; the domain then shows the site again",
         remove_redirect,
     ),
 ];
@@ -73,8 +68,7 @@ fn add(call: &Call) -> Done {
         let zone = &domain.record.zone;
         text += &format!("Create this record in the DNS settings of {zone}:\n\n{}", record(domain));
     }
-    text += "It can take up to 48 hours to appear everywhere in DNS. The service looks for it every two minutes for an hour, \
-             then hourly. To check it now, run:\n\n";
+    text += "DNS changes can take up to 48 hours to become visible everywhere. The service looks for the record every two minutes for an hour, then hourly. To check it now, run:\n\n";
     for domain in &domains {
         text += &format!("  petstore domain verify {}\n", domain.name);
     }
@@ -109,9 +103,9 @@ fn asked(requests: &CertificateRequests) -> String {
     match &requests.last_at {
         Some(last) => {
             let CertificateRequests { allowed, denied, .. } = requests;
-            format!("certificate requests of the proxy: {allowed} allowed, {denied} denied, last at {last}")
+            format!("certificate requests from the proxy: {allowed} allowed, {denied} denied, last at {last}")
         }
-        None => "the proxy has not asked for its certificate".to_owned(),
+        None => "the proxy has not asked for its certificate yet".to_owned(),
     }
 }
 
@@ -181,7 +175,7 @@ fn text(overview: &Overview) -> String {
             text += &if overview.platform_host.is_some() {
                 record(domain)
             } else {
-                "  to see its DNS record, give --platform-host HOST\n".to_owned()
+                "  to see its DNS record, add --platform-host HOST\n".to_owned()
             };
         }
     }

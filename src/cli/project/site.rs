@@ -8,23 +8,18 @@ use crate::cli::command::{Call, Command, Done, Failure};
 use crate::cli::output::{count, print, table};
 
 pub const COMMANDS: &[Command] = &[
-    Command::new(
-        "site plan",
-        "[PLAN]",
-        "print the plan of the project, or set it: free, pro or enterprise",
-        plan,
-    ),
+    Command::new("site plan", "[PLAN]", "show or set the plan of the project: free, pro or enterprise", plan),
     Command::new(
         "site deploy",
         "[FOLDER]",
-        "publish the built-in site, with the static files of a folder alongside it",
+        "publish the built-in site, with the static files in FOLDER if given",
         deploy,
     ),
     Command::new("site list", "", "list the stored deploys", list),
     Command::new(
         "site rollback",
         "[DEPLOY]",
-        "serve an earlier deploy again: DEPLOY, or the one before the live one",
+        "go back to DEPLOY, or to the one before the live one",
         roll_back,
     ),
 ];
@@ -49,7 +44,7 @@ fn deploy(call: &Call) -> Done {
         };
     }
     if folder.is_some_and(|folder| folder.join("index.html").is_file()) {
-        text += "/ still shows the reference of the interface; your index.html is at /index.html\n";
+        text += "/ still shows the reference; your index.html is at /index.html\n";
     }
     Ok(print(&text)?)
 }

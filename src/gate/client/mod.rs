@@ -407,7 +407,7 @@ impl Client {
             State::Head | State::Body => self.refuse(ApiError::new(Code::RequestTimeout), shared),
             State::Waiting => self.refuse(ApiError::new(Code::Overloaded), shared),
             State::Inside(LaneKind::Read) => {
-                let message = "The service takes too long to answer; try again in a moment.";
+                let message = "The service takes too long to respond; try again in a moment.";
                 self.refuse(ApiError::with_message(Code::Overloaded, message), shared);
             }
             State::Inside(LaneKind::Write) => self.refuse(ApiError::new(Code::OutcomeUnknown), shared),

@@ -109,7 +109,7 @@ impl Head {
                 4 if header.name.eq_ignore_ascii_case("Host") => {
                     hosts += 1;
                     if !is_authority(value) {
-                        fail(bad_request("The Host header must be a host, and a port where there is one."));
+                        fail(bad_request("The Host header must be a host, with or without a port."));
                     }
                 }
                 6 if header.name.eq_ignore_ascii_case("Expect") => {
@@ -171,10 +171,10 @@ impl Head {
         match (length, coding) {
             (None, None) => {}
             (Some(_), Some(_)) => {
-                return Err(bad_request("Content-Length and Transfer-Encoding exclude each other."));
+                return Err(bad_request("Content-Length and Transfer-Encoding cannot be combined."));
             }
             (None, Some(_)) if self.is_http_1_0 => {
-                return Err(bad_request("HTTP/1.0 has no Transfer-Encoding."));
+                return Err(bad_request("HTTP/1.0 does not support Transfer-Encoding."));
             }
             (None, Some(coding)) if coding.eq_ignore_ascii_case(b"chunked") => {
                 self.body = Body::Chunked(Chunked::default());

@@ -142,7 +142,7 @@ impl HeadScan {
                 None => {}
                 Some(b'\r') => self.scanned += 1,
                 Some(b'\n') => return Err(bad_request("A line must end with CR LF.")),
-                Some(_) => return Err(bad_request("The head has a control character.")),
+                Some(_) => return Err(bad_request("The request head contains a control character.")),
             }
         }
         if self.request_line.is_none() && bound > MAX_TARGET_BYTES && is_target_too_long(&input[..bound]) {

@@ -25,7 +25,9 @@ impl RequestLine {
     pub fn parse(head: &[u8], at: Range<usize>) -> Result<Self, ApiError> {
         let line = &head[at.clone()];
         let bad = || {
-            bad_request("The request line must be a method, a target and a version, with one space between.")
+            bad_request(
+                "The request line must be a method, a target and a version, separated by single spaces.",
+            )
         };
         let mut words = line.split(|b| *b == b' ');
         let (Some(method), Some(target), Some(version), None) =

@@ -1,4 +1,4 @@
-//! What an operator is told of a fault, and whether SQL mends it.
+//! What an operator is told of a fault, and whether SQL repairs it.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Fault {
 
     /// A fault that SQL mends without losing anything.
     pub fn mended(text: impl fmt::Display, sql: impl fmt::Display) -> Self {
-        Self { text: format!("{text}; this SQL mends it: {sql}"), is_loss: false }
+        Self { text: format!("{text}; this SQL repairs it: {sql}"), is_loss: false }
     }
 
     /// Something that another program has changed on purpose.

@@ -6,7 +6,7 @@ use super::MAX_NAMES;
 use super::fault::Fault;
 use super::objects::{is_plain, quoted, shown};
 
-/// What an index needs that petstore's SQLite does not have, and the SQL that mends it; `None` if nothing. Other
+/// What an index needs that petstore's SQLite does not have, and the SQL that repairs it; `None` if nothing. Other
 /// programs, such as the `sqlite3` shell, bring collations and functions of their own.
 pub fn what_index_lacks(connection: &Connection, name: &str) -> Option<String> {
     // Only prepared, never run. With the name of the schema, it is not taken for that of a collation.

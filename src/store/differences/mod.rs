@@ -1,4 +1,4 @@
-//! How the schema of a database differs from that of its version, and the SQL that mends what is missing.
+//! How the schema of a database differs from that of its version, and the SQL that repairs what is missing.
 //!
 //! Other programs leave tables, indexes, views and triggers in a database, which do no harm. What is missing of
 //! petstore's own schema does.
@@ -105,7 +105,7 @@ impl Differences {
             self.gaps.push(match (&missing[..], &foreign[..]) {
                 ([_], [Column { name: other, .. }]) if shown(other) == *other => Fault::change(format!(
                     "the table {table} lacks the column {name}; if it was renamed to {other}, \
-                     this SQL mends it: ALTER TABLE {table} RENAME COLUMN \"{other}\" TO {name}"
+                     this SQL repairs it: ALTER TABLE {table} RENAME COLUMN \"{other}\" TO {name}"
                 )),
                 _ => Fault::loss(match definition(wanted_sql, name) {
                     Some(definition) if !column.must_have_value => format!(
@@ -148,7 +148,7 @@ impl Differences {
 /// Refuses a database that lacks a table, a column or an index of its version.
 ///
 /// # Errors
-/// If something is missing, with the SQL that mends it.
+/// If something is missing, with the SQL that repairs it.
 pub fn refuse_gaps(connection: &Connection, path: &Path) -> Result<(), Error> {
     let gaps = Differences::of(connection).map_err(|error| cannot_open(path, error))?.gaps;
     if gaps.is_empty() {
@@ -263,7 +263,7 @@ mod tests {
             assert_eq!(Fault::kind(&found.gaps), ErrorKind::SchemaChanged, "{sql}");
             assert!(!found.gaps.is_empty(), "{sql}");
             for gap in gaps(&found) {
-                let (_, mend) = gap.split_once("mends it: ").unwrap();
+                let (_, mend) = gap.split_once("repairs it: ").unwrap();
                 connection.execute_batch(mend).unwrap();
             }
             assert_eq!(Differences::of(&connection).unwrap().line(), None, "{sql}");
@@ -273,9 +273,9 @@ mod tests {
     #[test]
     fn index_that_cannot_be_used_is_named_on_one_line_with_sql_that_runs() {
         for (name, expected) in [
-            ("ci", "the index ci needs the collation uint; this SQL mends it: DROP INDEX ci"),
-            ("a b", "the index a b needs the collation uint; this SQL mends it: DROP INDEX \"a b\""),
-            ("NOCASE", "the index NOCASE needs the collation uint; this SQL mends it: DROP INDEX NOCASE"),
+            ("ci", "the index ci needs the collation uint; this SQL repairs it: DROP INDEX ci"),
+            ("a b", "the index a b needs the collation uint; this SQL repairs it: DROP INDEX \"a b\""),
+            ("NOCASE", "the index NOCASE needs the collation uint; this SQL repairs it: DROP INDEX NOCASE"),
             ("a\nb", "the index a\\nb needs the collation uint; drop it"),
         ] {
             let make = format!("CREATE INDEX {} ON pets (name)", quoted(name));
@@ -285,7 +285,7 @@ mod tests {
                 PRAGMA writable_schema = RESET";
             connection.execute_batch(spoil).unwrap();
             assert_eq!(Differences::of(&connection).unwrap().line().as_deref(), Some(expected));
-            if let Some((_, mend)) = expected.split_once("mends it: ") {
+            if let Some((_, mend)) = expected.split_once("repairs it: ") {
                 connection.execute_batch(mend).unwrap();
                 assert_eq!(Differences::of(&connection).unwrap().line(), None);
             }
