@@ -148,8 +148,10 @@ fn later(is_in_log: bool) -> Folder {
 #[test]
 fn later_version_is_refused_by_all_commands_and_left_as_it_is() {
     let known = schema_version();
-    let said =
-        format!("is of version {}, and this program knows versions up to {known}; use that", known + 1);
+    let said = format!(
+        "is of version {}, and this program knows versions up to {known}; use the version",
+        known + 1
+    );
     let commands = [
         "serve --listen 127.0.0.1:0",
         "serve --listen 127.0.0.1:0 --read-only",
