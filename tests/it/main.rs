@@ -30,6 +30,7 @@ mod litestream;
 mod locked;
 mod log;
 mod log_beside;
+mod lost_responses;
 mod methods;
 mod names;
 mod neighbours;

@@ -1,0 +1,148 @@
+//! Creates whose responses get lost, from a service that is killed again and again: each intent makes one pet.
+//!
+//! `KILLED_FOR=600 cargo test --test it lost_responses` goes on for ten minutes, and kills the service every second.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use socket2::SockRef;
+
+use crate::client::request;
+use crate::harness::{KEY, Server};
+use crate::wait::{PATIENCE, wait_until};
+
+/// Clients, each with one intent after the other.
+const CLIENTS: usize = 64;
+
+/// When the client resets the connection instead of reading on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Loss {
+    Before,
+    Within,
+    After,
+}
+
+/// What the clients share.
+struct Work {
+    /// Another one in each life of the service.
+    address: Mutex<SocketAddr>,
+    /// Intents that are carried out.
+    done: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+impl Work {
+    /// Carries out intents, each until a response comes; returns the pets and their ids.
+    fn carry_out(&self, client: usize) -> BTreeMap<String, i64> {
+        let mut pets = BTreeMap::new();
+        let mut tries = client;
+        while !self.is_over.load(Ordering::SeqCst) {
+            let name = format!("{client}-{}", pets.len());
+            let mut known = None;
+            wait_until(&name, || {
+                tries += 1;
+                // Every third response is lost.
+                let loss = [Loss::Before, Loss::Within, Loss::After][tries / 3 % 3];
+                let loss = tries.is_multiple_of(3).then_some(loss);
+                // Now and then two tries at once, which may meet in a batch.
+                let count = if tries.is_multiple_of(4) { 2 } else { 1 };
+                let at_once: Vec<_> = (0..count).map(|_| self.send(&name)).collect();
+                for connection in at_once.into_iter().flatten() {
+                    let Some(id) = receive(connection, loss) else { continue };
+                    assert_eq!(*known.get_or_insert(id), id, "{name}");
+                }
+                known.is_some() && loss.is_none()
+            });
+            pets.extend(known.map(|id| (name, id)));
+            self.done.fetch_add(1, Ordering::SeqCst);
+        }
+        pets
+    }
+
+    /// Sends the create of this pet; `None` if the service is not there.
+    fn send(&self, name: &str) -> Option<TcpStream> {
+        let body = format!(r#"{{"name":"{name}","categoryId":1}}"#);
+        let length = body.len();
+        let fields = format!(
+            "Authorization: Bearer {KEY}\r\nIdempotency-Key: {name}\r\nContent-Length: {length}\r\nConnection: close\r\n"
+        );
+        let address = *self.address.lock().unwrap();
+        let mut connection = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+        // Closing it resets it.
+        SockRef::from(&connection).set_linger(Some(Duration::ZERO)).ok()?;
+        connection.set_read_timeout(Some(PATIENCE)).ok()?;
+        connection.write_all((request("POST", "/v1/pets", &fields) + &body).as_bytes()).ok()?;
+        Some(connection)
+    }
+}
+
+/// The id in a complete 201; `None` if the response is lost, or is 503.
+fn receive(mut connection: TcpStream, loss: Option<Loss>) -> Option<i64> {
+    let mut response = Vec::new();
+    match loss {
+        Some(Loss::Before) => return None,
+        Some(Loss::Within) => {
+            let _ = connection.read(&mut [0; 40]);
+            return None;
+        }
+        Some(Loss::After) | None => connection.read_to_end(&mut response).ok()?,
+    };
+    let text = String::from_utf8(response).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let body: Value = serde_json::from_str(body).ok()?;
+    if head.starts_with("HTTP/1.1 503 ") {
+        return None;
+    }
+    assert!(head.starts_with("HTTP/1.1 201 "), "{text}");
+    body["id"].as_i64()
+}
+
+#[test]
+fn each_intent_makes_one_pet_whatever_is_lost() {
+    let seconds = std::env::var("KILLED_FOR").map_or(0, |seconds| seconds.parse().unwrap());
+    let server = Server::start();
+    let work = Work {
+        address: Mutex::new(server.address),
+        done: AtomicUsize::new(0),
+        is_over: AtomicBool::new(false),
+    };
+    let (server, intended) = thread::scope(|scope| {
+        // Moved in here, so that a failed assertion ends the server and the clients.
+        let mut server = server;
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let work = &work;
+                scope.spawn(move || work.carry_out(client))
+            })
+            .collect();
+        let begun = Instant::now();
+        let mut lives = 1;
+        while lives < 4 || begun.elapsed().as_secs() < seconds {
+            let (born, goal) = (Instant::now(), work.done.load(Ordering::SeqCst) + CLIENTS);
+            wait_until("the end of a life", || match seconds {
+                0 => work.done.load(Ordering::SeqCst) >= goal,
+                _ => born.elapsed().as_secs() >= 1,
+            });
+            server = Server::start_in(server.kill(), |command| command);
+            *work.address.lock().unwrap() = server.address;
+            lives += 1;
+        }
+        work.is_over.store(true, Ordering::SeqCst);
+        let pets = clients.into_iter().flat_map(|client| client.join().unwrap());
+        (server, pets.collect::<BTreeMap<_, _>>())
+    });
+    let listed = server.connect().get_all("/v1/pets?limit=100", KEY);
+    let ascends = |pair: &[Value]| pair[0]["id"].as_i64() < pair[1]["id"].as_i64();
+    assert!(listed.windows(2).all(ascends), "an id twice");
+    let named = |pet: &Value| (pet["name"].as_str().unwrap().to_owned(), pet["id"].as_i64().unwrap());
+    let made: BTreeMap<_, _> = listed.iter().map(named).collect();
+    assert_eq!(listed.len(), made.len(), "two pets for one intent");
+    assert_eq!(made, intended);
+    eprintln!("{} pets", made.len());
+}
