@@ -271,9 +271,13 @@ impl Operation {
                 Self::Refused { draft, wrong: random.among(&wrongs) }
             }
             70..80 => Self::Get { pick },
-            80..90 => Self::List { pick, limit: 1 + random.below(100), status },
+            80..90 => {
+                // Often the same list again, which the service keeps.
+                let any = 1 + random.below(100);
+                Self::List { pick, limit: random.weighed(&[(1, 20), (1, 100), (2, any)]), status }
+            }
             90..94 => Self::Revalidate,
-            94..98 => Self::Walk { limit: 20 + random.below(81), status },
+            94..97 => Self::Walk { limit: 20 + random.below(81), status },
             _ => Self::Ready,
         }
     }
@@ -298,7 +302,7 @@ impl Deed {
             57..62 => Self::Export,
             62..67 => Self::Import { pets, spoilt: yes },
             // More than one batch of an import.
-            67..70 => Self::KilledImport { pets: 20 * pets, ms: ms / 2 },
+            67..70 => Self::KilledImport { pets: 15 * pets, ms: ms / 2 },
             70..78 => Self::SetStatus { pick, status: random.among(&["available", "pending", "sold"]) },
             78..84 => Self::Delete { pick, count: 1 + random.below(3) },
             84..89 => Self::AddKey { name, read_only: random.one_in(4) },

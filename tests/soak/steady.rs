@@ -20,6 +20,8 @@ const CLIENTS: u64 = 16;
 const IDLE: usize = 100;
 /// The longest that a client rests between two requests.
 const REST_MS: u64 = 100;
+/// Longer than any request takes.
+const LONG_AGO: Duration = Duration::from_secs(30);
 /// The samples that are needed to tell growth from chance. The first of them is the warm-up.
 const ENOUGH: usize = 10;
 
@@ -63,6 +65,7 @@ pub fn run(minutes: u64, seed: u64) -> ExitCode {
                 met: &met,
                 number,
                 count: 0,
+                since: Instant::now(),
             };
             let is_over = &is_over;
             scope.spawn(move || {
@@ -98,6 +101,8 @@ struct Client<'m> {
     met: &'m Mutex<Met>,
     number: u64,
     count: u64,
+    /// When it last had a response.
+    since: Instant,
 }
 
 impl Client<'_> {
@@ -130,8 +135,16 @@ impl Client<'_> {
         if comes_anew && self.random.one_in(8) {
             return wire.reset();
         }
-        let Some(reply) = wire.reply() else { return self.fail("no response".to_owned()) };
-        let took = asked.elapsed().as_micros() as u64;
+        let reply = wire.reply();
+        let took = asked.elapsed();
+        if took > LONG_AGO || self.since.elapsed() > LONG_AGO {
+            // The machine was stopped, and the deadlines of the service have passed.
+            self.since = Instant::now();
+            return;
+        }
+        self.since = Instant::now();
+        let Some(reply) = reply else { return self.fail("no response".to_owned()) };
+        let took = took.as_micros() as u64;
         let is_early = self.count < 100 && reply.status == 404;
         if reply.header("X-Request-Id") != Some(id.as_str())
             || ![200, 201].contains(&reply.status) && !is_early
