@@ -9,8 +9,6 @@ use crate::backup::{names, succeed};
 use crate::client::{Reply, request};
 use crate::harness::{Folder, Server, expect_refusal, run, schema_version};
 
-/// The newest version of which there is one.
-const NEWEST: usize = 4;
 /// What every one of them has.
 const PETS: &str = r#"[{"id":1,"name":"Rex","categoryId":3,"status":"available"},{"id":2,"name":"","categoryId":-9223372036854775808},{"id":3,"name":"Zoë \u0000 🐈 \"","categoryId":9223372036854775807,"status":"pending"},{"id":4,"name":"Tom","categoryId":0,"status":"sold"}]"#;
 
@@ -38,12 +36,12 @@ fn content(folder: &Folder) -> Vec<(String, Vec<u8>)> {
     files.filter(|(_, content)| !content.is_empty()).collect()
 }
 
-/// The create of the first pet, sent again.
+/// The create of the fourth pet, sent again.
 fn create_again(server: &Server, key: &str) -> Reply {
-    let body = r#"{"name":"Rex","categoryId":3,"status":"available"}"#;
+    let body = r#"{"name":"Tom","categoryId":0,"status":"sold"}"#;
     let length = body.len();
     let fields =
-        format!("Authorization: Bearer {key}\r\nIdempotency-Key: upgrade-1\r\nContent-Length: {length}\r\n");
+        format!("Authorization: Bearer {key}\r\nIdempotency-Key: upgrade-4\r\nContent-Length: {length}\r\n");
     let mut connection = server.connect();
     connection.send(request("POST", "/v1/pets", &fields) + body);
     connection.reply()
@@ -60,7 +58,8 @@ fn expect_all_rows(older: &Folder, newer: &Folder) {
         let rows = statement.query_map([], |row| row.get(0)).unwrap();
         rows.map(Result::unwrap).collect()
     };
-    let tables = rows("SELECT name FROM older.sqlite_schema WHERE type = 'table' AND name <> 'retries'");
+    let tables =
+        rows("SELECT name FROM older.sqlite_schema WHERE type = 'table' AND name NOT LIKE '%retries'");
     assert!(tables.len() >= 3, "{tables:?}");
     for table in tables {
         let columns = rows(&format!(
@@ -99,7 +98,7 @@ fn serve_and_compare(version: usize) {
     let id = again.expect(201).json()["id"].as_i64().unwrap();
     let is_replayed = again.header("Idempotency-Replayed") == Some("true");
     // The id of the deleted pet, 5, is not given again.
-    assert_eq!((id, is_replayed), if version < 4 { (6, false) } else { (1, true) });
+    assert_eq!((id, is_replayed), if version < 4 { (6, false) } else { (4, true) });
     #[cfg(feature = "site")]
     if version >= 2 {
         assert_eq!(server.ask("GET", "/kept.txt", "").expect(200).body, b"deployed before\n");
@@ -112,14 +111,14 @@ fn serve_and_compare(version: usize) {
 
 #[test]
 fn database_of_each_version_is_brought_up_to_date_and_keeps_what_it_has() {
-    for version in 1..=NEWEST {
+    for version in 1..=schema_version() {
         serve_and_compare(version);
     }
 }
 
 #[test]
 fn backup_of_each_version_is_restored() {
-    for version in 1..=NEWEST {
+    for version in 1..=schema_version() {
         let (backup, key) = made(version);
         let folder = Folder::new();
         succeed(&["restore", backup.database().to_str().unwrap()], &folder.database());
@@ -130,7 +129,7 @@ fn backup_of_each_version_is_restored() {
 
 /// A database as the next version leaves it: with its number, in the log alone if somebody has just written it.
 fn later(is_in_log: bool) -> Folder {
-    let (source, _) = made(NEWEST);
+    let (source, _) = made(schema_version());
     let later = i64::try_from(schema_version()).unwrap() + 1;
     let connection = Connection::open(source.database()).unwrap();
     connection.pragma_update(None, "user_version", later).unwrap();
@@ -181,7 +180,7 @@ fn later_version_is_refused_by_all_commands_and_left_as_it_is() {
         }
         assert!(!Path::new("nowhere.db").exists());
         // As a backup too.
-        let (present, _) = made(NEWEST);
+        let (present, _) = made(known);
         let before = content(&present);
         let backup = folder.database();
         expect_refusal(run(&["restore", backup.to_str().unwrap()], &present.database()), 1, &said);
