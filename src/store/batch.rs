@@ -32,6 +32,11 @@ const REWRITE: &str = "UPDATE sqlite_sequence SET seq = seq;
     UPDATE pets SET name = name, category_id = category_id, status = status
         WHERE id > (SELECT max(id) - 1000 FROM pets);";
 
+/// Writes the first page as it is.
+fn rewrite_header(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "user_version", schema::version(connection)?)
+}
+
 /// The time between two tries to get a lock. SQLite's own waits grow to 100 ms, and miss a lock that is free
 /// for moments only.
 const RETRY: Duration = Duration::from_millis(1);
@@ -246,9 +251,21 @@ impl Writer {
         if has_changed && !self.has_mark {
             mark::touch(connection)?;
         }
-        self.execute("COMMIT")?;
+        if let Err(error) = self.execute("COMMIT") {
+            self.roll_back();
+            self.write_over();
+            return Err(error);
+        }
         self.shorten_log();
         Ok(has_changed)
+    }
+
+    /// Writes over what a failed commit may have left in the log. If only its flush failed, a crash would bring it
+    /// back. It does not matter whether this is flushed.
+    fn write_over(&self) {
+        let over = self.execute("BEGIN IMMEDIATE").and_then(|()| Ok(rewrite_header(&self.connection)?));
+        let _ = over.and_then(|()| self.execute("COMMIT"));
+        self.roll_back();
     }
 
     /// Does one write in its own batch.
@@ -272,7 +289,7 @@ impl Writer {
         self.roll_back();
     }
 
-    fn roll_back(&mut self) {
+    fn roll_back(&self) {
         if !self.connection.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {
@@ -290,8 +307,7 @@ impl Writer {
         let after_failure = self.last_failed;
         let probed = self.write(|connection| {
             if after_failure {
-                let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-                connection.pragma_update(None, "user_version", version)?;
+                rewrite_header(connection)?;
                 // Every page that a create writes: the sequence, the pets, their indexes.
                 connection.execute_batch(REWRITE)?;
             }

@@ -22,6 +22,8 @@ pub enum Cause {
     Moved,
     /// A file that is only read was upgraded by another version of petstore, or written to in a way that cannot be followed.
     Changed,
+    /// A flush of the file failed, and may have lost what was moved into it from the log. The next start moves it again.
+    Unflushed,
     /// A table or a column is missing.
     SchemaChanged,
     /// An index needs a collation or a function that SQLite does not have here.
@@ -41,6 +43,7 @@ impl Cause {
             Cause::Damaged => "is damaged",
             Cause::Moved => "was moved or deleted",
             Cause::Changed => "was replaced",
+            Cause::Unflushed => "could not be flushed to the disk",
             Cause::SchemaChanged => "lacks a table or a column",
             Cause::IndexUnusable => "has an index of another program that petstore cannot use",
             Cause::Failing => {
@@ -70,9 +73,10 @@ impl StoreError {
         matches!(self, Self::Unavailable(cause, _) if cause.passes())
     }
 
-    /// Whether the file was moved or changed as a whole, or is damaged, so that the service must end.
+    /// Whether the file was moved or changed as a whole, or is damaged or not flushed, so that the service must end.
     pub fn is_lost(&self) -> bool {
-        matches!(self, Self::Unavailable(Cause::Moved | Cause::Changed | Cause::Damaged, _))
+        use Cause::{Changed, Damaged, Moved, Unflushed};
+        matches!(self, Self::Unavailable(Moved | Changed | Damaged | Unflushed, _))
     }
 }
 
@@ -128,7 +132,7 @@ impl From<StoreError> for Error {
                 Cause::Damaged | Cause::SchemaChanged => ErrorKind::DatabaseDamaged,
                 Cause::IndexUnusable => ErrorKind::SchemaChanged,
                 Cause::Moved | Cause::Changed => ErrorKind::DatabaseMoved,
-                Cause::Failing => ErrorKind::Io,
+                Cause::Failing | Cause::Unflushed => ErrorKind::Io,
             },
             StoreError::Internal(_) => ErrorKind::Internal,
         };

@@ -15,6 +15,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rusqlite::ffi::SQLITE_IOERR_FSYNC;
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OpenFlags};
 
@@ -122,7 +123,7 @@ impl Writer {
             return keeper.wake();
         }
         keeper.passes.store(0, Relaxed);
-        let _ = move_log(connection, PASSIVE);
+        let _ = self.database.move_log(PASSIVE);
         let bytes = (i64::from(frames) * FRAME).max(keeper.most_bytes);
         let most_bytes = (bytes - SHRINK).max(MAX_IDLE_LOG_BYTES);
         if most_bytes != keeper.most_bytes
@@ -160,15 +161,34 @@ impl Writer {
     fn truncate_log(&mut self) -> Result<(), StoreError> {
         // The log may be that of another database by now, and this file in nobody's sight.
         self.database.watch.look_now()?;
-        match move_log(&self.database.connection, TRUNCATE) {
+        match self.database.move_log(TRUNCATE) {
             Ok(Moved { is_busy: false, .. }) => Ok(()),
             Ok(_) => Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned())),
-            Err(error) => Err(self.database.with_room_needed(error.into())),
+            Err(error) => Err(self.database.with_room_needed(error)),
         }
     }
 }
 
 impl Database {
+    /// Moves the log into the file. If the flush of the file fails, Linux may drop what is to be flushed and report that
+    /// only once. SQLite then moves again what this call has moved, but not what earlier calls have moved without a
+    /// flush. So the service ends: the next start moves all of the log.
+    fn move_log(&self, statement: &str) -> Result<Moved, StoreError> {
+        move_log(&self.connection, statement).map_err(|error| {
+            let is_flush =
+                error.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_IOERR_FSYNC);
+            let is_partly_moved = || move_log(&self.connection, NOTHING).is_ok_and(|log| log.moved > 0);
+            if is_flush && is_partly_moved() { self.lose_flush(&error.to_string()) } else { error.into() }
+        })
+    }
+
+    fn lose_flush(&self, error: &str) -> StoreError {
+        let detail = format!("{error}; the next start moves its whole log into it again");
+        let error = StoreError::Unavailable(Cause::Unflushed, detail);
+        self.watch.lose(&error);
+        error
+    }
+
     /// Adds to the failure of a full disk by how much the file must grow.
     fn with_room_needed(&self, error: StoreError) -> StoreError {
         let StoreError::Unavailable(Cause::Full, detail) = error else { return error };
@@ -231,10 +251,10 @@ impl Mover {
                 opened
             }
         };
-        let log = move_log(&database.connection, PASSIVE)?;
+        let log = database.move_log(PASSIVE)?;
         // SQLite flushes the file only when the last frame is moved, and that is the writer's part.
         if log.moved != mem::replace(&mut self.moved, log.moved) {
-            let _ = database._files.0.sync_data();
+            database._files.0.sync_data().map_err(|error| database.lose_flush(&error.to_string()))?;
         }
         self.database = Some(database);
         Ok(!log.is_busy && log.moved == log.frames)

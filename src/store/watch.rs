@@ -63,6 +63,11 @@ impl Watch {
         self.loss = Arc::clone(loss);
     }
 
+    /// Makes every connection that shares the loss fail from now on.
+    pub fn lose(&self, error: &StoreError) {
+        self.loss.declare(error);
+    }
+
     /// Also notices every change of the file itself, for a connection that is open as if nobody could write it.
     pub fn expect_unchanged(&mut self, path: &Path, stamp: Stamp) {
         self.unlocked = Some((path.to_owned(), stamp));
