@@ -134,11 +134,14 @@ fn exchange(
     };
     let [log, journal] = BESIDE;
     take_along(journal)?;
-    let index = with_suffix(target, INDEX);
-    if let Err(error) = fs::remove_file(&index)
-        && error.kind() != Os::NotFound
-    {
-        return Err(Error::io(format!("cannot remove {}", index.display()), error));
+    // The log as well: SQLite does not tell that it could not remove it.
+    let left_over = if is_one_file { &[log, INDEX][..] } else { &[INDEX] };
+    for path in left_over.iter().map(|suffix| with_suffix(target, suffix)) {
+        if let Err(error) = fs::remove_file(&path)
+            && error.kind() != Os::NotFound
+        {
+            return Err(Error::io(format!("cannot remove {}", path.display()), error));
+        }
     }
     flush_folder(target)?;
     if has_old { partial.exchange(target, &kept) } else { put_new(partial, target) }?;
