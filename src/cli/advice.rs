@@ -45,6 +45,11 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged if call.command == "backup" => {
             "petstore check shows what is wrong"
         }
+        // SQLite reports a read that the disk refuses as damage.
+        ErrorKind::DatabaseDamaged if call.command == "serve" => {
+            "run petstore check: if it finds nothing, the disk failed to read, so start again; otherwise restore a backup: \
+             petstore restore FILE keeps the damaged database under another name"
+        }
         ErrorKind::DatabaseDamaged if !has_file => {
             "restore a backup: petstore restore FILE keeps the damaged database under another name"
         }
