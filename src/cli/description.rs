@@ -5,7 +5,7 @@ use super::output::print;
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::Only(&["base-url", "staging-url"]),
-    ..Command::new("openapi", "", "print the OpenAPI description of the API", run)
+    ..Command::new("openapi", "", "print the OpenAPI description", run)
 }];
 
 fn run(call: &Call) -> Done {

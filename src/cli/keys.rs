@@ -32,7 +32,7 @@ pub const COMMANDS: &[Command] = &[
         ..Command::new(
             "key rotate",
             "NAME",
-            "create a new key that replaces one, with the same expiry by default, and print it",
+            "replace a key with a new one, and print it; by default, the expiry stays the same",
             rotate,
         )
     },

@@ -12,7 +12,7 @@ pub const COMMANDS: &[Command] = &[
     Command::new(
         "site deploy",
         "[FOLDER]",
-        "publish the built-in site, with the static files in FOLDER if given",
+        "publish the built-in site, together with the static files in FOLDER",
         deploy,
     ),
     Command::new("site list", "", "list the stored deploys", list),

@@ -102,7 +102,7 @@ fn failures(operation: &Operation) -> String {
     others.dedup();
     format!(
         "{}<p>Any operation can also return {}: see <a href=\"/docs/errors\">errors</a>.</p>\n",
-        list("Failures", own),
+        list("Errors", own),
         others.join(", ")
     )
 }
