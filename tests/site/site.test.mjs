@@ -151,7 +151,7 @@ test('marks are shown, and what cannot be tried has no panel', async () => {
   for (const { summary } of [orders, one, list]) await summary.click();
   await list.execute.waitFor();
   await one.execute.waitFor();
-  await orders.block.locator('.answers', { hasText: 'Planned' }).waitFor();
+  await orders.block.locator('.answers', { hasText: 'You cannot try this operation yet.' }).waitFor();
   assert.equal(await orders.block.locator('form, button').count(), 0);
   await close();
 });
