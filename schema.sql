@@ -126,17 +126,29 @@ CREATE TABLE certificate_requests (
     last_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The creates of the last 24 hours, or of more, that had an Idempotency-Key, so that sending one again makes no second pet. Each is
--- written in the transaction of its pet.
-CREATE TABLE retries (
-    -- Ascending in the order of the creates, so that the oldest are found without an index.
-    id          INTEGER PRIMARY KEY,
+-- The creates of the last 24 hours, or of more, that had an Idempotency-Key, so that sending one again makes no second pet.
+-- Keys come in no order. So that a create need not write a page of its own in a large table, the records of a batch
+-- are one row here, written in the transaction of its pets. The service finds them in its memory, and moves them
+-- later, many at a time in the order of their keys.
+CREATE TABLE newest_retries (
+    -- Ascending in the order of the batches.
+    id      INTEGER PRIMARY KEY,
+    -- How long the service had run, over all its starts, in seconds. Not the time of day, which may be set.
+    -- The newest row always stays, because the service counts on from it.
+    at      INTEGER NOT NULL,
+    -- 40 bytes for each create: key and fingerprint as in older_retries, and the id of the pet, the most significant
+    -- byte first.
+    records BLOB    NOT NULL CHECK (length(records) % 40 = 0)
+) STRICT;
+
+-- The records that were moved. A crash may leave one in both tables.
+CREATE TABLE older_retries (
     -- The first 16 bytes of a SHA-256 digest of the name of the API key and the Idempotency-Key.
-    key         BLOB    NOT NULL UNIQUE CHECK (length(key) = 16),
-    -- The first 16 bytes of a SHA-256 digest of what the body means.
+    key         BLOB    PRIMARY KEY CHECK (length(key) = 16),
+    -- The XXH3 hash of what the body means (128 bits).
     fingerprint BLOB    NOT NULL CHECK (length(fingerprint) = 16),
     -- The id of the pet, which may have been changed or deleted since.
     pet         INTEGER NOT NULL,
-    -- How long the service had run, over all its starts, in seconds. Not the time of day, which may be set.
+    -- As in newest_retries.
     at          INTEGER NOT NULL
-) STRICT;
+) STRICT, WITHOUT ROWID;

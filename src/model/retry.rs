@@ -1,5 +1,7 @@
 //! What tells whether two creates are the same one, sent twice.
 
+use xxhash_rust::xxh3::xxh3_128;
+
 use super::NewPet;
 
 /// Who sends a request: a digest of the name of the API key, so that a rotation between two tries changes nothing.
@@ -35,11 +37,26 @@ impl IdempotencyKey {
 }
 
 impl NewPet<'_> {
-    /// A digest of what the pet is, however its JSON was written.
+    /// A hash of what the pet is, however its JSON was written. Who finds two pets with the same hash fools nobody else.
     pub fn fingerprint(&self) -> [u8; 16] {
+        // No text has the byte 0xff.
+        xxh3_128(&[&self.number()[..], b"\xff", self.name.as_bytes()].concat()).to_be_bytes()
+    }
+
+    /// Whether a create with this fingerprint made the same pet.
+    pub fn has_fingerprint(&self, fingerprint: [u8; 16]) -> bool {
+        fingerprint == self.fingerprint() || fingerprint == self.old_fingerprint()
+    }
+
+    /// The fingerprint that version 4 of the schema kept.
+    pub fn old_fingerprint(&self) -> [u8; 16] {
+        digest([&self.number(), self.name.as_bytes()])
+    }
+
+    fn number(&self) -> Vec<u8> {
         let mut number = self.category_id.to_le_bytes().to_vec();
         number.extend_from_slice(self.status.map_or("", |status| status.as_str()).as_bytes());
-        digest([&number, self.name.as_bytes()])
+        number
     }
 }
 

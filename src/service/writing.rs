@@ -124,6 +124,16 @@ impl WriteService {
     }
 }
 
+impl WriteService {
+    /// Moves and removes some records of retries. Returns whether there may be more to do.
+    fn sweep_retries(&mut self) -> bool {
+        self.context.store.sweep_retries().unwrap_or_else(|error| {
+            log_line!(debug, "cannot move or delete records of retries yet: {error}");
+            false
+        })
+    }
+}
+
 impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         let patience = self.patience();
@@ -211,20 +221,20 @@ impl Service for WriteService {
                 self.log_stays = false;
             }
         }
-        let forgotten = self.context.store.forget_retries().unwrap_or_else(|error| {
-            log_line!(debug, "cannot delete old records of retries yet: {error}");
-            0
-        });
-        if forgotten > 0 {
+        // Creates do their share. A step between them would cost a flush of its own, so it waits until none have come.
+        let pause =
+            self.rests_at.map_or(Duration::ZERO, |at| (at - (QUIET - SOON)).saturating_duration_since(now));
+        let swept = pause.is_zero() && self.sweep_retries();
+        if swept {
             self.rests_at = Some(now + QUIET);
         }
+        let soon = if swept { Some(SOON) } else { Some(pause).filter(|pause| !pause.is_zero()) };
         // Also when there are no requests, so that a moved file is noticed soon.
         if let Err(error) = self.context.store.look() {
             self.pipeline.trouble("", "cannot find the database", &error);
         }
         let care = self.key_care.rest(&mut self.context.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
-        let soon = (forgotten > 0).then_some(SOON);
         [Some(care), Some(QUIET), quiet, soon, self.pipeline.failures.settle(now)].into_iter().flatten().min()
     }
 

@@ -98,6 +98,7 @@ impl Writer {
     /// If the units are to be separate and the database cannot be written.
     pub fn begin_unit(&mut self) -> Result<(), StoreError> {
         self.written = 0;
+        self.retries.memory.begin_unit();
         if self.units == Units::Separate {
             self.open_transaction()?;
             self.execute("SAVEPOINT unit")?;
@@ -122,6 +123,7 @@ impl Writer {
         if self.units == Units::Joined {
             return self.written == 0;
         }
+        self.retries.memory.undo_unit();
         // If this fails, so does the commit, and nothing is left.
         if self.state == State::Open
             && mem::take(&mut self.in_unit)
@@ -246,6 +248,7 @@ impl Writer {
 
     /// Commits, and returns whether the transaction changed anything.
     fn finish(&mut self) -> Result<bool, StoreError> {
+        self.retries.write(&self.database.connection)?;
         let connection = &self.database.connection;
         let has_changed = connection.total_changes() != self.changes;
         if has_changed && !self.has_mark {
@@ -256,13 +259,14 @@ impl Writer {
             self.write_over();
             return Err(error);
         }
+        self.retries.memory.commit();
         self.shorten_log();
         Ok(has_changed)
     }
 
     /// Writes over what a failed commit may have left in the log. If only its flush failed, a crash would bring it
     /// back. It does not matter whether this is flushed.
-    fn write_over(&self) {
+    fn write_over(&mut self) {
         let over = self.execute("BEGIN IMMEDIATE").and_then(|()| Ok(rewrite_header(&self.connection)?));
         let _ = over.and_then(|()| self.execute("COMMIT"));
         self.roll_back();
@@ -289,7 +293,8 @@ impl Writer {
         self.roll_back();
     }
 
-    fn roll_back(&self) {
+    fn roll_back(&mut self) {
+        self.retries.memory.undo();
         if !self.connection.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {

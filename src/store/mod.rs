@@ -7,7 +7,7 @@
 //!   in which a service opens it, `read_only.rs` opens it for one that only reads, `log_check.rs` and `mark.rs` tell its log from others, `log_head.rs` notices a damaged log, `watch.rs` notices when it is moved or deleted.
 //! - The schema: `schema.rs` says whose database it is and brings it up to date; `differences/` says what other programs
 //!   have changed or added, and `soundness.rs` checks the whole database.
-//! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs`. `plans.rs` checks that none scans a large
+//! - The statements: `pets.rs`, `retries/`, `keys.rs`, `project/` and `transfer.rs`. `plans.rs` checks that none scans a large
 //!   table, and `cost.rs` stops one that does.
 //! - `batch.rs` draws the lines around what belongs together, `log_keeper.rs` keeps the log short, and `error.rs` says
 //!   why the store failed.
@@ -70,7 +70,7 @@ use connection::{cannot_open, connect, reading};
 use cost::Cost;
 use log_keeper::LogKeeper;
 use open_file::{OpenFile, index_of};
-use retries::Uptime;
+use retries::Retries;
 use watch::Watch;
 
 /// How long another process is waited for to release its lock.
@@ -112,7 +112,7 @@ pub struct Writer {
     gave_up: Option<Instant>,
     /// Whether the transaction has written the page of the mark.
     has_mark: bool,
-    uptime: Uptime,
+    retries: Box<Retries>,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
 }
@@ -286,7 +286,7 @@ impl Writer {
             patience: BUSY_TIMEOUT,
             gave_up: None,
             has_mark: false,
-            uptime: Uptime::new(),
+            retries: Box::new(Retries::new()),
             last_failed: false,
         })
     }

@@ -85,6 +85,9 @@ fn open_with(
             writer.last_failed = true;
         }
     }
+    if let Err(error) = writer.load_retries() {
+        log_line!(warn, "creates with an Idempotency-Key fail for now: {error}");
+    }
     writer.keep_log_short(path, &loss)?;
     let open = |_| {
         let mut reader = Reader::open(path)?;

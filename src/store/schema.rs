@@ -17,6 +17,7 @@ pub const STEPS: &[&str] = &[
     include_str!("steps/0002-project.sql"),
     include_str!("steps/0003-domains.sql"),
     include_str!("steps/0004-retries.sql"),
+    include_str!("steps/0005-retries-by-key.sql"),
 ];
 
 /// The version of a database that the service has opened.
