@@ -36,8 +36,8 @@ pub fn int64_of_json(text: &str) -> Result<i64, NoInt64> {
         _ => return Err(NoInt64::Beyond),
     };
     let number = significant.bytes().fold(0i128, |number, digit| number * 10 + i128::from(digit - b'0'));
-    let number = number * 10i128.pow(shift) * if negative { -1 } else { 1 };
-    i64::try_from(number).map_err(|_| NoInt64::Beyond)
+    let number = number * 10i128.pow(shift);
+    i64::try_from(if negative { -number } else { number }).map_err(|_| NoInt64::Beyond)
 }
 
 /// Reads an exponent, capped at more than any int64 needs.

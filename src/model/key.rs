@@ -48,3 +48,29 @@ impl ApiKey {
         self.expires_at.is_some_and(|at| at <= now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_is_refused_from_the_second_in_which_it_expires() {
+        let mut key = ApiKey {
+            digest: [0; 32],
+            name: "ci".to_owned(),
+            scope: KeyScope::Full,
+            created_at: 0,
+            expires_at: Some(5),
+            last_used_at: None,
+        };
+        assert_eq!([4, 5, 6].map(|now| key.is_expired(now)), [false, true, true]);
+        key.expires_at = None;
+        assert!(!key.is_expired(i64::MAX));
+    }
+
+    #[test]
+    fn scopes_have_the_names_of_the_flags() {
+        let scopes = [KeyScope::ReadOnly, KeyScope::Full, KeyScope::Admin];
+        assert_eq!(scopes.map(KeyScope::as_str), ["read-only", "full", "admin"]);
+    }
+}

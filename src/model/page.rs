@@ -29,6 +29,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn one_row_more_is_read_than_a_page_has() {
+        assert_eq!([1, 100].map(|limit| Page { limit, after: None }.rows()), [2, 101]);
+    }
+
+    #[test]
     fn every_id_but_the_greatest_has_a_successor() {
         let first = |after| Page { limit: 1, after }.first();
         assert_eq!(first(None), Some(i64::MIN));
