@@ -23,7 +23,7 @@ pub use hosting::Hosting;
 pub use listen::{Address, Listen};
 pub use network::Network;
 pub use setting::{SetField, Setting};
-pub use settings::SETTINGS;
+pub use settings::{SETTINGS, VARIABLES};
 
 /// How to run the service. Start from the default and set the fields that differ.
 ///

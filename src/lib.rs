@@ -80,6 +80,7 @@ mod testing;
 pub use clock::rfc3339;
 pub use config::{
     Address, Config, Deadline, Deadlines, Ephemeral, Hosting, Listen, Network, SETTINGS, SetField, Setting,
+    VARIABLES,
 };
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};

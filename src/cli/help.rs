@@ -1,6 +1,6 @@
 //! The help text, generated from the tables of commands and settings.
 
-use petstore::SETTINGS;
+use petstore::{SETTINGS, VARIABLES};
 
 use super::all;
 use super::command::{Command, Flag, Takes};
@@ -17,19 +17,18 @@ pub fn text(words: &[String]) -> String {
     commands.iter().for_each(|command| text += &describe(command));
     text += "\nSettings, as flags or environment variables (the flag wins) [default]:\n";
     for setting in SETTINGS.iter().filter(|setting| is_taken(setting.flag)) {
-        let default = if setting.default.is_empty() { "" } else { &format!(" [{}]", setting.default) };
         let list = if setting.is_list {
             "; repeat the flag, or list values in the variable with commas"
         } else {
             ""
         };
         text += &row(&format!("--{} {}", setting.flag, setting.value), &setting.variable());
-        text += &row("", &format!("{}{list}{default}", setting.help));
+        text += &row("", &format!("{}{list}{}", setting.help, default(setting.default)));
     }
     if commands.iter().any(|command| command.takes == Takes::All) {
-        for (name, about) in ENVIRONMENT {
+        for [name, help, value] in VARIABLES {
             text += &row("", name);
-            text += &row("", about);
+            text += &row("", &format!("{help}{}", default(value)));
         }
     }
     text + NOTES
@@ -39,13 +38,6 @@ pub fn text(words: &[String]) -> String {
 pub fn is_about(command: &Command, words: &[String]) -> bool {
     command.name.split(' ').zip(words).all(|(expected, word)| expected == word)
 }
-
-/// Settings that only the environment can give.
-pub const ENVIRONMENT: &[(&str, &str)] = &[
-    ("PETSTORE_API_KEY", "an additional API key"),
-    ("RUST_LOG", "what to log: off, error, warn, info (also each request) or debug [warn]"),
-    ("TMPDIR", "folder for temporary files: sockets, and the copies of import and check --restored [/tmp]"),
-];
 
 const NOTES: &str = "
 DATE is a day such as 2027-01-31 (its start in UTC), a time such as 2027-01-31T18:00:00Z, or never.
@@ -58,6 +50,11 @@ fn describe(command: &Command) -> String {
     let flag = |flag: &Flag| row(&format!("    {}", flag.usage()), flag.about);
     let command_row = row(&format!("petstore {}", command.usage()), command.about);
     std::iter::once(command_row).chain(command.flags.iter().map(flag)).collect()
+}
+
+/// A default as it follows the help text of a setting; nothing if there is none.
+fn default(value: &str) -> String {
+    if value.is_empty() { String::new() } else { format!(" [{value}]") }
 }
 
 /// Prints two columns. If the first is too long, the second begins on a line of its own.

@@ -3,11 +3,10 @@
 
 use std::fmt::Write;
 
-use petstore::SETTINGS;
+use petstore::{SETTINGS, VARIABLES};
 
 use super::all;
 use super::command::{Call, Command, Done, Failure, Takes};
-use super::help::ENVIRONMENT;
 use super::output::print;
 
 pub const COMMANDS: &[Command] = &[
@@ -62,19 +61,22 @@ fn page() -> String {
         if setting.is_list {
             about += ". Repeat the flag, or list values in the variable with commas";
         }
-        if !setting.default.is_empty() {
-            about += &format!(". Default: {}", setting.default);
-        }
+        about += &default(setting.default);
         let flag = bold(&format!("--{}", setting.flag));
         page.item(&[flag, italic(setting.value), roman(", "), bold(&setting.variable())], &about);
     }
     page.request("SH ENVIRONMENT");
-    for (name, about) in ENVIRONMENT {
-        page.item(&[bold(name)], about);
+    for [name, help, value] in VARIABLES {
+        page.item(&[bold(name)], &format!("{help}{}", default(value)));
     }
     page.request("SH \"EXIT STATUS\"");
     page.text(&[roman("0 after success, 1 after a failure, 2 for a wrong command line.")]);
     page.0
+}
+
+/// A default as it follows the help text of a setting; nothing if there is none.
+fn default(value: &str) -> String {
+    if value.is_empty() { String::new() } else { format!(". Default: {value}") }
 }
 
 /// A manual page in the language of man(7).

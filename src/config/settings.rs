@@ -23,6 +23,23 @@ use super::{Listen, Network, hosting, memory};
 pub const SETTINGS: &[Setting] =
     if cfg!(feature = "site") { ALL } else { ALL.split_at(ALL.len() - hosting::SETTINGS).0 };
 
+/// Settings that only the environment can give: the name of the variable, its help text, and its default.
+///
+/// ```
+/// let log = petstore::VARIABLES.iter().find(|[name, ..]| *name == "RUST_LOG").unwrap();
+/// assert_eq!(log[2], "warn");
+/// ```
+pub const VARIABLES: [[&str; 3]; 3] = [
+    ["PETSTORE_API_KEY", "an additional API key", ""],
+    ["RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"],
+    [
+        "TMPDIR",
+        "folder for temporary files, with a path of at most 60 bytes: sockets, and the copies of import, \
+         check --restored and serve --ephemeral",
+        "/tmp",
+    ],
+];
+
 /// The settings of the project come last.
 pub(super) const ALL: &[Setting] = &[
     Setting::new("listen", "ADDRESS")

@@ -2,7 +2,7 @@
 
 use crate::api::{Operation, ROUTER};
 use crate::clock::day;
-use crate::config::{Config, SETTINGS};
+use crate::config::{Config, SETTINGS, VARIABLES};
 use crate::http::Code;
 use crate::http::limits::LIMITS;
 use crate::http::response::reason;
@@ -11,7 +11,7 @@ use crate::site::document::BASE;
 /// The name of a placeholder, and the function that makes its table.
 type Table = (&'static str, fn(&Config) -> String);
 
-const ALL: [Table; 7] = [
+const ALL: [Table; 8] = [
     ("operations", |_| operations(|operation| operation.path.starts_with(BASE))),
     ("marks", |_| operations(|operation| operation.is_experimental)),
     ("deprecations", |_| deprecations()),
@@ -19,6 +19,7 @@ const ALL: [Table; 7] = [
     ("limits", |_| limits()),
     ("deadlines", deadlines),
     ("settings", |_| settings()),
+    ("variables", |_| variables()),
 ];
 
 /// Replaces the placeholders of a page, such as `{{codes}}`, with tables.
@@ -74,8 +75,9 @@ fn codes() -> String {
         let (phrase, advice) = (reason(status), inline(code.advice()));
         let example = escape(&serde_json::to_string_pretty(&code.example()).unwrap_or_default());
         format!(
-            "<h3 id=\"{name}\"><a class=\"anchor\" href=\"#{name}\"><code>{name}</code></a> {status} {phrase}</h3>\n<p>{advice}</p>\n\
-             <pre tabindex=\"0\"><code>{example}</code></pre>\n"
+            "<h3 id=\"{name}\"><a class=\"anchor\" href=\"#{name}\"><code>{name}</code></a> \
+             <small>{status} {phrase}</small></h3>\n<p>{advice}</p>\n\
+             <pre tabindex=\"0\" class=\"wrap\"><code>{example}</code></pre>\n"
         )
     };
     Code::ALL.iter().map(entry).collect()
@@ -104,6 +106,14 @@ fn settings() -> String {
         (format!("#{}", setting.flag), [name, setting.help.to_owned(), setting.default.to_owned()])
     });
     table(["flag and variable", "meaning", "default"], rows)
+}
+
+fn variables() -> String {
+    let rows = VARIABLES.iter().map(|[name, help, default]| {
+        let id = format!("#{}", name.to_lowercase().replace('_', "-"));
+        (id, [format!("`{name}`"), (*help).to_owned(), (*default).to_owned()])
+    });
+    table(["variable", "meaning", "default"], rows)
 }
 
 /// A table that also fits a phone, where each cell shows its heading. The first line of the first cell of each row is a
@@ -173,6 +183,7 @@ mod tests {
         assert!(filled("{{limits}}").contains("65536 bytes"));
         assert!(filled("{{deadlines}}").contains("10 s"));
         assert!(filled("{{settings}}").contains("PETSTORE_ALLOW_ORIGIN"));
+        assert!(filled("{{variables}}").contains("<tr id=\"petstore-api-key\">"));
         assert_eq!(filled("{{else}}"), "{{else}}");
     }
 }
