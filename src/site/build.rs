@@ -17,7 +17,7 @@ mod pages {
     use std::path::Path;
     use std::{env, fs};
 
-    use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
+    use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
     const FOLDER: &str = "src/site/pages";
 
@@ -42,9 +42,12 @@ mod pages {
         html.replace("<table>", "<div class=\"table\"><table>").replace("</table>", "</table></div>")
     }
 
-    /// Makes code blocks focusable, so that wide ones can be scrolled with the keyboard.
+    /// Makes code blocks focusable, so that wide ones can be scrolled with the keyboard. The lines of a response wrap.
     fn reachable(event: Event) -> Event {
         match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) if &*language == "http" => {
+                Event::Html(CowStr::Borrowed("<pre tabindex=\"0\" class=\"wrap\"><code>"))
+            }
             Event::Start(Tag::CodeBlock(_)) => Event::Html(CowStr::Borrowed("<pre tabindex=\"0\"><code>")),
             Event::End(TagEnd::CodeBlock) => Event::Html(CowStr::Borrowed("</code></pre>\n")),
             other => other,

@@ -234,7 +234,7 @@ test('a response is shown to the letter', async () => {
   await one.execute.click();
   await assertText(one.status, '404');
   assert.match(await one.body.textContent(), /^{\n  "code": "not_found",/);
-  await one.block.getByText('Headers', { exact: true }).click();
+  await one.block.getByText('Response headers').click();
   await one.block.locator('.fields', { hasText: 'sunset: Thu, 05 Dec 2030' }).waitFor();
   assert.equal(said.filter((line) => !line.includes('status of 404')).length, 0);
   await close();

@@ -26,19 +26,20 @@ function update() {
 }
 update();
 
-// The address names the operation that was opened last.
+// The address names the operation that was opened last, or what is in it.
+const target = () => document.getElementById(location.hash.slice(1));
+const linked = () => target()?.closest('.operation');
 for (const operation of operations) {
   operation.addEventListener('toggle', () => {
-    const here = `#${operation.id}`;
-    if (operation.open && location.hash !== here) history.replaceState(null, '', here);
-    if (!operation.open && location.hash === here) history.replaceState(null, '', location.pathname);
+    const isLinked = linked() === operation;
+    if (operation.open && !isLinked) history.replaceState(null, '', `#${operation.id}`);
+    if (!operation.open && isLinked) history.replaceState(null, '', location.pathname);
   });
 }
 function openLinked() {
-  const linked = operations.find(({ id }) => location.hash === `#${id}`);
-  if (!linked) return;
-  linked.open = true;
-  linked.scrollIntoView();
+  if (!linked()) return;
+  linked().open = true;
+  target().scrollIntoView();
 }
 addEventListener('hashchange', openLinked);
 openLinked();
@@ -83,7 +84,7 @@ function enliven(form) {
     isWaiting = false;
   });
   function updateForm() {
-    note.textContent = secret() ? '' : 'No API key: enter one at the top of this page, or you get a 401.';
+    note.textContent = secret() ? '' : 'No API key. Enter one at the top of this page, or the response will be 401.';
     if (sent) curl.textContent = command(sent, key.type === 'text');
   }
   return { update: updateForm };

@@ -1,4 +1,5 @@
 // The search over pages, headings, error codes, settings and operations. `/` opens it, and Escape closes it.
+import { element } from './elements.js';
 
 const MOST = 12;
 const opener = document.getElementById('search-open');
@@ -34,8 +35,6 @@ function excerpt(text, query) {
   return (at ? '…' : '') + text.slice(at, at + 140);
 }
 
-const element = (name, text) => Object.assign(document.createElement(name), { textContent: text });
-
 function choose(number) {
   chosen = number;
   for (const [i, option] of [...list.children].entries()) {
@@ -51,10 +50,9 @@ function show() {
   const found = query && index ? find(query) : [];
   list.replaceChildren(
     ...found.slice(0, MOST).map((entry, i) => {
-      const option = Object.assign(document.createElement('a'), { id: `search-${i}`, href: entry.path, tabIndex: -1 });
-      option.setAttribute('role', 'option');
-      option.append(element('b', entry.title), ' ', element('i', entry.page), ' ', element('span', excerpt(entry.text, query)));
-      return option;
+      const attributes = { id: `search-${i}`, href: entry.path, role: 'option', tabindex: '-1' };
+      const [title, page] = [element('b', {}, entry.title), element('i', {}, entry.page)];
+      return element('a', attributes, title, ' ', page, ' ', element('span', {}, excerpt(entry.text, query)));
     }),
   );
   list.hidden = found.length === 0;

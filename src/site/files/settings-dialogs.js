@@ -1,5 +1,6 @@
 // The menu next to a domain, and the question before something is removed.
-import { busy, complain, element, isBusy, show } from './settings-parts.js';
+import { element } from './elements.js';
+import { busy, complain, isBusy, show } from './settings-parts.js';
 
 // A menu button (WAI-ARIA Authoring Practices, 'Menu Button'). `items` has a label and what it does for each item.
 export function menuButton(label, id, items) {

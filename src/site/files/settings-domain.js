@@ -1,6 +1,7 @@
 // One domain of the list: made once, and brought up to date in place.
+import { copyButton, element } from './elements.js';
 import { ask, menuButton } from './settings-dialogs.js';
-import { announce, busy, complain, copyButton, element, setWorking, show, time } from './settings-parts.js';
+import { announce, busy, complain, setWorking, show, time } from './settings-parts.js';
 
 // What was looked for and not found, which waiting may mend.
 const NOT_FOUND_YET = 'not_found_yet';
@@ -142,7 +143,7 @@ export class DomainCard {
     const { name, displayName, isPrimary } = this.domain;
     const lost = this.redirects.filter(({ from, to }) => from === name || to === name);
     const consequence = [
-      'It stops working immediately, unless it is the host of the service’s --base-url.',
+      'It stops working immediately, unless it is the host of the service’s base URL.',
       isPrimary && 'Another active domain becomes primary, if there is one.',
       lost.length && `This also removes ${lost.map(({ from, to }) => `the redirect from ${from} to ${to}`).join(', ')}.`,
     ];
@@ -176,7 +177,7 @@ function valueTable(caption, records) {
   const cell = (record, head) => {
     const value = element('code', {}, String(record[COLUMNS[head]]));
     // A type is chosen from a list, and cannot be pasted.
-    const copy = head === 'Type' ? [] : [copyButton(records.length > 1 ? `${head} for ${record.value}` : head, value)];
+    const copy = head === 'Type' ? [] : [copyButton(records.length > 1 ? `${head} for ${record.value}` : head, value, announce)];
     return element('td', { role: 'cell', 'data-head': head }, value, ...copy);
   };
   const row = (record) => element('tr', { role: 'row' }, ...Object.keys(COLUMNS).map((head) => cell(record, head)));

@@ -1,5 +1,6 @@
 // What the settings page is made of: requests, elements, words, times, buttons that are busy, what can be copied.
 // Text comes from DNS and from operators, so it becomes text nodes and nothing else.
+import { element } from './elements.js';
 
 const WAIT_MS = 20_000;
 const LOCAL = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
@@ -38,14 +39,6 @@ export async function call(key, method, path, body) {
   }
   if (response.ok) return value;
   throw new Failure(value?.message ?? `The service returned status ${response.status}.`, response.status);
-}
-
-// An element with attributes, and with children that are elements or text.
-export function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
 }
 
 const said = new WeakMap();
@@ -98,30 +91,4 @@ export async function busy(button, run) {
 export function setWorking(button, isWorking) {
   button.classList.toggle('working', isWorking);
   rest(button, isWorking);
-}
-
-// A button that copies the text of an element.
-export function copyButton(what, source) {
-  const word = element('span', {}, 'Copy');
-  const button = element('button', { type: 'button', class: 'copy' }, word, element('span', { class: 'unseen' }, ` ${what}`));
-  let timer;
-  button.addEventListener('click', async () => {
-    const isCopied = await copy(source);
-    announce(isCopied ? `Copied ${source.textContent}` : `${what} is selected; copy it with the keyboard`);
-    word.textContent = isCopied ? 'Copied' : 'Selected';
-    clearTimeout(timer);
-    timer = setTimeout(() => (word.textContent = 'Copy'), 2_000);
-  });
-  return button;
-}
-
-async function copy(source) {
-  try {
-    await navigator.clipboard.writeText(source.textContent);
-    return true;
-  } catch {
-    // Browsers have no clipboard for a page that is neither local nor encrypted.
-    getSelection().selectAllChildren(source);
-    return document.execCommand('copy');
-  }
 }

@@ -1,5 +1,6 @@
 // The redirects: a list, and a form for one more.
-import { announce, busy, complain, element, show } from './settings-parts.js';
+import { element } from './elements.js';
+import { announce, busy, complain, show } from './settings-parts.js';
 
 const find = (id) => document.getElementById(id);
 const [section, title, list, form, from, to, status] = [

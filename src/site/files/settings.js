@@ -1,6 +1,7 @@
 // Project settings → Domains: the key, what is shown, and when it is looked at again.
+import { element } from './elements.js';
 import { DomainCard } from './settings-domain.js';
-import { announce, busy, call, complain, element, show, time, words } from './settings-parts.js';
+import { announce, busy, call, complain, show, time, words } from './settings-parts.js';
 import { listen, showRedirects } from './settings-redirects.js';
 
 // While a look at a domain is under way, and else while somebody sees the page.

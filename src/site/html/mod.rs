@@ -1,5 +1,6 @@
 //! The reference, the pages and the settings page. Their tables are generated from the code.
 
+mod components;
 mod operation;
 mod page;
 mod pages;
@@ -10,6 +11,7 @@ mod search;
 mod sections;
 mod settings;
 mod tables;
+mod trial;
 
 use crate::config::{Address, Config};
 use crate::http::Assets;

@@ -2,51 +2,59 @@
 
 use serde_json::Value;
 
-use crate::api::{self, Operation};
+use crate::api::Operation;
 use crate::clock::day;
 use crate::endpoint::{HeaderField, Success};
 use crate::http::Code;
 use crate::http::response::reason;
 use crate::site::document::{BASE, own_codes, shared_codes};
+use crate::site::html::components::{example, resolve, schema};
 use crate::site::html::samples;
 use crate::site::html::tables::{escape, inline};
+use crate::site::html::trial::form;
 
 /// The whole operation, closed. `base` is the address that samples call.
 pub fn html(operation: &Operation, base: &str) -> String {
     let (id, method, path) = (operation.id, operation.method(), operation.path);
-    let marks: String =
-        marks(operation).iter().map(|mark| format!("<span class=\"mark\">{mark}</span>")).collect();
     let described: Vec<Value> = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
-    let parameters = list(
-        "Parameters",
-        described.iter().map(|p| {
-            let place = format!("{}, {}", text(&p["in"]), presence(p["required"] == true));
-            entry(text(&p["name"]), &place, &sentence(text(&p["description"]), &p["schema"]))
-        }),
-    );
-    let answers = match &operation.success {
-        Some(success) => answers(success),
-        None => "<p>You cannot try this operation yet.</p>\n".to_owned(),
-    };
-    let trial = match &operation.success {
-        Some(_) => samples::block(operation, base) + &form(operation, &described),
-        None => String::new(),
+    let parameters = described.iter().map(|p| {
+        let place = format!("{}, ", text(&p["in"]));
+        value(text(&p["name"]), &place, p["required"] == true, text(&p["description"]), &p["schema"])
+    });
+    let (trial, answers) = match &operation.success {
+        Some(success) => {
+            let (request, response) = (samples::block(operation, base), pretty(&example(success.schema)));
+            let trial = format!(
+                "<div class=\"trial\">\n{}{request}{}<pre tabindex=\"0\" class=\"wrap\"><code>{response}</code></pre>\n{}</div>\n",
+                heading(id, "Example request"),
+                heading(id, "Example response"),
+                form(operation, &described)
+            );
+            (trial, answers(id, success))
+        }
+        None => {
+            let note = "<p>You cannot try this operation yet.</p>\n";
+            (String::new(), note.to_owned())
+        }
     };
     format!(
         "<details class=\"operation\" id=\"{id}\">\n\
-         <summary><h3><span class=\"method {0}\">{method}</span> <code>{path}</code> <span>{1}</span> {marks}</h3>\
-         </summary>\n<div class=\"parts\">\n<div class=\"asks\">\n<p>{2}</p>\n{parameters}{3}</div>\n\
-         <div class=\"trial\">\n{trial}</div>\n<div class=\"answers\">\n{answers}{4}</div>\n</div>\n</details>\n",
+         <summary><h3><span class=\"method {0}\">{method}</span> <code>{path}</code> <span>{1}</span> \
+         <span class=\"marks\">{2}</span></h3></summary>\n\
+         <div class=\"parts\">\n<div class=\"asks\">\n<p>{3}</p>\n{4}{5}</div>\n{trial}\
+         <div class=\"answers\">\n{answers}{6}</div>\n</div>\n</details>\n",
         method.to_lowercase(),
         escape(operation.summary),
+        marks(operation),
         inline(&about(operation)),
+        list(id, "Parameters", parameters),
         body(operation),
         failures(operation),
     )
 }
 
 /// The stability of the operation, in words.
-fn marks(operation: &Operation) -> Vec<String> {
+fn marks(operation: &Operation) -> String {
     let stability = operation.is_experimental.then(|| "experimental".to_owned());
     let deprecation = operation.deprecation.map(|deprecation| {
         let successor = deprecation.successor.strip_prefix(BASE).unwrap_or(deprecation.successor);
@@ -54,7 +62,8 @@ fn marks(operation: &Operation) -> Vec<String> {
         format!("deprecated; to be removed on {sunset}; call GET {successor} instead")
     });
     let planned = operation.success.is_none().then(|| "planned".to_owned());
-    stability.into_iter().chain(deprecation).chain(planned).collect()
+    let marks = stability.into_iter().chain(deprecation).chain(planned);
+    marks.map(|mark| format!("<span class=\"mark\">{}</span> ", inline(&mark))).collect()
 }
 
 fn about(operation: &Operation) -> String {
@@ -62,32 +71,23 @@ fn about(operation: &Operation) -> String {
     format!("{} Call `GET {}` instead, {}.", operation.about, deprecation.successor, deprecation.how)
 }
 
-fn presence(is_required: bool) -> &'static str {
-    if is_required { "required" } else { "optional" }
-}
-
 /// The members of the body, and its example.
 fn body(operation: &Operation) -> String {
     let Some(name) = operation.body else { return String::new() };
     let schema = schema(name);
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
-    let members = schema["properties"].as_object().into_iter().flatten();
-    let members = members.map(|(name, member)| {
-        let place = presence(required.iter().any(|required| required == name));
-        entry(name, place, &sentence(text(&member["description"]), member))
+    let members = schema["properties"].as_object().into_iter().flatten().map(|(name, member)| {
+        let is_required = required.iter().any(|required| required == name);
+        value(name, "", is_required, text(&member["description"]), member)
     });
-    list("Body", members)
+    list(operation.id, "Request body", members)
 }
 
 /// What a caller gets if all goes well.
-fn answers(success: &Success) -> String {
+fn answers(id: &str, success: &Success) -> String {
     let field = |field: &HeaderField| entry(field.name, "header", field.about);
     let line = entry(&success.status.to_string(), reason(success.status), success.about);
-    format!(
-        "{}<pre tabindex=\"0\"><code>{}</code></pre>\n",
-        list("Success", std::iter::once(line).chain(success.headers.iter().map(field))),
-        pretty(&example(success.schema))
-    )
+    list(id, "Success", std::iter::once(line).chain(success.headers.iter().map(field)))
 }
 
 /// The failures that the operation itself causes, and where the others are.
@@ -102,7 +102,7 @@ fn failures(operation: &Operation) -> String {
     others.dedup();
     format!(
         "{}<p>Any operation can also return {}: see <a href=\"/docs/errors\">errors</a>.</p>\n",
-        list("Errors", own),
+        list(operation.id, "Errors", own),
         others.join(", ")
     )
 }
@@ -111,111 +111,54 @@ fn message(code: Code) -> String {
     code.usual_message().into_owned()
 }
 
-/// The form that the script brings to life.
-fn form(operation: &Operation, parameters: &[Value]) -> String {
-    let id = operation.id;
-    let fields = parameters.iter().map(|parameter| {
-        let (name, place) = (text(&parameter["name"]), text(&parameter["in"]));
-        let required = if parameter["required"] == true { " required" } else { "" };
-        let attributes =
-            format!("id=\"{id}-{name}\" name=\"{name}\" data-in=\"{place}\" autocomplete=\"off\"{required}");
-        let schema = resolve(&parameter["schema"]);
-        let input = match schema["enum"].as_array() {
-            Some(words) => {
-                let option = |word: &Value| format!("<option>{}</option>", text(word));
-                let options: String = words.iter().map(option).collect();
-                format!("<select {attributes}><option value=\"\">any</option>{options}</select>")
-            }
-            None => {
-                let kind = if schema["type"] == "integer" { " inputmode=\"numeric\"" } else { "" };
-                let default = &schema["default"];
-                let hint =
-                    if default.is_null() { String::new() } else { format!(" placeholder=\"{default}\"") };
-                format!("<input {attributes} spellcheck=\"false\"{kind}{hint}>")
-            }
-        };
-        format!("<label for=\"{id}-{name}\">{name}</label>{input}\n")
-    });
-    let fields: String = fields.collect();
-    let body = operation.body.map(|name| {
-        let example = pretty(&example(name));
-        let rows = example.lines().count();
-        format!(
-            "<label for=\"{id}-body\">Request body</label><textarea id=\"{id}-body\" data-in=\"body\" rows=\"{rows}\" \
-             spellcheck=\"false\" autocapitalize=\"off\">{example}</textarea>\n"
-        )
-    });
-    format!(
-        "<form class=\"try\" data-method=\"{}\" data-path=\"{}\" aria-label=\"Try {id}\" hidden>\n<h4>Try it</h4>\n\
-         <div class=\"inputs\">\n{fields}{}</div>\n\
-         <p class=\"send\"><button aria-describedby=\"{id}-note\">Execute</button> <span id=\"{id}-note\" class=\"note\">\
-         </span></p>\n\
-         <div class=\"result\" hidden>\n<h4>Response</h4>\n<p class=\"status\"></p>\n\
-         <div class=\"returned\"><pre class=\"content\" tabindex=\"0\" role=\"region\" aria-label=\"Body of the \
-         response\"></pre></div>\n\
-         <details><summary>Headers</summary><pre class=\"fields\" tabindex=\"0\"></pre></details>\n\
-         <h4>The request as a curl command</h4>\n<pre class=\"curl\" tabindex=\"0\"></pre>\n</div>\n</form>\n",
-        operation.method(),
-        operation.path.strip_prefix(BASE).unwrap_or(operation.path),
-        body.unwrap_or_default()
-    )
+/// A heading within the operation `id`, which can be linked to.
+pub fn heading(id: &str, words: &str) -> String {
+    let id = format!("{id}-{}", words.to_lowercase().replace(' ', "-"));
+    format!("<h4 id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{words}</a></h4>\n")
 }
 
 /// A list under a heading; nothing if it is empty.
-fn list(heading: &str, entries: impl Iterator<Item = String>) -> String {
+fn list(id: &str, words: &str, entries: impl Iterator<Item = String>) -> String {
     let entries: String = entries.collect();
-    if entries.is_empty() { entries } else { format!("<h4>{heading}</h4>\n<dl>\n{entries}</dl>\n") }
+    if entries.is_empty() { entries } else { format!("{}<dl>\n{entries}</dl>\n", heading(id, words)) }
 }
 
-fn entry(name: &str, place: &str, about: &str) -> String {
-    format!("<div><dt><code>{name}</code> <span>{place}</span></dt><dd>{}</dd></div>\n", inline(about))
+fn entry(name: &str, kind: &str, about: &str) -> String {
+    format!("<div><dt><code>{name}</code> <span>{kind}</span></dt><dd>{}</dd></div>\n", inline(about))
 }
 
-/// What a value means, with its type, bounds and default at the end of the first sentence.
-fn sentence(about: &str, schema: &Value) -> String {
-    let (first, rest) = about.split_once('.').unwrap_or((about, ""));
+/// A parameter or a member of a body: its type after its place, and its allowed words, bounds and default at the end of
+/// the first clause of what it means.
+fn value(name: &str, place: &str, is_required: bool, about: &str, schema: &Value) -> String {
     let schema = resolve(schema);
     let mut words = String::new();
     if let Some(allowed) = schema["enum"].as_array() {
         let allowed: Vec<String> = allowed.iter().map(|word| format!("`{}`", text(word))).collect();
         words += &format!(": {}", allowed.join(", "));
     }
-    match (schema["minimum"].as_i64(), schema["maximum"].as_i64()) {
-        (Some(i64::MIN), Some(i64::MAX)) => words += ", a 64-bit integer",
-        (Some(minimum), Some(maximum)) => words += &format!(", {minimum} to {maximum}"),
-        _ => {}
+    let bounds = (schema["minimum"].as_i64(), schema["maximum"].as_i64());
+    let is_any = bounds == (Some(i64::MIN), Some(i64::MAX));
+    if let (Some(minimum), Some(maximum), false) = (bounds.0, bounds.1, is_any) {
+        words += &format!(", {minimum} to {maximum}");
     }
     if let Some(default) = schema.get("default") {
         words += &format!(", default {default}");
     }
-    format!("{first}{words}.{rest}")
-}
-
-/// A component of the interface description.
-fn schema(name: &str) -> Value {
-    api::schemas().into_iter().find(|(known, _)| *known == name).map_or(Value::Null, |(_, schema)| schema)
-}
-
-/// A schema, or the component that it refers to.
-fn resolve(value: &Value) -> Value {
-    let name = value["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
-    name.map_or_else(|| value.clone(), schema)
-}
-
-/// An example of a component.
-fn example(name: &str) -> Value {
-    let schema = schema(name);
-    let item = schema["items"]["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
-    item.map_or_else(|| schema["examples"][0].clone(), |item| Value::Array(vec![example(item)]))
+    let (first, rest) = about.split_at(about.find(['.', ';']).unwrap_or(about.len()));
+    let size = if is_any { "64-bit " } else { "" };
+    let presence = if is_required { "required" } else { "optional" };
+    let kind = format!("{place}{size}{}, {presence}", text(&schema["type"]));
+    entry(name, &kind, &format!("{first}{words}{rest}"))
 }
 
 /// JSON in lines, as HTML.
-fn pretty(value: &Value) -> String {
+pub fn pretty(value: &Value) -> String {
     // Printing strings and numbers cannot fail.
     escape(&serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
-fn text(value: &Value) -> &str {
+/// The text of a string; empty if it is none.
+pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
@@ -232,6 +175,10 @@ mod tests {
     fn bounds_and_defaults_are_words() {
         let list = of("listPets");
         assert!(list.contains(", 1 to 100, default 20.</dd>"), "{list}");
+        assert!(
+            list.contains("<code>after</code> <span>query, 64-bit integer, optional</span></dt>"),
+            "{list}"
+        );
         assert!(
             list.contains(": <code>available</code>, <code>pending</code>, <code>sold</code>.</dd>"),
             "{list}"
@@ -259,7 +206,10 @@ mod tests {
             "{orders}"
         );
         let one = of("getPet");
-        assert!(one.contains("deprecated; to be removed on 2030-12-05; call GET /pets instead"), "{one}");
+        assert!(
+            one.contains("deprecated; to be removed on <span class=\"whole\">2030-12-05; </span>call GET"),
+            "{one}"
+        );
         assert!(one.contains("<form") && one.contains(" required"), "{one}");
     }
 

@@ -121,8 +121,9 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
         assets.insert(path.clone(), page.into_asset(frame));
     }
     index.insert_into(assets);
-    let script = include_bytes!("../files/code.js").to_vec();
-    assets.insert("/assets/code.js", Asset::new("text/javascript; charset=utf-8", script));
+    let script = |bytes: &[u8]| Asset::new("text/javascript; charset=utf-8", bytes.to_vec());
+    assets.insert("/assets/code.js", script(include_bytes!("../files/code.js")));
+    assets.insert("/assets/elements.js", script(include_bytes!("../files/elements.js")));
     assets.insert("/assets/site.css", Asset::new("text/css", include_bytes!("../files/site.css").to_vec()));
     assets.insert(
         "/assets/icon.svg",
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn inline_code_fits_a_phone_without_a_break() {
         for source in PAGES {
-            let page = page(&source.path()).replace("<pre tabindex=\"0\"><code>", "");
+            let page = page(&source.path()).replace("\"><code>", "\">");
             for code in page.split("<code>").skip(1).filter_map(|rest| rest.split("</code>").next()) {
                 assert!(code.chars().count() <= 36, "{}: {code}", source.file);
             }
@@ -239,7 +240,11 @@ mod tests {
                 let path = if path.is_empty() { source.path() } else { path.to_owned() };
                 let is_known = match path.as_str() {
                     "/" => id.is_empty() || crate::api::ROUTER.operations().any(|row| row.id == id),
-                    "/openapi.json" | "/favicon.ico" | "/assets/site.css" | "/assets/icon.svg" => true,
+                    "/openapi.json"
+                    | "/favicon.ico"
+                    | "/assets/site.css"
+                    | "/assets/icon.svg"
+                    | "/assets/elements.js" => true,
                     _ => {
                         PAGES.iter().any(|page| page.path() == path)
                             && (id.is_empty() || ids(&page(&path)).contains(&id))

@@ -50,7 +50,11 @@ fn operations(base: &str) -> String {
     let groups = described.chunk_by(|one, next| one.tag == next.tag).filter_map(|group| {
         let tag = group.first()?.tag?;
         let operations: String = group.iter().map(|row| operation::html(row, base)).collect();
-        Some(format!("<h2 id=\"{0}\">{0}</h2>\n<p>{1}</p>\n{operations}", tag.name, escape(tag.about)))
+        Some(format!(
+            "<h2 id=\"{0}\"><a class=\"anchor\" href=\"#{0}\">{0}</a></h2>\n<p>{1}</p>\n{operations}",
+            tag.name,
+            escape(tag.about)
+        ))
     });
     groups.collect()
 }
@@ -94,5 +98,19 @@ mod tests {
         assert!(loaded.contains(&"/assets/reference.js"), "{loaded:?}");
         let bytes: usize = loaded.iter().map(|path| get(&assets, path).body().len()).sum();
         assert!(bytes <= 40_000, "{bytes}");
+    }
+
+    #[test]
+    fn every_id_is_there_once_and_every_heading_can_be_linked_to() {
+        let html = operations("https://pets.example/v1");
+        let mut ids: Vec<&str> =
+            html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let all = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), all, "{ids:?}");
+        for id in ["animals", "createPet", "createPet-request-body", "listPets-errors", "getPet-try-it"] {
+            assert!(ids.contains(&id), "{id}: {ids:?}");
+        }
     }
 }

@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
-use crate::api::{self, Operation};
+use crate::api::Operation;
 use crate::site::document::BASE;
+use crate::site::html::components::{example, resolve};
 use crate::site::html::tables::escape;
 
 /// A sample in one language.
@@ -17,8 +18,10 @@ pub struct Sample {
 /// What a sample needs of an operation.
 struct Request {
     method: &'static str,
-    /// With example values for its path and query parameters.
-    url: String,
+    /// With an example value for its path parameter, and without a query.
+    path: String,
+    /// Example values of its query parameters, as `name=value`.
+    query: Vec<String>,
     body: Option<Value>,
 }
 
@@ -50,40 +53,47 @@ pub fn block(operation: &Operation, base: &str) -> String {
 
 impl Request {
     fn new(operation: &Operation, base: &str) -> Self {
-        let mut url = base.to_owned() + operation.path.strip_prefix(BASE).unwrap_or(operation.path);
+        let mut path = base.to_owned() + operation.path.strip_prefix(BASE).unwrap_or(operation.path);
+        let mut query = Vec::new();
         let described: Vec<Value> =
             operation.parameters.iter().map(|parameter| parameter.describe()).collect();
         for parameter in &described {
             let Some(name) = parameter["name"].as_str() else { continue };
             if parameter["in"] == "path" {
-                url = url.replace(&format!("{{{name}}}"), "1");
-            } else if let (true, Some(value)) = (parameter["in"] == "query", example(&parameter["schema"])) {
-                url += if url.contains('?') { "&" } else { "?" };
-                url += &format!("{name}={value}");
+                path = path.replace(&format!("{{{name}}}"), "1");
+            } else if let (true, Some(value)) = (parameter["in"] == "query", choice(&parameter["schema"])) {
+                query.push(format!("{name}={value}"));
             }
         }
-        let body = operation.body.map(|schema| schema_of(schema)["examples"][0].clone());
-        Self { method: operation.method(), url, body }
+        Self { method: operation.method(), path, query, body: operation.body.map(example) }
     }
-}
 
-/// A component of the interface description.
-fn schema_of(name: &str) -> Value {
-    api::schemas().into_iter().find(|(known, _)| *known == name).map_or(Value::Null, |(_, schema)| schema)
+    /// The whole address.
+    fn url(&self) -> String {
+        let mark = if self.query.is_empty() { "" } else { "?" };
+        format!("{}{mark}{}", self.path, self.query.join("&"))
+    }
 }
 
 /// The default or the first allowed word of a parameter; `None` if its schema names no value.
-fn example(schema: &Value) -> Option<String> {
-    if let Some(component) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
-        return example(&schema_of(component));
-    }
+fn choice(schema: &Value) -> Option<String> {
+    let schema = resolve(schema);
     let value = schema.get("default").unwrap_or(&schema["enum"][0]);
     value.as_str().map(str::to_owned).or_else(|| value.as_i64().map(|number| number.to_string()))
 }
 
-fn curl(Request { method, url, body }: &Request) -> String {
-    let head = if *method == "GET" || body.is_some() { String::new() } else { format!("-X {method} ") };
-    let mut code = format!("curl {head}'{url}' \\\n    -H \"Authorization: Bearer $KEY\"");
+fn curl(Request { method, path, query, body }: &Request) -> String {
+    // The data of a request with -G becomes its query, and each parameter has a line of its own.
+    let head = match *method {
+        "GET" if query.is_empty() => "",
+        "GET" => "-G ",
+        _ if body.is_some() => "",
+        other => &format!("-X {other} "),
+    };
+    let mut code = format!("curl {head}'{path}' \\\n    -H \"Authorization: Bearer $KEY\"");
+    for pair in query {
+        code += &format!(" \\\n    -d {pair}");
+    }
     if let Some(body) = body {
         let body = body.to_string().replace('\'', "'\\''");
         code += &format!(" \\\n    -H 'Content-Type: application/json' \\\n    -d '{body}'");
@@ -91,7 +101,8 @@ fn curl(Request { method, url, body }: &Request) -> String {
     code
 }
 
-fn javascript(Request { method, url, body }: &Request) -> String {
+fn javascript(request: &Request) -> String {
+    let (Request { method, body, .. }, url) = (request, request.url());
     let (mut options, mut fields) = (String::new(), String::new());
     if *method != "GET" {
         options += &format!("  method: '{method}',\n");
@@ -110,7 +121,8 @@ fn javascript(Request { method, url, body }: &Request) -> String {
     )
 }
 
-fn python(Request { method, url, body }: &Request) -> String {
+fn python(request: &Request) -> String {
+    let (Request { method, body, .. }, url) = (request, request.url());
     let method = method.to_lowercase();
     let body = body.iter().map(|body| format!("    json={},\n", laid_out(body, "    ", "    ")));
     format!(
@@ -125,7 +137,8 @@ fn python(Request { method, url, body }: &Request) -> String {
     )
 }
 
-fn rust(Request { method, url, body }: &Request) -> String {
+fn rust(request: &Request) -> String {
+    let (Request { method, body, .. }, url) = (request, request.url());
     let method = method.to_lowercase();
     let send = match body {
         Some(body) => format!("send_json(serde_json::json!({}))", laid_out(body, "    ", "        ")),
@@ -170,8 +183,8 @@ mod tests {
     #[test]
     fn parameters_have_values() {
         assert!(
-            of("listPets", "curl")
-                .starts_with("curl 'https://pets.example/v1/pets?limit=20&status=available' \\\n")
+            of("listPets", "curl").starts_with("curl -G 'https://pets.example/v1/pets' \\\n")
+                && of("listPets", "curl").ends_with(" \\\n    -d limit=20 \\\n    -d status=available")
         );
         assert!(of("getPet", "Rust").contains("ureq::get(\"https://pets.example/v1/pets/1\")\n"));
     }

@@ -9,6 +9,7 @@ pub const PATH: &str = "/settings/domains";
 
 /// Its scripts, by the names under which they import each other.
 const SCRIPTS: &[(&str, &[u8])] = &[
+    ("elements.js", include_bytes!("../files/elements.js")),
     ("settings.js", include_bytes!("../files/settings.js")),
     ("settings-parts.js", include_bytes!("../files/settings-parts.js")),
     ("settings-dialogs.js", include_bytes!("../files/settings-dialogs.js")),
