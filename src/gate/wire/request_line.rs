@@ -1,9 +1,10 @@
 //! The request line (RFC 9112, section 3): a method, a target in one of its four forms, a version.
 
+use std::net::Ipv6Addr;
 use std::ops::Range;
 
 use crate::http::limits::MAX_TARGET_BYTES;
-use crate::http::{ApiError, Code};
+use crate::http::{ApiError, Code, percent};
 
 /// A valid request line: where its parts are in the head.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +96,8 @@ fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, ApiEr
             continue;
         }
         let length = rest.iter().position(|b| *b == b'/' || *b == b'?').unwrap_or(rest.len());
-        if length == 0 || !is_authority(&rest[..length]) {
+        // An empty host is valid in a Host field alone (RFC 9110, section 4.2.1).
+        if length == 0 || rest[0] == b':' || !is_authority(&rest[..length]) {
             break;
         }
         return Ok(Some(scheme.len()..scheme.len() + length));
@@ -103,9 +105,44 @@ fn authority(method: &[u8], target: &[u8]) -> Result<Option<Range<usize>>, ApiEr
     Err(bad_request("The request target must begin with '/', or be an http address."))
 }
 
-/// Whether a text can be a host with an optional port: no user, path or white space (RFC 3986, section 3.2).
+/// Whether a text is a host, possibly empty, with an optional port (RFC 3986, sections 3.2.2 and 3.2.3).
 pub fn is_authority(text: &[u8]) -> bool {
-    text.iter().all(|b| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(b))
+    let port = match text {
+        [b'[', rest @ ..] => {
+            let end = rest.iter().position(|b| *b == b']').unwrap_or(0);
+            if !is_ipv6(&rest[..end]) {
+                return false;
+            }
+            &rest[end + 1..]
+        }
+        _ => {
+            let end = text.iter().position(|b| *b == b':').unwrap_or(text.len());
+            if !is_name(&text[..end]) {
+                return false;
+            }
+            &text[end..]
+        }
+    };
+    matches!(port, [] | [b':', ..]) && port.iter().skip(1).all(u8::is_ascii_digit)
+}
+
+fn is_name(mut text: &[u8]) -> bool {
+    while let [byte, rest @ ..] = text {
+        text = match byte {
+            b'%' if percent::octet(rest).is_some() => &rest[2..],
+            byte if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(byte) => rest,
+            _ => return false,
+        };
+    }
+    true
+}
+
+/// Whether a text is an IPv6 address, possibly with a zone, which some clients send (RFC 6874, section 2).
+fn is_ipv6(text: &[u8]) -> bool {
+    let (address, zone) = text.split_at(text.iter().position(|b| *b == b'%').unwrap_or(text.len()));
+    let is_zone = |b: &u8| b.is_ascii_alphanumeric() || b"-._~".contains(b);
+    str::from_utf8(address).is_ok_and(|address| address.parse::<Ipv6Addr>().is_ok())
+        && zone.iter().skip(1).all(is_zone)
 }
 
 #[cfg(test)]
@@ -149,9 +186,26 @@ mod tests {
             "GET /#x HTTP/1.1",
             "GET http:///x HTTP/1.1",
             "GET http://u@h/ HTTP/1.1",
+            "GET http://:80/ HTTP/1.1",
+            "GET http://h:x/ HTTP/1.1",
             "GET ftp://h/ HTTP/1.1",
         ] {
             assert_eq!(parts(line), Err(Code::BadRequest), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn authority_is_a_host_and_a_port() {
+        for text in ["", "h", "a.b:80", ":80", "h:", "a_b!%41", "192.0.2.1:8", "[::1]", "[2001:db8::7]:80"] {
+            assert!(is_authority(text.as_bytes()), "{text}");
+        }
+        for zone in ["[fe80::1%25eth0]:80", "[fe80::1%eth0]"] {
+            assert!(is_authority(zone.as_bytes()), "{zone}");
+        }
+        for text in [
+            "a b", "a/b", "u@h", "h:x", "a:1:2", "::1", "%zz", "%4", "[", "[]", "[::1", "[h]", "[::1]8", "a]",
+        ] {
+            assert!(!is_authority(text.as_bytes()), "{text}");
         }
     }
 
