@@ -39,6 +39,8 @@
 // What only the site uses and needs no optional crate is compiled without it too. The build with the site finds
 // what nobody uses, and the modules that stand in for the site's allow nothing.
 #![cfg_attr(not(feature = "site"), allow(dead_code, unused_imports, reason = "only the site uses it"))]
+// What ships is checked without these two.
+#![cfg_attr(any(test, fuzzing), allow(clippy::unwrap_used, reason = "a panic is how a test fails"))]
 
 mod config;
 mod error;
@@ -74,7 +76,11 @@ mod transfer;
 
 mod store;
 
-#[cfg(test)]
+#[doc(hidden)]
+#[cfg(all(any(test, fuzzing), feature = "site"))]
+pub mod fuzzing;
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(not(test), allow(dead_code, reason = "only tests use all of it"))]
 mod testing;
 
 pub use clock::rfc3339;

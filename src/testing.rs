@@ -19,8 +19,18 @@ pub struct Folder(pub PathBuf);
 
 impl Folder {
     pub fn new() -> Self {
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// A folder in memory, where the system has such.
+    pub fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::within(memory) } else { Self::new() }
+    }
+
+    fn within(parent: &Path) -> Self {
         let name = format!("petstore-test-{}-{:x}", std::process::id(), getrandom::u64().unwrap());
-        let path = std::env::temp_dir().join(name);
+        let path = parent.join(name);
         std::fs::create_dir(&path).unwrap();
         Self(path)
     }

@@ -13,6 +13,8 @@ mod message;
 mod resolv_conf;
 mod servers;
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzz_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]

@@ -11,6 +11,8 @@ mod dispatcher;
 mod ending;
 mod estimates;
 mod fair_queue;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz_tests;
 mod health_check;
 mod holders;
 mod lanes;
@@ -19,6 +21,8 @@ mod memory;
 mod socket_file;
 mod stopper;
 mod stream;
+#[cfg(any(test, fuzzing))]
+mod strict_tests;
 mod trusted_proxies;
 mod turns;
 mod wire;

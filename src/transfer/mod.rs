@@ -4,6 +4,8 @@
 mod change;
 mod csv;
 mod export;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz_tests;
 mod ids;
 mod import;
 mod input;

@@ -347,6 +347,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("quiet_log", &["log_line"]),
     // The two ends of a lane, worked by hand.
     ("testing", &["http", "lane"]),
+    // No build that ships has it.
+    ("fuzzing", &["api", "dns", "gate", "http", "json", "lane", "model", "store", "testing", "transfer"]),
     ("gate", &["log_line", "clock", "config", "http", "lane", "metrics", "quiet_log"]),
     ("lane", &["http"]),
     ("worker", &["log_line", "http", "lane"]),

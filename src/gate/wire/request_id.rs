@@ -55,7 +55,7 @@ impl Default for RequestIds {
 }
 
 impl RequestIds {
-    fn new(start: u32) -> Self {
+    pub fn new(start: u32) -> Self {
         let mut id = RequestId::new(b"");
         id.push_hex(u64::from(start));
         id.push(b'-');

@@ -1,0 +1,174 @@
+//! The gate, for the fuzzers: its reader next to a second one, and a client fed in pieces.
+
+use std::time::{Instant, UNIX_EPOCH};
+
+use super::client::{Client, Shared, State};
+use super::connections::READ_BYTES;
+use super::estimates::Asked;
+use super::stream::Peer;
+use super::strict_tests::{Read, Request, read};
+use super::wire::general::GeneralFields;
+use super::wire::intake::Intake;
+use super::wire::reader::{Reader, Step};
+use super::wire::request_id::RequestIds;
+use crate::config::Deadlines;
+use crate::fuzzing::Parts;
+use crate::http::Response;
+use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES};
+use crate::lane::{Answer, Content, LaneKind, LaneRequest, Ticket, read_ticket};
+use crate::metrics::Metrics;
+
+const PASSED_ON: [&str; 4] = ["Authorization", "Content-Type", "Host", "X"];
+
+/// An input in which `0xfe`, a byte and a count stand for so many times 64 such bytes, so that small inputs reach large
+/// bounds.
+fn expanded(mut bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    while let [first, rest @ ..] = bytes {
+        bytes = match (*first, rest) {
+            (0xfe, [byte, count, rest @ ..]) => {
+                out.extend(std::iter::repeat_n(*byte, usize::from(*count) * 64));
+                rest
+            }
+            (byte, rest) => {
+                out.push(byte);
+                rest
+            }
+        };
+    }
+    out
+}
+
+/// Reads requests one after the other, and compares each with what a second reader makes of the same bytes.
+pub fn gate_reader(bytes: &[u8]) {
+    let (input, mut at) = (expanded(bytes), 0);
+    let mut intake = Intake { passed_on: PASSED_ON.to_vec(), ..Intake::default() };
+    loop {
+        let (ours, strict) = (ours(&input[at..], &mut intake), read(&input[at..]));
+        match (ours, strict) {
+            (Ok(Some((asked, written, persists, length))), Read::Request(request)) => {
+                at += request.length;
+                assert_eq!((length, persists), (request.length, request.persists));
+                is_same(&asked, &written, &request);
+            }
+            // Extensions and trailer fields are bounded together, and how they are counted is nobody's business.
+            (Err(431), Read::Request(request)) => {
+                return assert!(request.head > 16 << 10 || request.dropped > 7 << 10, "{request:?}");
+            }
+            (Ok(None), Read::Incomplete) | (Err(_), Read::Refused) => return,
+            // What cannot become a request any more is refused early.
+            (Err(status), Read::Incomplete) => return assert_ne!(status, 408),
+            (ours, strict) => panic!("{ours:?} is {strict:?}"),
+        }
+    }
+}
+
+/// Method and target, the request as it goes down a lane, whether the connection persists, and the bytes that it took.
+type Ours = (Vec<u8>, Vec<u8>, bool, usize);
+
+/// The request at the start of an input; `None` if it is incomplete, and the status if it is refused.
+fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
+    let (mut reader, mut request) = (Reader::new(), LaneRequest::default());
+    let (mut at, mut persists) = (0, false);
+    loop {
+        let (consumed, step) = reader.advance(&input[at..], false, intake, &mut request);
+        at += consumed;
+        match step {
+            Step::More => return Ok(None),
+            Step::Continue => {}
+            Step::Head(_, Err(error)) | Step::Refuse(error) => return Err(error.code().status()),
+            Step::Head(head, Ok(())) => persists = head.keep_alive,
+            Step::Request(_) => {
+                let mut written = Vec::new();
+                request.write(Ticket { epoch: 1, place: 2 }, b"id", &mut written);
+                return Ok(Some((request.asked().to_vec(), written, persists, at)));
+            }
+        }
+    }
+}
+
+/// Compares what a worker reads from the lane with the request.
+fn is_same(asked: &[u8], written: &[u8], request: &Request) {
+    assert_eq!(asked, [&request.method[..], &request.target].join(&b' '));
+    let head = written.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
+    let content = &written[head + 4..];
+    let content = Content::read(&content[read_ticket(content).unwrap().1..]).unwrap();
+    assert_eq!(content.body, request.body);
+    let fields = request.fields.iter().filter_map(|(name, value)| {
+        let name = PASSED_ON.into_iter().find(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
+        let value = value.iter().map(|byte| if byte.is_ascii() { char::from(*byte) } else { '\x7f' });
+        Some((name, value.collect::<String>()))
+    });
+    let read: Vec<_> = content.fields.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+    assert_eq!(read, fields.collect::<Vec<_>>());
+}
+
+/// Feeds a client in pieces, whose sizes the first bytes choose, and in pieces as large as the gate reads. It gets the
+/// same responses, and never holds more than one request and one response.
+pub fn gate_client(bytes: &[u8]) {
+    let mut parts = Parts(bytes);
+    let sizes = [parts.byte(), parts.byte(), parts.byte()].map(|size| 1 + usize::from(size));
+    let input = expanded(parts.0);
+    assert_eq!(converse(&input, &[READ_BYTES]), converse(&input, &sizes));
+}
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+/// The most that a client holds: a request of the largest size, the bytes of one more read, and a response with the
+/// request in it. A buffer may be twice as large as its content.
+const MAX_HELD: usize = 2 * (2 * (MAX_HEAD_BYTES + MAX_BODY_BYTES) + READ_BYTES);
+
+/// Everything that a client gets for an input, except a 100 Continue, which depends on how soon the body comes.
+fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
+    let mut shared = Shared {
+        now: Instant::now(),
+        deadlines: Deadlines::default(),
+        intake: Intake { ids: RequestIds::new(0), passed_on: PASSED_ON.to_vec(), ..Intake::default() },
+        general: GeneralFields::new(false),
+        draining: false,
+        metrics: Metrics::default(),
+    };
+    // The same date in every response.
+    shared.general.refresh(UNIX_EPOCH);
+    let mut client = Client::new(Peer::Tcp(([192, 0, 2, 1], 9).into()), &shared);
+    let (mut out, mut is_whole) = (Vec::new(), true);
+    let mut sizes = sizes.iter().cycle().copied();
+    let mut size = || sizes.next().unwrap_or(1);
+    while client.state() != State::Closed {
+        if is_whole && client.output().starts_with(CONTINUE) {
+            client.take_output(CONTINUE.len(), &mut shared);
+        } else if !client.output().is_empty() {
+            let count = size().min(client.output().len());
+            is_whole = count == client.output().len();
+            out.extend_from_slice(&client.output()[..count]);
+            client.take_output(count, &mut shared);
+        } else if let State::Ready(kind) = client.state() {
+            respond(&mut client, kind, &mut shared);
+        } else if input.is_empty() {
+            assert!(client.wants_input());
+            client.end(&mut shared);
+        } else {
+            assert!(client.wants_input());
+            let (piece, rest) = input.split_at(size().min(input.len()));
+            client.receive(piece, &mut shared);
+            input = rest;
+        }
+        assert!(client.held() <= MAX_HELD, "{}", client.held());
+        assert_eq!(client.deadline().is_none(), matches!(client.state(), State::Ready(_) | State::Closed));
+    }
+    assert_eq!(client.held(), 0);
+    out
+}
+
+/// Does with a request what its target says: loses it, passes it on, or responds with the request.
+fn respond(client: &mut Client, kind: LaneKind, shared: &mut Shared) {
+    let mut written = Vec::new();
+    client.request().write(Ticket { epoch: 1, place: 2 }, client.id(), &mut written);
+    client.queue(Asked::default(), shared);
+    let asked = client.request().asked().to_vec();
+    client.go_inside(kind, shared);
+    match asked.last() {
+        Some(b'0') => client.lose(shared),
+        Some(b'1') if kind == LaneKind::Read => client.go_on(shared),
+        _ => client.answer(&Answer::of(&Response::new(200, written), &mut Vec::new()), shared),
+    }
+}
