@@ -79,8 +79,8 @@ class Connection(http.client.HTTPConnection):
     def __init__(self, port):
         super().__init__("127.0.0.1", port, timeout=PATIENCE)
 
-    def ask(self, method, path, body=None, retry_key=None):
-        headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    def ask(self, method, path, body=None, retry_key=None, key=KEY):
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         if retry_key:
             headers["Idempotency-Key"] = retry_key
         try:
