@@ -11,7 +11,7 @@ mod dispatcher;
 mod ending;
 mod estimates;
 mod fair_queue;
-#[cfg(any(test, fuzzing))]
+#[cfg(all(any(test, fuzzing), feature = "site"))]
 pub mod fuzz_tests;
 mod health_check;
 mod holders;
