@@ -25,24 +25,22 @@ impl RequestLine {
     /// 400, 414, 501 (for a tunnel) or 505.
     pub fn parse(head: &[u8], at: Range<usize>) -> Result<Self, ApiError> {
         let line = &head[at.clone()];
-        let bad = || {
-            bad_request(
-                "The request line must be a method, a target and a version, separated by single spaces.",
-            )
-        };
+        // First, since a line is too long before it is complete.
+        if is_target_too_long(line) {
+            return Err(ApiError::new(Code::UriTooLong));
+        }
         let mut words = line.split(|b| *b == b' ');
         let (Some(method), Some(target), Some(version), None) =
             (words.next(), words.next(), words.next(), words.next())
         else {
-            return Err(if is_target_too_long(line) { ApiError::new(Code::UriTooLong) } else { bad() });
+            return Err(bad_request(
+                "The request line must be a method, a target and a version, separated by single spaces.",
+            ));
         };
         if method.is_empty() || !method.iter().all(|b| is_token_byte(*b)) {
             return Err(bad_request("The request method must be a token."));
         }
         let minor_version = minor_version(version)?;
-        if target.len() > MAX_TARGET_BYTES {
-            return Err(ApiError::new(Code::UriTooLong));
-        }
         let authority = authority(method, target)?;
         let method = at.start..at.start + method.len();
         let start = method.end + 1;
@@ -58,7 +56,8 @@ impl RequestLine {
 
 /// Whether a line that may be unfinished has a target beyond [`MAX_TARGET_BYTES`].
 pub fn is_target_too_long(line: &[u8]) -> bool {
-    line.split(|b| *b == b' ').nth(1).is_some_and(|target| target.len() > MAX_TARGET_BYTES)
+    line.len() > MAX_TARGET_BYTES
+        && line.split(|b| *b == b' ').nth(1).is_some_and(|target| target.len() > MAX_TARGET_BYTES)
 }
 
 /// A 400 that names the broken rule.
@@ -221,7 +220,9 @@ mod tests {
         let at_bound = format!("GET /{} HTTP/1.1", "x".repeat(MAX_TARGET_BYTES - 1));
         assert!(parts(&at_bound).is_ok());
         let beyond = format!("GET /{} HTTP/1.1", "x".repeat(MAX_TARGET_BYTES));
-        assert_eq!(parts(&beyond), Err(Code::UriTooLong));
+        for line in [beyond.clone(), format!("G:{}", &beyond[3..]), format!("{beyond} x")] {
+            assert_eq!(parts(&line), Err(Code::UriTooLong));
+        }
         assert!(is_target_too_long(&beyond.as_bytes()[..MAX_TARGET_BYTES + 5]));
         assert!(!is_target_too_long(&beyond.as_bytes()[..MAX_TARGET_BYTES + 4]));
     }
