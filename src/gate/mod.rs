@@ -206,8 +206,9 @@ impl Gate {
             let late = || (now >= end).then(|| self.lane_trouble(end)).flatten();
             let failure = self.stopper.failure().map(|error| error.to_string());
             if let Some(reason) = failure.or_else(|| self.trouble.clone()).or_else(late) {
-                let line =
-                    format!("cannot start: perhaps the system allows too few threads (ulimit -u): {reason}");
+                let line = format!(
+                    "cannot start: perhaps the machine is too busy, or allows too few threads (ulimit -u): {reason}"
+                );
                 return Err(Error::new(ErrorKind::Resources, line));
             }
             // Clients that connect meanwhile have an event, and are accepted later.

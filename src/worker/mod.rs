@@ -27,8 +27,8 @@ pub trait Service: Send + 'static {
     /// Answers at least the first request, or more, with one response each. They are sent when this returns.
     /// Returns how long they waited for the disk; zero if they did not.
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration;
-    /// Called before each wait for a request. Does other work that is due, and returns in how long more is
-    /// due; `None` if nothing is.
+    /// Called before each wait for a request, except the first. Does other work that is due, and returns in how long
+    /// more is due; `None` if nothing is.
     fn rest(&mut self) -> Option<Duration> {
         None
     }
@@ -106,14 +106,17 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
     let mut out = Vec::new();
     // A request of another connection, which begins the next batch.
     let mut first = None;
+    // The first request is the gate's greeting. A service starts when it is answered, so no other work holds it up.
+    let mut is_greeted = false;
     loop {
-        let rest = guard(|| service.rest()).flatten();
+        let rest = if is_greeted { guard(|| service.rest()).flatten() } else { None };
         let Some(request) = first.take().or_else(|| pacing.receive(server, rest).map(Taken::new)) else {
             if stopping.load(Ordering::SeqCst) {
                 break;
             }
             continue;
         };
+        is_greeted = true;
         let mut batch = Batch::new(request);
         while !batch.is_full()
             && first.is_none()

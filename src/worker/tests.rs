@@ -249,31 +249,34 @@ fn worker_that_is_told_to_end_has_not_died() {
     assert!(has_died.recv().is_err(), "the sender is gone without a word");
 }
 
-/// Wants to rest once a millisecond, and says when it does.
-struct Resting(Sender<()>);
+/// Says when it answers and when it rests, and wants to rest once a millisecond.
+struct Resting(Sender<&'static str>);
 
 impl Service for Resting {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
+        let _ = self.0.send("answers");
         echo_all(requests, responses)
     }
     fn rest(&mut self) -> Option<Duration> {
-        let _ = self.0.send(());
+        let _ = self.0.send("rests");
         Some(Duration::from_millis(1))
     }
     fn stop(&mut self) {}
 }
 
 #[test]
-fn what_is_due_is_done_without_a_request() {
+fn what_is_due_is_done_without_a_request_but_after_the_greeting() {
     let folder = Folder::new();
-    let (sender, rested) = channel();
+    let (sender, done) = channel();
     let path = folder.0.join("lane");
     let worker = Worker::start(&path, "test".to_owned(), Resting(sender), || ()).unwrap();
-    for _ in 0..3 {
-        rested.recv_timeout(PATIENCE).unwrap();
-    }
     let bench = Bench { folder, worker };
     let mut lane = bench.connect();
+    lane.ask(0, "/greeting", 0);
+    for what in ["answers", "rests", "rests", "rests"] {
+        assert_eq!(done.recv_timeout(PATIENCE), Ok(what));
+    }
+    assert_eq!(lane.answer().1, "/greeting 0");
     lane.ask(1, "/a", 0);
     assert_eq!(lane.answer(), (1, "/a 0".to_owned()));
 }
