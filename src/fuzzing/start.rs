@@ -55,13 +55,20 @@ fn serve(store: OpenStore) {
     let mut list = |status| {
         let query = PetQuery { page: Page { limit: 100, after: None }, status };
         let (reader, mut count) = (&mut readers[0], 0);
-        reader.begin()?;
-        reader.visit_pets(&query, |_| {
-            count += 1;
-            ControlFlow::Continue(())
-        })?;
-        drop((reader.keys()?, reader.project()?.domains()?, reader.pet(7, |_| ())?));
-        reader.end().map(|()| count)
+        let begun = reader.begin();
+        let visited = begun.and_then(|()| {
+            reader.visit_pets(&query, |_| {
+                count += 1;
+                ControlFlow::Continue(())
+            })
+        });
+        let read = visited.and_then(|_| {
+            reader.keys()?;
+            reader.project()?.domains()?;
+            reader.pet(7, |_| ())
+        });
+        let ended = reader.end();
+        read.and(ended).map(|()| count)
     };
     let before = expect_no_fault(list(None));
     expect_no_fault(list(Some(PetStatus::Sold)));

@@ -5,7 +5,7 @@ use crate::gate::wire::body::{Body, is_text};
 use crate::gate::wire::head::Head;
 use crate::gate::wire::intake::Intake;
 use crate::gate::wire::request_line::{RequestLine, bad_request, is_target_too_long};
-use crate::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
+use crate::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS};
 use crate::http::{ApiError, Code};
 use crate::lane::{LaneKind, LaneRequest};
 
@@ -120,6 +120,18 @@ impl HeadScan {
     /// Scans the new bytes of `input`, which begins with the head. Returns the request line and the head's
     /// length once the head is complete.
     fn advance(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, ApiError> {
+        let found = self.scan(input);
+        // The first fault counts, whether what follows it has arrived or not.
+        if !matches!(found, Ok(Some(_)))
+            && self.request_line.is_none()
+            && is_target_too_long(&input[..self.scanned])
+        {
+            return Err(ApiError::new(Code::UriTooLong));
+        }
+        found
+    }
+
+    fn scan(&mut self, input: &[u8]) -> Result<Option<(RequestLine, usize)>, ApiError> {
         let bound = input.len().min(MAX_HEAD_BYTES);
         while self.scanned < bound {
             let at = self.scanned;
@@ -144,9 +156,6 @@ impl HeadScan {
                 Some(b'\n') => return Err(bad_request("A line must end with CR LF.")),
                 Some(_) => return Err(bad_request("The request head contains a control character.")),
             }
-        }
-        if self.request_line.is_none() && bound > MAX_TARGET_BYTES && is_target_too_long(&input[..bound]) {
-            return Err(ApiError::new(Code::UriTooLong));
         }
         if bound == MAX_HEAD_BYTES {
             return Err(ApiError::new(Code::HeadersTooLarge));
