@@ -314,7 +314,7 @@ test('without JavaScript there is something to read', async () => {
   await page.locator('summary', { hasText: '/v1/store/orders' }).waitFor();
   await page.locator('#createPet > summary').click();
   await page.getByText('invalid_idempotency_key').waitFor();
-  await page.getByRole('link', { name: 'Errors', exact: true }).click();
+  await page.getByRole('navigation').getByRole('link', { name: 'Errors', exact: true }).first().click();
   await page.getByText('outcome_unknown').first().waitFor();
   await close();
 });

@@ -31,7 +31,7 @@ function find(query) {
 
 // The part of a text around the first word that was looked for.
 function excerpt(text, query) {
-  const at = Math.max(0, lower(text).indexOf(query.split(/\s+/)[0]) - 30);
+  const at = text.lastIndexOf(' ', lower(text).indexOf(query.split(/\s+/)[0]) - 30) + 1;
   return (at ? '…' : '') + text.slice(at, at + 140);
 }
 
