@@ -69,6 +69,7 @@ pub static OPERATIONS: &[Operation] = &[
         headers: &[IF_NONE_MATCH.name],
         success: Some(Success { status: 200, about: "The pet.", schema: "Pet", headers: &[ETAG] }),
         codes: &[Code::NotFound],
+        not_found: Some(NO_PET),
         deprecation: Some(&GET_PET_ENDS),
         ..Operation::new("/v1/pets/{petId}", "getPet", Handler::Get(get))
     },
@@ -84,6 +85,7 @@ static STATUS: QueryParameter<Enumeration<PetStatus>> = QueryParameter {
 };
 static PET_ID: PathParameter<Integer> =
     PathParameter { name: "petId", about: "The identifier of the pet.", schema: Integer::INT64 };
+const NO_PET: &str = "There is no pet with this id.";
 const LOCATION: HeaderField =
     HeaderField { name: "Location", about: "The path of the new pet.", example: "/v1/pets/7" };
 
@@ -150,5 +152,5 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
         })?,
         None => None,
     };
-    Ok(found.ok_or_else(|| ApiError::with_message(Code::NotFound, "There is no pet with this id."))?)
+    Ok(found.ok_or_else(|| ApiError::with_message(Code::NotFound, NO_PET))?)
 }

@@ -1,6 +1,7 @@
 //! The row of a table of operations. Routing, Allow, scopes, lanes, the header fields that the gate passes
 //! on, the deprecation header fields and the interface description all come from it.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use super::parameter::Parameter;
@@ -42,6 +43,8 @@ pub struct Operation<H> {
     pub success: Option<Success>,
     /// The error codes that this operation adds to the general ones.
     pub codes: &'static [Code],
+    /// The message of its 404.
+    pub not_found: Option<&'static str>,
     /// Whether it may change or disappear without notice (specification, section 9).
     pub is_experimental: bool,
     /// Set if the operation is to be removed.
@@ -108,6 +111,7 @@ impl<H> Operation<H> {
             body: None,
             success: None,
             codes: &[],
+            not_found: None,
             is_experimental: false,
             deprecation: None,
         }
@@ -138,6 +142,14 @@ impl<H: Handler> Operation<H> {
     /// The method; GET stands for HEAD as well.
     pub fn method(&self) -> &'static str {
         self.handler.method()
+    }
+
+    /// What an error with this code usually says.
+    pub fn message(&self, code: Code) -> Cow<'static, str> {
+        match self.not_found {
+            Some(message) if code == Code::NotFound => message.into(),
+            _ => code.usual_message(),
+        }
     }
 
     /// Whether it may change data, so that a read-only key must not call it.

@@ -137,7 +137,12 @@ impl Code {
 
     /// The Error body with the usual message.
     pub fn example(self) -> serde_json::Value {
-        json!({ "code": self.as_str(), "message": self.usual_message(), "status": self.status() })
+        self.example_with(&self.usual_message())
+    }
+
+    /// The Error body with a message of its own.
+    pub fn example_with(self, message: &str) -> serde_json::Value {
+        json!({ "code": self.as_str(), "message": message, "status": self.status() })
     }
 }
 

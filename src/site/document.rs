@@ -240,10 +240,10 @@ fn responses(operation: &Operation) -> Map<String, Value> {
         let is_past_authentication =
             [500, 501, 503].contains(&status) || codes.iter().any(|code| operation.codes.contains(code));
         let announced = if is_past_authentication { announced } else { &[] };
-        (status.to_string(), describe_failure(&codes, headers(&[own, announced])))
+        (status.to_string(), describe_failure(operation, &codes, headers(&[own, announced])))
     });
     let shared: Vec<Code> = shared_codes().collect();
-    let default = describe_failure(&shared, headers(&[&[RETRY_AFTER], announced]));
+    let default = describe_failure(operation, &shared, headers(&[&[RETRY_AFTER], announced]));
     success.chain(known).chain(failures).chain([("default".to_owned(), default)]).collect()
 }
 
@@ -264,10 +264,12 @@ pub fn own_codes(operation: &Operation) -> BTreeMap<u16, Vec<Code>> {
     causes
 }
 
-fn describe_failure(codes: &[Code], headers: Value) -> Value {
-    let line = |code: &Code| format!("{}: {}", html::code(code.as_str()), code.usual_message());
+fn describe_failure(operation: &Operation, codes: &[Code], headers: Value) -> Value {
+    let line = |code: &Code| format!("{}: {}", html::code(code.as_str()), operation.message(*code));
     let about: Vec<String> = codes.iter().map(line).collect();
-    let example = |code: &Code| (code.as_str().to_owned(), json!({ "value": code.example() }));
+    let example = |code: &Code| {
+        (code.as_str().to_owned(), json!({ "value": code.example_with(&operation.message(*code)) }))
+    };
     let examples: Map<String, Value> = codes.iter().map(example).collect();
     json!({
         "description": about.join("\n\n"),

@@ -146,7 +146,7 @@ test('marks are shown, and what cannot be tried has no panel', async () => {
   const { page, close } = await openReference();
   const [orders, one, list] = ['listOrders', 'getPet', 'listPets'].map((id) => panel(page, id));
   await assertText(orders.block.locator('.mark'), 'experimental');
-  await assertText(one.block.locator('.mark'), 'deprecated; to be removed on 2030-12-05; call GET /pets instead');
+  await assertText(one.block.locator('.mark'), 'deprecated; to be removed on 2030-12-05; call GET /v1/pets instead');
   assert.equal(await list.block.locator('.mark').count(), 0);
   for (const { summary } of [orders, one, list]) await summary.click();
   await list.execute.waitFor();

@@ -5,9 +5,8 @@ use serde_json::Value;
 use crate::api::Operation;
 use crate::clock::day;
 use crate::endpoint::{HeaderField, Success};
-use crate::http::Code;
 use crate::http::response::reason;
-use crate::site::document::{BASE, own_codes, shared_codes};
+use crate::site::document::{own_codes, shared_codes};
 use crate::site::html::components::{example, resolve, schema};
 use crate::site::html::samples;
 use crate::site::html::tables::{escape, inline};
@@ -57,9 +56,8 @@ pub fn html(operation: &Operation, base: &str) -> String {
 fn marks(operation: &Operation) -> String {
     let stability = operation.is_experimental.then(|| "experimental".to_owned());
     let deprecation = operation.deprecation.map(|deprecation| {
-        let successor = deprecation.successor.strip_prefix(BASE).unwrap_or(deprecation.successor);
         let sunset = day(deprecation.sunset);
-        format!("deprecated; to be removed on {sunset}; call GET {successor} instead")
+        format!("deprecated; to be removed on {sunset}; call GET {} instead", deprecation.successor)
     });
     let planned = operation.success.is_none().then(|| "planned".to_owned());
     let marks = stability.into_iter().chain(deprecation).chain(planned);
@@ -95,7 +93,10 @@ fn failures(operation: &Operation) -> String {
     let own = own_codes(operation).into_iter().flat_map(|(status, codes)| {
         codes.into_iter().map(move |code| {
             let link = format!("<a href=\"/docs/errors#{0}\"><code>{0}</code></a>", code.as_str());
-            format!("<div><dt>{status} {link}</dt><dd>{}</dd></div>\n", inline(&message(code)))
+            format!(
+                "<div><dt><code>{status}</code> {link}</dt><dd>{}</dd></div>\n",
+                inline(&operation.message(code))
+            )
         })
     });
     let mut others: Vec<String> = shared_codes().map(|code| code.status().to_string()).collect();
@@ -105,10 +106,6 @@ fn failures(operation: &Operation) -> String {
         list(operation.id, "Errors", own),
         others.join(", ")
     )
-}
-
-fn message(code: Code) -> String {
-    code.usual_message().into_owned()
 }
 
 /// A heading within the operation `id`, which can be linked to.
@@ -188,7 +185,7 @@ mod tests {
     #[test]
     fn failures_are_those_of_the_operation() {
         let list = of("listPets");
-        assert!(list.contains("400 <a href=\"/docs/errors#invalid_parameter\">"), "{list}");
+        assert!(list.contains("<code>400</code> <a href=\"/docs/errors#invalid_parameter\">"), "{list}");
         assert!(
             list.contains("also return 400, 408, 413, 414, 417, 421, 431, 500, 501, 503, 505:"),
             "{list}"
@@ -196,6 +193,13 @@ mod tests {
         assert!(!list.contains("#overloaded") && !list.contains("#insufficient_scope"), "{list}");
         let create = of("createPet");
         assert!(create.contains("#outcome_unknown") && create.contains("#insufficient_scope"), "{create}");
+    }
+
+    #[test]
+    fn missing_pet_is_described_as_it_is_returned() {
+        let one = of("getPet");
+        assert!(one.contains("<dd>There is no pet with this id.</dd>"), "{one}");
+        assert!(!one.contains("at this path"), "{one}");
     }
 
     #[test]

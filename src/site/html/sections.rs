@@ -61,14 +61,19 @@ fn plain(html: &str) -> String {
                 let is_within_words = ["a", "code", "em", "span", "strong"]
                     .iter()
                     .any(|name| tag.trim_start_matches('/').split(' ').next() == Some(name));
-                text.push_str(if is_within_words { "" } else { " " });
+                text.push_str(match tag {
+                    "/td" | "/th" => " · ",
+                    _ if is_within_words => "",
+                    _ => " ",
+                });
                 text.push_str(rest);
             }
             None => text.push_str(part),
         }
     }
     let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.trim_matches([' ', '·']).to_owned()
 }
 
 #[cfg(test)]
@@ -76,14 +81,14 @@ mod tests {
     use super::*;
 
     const PAGE: &str = "<h1 id=\"a\"><a class=\"anchor\" href=\"#a\">A &amp; B</a></h1>\n<p>One.</p><p>Two <code>x</code>.</p>\n\
-        <table><tr id=\"b\"><td data-head=\"c\"><a class=\"anchor\" href=\"#b\"><code>--b</code></a> V</td></tr></table>";
+        <table><tr id=\"b\"><td data-head=\"c\"><a class=\"anchor\" href=\"#b\"><code>--b</code></a> V</td><td>one</td><td>two</td></tr></table>";
 
     #[test]
     fn headings_and_rows_are_found() {
         let found = sections(PAGE);
         let found: Vec<_> =
             found.iter().map(|s| (s.id, s.element, s.title.as_str(), s.text.as_str())).collect();
-        assert_eq!(found, [("a", "h1", "A & B", "One. Two x."), ("b", "td", "--b", "V")]);
+        assert_eq!(found, [("a", "h1", "A & B", "One. Two x."), ("b", "td", "--b", "V · one · two")]);
     }
 
     #[test]
