@@ -211,6 +211,18 @@ fn every_file_of_tests_is_run() {
     }
 }
 
+/// In Markdown, a line that begins with `1.` ends a paragraph and starts a list.
+#[test]
+fn documents_have_no_list_in_the_middle_of_a_sentence() {
+    for document in documents() {
+        let text = read(&document);
+        for (before, line) in text.lines().zip(text.lines().skip(1)) {
+            let is_list = line.trim_start().starts_with("1. ");
+            assert!(!is_list || before.is_empty(), "{}: {line}", document.display());
+        }
+    }
+}
+
 #[test]
 fn documents_name_only_paths_that_are_there() {
     let folders = ["src/", "scripts/", "tests/", "examples/"];
