@@ -90,7 +90,7 @@ fn expect_no_fault<T>(done: Result<T, StoreError>) -> Option<T> {
     }
 }
 
-/// Whether a row is to blame, as the words of rusqlite tell.
+/// Whether a row is to blame, as the detail of the failure tells.
 fn is_value(why: &str) -> bool {
     ["Invalid column type ", "Conversion error from type "].iter().any(|words| why.starts_with(words))
 }
