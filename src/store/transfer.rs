@@ -1,13 +1,11 @@
 //! The statements of import and export: all pets out, and many in.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use rusqlite::params;
 
 use super::pets::pet;
-use super::{Database, Reader, StoreError, Writer, opening};
-use crate::error::Error;
+use super::{Database, Reader, StoreError, Writer};
 use crate::model::{NewPet, Pet};
 
 const EVERY_PET: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
@@ -21,15 +19,6 @@ const ADD_SEQUENCE: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'pets
 const RAISE_SEQUENCE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'pets'";
 
 impl Reader {
-    /// Opens an existing database without changing it.
-    ///
-    /// # Errors
-    /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
-    pub fn open_existing(path: &Path) -> Result<Self, Error> {
-        let (connection, file) = opening::open_existing(path)?;
-        Ok(Self(Database::new(connection, path, file)?))
-    }
-
     /// Passes every pet to `visit`, in ascending order of the ids, until `visit` stops. The memory it takes
     /// does not depend on their number.
     ///
@@ -73,9 +62,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::super::pets::tests::{names, new_pet};
-    use super::super::tests::{Folder, pair};
-    use super::*;
-    use crate::error::ErrorKind;
+    use super::super::tests::pair;
 
     #[test]
     fn reserved_ids_are_given_to_nobody_else() {
@@ -112,19 +99,5 @@ mod tests {
         writer.insert_pet(&new_pet("Rex")).unwrap();
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Rex"]);
-    }
-
-    #[test]
-    fn empty_or_missing_file_is_named_and_left() {
-        let folder = Folder::new();
-        let path = folder.database();
-        let said = || Reader::open_existing(&path).err().unwrap();
-        assert_eq!(said().kind(), ErrorKind::DatabaseMissing);
-        assert!(!path.exists());
-        std::fs::write(&path, "").unwrap();
-        assert_eq!(said().kind(), ErrorKind::DatabaseMissing);
-        assert!(said().to_string().contains("is empty"), "{}", said());
-        std::fs::write(&path, "some text that goes on for a while").unwrap();
-        assert_eq!(said().kind(), ErrorKind::DatabaseForeign);
     }
 }

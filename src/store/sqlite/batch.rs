@@ -135,7 +135,7 @@ impl Writer {
     }
 
     /// Does one write within the batch's transaction, which the first write opens.
-    pub(super) fn write<T>(
+    pub(in crate::store) fn write<T>(
         &mut self,
         statement: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
@@ -161,7 +161,7 @@ impl Writer {
     }
 
     /// Makes the whole batch fail.
-    pub(super) fn failed(&mut self, error: StoreError) -> StoreError {
+    pub(in crate::store) fn failed(&mut self, error: StoreError) -> StoreError {
         self.state = State::Failed(error.clone());
         error
     }
@@ -273,7 +273,7 @@ impl Writer {
     }
 
     /// Does one write in its own batch.
-    pub(super) fn write_alone(
+    pub(in crate::store) fn write_alone(
         &mut self,
         statement: &dyn Fn(&rusqlite::Connection) -> rusqlite::Result<usize>,
     ) -> Result<usize, StoreError> {

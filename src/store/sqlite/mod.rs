@@ -1,16 +1,12 @@
-//! The store: the only place with SQL. Knows nothing of HTTP.
-//!
-//! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`]. Both
-//! are a [`Database`], which is what can be read.
+//! The engine in one file: SQLite, within this process.
 //!
 //! - The file: `open_file.rs` names and identifies it, `connection.rs` connects to it, `claim.rs` gives it to one service, `opening.rs` has the order
 //!   in which a service opens it, `read_only.rs` opens it for one that only reads, `log_check.rs` and `mark.rs` tell its log from others, `log_head.rs` notices a damaged log, `watch.rs` notices when it is moved or deleted.
 //! - The schema: `schema.rs` says whose database it is and brings it up to date; `differences/` says what other programs
 //!   have changed or added, and `soundness.rs` checks the whole database.
-//! - The statements: `pets.rs`, `retries/`, `keys.rs`, `project/` and `transfer.rs`. `plans.rs` checks that none scans a large
-//!   table, and `cost.rs` stops one that does.
-//! - `batch.rs` draws the lines around what belongs together, `log_keeper.rs` keeps the log short, and `error.rs` says
-//!   why the store failed.
+//! - `batch.rs` draws the lines around what belongs together, `retries/` finds creates that are sent again, and
+//!   `log_keeper.rs` keeps the log short.
+//! - `plans.rs` checks that no statement scans a large table, and `cost.rs` stops one that does.
 //! - Whole databases: `snapshot.rs`, `backup.rs` and `retire.rs`.
 
 mod backup;
@@ -18,26 +14,21 @@ mod batch;
 mod claim;
 mod connection;
 mod cost;
-mod differences;
-mod error;
-mod keys;
+pub(super) mod differences;
 mod log_check;
 mod log_head;
 mod log_keeper;
 mod mark;
 mod open_file;
 mod opening;
-mod pets;
 #[cfg(test)]
 mod plans;
-mod project;
 mod read_only;
 mod retire;
 mod retries;
 mod schema;
 mod snapshot;
 mod soundness;
-mod transfer;
 mod watch;
 
 use std::ops::{ControlFlow, Deref};
@@ -51,12 +42,10 @@ pub use backup::Target as CopyTarget;
 pub use batch::{Committed, Units};
 pub use claim::{Claim, lock_log};
 pub use differences::Fault;
-pub use error::{Cause, StoreError};
 pub use log_head::damage as log_damage;
 pub use mark::renew as renew_mark;
 pub use open_file::log_of;
 pub use opening::{OpenStore, WriteAccess, open_ephemeral, open_for_service};
-pub use project::{FileInfo, ProjectChange, ProjectReads};
 pub use read_only::open_only_to_read;
 pub use retire::{Retired, retire};
 pub use retries::Once;
@@ -64,6 +53,7 @@ pub use schema::VERSION as SCHEMA_VERSION;
 pub use snapshot::Snapshot;
 pub use soundness::Findings;
 
+use super::{Cause, StoreError, pets};
 use crate::error::{Error, ErrorKind};
 use batch::State;
 use connection::{cannot_open, connect, reading};
@@ -80,7 +70,7 @@ const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
 /// One connection, and what can be read with it.
 pub struct Database {
-    connection: Connection,
+    pub(in crate::store) connection: Connection,
     _files: (OpenFile, Option<OpenFile>),
     watch: Watch,
     cost: Cost,
@@ -91,13 +81,13 @@ pub struct Database {
 }
 
 /// A connection that cannot write.
-pub struct Reader(Database);
+pub struct Reader(pub(in crate::store) Database);
 
 /// The connection that writes, and the batch under way on it.
 pub struct Writer {
     /// What keeps the log short, for a service. Ends before the connection.
     keeper: Option<Box<LogKeeper>>,
-    database: Database,
+    pub(in crate::store) database: Database,
     state: State,
     units: Units,
     /// The rows that the connection had changed when the transaction opened.
@@ -111,7 +101,7 @@ pub struct Writer {
     /// When a lock was last waited for in vain.
     gave_up: Option<Instant>,
     /// Whether the transaction has written the page of the mark.
-    has_mark: bool,
+    pub(in crate::store) has_mark: bool,
     retries: Box<Retries>,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
@@ -155,13 +145,13 @@ impl Database {
     ///
     /// # Errors
     /// If the file was moved or deleted.
-    fn connection(&self) -> Result<&Connection, StoreError> {
+    pub(in crate::store) fn connection(&self) -> Result<&Connection, StoreError> {
         self.watch.found()?;
         Ok(&self.connection)
     }
 
     /// Hands the rows of a query to `visit`, one after the other, until it breaks off.
-    fn visit(
+    pub(in crate::store) fn visit(
         &self,
         sql: &str,
         values: impl Params,

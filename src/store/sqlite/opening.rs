@@ -8,7 +8,9 @@ use rusqlite::Connection;
 use super::claim::{Claim, check_before_reading};
 use super::open_file::OpenFile;
 use super::watch::Loss;
-use super::{Reader, Units, Writer, cannot_open, connect, differences, log_head, open_file, reading, schema};
+use super::{
+    Database, Reader, Units, Writer, cannot_open, connect, differences, log_head, open_file, reading, schema,
+};
 use crate::error::Error;
 use crate::log_line::log_line;
 use crate::model::sample_pets;
@@ -114,4 +116,36 @@ pub fn open_existing(path: &Path) -> Result<(Connection, OpenFile), Error> {
     schema::check_used(&connection, path)?;
     file.check_place(path)?;
     Ok((connection, file))
+}
+
+impl Reader {
+    /// Opens an existing database without changing it.
+    ///
+    /// # Errors
+    /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
+    pub fn open_existing(path: &Path) -> Result<Self, Error> {
+        let (connection, file) = open_existing(path)?;
+        Ok(Self(Database::new(connection, path, file)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Folder;
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn empty_or_missing_file_is_named_and_left() {
+        let folder = Folder::new();
+        let path = folder.database();
+        let said = || Reader::open_existing(&path).err().unwrap();
+        assert_eq!(said().kind(), ErrorKind::DatabaseMissing);
+        assert!(!path.exists());
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(said().kind(), ErrorKind::DatabaseMissing);
+        assert!(said().to_string().contains("is empty"), "{}", said());
+        std::fs::write(&path, "some text that goes on for a while").unwrap();
+        assert_eq!(said().kind(), ErrorKind::DatabaseForeign);
+    }
 }

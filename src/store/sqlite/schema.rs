@@ -13,11 +13,11 @@ const APPLICATION_ID: i64 = 0x5045_5453;
 /// The steps from an empty file to the newest version; `user_version` counts those done.
 /// Append only: a released step is never edited. `schema.sql` shows what they make.
 pub const STEPS: &[&str] = &[
-    include_str!("steps/0001-pets-and-keys.sql"),
-    include_str!("steps/0002-project.sql"),
-    include_str!("steps/0003-domains.sql"),
-    include_str!("steps/0004-retries.sql"),
-    include_str!("steps/0005-retries-by-key.sql"),
+    include_str!("../steps/0001-pets-and-keys.sql"),
+    include_str!("../steps/0002-project.sql"),
+    include_str!("../steps/0003-domains.sql"),
+    include_str!("../steps/0004-retries.sql"),
+    include_str!("../steps/0005-retries-by-key.sql"),
 ];
 
 /// The version of a database that the service has opened.
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn schema_file_shows_what_the_steps_make() {
-        let [made, shown] = [STEPS, &[include_str!("../../schema.sql")]].map(|steps| {
+        let [made, shown] = [STEPS, &[include_str!("../../../schema.sql")]].map(|steps| {
             let connection = Connection::open_in_memory().unwrap();
             steps.iter().for_each(|step| connection.execute_batch(step).unwrap());
             let plan: String =
