@@ -1,6 +1,7 @@
 //! Mixed load for as long as one likes, with clients that come and go: nothing may grow but the database.
 
 use std::fs::{read_dir, read_to_string};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -24,6 +25,10 @@ const REST_MS: u64 = 100;
 const LONG_AGO: Duration = Duration::from_secs(30);
 /// The samples that are needed to tell growth from chance. The first of them is the warm-up.
 const ENOUGH: usize = 10;
+/// Creates with an idempotency key before the first minute: the service keeps as many of the newest records in memory.
+const RECORDS: u64 = 2 * 65_536;
+/// Creates that are sent before a response is read. Fewer than one client may have in memory.
+const TOGETHER: u64 = 16;
 
 /// The figures of a minute.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +56,7 @@ struct Met {
 pub fn run(minutes: u64, seed: u64) -> ExitCode {
     let mut service = Service::new();
     let address = service.start(&["--workers", "1"]);
+    fill(address);
     let (met, is_over) = (Mutex::new(Met::default()), AtomicBool::new(false));
     let mut samples = Vec::new();
     println!(
@@ -94,8 +100,30 @@ pub fn run(minutes: u64, seed: u64) -> ExitCode {
     if faults.is_empty() && !has_failed() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Makes the service keep as many records of idempotency keys in memory as it ever does.
+fn fill(address: SocketAddr) {
+    thread::scope(|scope| {
+        for client in 1..=CLIENTS {
+            scope.spawn(move || {
+                let mut wire = Wire::open(address).expect("a connection");
+                for batch in 0..RECORDS / CLIENTS / TOGETHER {
+                    for number in 0..TOGETHER {
+                        let id = format!("fill.{client}.{batch}.{number}");
+                        let body = r#"{"name":"Rex","categoryId":1}"#.to_owned();
+                        wire.send(&Request::post(KEY, &id, Some(&id), body).bytes());
+                    }
+                    for _ in 0..TOGETHER {
+                        assert_eq!(wire.reply().map(|reply| reply.status), Some(201));
+                    }
+                }
+            });
+        }
+    });
+    println!("{RECORDS} pets with idempotency keys are there");
+}
+
 struct Client<'m> {
-    address: std::net::SocketAddr,
+    address: SocketAddr,
     random: Random,
     wire: Option<Wire>,
     met: &'m Mutex<Met>,
@@ -166,7 +194,7 @@ impl Client<'_> {
 }
 
 /// Keeps connections that never ask, and replaces one each moment, so that each lasts for a while.
-fn stay(address: std::net::SocketAddr, is_over: &AtomicBool) {
+fn stay(address: SocketAddr, is_over: &AtomicBool) {
     let mut idle = std::collections::VecDeque::new();
     while !is_over.load(Ordering::SeqCst) && !has_failed() {
         idle.extend(Wire::open(address));
