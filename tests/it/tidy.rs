@@ -91,6 +91,7 @@ fn documents() -> Vec<PathBuf> {
         "SECURITY.md",
         "src/README.md",
         "scripts/deploy/README.md",
+        "scripts/deploy/machines.md",
         "scripts/bench.d/results.md",
     ];
     pages.chain(others.map(PathBuf::from)).collect()
