@@ -52,7 +52,7 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
     if !takes_pages || call.whole_path().split('/').nth(1) == Some("v1") {
         return Err(error());
     }
-    let project = context.store.project()?;
+    let project = context.store.project();
     let response = match project.file(NOT_FOUND, NOT_FOUND)? {
         Some(page) => {
             Response::new(404, project.content(&page, false)?).header("Content-Type", page.content_type)
@@ -67,7 +67,7 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
 pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Response>, Failure> {
     let encoded = call.whole_path();
     let Some(path) = decoded(encoded) else { return Ok(None) };
-    let project = context.store.project()?;
+    let project = context.store.project();
     let Some(file) = find(&project, &path)? else { return Ok(None) };
     if file.path != path && !path.ends_with('/') {
         // Relative, so that it never points to another host, whatever the name is.
@@ -94,7 +94,7 @@ pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Resp
 /// If the database cannot be read.
 pub fn is_deployed(database: &Database, path: &str) -> Result<bool, StoreError> {
     let Some(path) = decoded(path) else { return Ok(false) };
-    Ok(find(&database.project()?, &path)?.is_some())
+    Ok(find(&database.project(), &path)?.is_some())
 }
 
 /// The path with everything decoded; `None` if no file can have it.

@@ -25,8 +25,6 @@ impl ReadContext {
 /// The context of a handler that writes.
 pub struct WriteContext {
     pub store: Writer,
-    /// How many creates of the batch under way had been carried out before.
-    pub replays: usize,
     /// Whether the store accepted writes when it was last probed, and when that was.
     verdict: Option<(Instant, Result<(), StoreError>)>,
 }
@@ -37,7 +35,7 @@ const VERDICT_HOLDS: Duration = Duration::from_millis(100);
 impl WriteContext {
     /// Creates the context of the writing worker.
     pub fn new(store: Writer) -> Self {
-        Self { store, replays: 0, verdict: None }
+        Self { store, verdict: None }
     }
 
     /// Notes that a batch failed, which overrules an earlier success.

@@ -47,7 +47,7 @@ pub type Operation = endpoint::Operation<Handler>;
 pub type Call<'r> = endpoint::Call<'r, Handler>;
 
 /// A response that waits for the commit: a closure that makes it once the batch is on disk.
-pub type Staged<'r> = Box<dyn FnOnce(&Committed) -> Response + 'r>;
+pub type Staged<'r> = Box<dyn FnOnce(&Committed) -> Result<Response, Failure> + 'r>;
 
 /// The part of a health check that asks the writer.
 pub type Check = fn(&mut WriteContext) -> Result<Response, Failure>;

@@ -9,7 +9,7 @@ use crate::endpoint::{Deprecation, Failure, HeaderField, Success, Tag};
 use crate::http::{ApiError, Code, Response};
 use crate::json::{Enumeration, Integer};
 use crate::model::{NewPet, Pet, PetQuery, PetStatus, pet_schemas};
-use crate::store::Once;
+use crate::store::Outcome;
 
 const PETS: &str = "/v1/pets";
 
@@ -118,24 +118,20 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
 fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
     let key = idempotency_key(call)?;
     let new = NewPet::from_json(call.json_body()?)?;
-    let once = match key {
-        None => Once::Made(context.store.insert_pet(&new)?),
+    let inserted = match key {
+        None => context.store.insert_pet(&new)?,
         Some(key) => context.store.insert_pet_once(&new, &key)?,
     };
-    let (inserted, is_replayed) = match once {
-        Once::Made(inserted) => (inserted, false),
-        Once::Replayed(earlier) => {
-            context.replays += 1;
-            (earlier, true)
-        }
-        Once::Reused => return Err(ApiError::new(Code::IdempotencyKeyReused).into()),
-    };
     Ok(Box::new(move |committed| {
-        let id = inserted.id(committed);
+        let (id, is_replayed) = match inserted.outcome(committed) {
+            Outcome::Made(id) => (id, false),
+            Outcome::Replayed(id) => (id, true),
+            Outcome::Reused => return Err(ApiError::new(Code::IdempotencyKeyReused).into()),
+        };
         // A replay returns the pet as it was created, whatever has become of it.
         let pet = Pet { id, name: &new.name, category_id: new.category_id, status: new.status };
         let response = Response::json(201, &pet).header("Location", format!("{PETS}/{id}"));
-        if is_replayed { response.header(REPLAYED.name, REPLAYED.example) } else { response }
+        Ok(if is_replayed { response.header(REPLAYED.name, REPLAYED.example) } else { response })
     }))
 }
 

@@ -107,7 +107,7 @@ impl KeyRing {
     /// # Errors
     /// Fails if the database cannot be read.
     pub fn list(&self) -> Result<Vec<KeyInfo>, Error> {
-        info::list(&self.store)
+        info::list(self.store.database())
     }
 
     /// Creates a key, passes it to `hand_over`, and then stores its digest.

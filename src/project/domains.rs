@@ -122,7 +122,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub(super) fn due(&self, now: i64) -> Result<Vec<String>, Refusal> {
-        let mut domains = self.store.project()?.domains()?;
+        let mut domains = self.store.project().domains()?;
         let checked_at = |domain: &Domain| domain.checked_at.unwrap_or(domain.added_at);
         domains.retain(|domain| checked_at(domain) <= now.saturating_sub(pause(domain, now)));
         domains.sort_by_key(checked_at);
@@ -175,7 +175,7 @@ impl Project {
     /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
     pub fn find(&self, text: &str) -> Result<String, Refusal> {
         // Without the rules for new names, which may have been others when the domain was added.
-        Ok(known(&self.store.project()?, &name::normal(text))?.name)
+        Ok(known(&self.store.project(), &name::normal(text))?.name)
     }
 }
 

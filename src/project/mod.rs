@@ -86,7 +86,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub fn overview(&self) -> Result<Overview, Refusal> {
-        Ok(Overview::of(&self.store.project()?, &self.hosting, &[], unix_time())?)
+        Ok(Overview::of(&self.store.project(), &self.hosting, &[], unix_time())?)
     }
 
     /// Returns the plan of the project.
@@ -94,7 +94,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub fn plan(&self) -> Result<Plan, Refusal> {
-        Ok(self.store.project()?.plan()?)
+        Ok(self.store.project().plan()?)
     }
 
     /// Sets the plan of the project. Existing domains stay, whatever the plan.

@@ -94,7 +94,7 @@ impl Project {
     /// [`RefusalCode::StorageUnavailable`](super::RefusalCode::StorageUnavailable) if the database cannot be read.
     pub(super) fn due_removed(&self, now: i64) -> Result<Vec<String>, Refusal> {
         let due_at = |it: &RemovedDomain| it.checked_at.map_or(it.removed_at + DAY, |at| at + WEEK);
-        let removed = self.store.project()?.removed_domains()?;
+        let removed = self.store.project().removed_domains()?;
         Ok(removed.into_iter().filter(|it| due_at(it) <= now).map(|it| it.name).collect())
     }
 
@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn names(project: &Project) -> Vec<String> {
-        let removed = project.store.project().unwrap().removed_domains().unwrap();
+        let removed = project.store.project().removed_domains().unwrap();
         removed.into_iter().map(|removed| removed.name).collect()
     }
 

@@ -106,7 +106,7 @@ impl Upkeep {
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub fn overview(&self, database: &Database) -> Result<Overview, Refusal> {
         let addresses = lock(&self.shared.addresses).clone();
-        Ok(Overview::of(&database.project()?, &self.shared.hosting, &addresses, unix_time())?)
+        Ok(Overview::of(&database.project(), &self.shared.hosting, &addresses, unix_time())?)
     }
 
     /// Locks the project for a change.

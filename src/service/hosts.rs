@@ -90,7 +90,7 @@ impl Hosts {
         }
         if *version != database.version() || known.len() >= MAX_KNOWN {
             known.clear();
-            *primary = database.project()?.primary()?.map(Arc::from);
+            *primary = database.project().primary()?.map(Arc::from);
             *version = database.version();
         }
         let host = host.to_ascii_lowercase();
@@ -126,7 +126,7 @@ fn find<'k>(
     database: &Database,
 ) -> Result<Option<&'k Known>, Failure> {
     if !known.contains_key(host) {
-        let project = database.project()?;
+        let project = database.project();
         let Some(domain) = project.domain(host)? else { return Ok(None) };
         let is_served = |name: &str| -> Result<bool, Failure> {
             Ok(own.iter().any(|own| own == name)
@@ -165,7 +165,7 @@ mod tests {
         let headers = vec![("Host", host)];
         let request = Request { id: "-", method: "GET", target: "/a?b=1", headers, body: b"" };
         reader.begin().unwrap();
-        let admitted = hosts.admit(&request, reader);
+        let admitted = hosts.admit(&request, reader.database());
         reader.end().unwrap();
         let response = match admitted {
             Ok(Admission::Here(_)) => Response::new(200, b""),
@@ -247,7 +247,7 @@ mod tests {
                 body: b"",
             };
             reader.begin().unwrap();
-            let admitted = hosts.admit(&request, &reader).unwrap();
+            let admitted = hosts.admit(&request, reader.database()).unwrap();
             reader.end().unwrap();
             let Admission::Here(Some(canonical)) = admitted else { return None };
             let linked = canonical.link(&request, Response::new(status, b"").header("Content-Type", kind));

@@ -44,7 +44,7 @@ impl ReadService {
 
     fn respond(&mut self, request: &Request, now: i64) -> Response {
         let Self { context, pipeline, refusal } = self;
-        let (findings, entered) = pipeline.enter(request, &context.store, now);
+        let (findings, entered) = pipeline.enter(request, context.store.database(), now);
         let call = match entered {
             Ok(call) => call,
             Err(response) => return pipeline.finish(None, findings, request, response),
@@ -122,7 +122,11 @@ mod tests {
             Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; ENOUGH_BYTES / 2]))),
         ),
         Operation { rows: Some(1), ..Operation::new("/dear", "dear", Handler::Get(read_without_end)) },
-        Operation::new("/write", "write", Handler::Post(|_, _| Ok(Box::new(|_| Response::new(204, b""))))),
+        Operation::new(
+            "/write",
+            "write",
+            Handler::Post(|_, _| Ok(Box::new(|_| Ok(Response::new(204, b""))))),
+        ),
     ];
 
     /// Reads far more than one row.

@@ -85,7 +85,6 @@ impl WriteService {
     /// Handles the requests up to the commit. With joined units it fails if a request is refused after it has
     /// written; with separate units it never fails.
     fn stage<'r>(&mut self, requests: &'r [Request<'r>], units: Units) -> Result<Vec<Staging<'r>>, MustUndo> {
-        self.context.replays = 0;
         if let Err(error) = self.context.store.begin(units) {
             // The statements that follow fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to write", &error);
@@ -96,7 +95,7 @@ impl WriteService {
 
     fn stage_one<'r>(&mut self, request: &'r Request<'r>, now: i64) -> Result<Staging<'r>, MustUndo> {
         let Self { context, pipeline, .. } = self;
-        let (findings, entered) = pipeline.enter(request, &context.store, now);
+        let (findings, entered) = pipeline.enter(request, context.store.database(), now);
         let call = match entered {
             Ok(call) => call,
             Err(response) => {
@@ -150,9 +149,9 @@ impl Service for WriteService {
         let writing = stagings.iter().filter(|staging| matches!(staging.outcome, Outcome::Staged(..)));
         let writes = writing.clone().count();
         match &committed {
-            Ok(_) if writes > 0 => {
+            Ok(committed) if writes > 0 => {
                 self.context.succeeded();
-                self.pipeline.parts.metrics.replayed(self.context.replays);
+                self.pipeline.parts.metrics.replayed(committed.replays);
             }
             Ok(_) => {}
             Err(error) => {
@@ -184,7 +183,7 @@ impl Service for WriteService {
                 Outcome::Response(operation, response) => (operation, response),
                 Outcome::Staged(operation, staged) => {
                     let done = match &committed {
-                        Ok(committed) => self.pipeline.run(operation, request, || Ok(staged(committed))),
+                        Ok(committed) => self.pipeline.run(operation, request, || staged(committed)),
                         // Its cause has been logged for the whole batch.
                         Err(error) => Err(Failure::from(error.clone()).into_error().into_response()),
                     };
@@ -304,7 +303,7 @@ mod tests {
 
     fn insert<'r>(context: &mut WriteContext, body: &[u8]) -> Result<Staged<'r>, Failure> {
         let inserted = context.store.insert_pet(&NewPet::from_json(body)?)?;
-        Ok(Box::new(move |committed| Response::json(201, &inserted.id(committed))))
+        Ok(Box::new(move |committed| Ok(Response::json(201, &inserted.id(committed)))))
     }
 
     struct Bench {

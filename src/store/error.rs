@@ -2,7 +2,7 @@
 
 use rusqlite::ErrorCode;
 
-use super::differences::is_lack;
+use super::sqlite::is_lack;
 use crate::error::{Error, ErrorKind};
 
 /// Why the database is unavailable.

@@ -1,8 +1,8 @@
 //! The statements on API keys.
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::params;
 
-use super::{Database, StoreError, Writer};
+use super::{Database, Row, StoreError, Writes};
 use crate::model::{ApiKey, Digest, KeyScope};
 
 const COLUMNS: &str = "digest, name, read_only, is_admin, created_at, expires_at, last_used_at";
@@ -28,11 +28,7 @@ impl Database {
     /// # Errors
     /// If the database cannot be read.
     pub fn key(&self, digest: &Digest) -> Result<Option<ApiKey>, StoreError> {
-        Ok(self
-            .connection()?
-            .prepare_cached(&format!("SELECT {COLUMNS} FROM api_keys WHERE digest = ?1"))?
-            .query_row([digest], api_key)
-            .optional()?)
+        self.first(&format!("SELECT {COLUMNS} FROM api_keys WHERE digest = ?1"), params![digest], api_key)
     }
 
     /// Every key, by name, the newest of a name last.
@@ -40,10 +36,7 @@ impl Database {
     /// # Errors
     /// If the database cannot be read.
     pub fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        let mut statement =
-            self.connection()?.prepare(&format!("SELECT {COLUMNS} FROM api_keys ORDER BY name, id"))?;
-        let keys = statement.query_map([], api_key)?.collect::<rusqlite::Result<_>>()?;
-        Ok(keys)
+        self.all(&format!("SELECT {COLUMNS} FROM api_keys ORDER BY name, id"), api_key)
     }
 
     /// Whether there has ever been a key, even if it was revoked since.
@@ -51,12 +44,11 @@ impl Database {
     /// # Errors
     /// If the database cannot be read.
     pub fn has_had_keys(&self) -> Result<bool, StoreError> {
-        let known = "SELECT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'api_keys')";
-        Ok(self.connection.query_row(known, [], |row| row.get(0))?)
+        self.one("SELECT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'api_keys')")
     }
 }
 
-impl Writer {
+impl dyn Writes {
     /// Adds a key.
     ///
     /// # Errors
@@ -66,8 +58,7 @@ impl Writer {
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let (read_only, is_admin) = (key.scope == KeyScope::ReadOnly, key.scope == KeyScope::Admin);
         let values = params![key.digest, key.name, read_only, is_admin, key.created_at, key.expires_at];
-        self.connection.prepare_cached(insert)?.execute(values)?;
-        Ok(())
+        self.execute(insert, values).map(drop)
     }
 
     /// Makes the keys of this name expire at this Unix time at the latest.
@@ -75,11 +66,8 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written.
     pub fn expire_keys(&mut self, name: &str, at: i64) -> Result<(), StoreError> {
-        self.database.connection.execute(
-            "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE name = ?1",
-            params![name, at],
-        )?;
-        Ok(())
+        let expire = "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE name = ?1";
+        self.execute(expire, params![name, at]).map(drop)
     }
 
     /// Deletes every key of this name and returns how many there were.
@@ -87,9 +75,7 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written.
     pub fn delete_keys(&mut self, name: &str) -> Result<usize, StoreError> {
-        self.write_alone(&|connection| {
-            connection.execute("DELETE FROM api_keys WHERE name = ?1", params![name])
-        })
+        self.alone(|writer| writer.change("DELETE FROM api_keys WHERE name = ?1", params![name]))
     }
 
     /// Deletes the key with this digest.
@@ -97,8 +83,8 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written.
     pub fn delete_key(&mut self, digest: &Digest) -> Result<(), StoreError> {
-        let delete = "DELETE FROM api_keys WHERE digest = ?1";
-        self.write_alone(&|connection| connection.execute(delete, params![digest])).map(drop)
+        self.alone(|writer| writer.change("DELETE FROM api_keys WHERE digest = ?1", params![digest]))
+            .map(drop)
     }
 
     /// Stores when keys were last used, in Unix time. Call it between batches. It skips keys that no longer
@@ -107,12 +93,9 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written; then nothing is changed.
     pub fn keep_uses(&mut self, uses: &[(Digest, i64)]) -> Result<(), StoreError> {
-        let keep = |connection: &rusqlite::Connection| {
-            let mut statement = connection.prepare_cached(
-                "UPDATE api_keys SET last_used_at = max(ifnull(last_used_at, ?2), ?2) WHERE digest = ?1",
-            )?;
-            uses.iter().try_fold(0, |count, (digest, at)| Ok(count + statement.execute(params![digest, at])?))
-        };
-        self.write_alone(&keep).map(drop)
+        let keep = "UPDATE api_keys SET last_used_at = max(ifnull(last_used_at, ?2), ?2) WHERE digest = ?1";
+        self.alone(|writer| {
+            uses.iter().try_for_each(|(digest, at)| writer.change(keep, params![digest, at]).map(drop))
+        })
     }
 }

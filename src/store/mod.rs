@@ -4,18 +4,57 @@
 //! are a [`Database`], which is what can be read.
 //!
 //! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs`. `steps/` has the steps that make the schema.
-//! - `sqlite/` is the engine: the file, its connections, snapshots and batches.
-//! - `error.rs` says why the store failed.
+//! - `engine.rs` says what an engine does, and `sqlite/` is the engine in one file: its connections, snapshots and
+//!   batches.
+//! - `opening.rs` opens a database with its engine, and `error.rs` says why the store failed.
 
+mod engine;
 mod error;
 mod keys;
+mod opening;
 mod pets;
 mod project;
 mod sqlite;
 mod transfer;
 
+pub use engine::{Committed, Database, Outcome, Units};
+use engine::{Row, Writes};
 pub use error::{Cause, StoreError};
+pub use opening::{
+    OpenStore, Reader, WriteAccess, Writer, open_ephemeral, open_for_service, open_only_to_read,
+};
 pub use project::{FileInfo, ProjectChange, ProjectReads};
+pub use sqlite::{
+    BUSY_TIMEOUT, Claim, CopyTarget, Fault, Findings, Retired, SCHEMA_VERSION, Snapshot, lock_log,
+    log_damage, log_of, renew_mark, retire,
+};
+
 #[cfg(test)]
-pub(crate) use sqlite::tests;
-pub use sqlite::*;
+pub(crate) mod tests {
+    use super::*;
+
+    pub use crate::testing::Folder;
+
+    /// Has SQLite refuse every write, as a file does that may only be read.
+    pub fn refuse_writes(writer: &Writer, refuse: bool) {
+        run(writer, &format!("PRAGMA query_only = {refuse}"));
+    }
+
+    /// Takes the pets away, so that nobody can read them.
+    pub fn lose_pets(writer: &Writer) {
+        run(writer, "DROP TABLE pets");
+    }
+
+    /// Runs a statement as another program would.
+    pub fn run(writer: &Writer, sql: &str) {
+        writer.rows(sql, &[], &mut |_| Ok(std::ops::ControlFlow::Continue(()))).unwrap();
+    }
+
+    /// The writer of a new database, and a reader.
+    pub fn pair() -> (Folder, Writer, Reader) {
+        let folder = Folder::new();
+        let writer = Writer::open(&folder.database()).unwrap();
+        let reader = Reader::open(&folder.database()).unwrap();
+        (folder, writer, reader)
+    }
+}

@@ -2,35 +2,13 @@
 
 use std::ops::ControlFlow;
 
+use rusqlite::params;
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{OptionalExtension, Row, params};
 
-use super::{Cause, Committed, Database, StoreError, Writer};
+use super::{Database, Row, StoreError, Writes};
 use crate::json::Word;
-use crate::model::{NewPet, Pet, PetQuery, PetStatus};
+use crate::model::{Pet, PetQuery, PetStatus};
 
-/// A pet that waits for the commit.
-#[derive(Debug, PartialEq)]
-pub struct Inserted(i64);
-
-impl Inserted {
-    /// A pet that an earlier create has inserted.
-    pub(super) fn earlier(id: i64) -> Self {
-        Self(id)
-    }
-
-    /// The id, for other rows of the same batch.
-    pub(super) fn unconfirmed(&self) -> i64 {
-        self.0
-    }
-
-    /// Its id, which is valid only once its batch is committed.
-    pub fn id(&self, _: &Committed) -> i64 {
-        self.0
-    }
-}
-
-const INSERT: &str = "INSERT INTO pets (name, category_id, status) VALUES (?1, ?2, ?3)";
 const BY_ID: &str = "SELECT id, name, category_id, status FROM pets WHERE id = ?1";
 /// The cost does not depend on how many pets come before the page.
 pub(super) const PAGE: &str =
@@ -38,7 +16,7 @@ pub(super) const PAGE: &str =
 const PAGE_OF_STATUS: &str = "SELECT id, name, category_id, status FROM pets \
     WHERE status = ?1 AND id >= ?2 ORDER BY id LIMIT ?3";
 
-const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1 RETURNING id, name, category_id, status";
+const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1";
 const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
 const REFERRING: &str = "SELECT DISTINCT m.name FROM sqlite_schema m, pragma_foreign_key_list(m.name) f \
     WHERE m.type = 'table' AND f.[table] = 'pets' COLLATE NOCASE ORDER BY m.name";
@@ -55,9 +33,9 @@ impl FromSql for PetStatus {
     }
 }
 
-/// A row in the order id, name, category_id, status; the name stays in SQLite's memory.
-pub(super) fn pet<'r>(row: &'r Row<'_>) -> rusqlite::Result<Pet<'r>> {
-    let name = row.get_ref(1)?;
+/// A row in the order id, name, category_id, status; the name stays in the engine's memory.
+pub(super) fn pet<'r>(row: &Row<'r>) -> rusqlite::Result<Pet<'r>> {
+    let name = row.value(1)?;
     Ok(Pet {
         id: row.get(0)?,
         name: name.as_str().map_err(|error| {
@@ -68,27 +46,7 @@ pub(super) fn pet<'r>(row: &'r Row<'_>) -> rusqlite::Result<Pet<'r>> {
     })
 }
 
-impl Writer {
-    /// Adds a pet to the batch.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
-    pub fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError> {
-        let inserted = self.write(|connection| {
-            let values = params![new.name, new.category_id, new.status];
-            connection.prepare_cached(INSERT)?.insert(values).map(Inserted)
-        });
-        // The page of the sequences is that of the mark.
-        self.has_mark |= inserted.is_ok();
-        match inserted {
-            // SQLite reports both cases as a full disk (sqlite.org/autoinc.html).
-            Err(StoreError::Unavailable(Cause::Full, detail)) if self.last_id() == Ok(i64::MAX) => {
-                Err(self.failed(StoreError::Unavailable(Cause::NoIds, detail)))
-            }
-            inserted => inserted,
-        }
-    }
-
+impl dyn Writes {
     /// Changes the status of a pet in the batch, and passes the changed pet to `read`; `None` if there is no
     /// pet with this id.
     ///
@@ -100,10 +58,10 @@ impl Writer {
         status: PetStatus,
         read: impl FnOnce(Pet) -> T,
     ) -> Result<Option<T>, StoreError> {
-        self.write(|connection| {
-            let mut statement = connection.prepare_cached(SET_STATUS)?;
-            statement.query_row(params![id, status], |row| Ok(read(pet(row)?))).optional()
-        })
+        self.open_transaction()?;
+        let found = self.pet(id, |pet| read(Pet { status: Some(status), ..pet }))?;
+        self.change(SET_STATUS, params![id, status])?;
+        Ok(found)
     }
 
     /// Deletes a pet in the batch; `false` if there is none with this id.
@@ -111,26 +69,12 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written.
     pub fn delete_pet(&mut self, id: i64) -> Result<bool, StoreError> {
-        Ok(self.change(DELETE, params![id])? == 1)
-    }
-
-    /// The tables of other programs whose rows refer to pets, if this is the error of a pet that they keep from being
-    /// deleted; otherwise none.
-    pub fn referring(&self, error: &StoreError) -> Vec<String> {
-        let StoreError::Internal(detail) = error else { return Vec::new() };
-        if !detail.contains("FOREIGN KEY") {
-            return Vec::new();
+        self.open_transaction()?;
+        let is_there = self.pet(id, |_| ())?.is_some();
+        if is_there {
+            self.change(DELETE, params![id])?;
         }
-        let names = || {
-            let mut statement = self.connection.prepare(REFERRING)?;
-            statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
-        };
-        names().unwrap_or_default()
-    }
-
-    /// Runs a statement within the batch, and returns how many rows it changed.
-    pub(super) fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
-        self.write(|connection| connection.prepare_cached(sql)?.execute(values))
+        Ok(is_there)
     }
 }
 
@@ -140,8 +84,7 @@ impl Database {
     /// # Errors
     /// If the database cannot be read.
     pub fn pet<T>(&self, id: i64, read: impl FnOnce(Pet) -> T) -> Result<Option<T>, StoreError> {
-        let mut statement = self.connection()?.prepare_cached(BY_ID)?;
-        Ok(statement.query_row([id], |row| Ok(read(pet(row)?))).optional()?)
+        self.first(BY_ID, params![id], |row| Ok(read(pet(row)?)))
     }
 
     /// Passes the pets of a list to `visit`, one after the other, and one more if more follow, until `visit`
@@ -156,20 +99,31 @@ impl Database {
     ) -> Result<(), StoreError> {
         let Some(first) = query.page.first() else { return Ok(()) };
         let rows = query.page.rows();
-        let visit = |row: &Row| Ok(visit(pet(row)?));
+        let visit = &mut |row: &Row| Ok(visit(pet(row)?));
         match query.status {
-            Some(status) => self.visit(PAGE_OF_STATUS, params![status, first, rows], visit),
-            None => self.visit(PAGE, params![first, rows], visit),
+            Some(status) => self.rows(PAGE_OF_STATUS, params![status, first, rows], visit),
+            None => self.rows(PAGE, params![first, rows], visit),
         }
+    }
+
+    /// The tables of other programs whose rows refer to pets, if this is the error of a pet that they keep from being
+    /// deleted; otherwise none.
+    pub fn referring(&self, error: &StoreError) -> Vec<String> {
+        let StoreError::Internal(detail) = error else { return Vec::new() };
+        if !detail.contains("FOREIGN KEY") {
+            return Vec::new();
+        }
+        self.all(REFERRING, |row| row.get(0)).unwrap_or_default()
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::tests::pair;
-    use super::super::{Reader, Units};
+    use super::super::engine::Inserted;
+    use super::super::tests::{pair, run};
+    use super::super::{Cause, Reader, Units, Writer};
     use super::*;
-    use crate::model::Page;
+    use crate::model::{NewPet, Page};
 
     const ALL: PetQuery = PetQuery { page: Page { limit: 100, after: None }, status: None };
 
@@ -192,16 +146,19 @@ pub(super) mod tests {
         shown(database, &ALL).len()
     }
 
+    pub fn all_names(database: &Database) -> Vec<String> {
+        shown(database, &ALL).into_iter().map(|(_, name)| name).collect()
+    }
+
     pub fn names(reader: &mut Reader) -> Vec<String> {
         reader.begin().unwrap();
-        let names = shown(reader, &ALL).into_iter().map(|(_, name)| name).collect();
+        let names = all_names(reader.database());
         reader.end().unwrap();
         names
     }
 
     fn insert_with_id(writer: &Writer, id: i64) {
-        let sql = "INSERT INTO pets (id, name, category_id) VALUES (?1, '', 1)";
-        writer.database.connection.execute(sql, [id]).unwrap();
+        run(writer, &format!("INSERT INTO pets (id, name, category_id) VALUES ({id}, '', 1)"));
     }
 
     #[test]
@@ -211,7 +168,7 @@ pub(super) mod tests {
         let second = writer.insert_pet(&new_pet("b")).unwrap();
         let committed = writer.commit().unwrap();
         assert!(second.id(&committed) > first.id(&committed));
-        writer.database.connection.execute("DELETE FROM pets", []).unwrap();
+        run(&writer, "DELETE FROM pets");
         let third = writer.insert_pet(&new_pet("c")).unwrap();
         let committed = writer.commit().unwrap();
         assert!(third.id(&committed) > second.id(&committed));
@@ -224,10 +181,10 @@ pub(super) mod tests {
             Err(StoreError::Unavailable(cause, _)) => cause,
             other => panic!("{other:?}"),
         };
-        writer.connection.pragma_update(None, "max_page_count", 1).unwrap();
+        run(&writer, "PRAGMA max_page_count = 1");
         assert_eq!(cause(writer.insert_pet(&new_pet(&"x".repeat(100_000)))), Cause::Full);
         assert!(writer.commit().is_err());
-        writer.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
+        run(&writer, "PRAGMA max_page_count = 1000000");
         insert_with_id(&writer, i64::MAX - 1);
         let last = writer.insert_pet(&new_pet("last")).unwrap();
         assert_eq!(last.id(&writer.commit().unwrap()), i64::MAX);
@@ -237,10 +194,11 @@ pub(super) mod tests {
     #[test]
     fn create_writes_its_row_and_no_mark() {
         let (_folder, mut writer, _reader) = pair();
-        let before = writer.connection.total_changes();
+        let changes = |writer: &Writer| writer.one::<i64>("SELECT total_changes()").unwrap();
+        let before = changes(&writer);
         writer.insert_pet(&new_pet("a")).unwrap();
         writer.commit().unwrap();
-        assert_eq!(writer.connection.total_changes() - before, 1);
+        assert_eq!(changes(&writer) - before, 1);
     }
 
     #[test]
@@ -260,7 +218,7 @@ pub(super) mod tests {
             insert_with_id(&writer, id);
         }
         let ids = |after| -> Vec<i64> {
-            shown(&writer, &PetQuery { page: Page { after, ..ALL.page }, ..ALL })
+            shown(writer.database(), &PetQuery { page: Page { after, ..ALL.page }, ..ALL })
                 .into_iter()
                 .map(|(id, _)| id)
                 .collect()
@@ -281,11 +239,11 @@ pub(super) mod tests {
         writer.commit().unwrap();
         for (limit, expected) in [(1, 2), (2, 3), (3, 3)] {
             let page = Page { limit, ..ALL.page };
-            assert_eq!(shown(&writer, &PetQuery { page, ..ALL }).len(), expected);
+            assert_eq!(shown(writer.database(), &PetQuery { page, ..ALL }).len(), expected);
             let filtered = PetQuery { page, status: Some(PetStatus::Available) };
-            assert_eq!(shown(&writer, &filtered).len(), expected);
+            assert_eq!(shown(writer.database(), &filtered).len(), expected);
         }
-        assert_eq!(shown(&writer, &PetQuery { status: Some(PetStatus::Sold), ..ALL }), []);
+        assert_eq!(shown(writer.database(), &PetQuery { status: Some(PetStatus::Sold), ..ALL }), []);
     }
 
     #[test]
@@ -293,7 +251,7 @@ pub(super) mod tests {
         let (_folder, writer, _reader) = pair();
         let plan = |sql: &str, values: &[&dyn ToSql]| -> String {
             let sql = format!("EXPLAIN QUERY PLAN {sql}");
-            writer.connection.query_row(&sql, values, |row| row.get::<_, String>(3)).unwrap()
+            writer.first(&sql, values, |row| row.get(3)).unwrap().unwrap()
         };
         let filtered = plan(PAGE_OF_STATUS, params![PetStatus::Sold, 5, 20]);
         assert!(filtered.contains("INDEX pets_by_status (status=? AND rowid>?)"), "{filtered}");
@@ -302,22 +260,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn adding_a_row_builds_no_table_in_memory() {
-        let (_folder, writer, _reader) = pair();
-        let mut program = writer.connection.prepare(&format!("EXPLAIN {INSERT}")).unwrap();
-        let values = params!["a", 1, PetStatus::Sold];
-        let steps: Vec<String> =
-            program.query_map(values, |row| row.get("opcode")).unwrap().flatten().collect();
-        assert!(steps.iter().any(|step| step == "IdxInsert"), "{steps:?}");
-        assert!(!steps.iter().any(|step| step == "OpenEphemeral"), "{steps:?}");
-    }
-
-    #[test]
     fn other_statuses_are_refused_by_the_table_too() {
         let (_folder, writer, _reader) = pair();
         let add = |status: &str| {
             let sql = format!("INSERT INTO pets (name, category_id, status) VALUES ('a', 1, {status})");
-            writer.connection.execute(&sql, [])
+            writer.execute(&sql, &[])
         };
         for status in ["NULL", "'available'", "'pending'", "'sold'"] {
             assert_eq!(add(status), Ok(1), "{status}");

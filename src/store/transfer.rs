@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use rusqlite::params;
 
 use super::pets::pet;
-use super::{Database, Reader, StoreError, Writer};
+use super::{Database, StoreError, Writes};
 use crate::model::{NewPet, Pet};
 
 const EVERY_PET: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
@@ -18,7 +18,7 @@ const ADD_SEQUENCE: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'pets
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'pets')";
 const RAISE_SEQUENCE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'pets'";
 
-impl Reader {
+impl Database {
     /// Passes every pet to `visit`, in ascending order of the ids, until `visit` stops. The memory it takes
     /// does not depend on their number.
     ///
@@ -26,21 +26,19 @@ impl Reader {
     /// If the database cannot be read.
     pub fn visit_every_pet(&self, mut visit: impl FnMut(Pet) -> ControlFlow<()>) -> Result<(), StoreError> {
         // A single statement reads from one snapshot.
-        self.visit(EVERY_PET, [], |row| Ok(visit(pet(row)?)))
+        self.rows(EVERY_PET, &[], &mut |row| Ok(visit(pet(row)?)))
     }
-}
 
-impl Database {
     /// The greatest id ever assigned; 0 if none was.
     ///
     /// # Errors
     /// If the database cannot be read.
     pub fn last_id(&self) -> Result<i64, StoreError> {
-        Ok(self.connection()?.prepare_cached(LAST_ID)?.query_row([], |row| row.get(0))?)
+        self.one(LAST_ID)
     }
 }
 
-impl Writer {
+impl dyn Writes {
     /// Adds a pet that keeps its id to the batch.
     ///
     /// # Errors

@@ -2,16 +2,16 @@
 
 use std::ops::Deref;
 
-use rusqlite::params;
+use rusqlite::{ToSql, params};
 
 use super::ProjectReads;
 use crate::model::{CertificateCount, Domain, Plan, Redirect, RemovedDomain, SiteFile};
-use crate::store::{StoreError, Writer};
+use crate::store::{StoreError, Writes};
 
 /// Reads and changes the project within one transaction. Each method fails if the database cannot be written.
-pub struct ProjectChange<'c>(ProjectReads<'c>);
+pub struct ProjectChange<'c>(ProjectReads<'c>, &'c dyn Writes);
 
-impl Writer {
+impl dyn Writes {
     /// Reads and changes the project in one transaction: either all of it is on the disk, or nothing has changed.
     ///
     /// # Errors
@@ -24,7 +24,7 @@ impl Writer {
         // Work that panicked has left its transaction open.
         self.undo();
         let opened = self.open_transaction().map_err(E::from);
-        let done = opened.and_then(|()| work(&ProjectChange(ProjectReads(&self.database.connection))));
+        let done = opened.and_then(|()| work(&ProjectChange(self.project(), self)));
         match done {
             Ok(done) => Ok(self.commit().map(|_| done)?),
             Err(error) => {
@@ -44,13 +44,13 @@ impl<'c> Deref for ProjectChange<'c> {
 }
 
 impl ProjectChange<'_> {
-    fn execute(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<usize, StoreError> {
-        Ok(self.0.0.prepare_cached(sql)?.execute(parameters)?)
+    fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
+        self.1.execute(sql, values)
     }
 
     /// Sets the plan.
     pub fn set_plan(&self, plan: Plan) -> Result<(), StoreError> {
-        self.execute("UPDATE project SET plan = ?1", [plan.as_str()]).map(drop)
+        self.execute("UPDATE project SET plan = ?1", params![plan.as_str()]).map(drop)
     }
 
     /// Inserts or updates a domain, all but whether it is primary.
@@ -75,15 +75,15 @@ impl ProjectChange<'_> {
 
     /// Makes this domain the only primary one.
     pub fn set_primary(&self, name: &str) -> Result<(), StoreError> {
-        self.execute("UPDATE domains SET is_primary = 0 WHERE is_primary = 1", [])?;
-        self.execute("UPDATE domains SET is_primary = 1 WHERE name = ?1", [name]).map(drop)
+        self.execute("UPDATE domains SET is_primary = 0 WHERE is_primary = 1", &[])?;
+        self.execute("UPDATE domains SET is_primary = 1 WHERE name = ?1", params![name]).map(drop)
     }
 
     /// Removes a domain, the redirects from it and to it, and its count of certificates. Returns whether it existed.
     pub fn remove_domain(&self, name: &str) -> Result<bool, StoreError> {
-        self.execute("DELETE FROM redirects WHERE source = ?1 OR target = ?1", [name])?;
-        self.execute("DELETE FROM certificate_requests WHERE name = ?1", [name])?;
-        Ok(self.execute("DELETE FROM domains WHERE name = ?1", [name])? > 0)
+        self.execute("DELETE FROM redirects WHERE source = ?1 OR target = ?1", params![name])?;
+        self.execute("DELETE FROM certificate_requests WHERE name = ?1", params![name])?;
+        Ok(self.execute("DELETE FROM domains WHERE name = ?1", params![name])? > 0)
     }
 
     /// Remembers a removed domain, or replaces what is remembered of it.
@@ -98,7 +98,7 @@ impl ProjectChange<'_> {
 
     /// Forgets a removed domain, if it is remembered.
     pub fn forget_removed(&self, name: &str) -> Result<(), StoreError> {
-        self.execute("DELETE FROM removed_domains WHERE name = ?1", [name]).map(drop)
+        self.execute("DELETE FROM removed_domains WHERE name = ?1", params![name]).map(drop)
     }
 
     /// Adds to the certificates that the proxy asked for under a name.
@@ -123,14 +123,14 @@ impl ProjectChange<'_> {
 
     /// Removes a redirect. Returns whether it existed.
     pub fn remove_redirect(&self, from: &str) -> Result<bool, StoreError> {
-        Ok(self.execute("DELETE FROM redirects WHERE source = ?1", [from])? > 0)
+        Ok(self.execute("DELETE FROM redirects WHERE source = ?1", params![from])? > 0)
     }
 
     /// Begins a deploy, which nobody sees before [`Self::go_live`], and removes unfinished ones. Returns its number.
     pub fn add_deploy(&self) -> Result<i64, StoreError> {
-        self.remove_deploys("deployed_at IS NULL", [])?;
-        self.execute("INSERT INTO deploys (deployed_at) VALUES (NULL)", [])?;
-        Ok(self.0.0.last_insert_rowid())
+        self.remove_deploys("deployed_at IS NULL", &[])?;
+        self.execute("INSERT INTO deploys (deployed_at) VALUES (NULL)", &[])?;
+        self.0.0.one("SELECT seq FROM sqlite_sequence WHERE name = 'deploys'")
     }
 
     /// Adds a static file to a deploy. Returns `false` if another deploy has begun and removed this one.
@@ -146,9 +146,9 @@ impl ProjectChange<'_> {
     /// Makes a finished deploy the live one, at this Unix time in seconds. Returns `false` if it does not exist.
     pub fn go_live(&self, deploy: i64, now: i64) -> Result<bool, StoreError> {
         let whole = "UPDATE deploys SET deployed_at = ifnull(deployed_at, ?2) WHERE id = ?1";
-        let is_there = self.execute(whole, [deploy, now])? > 0;
+        let is_there = self.execute(whole, params![deploy, now])? > 0;
         if is_there {
-            self.execute("UPDATE project SET deploy = ?1", [deploy])?;
+            self.execute("UPDATE project SET deploy = ?1", params![deploy])?;
         }
         Ok(is_there)
     }
@@ -158,18 +158,14 @@ impl ProjectChange<'_> {
         self.remove_deploys(
             "id NOT IN (SELECT id FROM deploys ORDER BY id DESC LIMIT ?1)
                 AND id IS NOT (SELECT deploy FROM project)",
-            [count],
+            params![count],
         )
     }
 
-    fn remove_deploys(
-        &self,
-        which: &str,
-        parameters: impl rusqlite::Params + Copy,
-    ) -> Result<(), StoreError> {
+    fn remove_deploys(&self, which: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
         let files = "DELETE FROM deploy_files WHERE deploy IN (SELECT id FROM deploys WHERE ";
-        self.execute(&format!("{files}{which})"), parameters)?;
-        self.execute(&format!("DELETE FROM deploys WHERE {which}"), parameters).map(drop)
+        self.execute(&format!("{files}{which})"), values)?;
+        self.execute(&format!("DELETE FROM deploys WHERE {which}"), values).map(drop)
     }
 }
 
@@ -177,6 +173,7 @@ impl ProjectChange<'_> {
 mod tests {
     use super::*;
     use crate::model::{DomainEvent, Reason};
+    use crate::store::Writer;
     use crate::store::tests::pair;
 
     fn change(writer: &mut Writer, work: impl FnOnce(&ProjectChange) -> Result<(), StoreError>) {
@@ -189,7 +186,7 @@ mod tests {
         let reason = Reason { code: "wrong_target".to_owned(), message: "Not ours.".to_owned() };
         let domain = Domain::new("a.test".to_owned(), 5);
         change(&mut writer, |project| project.put_domain(&domain));
-        assert_eq!(reader.project().unwrap().domains().unwrap(), std::slice::from_ref(&domain));
+        assert_eq!(reader.project().domains().unwrap(), std::slice::from_ref(&domain));
         let mut changed =
             domain.after(DomainEvent::Right, None, 7).after(DomainEvent::Wrong, Some(reason), 9);
         change(&mut writer, |project| {
@@ -199,7 +196,7 @@ mod tests {
             project.set_primary("a.test")
         });
         changed.is_primary = true;
-        let project = reader.project().unwrap();
+        let project = reader.project();
         assert_eq!(project.domain("a.test").unwrap(), Some(changed));
         assert_eq!(project.primary().unwrap().as_deref(), Some("a.test"));
         assert_eq!(project.domain("c.test").unwrap(), None);
@@ -219,7 +216,7 @@ mod tests {
         });
         change(&mut writer, |project| project.remove_domain("b.test").map(|was| assert!(was)));
         change(&mut writer, |project| project.remove_domain("b.test").map(|was| assert!(!was)));
-        assert_eq!(reader.project().unwrap().redirects().unwrap(), [redirect("c.test", "x.test")]);
+        assert_eq!(reader.project().redirects().unwrap(), [redirect("c.test", "x.test")]);
     }
 
     #[test]
@@ -230,7 +227,7 @@ mod tests {
             Err::<(), _>(StoreError::Internal("refused".to_owned()))
         });
         assert!(refused.is_err());
-        assert_eq!(reader.project().unwrap().plan().unwrap(), Plan::Free);
+        assert_eq!(reader.project().plan().unwrap(), Plan::Free);
     }
 
     #[test]
@@ -243,7 +240,7 @@ mod tests {
             gzip: None,
             tag: text.to_owned(),
         };
-        assert!(!reader.project().unwrap().is_deployed().unwrap());
+        assert!(!reader.project().is_deployed().unwrap());
         for text in ["one", "two", "three", "four"] {
             change(&mut writer, |project| {
                 let deploy = project.add_deploy()?;
@@ -253,7 +250,7 @@ mod tests {
         }
         change(&mut writer, |project| project.go_live(1, 10).map(drop));
         change(&mut writer, |project| project.keep_deploys(2));
-        let project = reader.project().unwrap();
+        let project = reader.project();
         let deploys = project.deploys().unwrap();
         assert!(deploys.iter().all(|deploy| deploy.deployed_at == 9));
         let seen: Vec<_> = deploys.iter().map(|d| (d.id, d.files, d.bytes, d.is_live)).collect();
@@ -284,6 +281,6 @@ mod tests {
             assert!(!project.add_file(left, &file)? && !project.go_live(left, 1)?);
             Ok(())
         });
-        assert!(!reader.project().unwrap().is_deployed().unwrap());
+        assert!(!reader.project().is_deployed().unwrap());
     }
 }

@@ -8,18 +8,18 @@ pub use change::ProjectChange;
 use std::str::FromStr;
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{ToSql, params};
 
-use super::{Database, StoreError};
+use super::{Database, Row, StoreError};
 use crate::model::{CertificateCount, Deploy, Domain, Plan, Reason, Redirect, RemovedDomain};
 
 /// Reads the project. Each method fails if the database cannot be read.
-pub struct ProjectReads<'c>(&'c Connection);
+pub struct ProjectReads<'c>(&'c Database);
 
 impl Database {
-    /// Reads the project; fails if the database file was moved or deleted.
-    pub fn project(&self) -> Result<ProjectReads<'_>, StoreError> {
-        Ok(ProjectReads(self.connection()?))
+    /// Reads the project.
+    pub fn project(&self) -> ProjectReads<'_> {
+        ProjectReads(self)
     }
 }
 
@@ -56,18 +56,19 @@ fn redirect(row: &Row<'_>) -> rusqlite::Result<Redirect> {
 
 impl ProjectReads<'_> {
     /// The first row, if there is one.
-    fn first<T>(&self, sql: &str, parameters: impl Params, read: Read<T>) -> Result<Option<T>, StoreError> {
-        Ok(self.0.prepare_cached(sql)?.query_row(parameters, read).optional()?)
+    fn first<T>(&self, sql: &str, values: &[&dyn ToSql], read: Read<T>) -> Result<Option<T>, StoreError> {
+        self.0.first(sql, values, read)
     }
 
     /// Every row.
     fn all<T>(&self, sql: &str, read: Read<T>) -> Result<Vec<T>, StoreError> {
-        Ok(self.0.prepare_cached(sql)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+        self.0.all(sql, read)
     }
 
     /// The plan that is paid for.
     pub fn plan(&self) -> Result<Plan, StoreError> {
-        Ok(self.0.prepare_cached("SELECT plan FROM project")?.query_row([], |row| word(row, 0))?)
+        let plan = self.first("SELECT plan FROM project", &[], |row| word(row, 0))?;
+        Ok(plan.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
     }
 
     /// Every domain, ordered by name.
@@ -77,12 +78,12 @@ impl ProjectReads<'_> {
 
     /// The domain with this name, in A-labels and lower case.
     pub fn domain(&self, name: &str) -> Result<Option<Domain>, StoreError> {
-        self.first(&format!("{DOMAIN} WHERE name = ?1"), [name], domain)
+        self.first(&format!("{DOMAIN} WHERE name = ?1"), params![name], domain)
     }
 
     /// The name of the primary domain.
     pub fn primary(&self) -> Result<Option<String>, StoreError> {
-        self.first("SELECT name FROM domains WHERE is_primary = 1", [], |row| row.get(0))
+        self.first("SELECT name FROM domains WHERE is_primary = 1", &[], |row| row.get(0))
     }
 
     /// Every redirect, ordered by its source.
@@ -92,7 +93,7 @@ impl ProjectReads<'_> {
 
     /// The redirect from this domain.
     pub fn redirect(&self, from: &str) -> Result<Option<Redirect>, StoreError> {
-        self.first("SELECT source, target, status FROM redirects WHERE source = ?1", [from], redirect)
+        self.first("SELECT source, target, status FROM redirects WHERE source = ?1", params![from], redirect)
     }
 
     /// Every removed domain that is remembered, ordered by name.
@@ -118,16 +119,20 @@ impl ProjectReads<'_> {
              FROM deploys AS d LEFT JOIN deploy_files AS f ON f.deploy = d.id
              WHERE d.deployed_at IS NOT NULL GROUP BY d.id ORDER BY d.id DESC",
             |row| {
-                let (id, deployed_at, files, bytes, is_live) = row.try_into()?;
-                Ok(Deploy { id, deployed_at, files, bytes, is_live })
+                Ok(Deploy {
+                    id: row.get(0)?,
+                    deployed_at: row.get(1)?,
+                    files: row.get(2)?,
+                    bytes: row.get(3)?,
+                    is_live: row.get(4)?,
+                })
             },
         )
     }
 
     /// Whether the site was ever deployed.
     pub fn is_deployed(&self) -> Result<bool, StoreError> {
-        let mut statement = self.0.prepare_cached("SELECT deploy IS NOT NULL FROM project")?;
-        Ok(statement.query_row([], |row| row.get(0))?)
+        self.0.one("SELECT deploy IS NOT NULL FROM project")
     }
 
     /// The static file of the live deploy at `path`, or else at `other`, without its content.
@@ -135,10 +140,16 @@ impl ProjectReads<'_> {
         self.first(
             "SELECT rowid, path, content_type, tag, length(content), length(gzip) FROM deploy_files
              WHERE deploy = (SELECT deploy FROM project) AND path IN (?1, ?2) ORDER BY path <> ?1 LIMIT 1",
-            [path, other],
+            params![path, other],
             |row| {
-                let (row, path, content_type, tag, length, gzip_length) = row.try_into()?;
-                Ok(FileInfo { row, path, content_type, tag, length, gzip_length })
+                Ok(FileInfo {
+                    row: row.get(0)?,
+                    path: row.get(1)?,
+                    content_type: row.get(2)?,
+                    tag: row.get(3)?,
+                    length: row.get(4)?,
+                    gzip_length: row.get(5)?,
+                })
             },
         )
     }
@@ -149,9 +160,9 @@ impl ProjectReads<'_> {
     /// If the database cannot be read, or the file was removed since it was found.
     pub fn content(&self, file: &FileInfo, gzip: bool) -> Result<Vec<u8>, StoreError> {
         let column = if gzip { "gzip" } else { "content" };
-        let mut statement =
-            self.0.prepare_cached(&format!("SELECT {column} FROM deploy_files WHERE rowid = ?1"))?;
-        Ok(statement.query_row([file.row], |row| row.get(0))?)
+        let sql = format!("SELECT {column} FROM deploy_files WHERE rowid = ?1");
+        let content = self.first(&sql, params![file.row], |row| row.get(0))?;
+        Ok(content.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
     }
 }
 

@@ -4,8 +4,13 @@
 use std::mem;
 use std::time::{Duration, Instant};
 
-use super::{Cause, Reader, StoreError, Writer, differences, mark, schema};
+use rusqlite::{ToSql, params};
+
+use super::{
+    Cause, Committed, Inserted, Outcome, Reader, StoreError, Units, Writer, differences, mark, schema,
+};
 use crate::log_line::log_line;
+use crate::model::NewPet;
 
 /// The state of the writer's batch.
 #[derive(Debug, PartialEq)]
@@ -18,14 +23,7 @@ pub(super) enum State {
     Failed(StoreError),
 }
 
-/// How the writes of one request are kept apart from those of the others in its batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Units {
-    /// Not at all, which costs nothing. To undo one request, undo the batch.
-    Joined,
-    /// With a savepoint for each (`sqlite.org/lang_savepoint.html`).
-    Separate,
-}
+pub(super) const INSERT: &str = "INSERT INTO pets (name, category_id, status) VALUES (?1, ?2, ?3)";
 
 /// Rewrites the newest pets unchanged. It names every column, so that every index is written.
 const REWRITE: &str = "UPDATE sqlite_sequence SET seq = seq;
@@ -42,11 +40,6 @@ fn rewrite_header(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
 const RETRY: Duration = Duration::from_millis(1);
 /// How long a lock that could not be had counts as still held, so that requests behind it do not wait again.
 const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
-
-/// Proof that a batch is on disk. Only [`Writer::commit`] makes one, so that nothing can be acknowledged
-/// earlier.
-#[derive(Debug, PartialEq)]
-pub struct Committed(());
 
 impl Reader {
     /// Takes a snapshot. All reads before [`Reader::end`] see this one moment, which is later than every
@@ -83,6 +76,7 @@ impl Writer {
         self.units = units;
         self.in_unit = false;
         self.written = 0;
+        self.replays = 0;
         self.database.forget_version();
         self.database.watch.look()?;
         // Why it cannot be written is told to the first who writes.
@@ -135,7 +129,7 @@ impl Writer {
     }
 
     /// Does one write within the batch's transaction, which the first write opens.
-    pub(in crate::store) fn write<T>(
+    pub(super) fn write<T>(
         &mut self,
         statement: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
@@ -160,8 +154,38 @@ impl Writer {
         }
     }
 
+    /// Adds a pet to the batch.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    pub fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError> {
+        self.insert(new).map(|id| Inserted(Outcome::Made(id)))
+    }
+
+    /// Adds a pet to the batch, and returns its id.
+    pub(super) fn insert(&mut self, new: &NewPet) -> Result<i64, StoreError> {
+        let inserted = self.write(|connection| {
+            let values = params![new.name, new.category_id, new.status];
+            connection.prepare_cached(INSERT)?.insert(values)
+        });
+        // The page of the sequences is that of the mark.
+        self.has_mark |= inserted.is_ok();
+        match inserted {
+            // SQLite reports both cases as a full disk (sqlite.org/autoinc.html).
+            Err(StoreError::Unavailable(Cause::Full, detail)) if self.last_id() == Ok(i64::MAX) => {
+                Err(self.failed(StoreError::Unavailable(Cause::NoIds, detail)))
+            }
+            inserted => inserted,
+        }
+    }
+
+    /// Runs a statement within the batch, and returns how many rows it changed.
+    pub(super) fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
+        self.write(|connection| connection.prepare_cached(sql)?.execute(values))
+    }
+
     /// Makes the whole batch fail.
-    pub(in crate::store) fn failed(&mut self, error: StoreError) -> StoreError {
+    fn failed(&mut self, error: StoreError) -> StoreError {
         self.state = State::Failed(error.clone());
         error
     }
@@ -231,7 +255,7 @@ impl Writer {
     /// If the commit, or a write before it, failed.
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
         let ended = match mem::replace(&mut self.state, State::Closed) {
-            State::Closed => return self.end_reading().map(Committed),
+            State::Closed => return self.end_reading().map(|()| Committed { replays: 0 }),
             // Writes to a file that was moved away must not be acknowledged.
             State::Open => self.database.watch.look_now().and_then(|()| self.finish()),
             State::Failed(error) => Err(error),
@@ -243,7 +267,7 @@ impl Writer {
                 self.roll_back();
             }
         }
-        ended.map(|_| Committed(()))
+        ended.map(|_| Committed { replays: mem::take(&mut self.replays) })
     }
 
     /// Commits, and returns whether the transaction changed anything.
@@ -270,21 +294,6 @@ impl Writer {
         let over = self.execute("BEGIN IMMEDIATE").and_then(|()| Ok(rewrite_header(&self.connection)?));
         let _ = over.and_then(|()| self.execute("COMMIT"));
         self.roll_back();
-    }
-
-    /// Does one write in its own batch.
-    pub(in crate::store) fn write_alone(
-        &mut self,
-        statement: &dyn Fn(&rusqlite::Connection) -> rusqlite::Result<usize>,
-    ) -> Result<usize, StoreError> {
-        let written = self.write(statement);
-        match written {
-            Ok(_) => self.commit().and(written),
-            Err(_) => {
-                self.undo();
-                written
-            }
-        }
     }
 
     /// Undoes the batch.
@@ -319,14 +328,14 @@ impl Writer {
             Ok(())
         });
         let ended = self.commit();
-        probed.and(ended.map(|Committed(())| ()))
+        probed.and(ended.map(drop))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::pets::tests::{names, new_pet};
     use super::super::tests::{Folder, pair, refuse_writes};
+    use super::super::tests::{names, new_pet};
     use super::*;
 
     #[test]
@@ -432,7 +441,7 @@ mod tests {
             // The snapshot and the version are of the same moment, whatever is committed in between.
             writer.insert_pet(&new_pet("Rex")).unwrap();
             writer.commit().unwrap();
-            let seen = super::super::pets::tests::count(&reader);
+            let seen = super::super::tests::count(&reader.0);
             reader.end().unwrap();
             (version, seen)
         };
@@ -527,5 +536,16 @@ mod tests {
         writer.insert_pet(&new_pet("Tom")).unwrap();
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Tom"]);
+    }
+
+    #[test]
+    fn adding_a_row_builds_no_table_in_memory() {
+        let (_folder, writer, _reader) = pair();
+        let mut program = writer.connection.prepare(&format!("EXPLAIN {INSERT}")).unwrap();
+        let values = params!["a", 1, crate::model::PetStatus::Sold];
+        let steps: Vec<String> =
+            program.query_map(values, |row| row.get("opcode")).unwrap().flatten().collect();
+        assert!(steps.iter().any(|step| step == "IdxInsert"), "{steps:?}");
+        assert!(!steps.iter().any(|step| step == "OpenEphemeral"), "{steps:?}");
     }
 }

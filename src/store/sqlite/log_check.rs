@@ -124,7 +124,7 @@ impl Whole {
 #[cfg(test)]
 mod tests {
     use super::super::mark;
-    use super::super::pets::tests::new_pet;
+    use super::super::tests::new_pet;
     use super::super::tests::pair;
     use super::super::{Reader, Writer};
     use super::*;

@@ -90,7 +90,7 @@ fn keep(log: &Path, copy: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pets::tests::new_pet;
+    use super::super::tests::new_pet;
     use super::super::tests::pair;
     use super::*;
 

@@ -298,7 +298,7 @@ fn long(disk: u64) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pets::tests::new_pet;
+    use super::super::tests::new_pet;
     use super::super::tests::pair;
     use super::*;
     use crate::testing::PATIENCE;

@@ -83,7 +83,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::super::open_file::log_of;
-    use super::super::pets::tests::new_pet;
+    use super::super::tests::new_pet;
     use super::super::tests::pair;
     use super::*;
 
@@ -115,7 +115,7 @@ mod tests {
         writer.insert_pet(&new_pet("Rex")).unwrap();
         writer.commit().unwrap();
         let created = text(&writer);
-        writer.delete_pet(1).unwrap();
+        writer.change("DELETE FROM pets", &[]).unwrap();
         writer.commit().unwrap();
         assert_ne!(text(&writer), created);
         assert_eq!(Mark::read(&writer.connection).unwrap(), before);

@@ -14,7 +14,8 @@ mod batch;
 mod claim;
 mod connection;
 mod cost;
-pub(super) mod differences;
+mod differences;
+mod engine;
 mod log_check;
 mod log_head;
 mod log_keeper;
@@ -31,29 +32,28 @@ mod snapshot;
 mod soundness;
 mod watch;
 
-use std::ops::{ControlFlow, Deref};
+use std::ops::Deref;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, MAIN_DB, OpenFlags, Params, Row};
+use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 pub use backup::Target as CopyTarget;
-pub use batch::{Committed, Units};
 pub use claim::{Claim, lock_log};
-pub use differences::Fault;
+pub use differences::{Fault, is_lack};
 pub use log_head::damage as log_damage;
 pub use mark::renew as renew_mark;
 pub use open_file::log_of;
-pub use opening::{OpenStore, WriteAccess, open_ephemeral, open_for_service};
+pub use opening::{open_ephemeral, open_for_service};
 pub use read_only::open_only_to_read;
 pub use retire::{Retired, retire};
-pub use retries::Once;
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use snapshot::Snapshot;
 pub use soundness::Findings;
 
-use super::{Cause, StoreError, pets};
+use super::engine::{Committed, Inserted, Outcome, Row, Units};
+use super::{Cause, StoreError};
 use crate::error::{Error, ErrorKind};
 use batch::State;
 use connection::{cannot_open, connect, reading};
@@ -61,6 +61,7 @@ use cost::Cost;
 use log_keeper::LogKeeper;
 use open_file::{OpenFile, index_of};
 use retries::Retries;
+pub use watch::Loss;
 use watch::Watch;
 
 /// How long another process is waited for to release its lock.
@@ -70,7 +71,7 @@ const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
 /// One connection, and what can be read with it.
 pub struct Database {
-    pub(in crate::store) connection: Connection,
+    connection: Connection,
     _files: (OpenFile, Option<OpenFile>),
     watch: Watch,
     cost: Cost,
@@ -81,13 +82,13 @@ pub struct Database {
 }
 
 /// A connection that cannot write.
-pub struct Reader(pub(in crate::store) Database);
+pub struct Reader(Database);
 
 /// The connection that writes, and the batch under way on it.
 pub struct Writer {
     /// What keeps the log short, for a service. Ends before the connection.
     keeper: Option<Box<LogKeeper>>,
-    pub(in crate::store) database: Database,
+    database: Database,
     state: State,
     units: Units,
     /// The rows that the connection had changed when the transaction opened.
@@ -96,12 +97,14 @@ pub struct Writer {
     in_unit: bool,
     /// Writes of the request under way.
     written: usize,
+    /// Creates of the batch that had been carried out before.
+    replays: usize,
     /// How long a batch waits for the lock of another process.
     patience: Duration,
     /// When a lock was last waited for in vain.
     gave_up: Option<Instant>,
     /// Whether the transaction has written the page of the mark.
-    pub(in crate::store) has_mark: bool,
+    has_mark: bool,
     retries: Box<Retries>,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
@@ -136,41 +139,13 @@ impl Database {
         Ok(Self { connection, _files: (file, index), watch, cost, version: 0, unread_versions: 0 })
     }
 
-    /// Stops the statements from now on soon after they have visited so many rows; `None`: never.
-    pub fn bound_rows(&self, rows: Option<u32>) {
-        self.cost.bound(rows);
-    }
-
     /// The connection, as long as its file is still the database.
     ///
     /// # Errors
     /// If the file was moved or deleted.
-    pub(in crate::store) fn connection(&self) -> Result<&Connection, StoreError> {
+    fn connection(&self) -> Result<&Connection, StoreError> {
         self.watch.found()?;
         Ok(&self.connection)
-    }
-
-    /// Hands the rows of a query to `visit`, one after the other, until it breaks off.
-    pub(in crate::store) fn visit(
-        &self,
-        sql: &str,
-        values: impl Params,
-        mut visit: impl FnMut(&Row) -> rusqlite::Result<ControlFlow<()>>,
-    ) -> Result<(), StoreError> {
-        let mut statement = self.connection()?.prepare_cached(sql)?;
-        let mut rows = statement.query(values)?;
-        while let Some(row) = rows.next()? {
-            if visit(row)?.is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// A number that differs from that of an earlier batch if anybody else has committed since
-    /// (`sqlite.org/pragma.html#pragma_data_version`). What this connection itself writes does not count.
-    pub fn version(&self) -> i64 {
-        self.version
     }
 
     /// Takes a version that no batch had, as nothing is known to be unchanged. Those of SQLite are positive.
@@ -273,6 +248,7 @@ impl Writer {
             changes: 0,
             in_unit: false,
             written: 0,
+            replays: 0,
             patience: BUSY_TIMEOUT,
             gave_up: None,
             has_mark: false,
@@ -299,16 +275,20 @@ impl Writer {
 pub(crate) mod tests {
     use super::*;
 
+    pub use crate::store::pets::tests::{count, new_pet};
     pub use crate::testing::Folder;
+
+    /// The names of all pets, as a batch sees them.
+    pub fn names(reader: &mut Reader) -> Vec<String> {
+        reader.begin().unwrap();
+        let names = crate::store::pets::tests::all_names(&reader.0);
+        reader.end().unwrap();
+        names
+    }
 
     /// Has SQLite refuse every write, as a file does that may only be read.
     pub fn refuse_writes(writer: &Writer, refuse: bool) {
         writer.connection.pragma_update(None, "query_only", refuse).unwrap();
-    }
-
-    /// Takes the pets away, so that nobody can read them.
-    pub fn lose_pets(writer: &Writer) {
-        writer.connection.execute_batch("DROP TABLE pets").unwrap();
     }
 
     /// The writer of a new database, and a reader.
@@ -333,7 +313,7 @@ pub(crate) mod tests {
     #[test]
     fn statements_are_prepared_once() {
         let (_folder, _writer, reader) = pair();
-        let mut page = reader.connection.prepare(pets::PAGE).unwrap();
+        let mut page = reader.connection.prepare(crate::store::pets::PAGE).unwrap();
         for limit in 1..5 {
             assert!(page.query((limit, limit)).unwrap().next().unwrap().is_none());
         }

@@ -14,26 +14,7 @@ use super::{
 use crate::error::Error;
 use crate::log_line::log_line;
 use crate::model::sample_pets;
-
-/// A database that a service has open. The fields drop in their order: connections before the claim.
-pub struct OpenStore {
-    /// The connection for requests that write.
-    pub writer: WriteAccess,
-    /// The connections that read.
-    pub readers: Vec<Reader>,
-    /// What stops all of them once one has lost the database.
-    pub loss: Arc<Loss>,
-    /// Keeps other services that write away.
-    pub claim: Option<Claim>,
-}
-
-/// Whether a service writes to its database.
-pub enum WriteAccess {
-    /// It does, with this connection.
-    Writes(Writer),
-    /// It only reads. This connection finds the keys of requests that want to write.
-    Refused(Reader),
-}
+use crate::store::opening::{OpenStore, WriteAccess};
 
 /// Opens a database for a service with this many readers, and creates the file if there is none.
 ///
@@ -94,10 +75,10 @@ fn open_with(
     let open = |_| {
         let mut reader = Reader::open(path)?;
         reader.0.watch.share(&loss);
-        Ok(reader)
+        Ok(reader.into())
     };
     let readers = (0..readers).map(open).collect::<Result<_, Error>>()?;
-    Ok(OpenStore { writer: WriteAccess::Writes(writer), readers, loss, claim: Some(claim) })
+    Ok(OpenStore { writer: WriteAccess::Writes(writer.into()), readers, loss, claim: Some(claim) })
 }
 
 /// Opens an existing database without changing it, whether a service has it or not. The file stays open until after

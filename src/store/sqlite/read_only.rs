@@ -11,10 +11,9 @@ use super::claim::check_before_reading;
 use super::open_file::{self, immutable, journal_of, log_of};
 use super::snapshot::Stamp;
 use super::watch::Loss;
-use super::{
-    Cause, Database, OpenStore, Reader, StoreError, WriteAccess, cannot_open, connect, log_head, schema,
-};
+use super::{Cause, Database, Reader, StoreError, cannot_open, connect, log_head, schema};
 use crate::error::{Error, ErrorKind};
+use crate::store::opening::{OpenStore, WriteAccess};
 
 /// Opens an existing database for a service with this many readers, only for reading.
 ///
@@ -26,7 +25,7 @@ pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error
     let open = || {
         let mut reader = Reader::open_only(path)?;
         reader.0.watch.share(&loss);
-        Ok(reader)
+        Ok(reader.into())
     };
     let writer = WriteAccess::Refused(open()?);
     let readers = (0..readers).map(|_| open()).collect::<Result<_, Error>>()?;
@@ -96,8 +95,8 @@ fn has_no_log(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pets::tests::{names, new_pet};
     use super::super::tests::{Folder, pair};
+    use super::super::tests::{names, new_pet};
     use super::super::{Writer, log_of};
     use super::*;
 

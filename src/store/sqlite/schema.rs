@@ -163,7 +163,7 @@ mod tests {
         let folder = Folder::new();
         let path = folder.database();
         let mut writer = Writer::open(&path).unwrap();
-        writer.insert_pet(&super::super::pets::tests::new_pet("Rex")).unwrap();
+        writer.insert_pet(&super::super::tests::new_pet("Rex")).unwrap();
         writer.commit().unwrap();
         drop(writer);
         let further: Vec<&str> =

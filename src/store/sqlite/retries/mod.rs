@@ -13,8 +13,7 @@ use std::time::Instant;
 
 use rusqlite::OptionalExtension;
 
-use super::pets::Inserted;
-use super::{StoreError, Writer};
+use super::{Inserted, Outcome, StoreError, Writer};
 use crate::model::{IdempotencyKey, NewPet};
 use memory::{Memory, Record};
 use sweep::Search;
@@ -25,17 +24,6 @@ const KEPT: i64 = 24 * 3600;
 const AT_REST: u32 = 128;
 
 const FIND: &str = "SELECT pet, fingerprint FROM older_retries WHERE key = ?1";
-
-/// What a create with an `Idempotency-Key` came to.
-#[derive(Debug, PartialEq)]
-pub enum Once {
-    /// It is the first one with this key.
-    Made(Inserted),
-    /// The same create was carried out before, or earlier in this batch.
-    Replayed(Inserted),
-    /// Another create was carried out with this key.
-    Reused,
-}
 
 /// What the writer knows of the records.
 pub struct Retries {
@@ -66,7 +54,7 @@ impl Writer {
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn insert_pet_once(&mut self, new: &NewPet, key: &IdempotencyKey) -> Result<Once, StoreError> {
+    pub fn insert_pet_once(&mut self, new: &NewPet, key: &IdempotencyKey) -> Result<Inserted, StoreError> {
         self.open_transaction()?;
         self.retries.load(&self.database.connection)?;
         let earlier = match self.retries.memory.find(key.bytes()) {
@@ -78,12 +66,13 @@ impl Writer {
         };
         if let Some((pet, fingerprint)) = earlier {
             let is_same = new.has_fingerprint(fingerprint);
-            return Ok(if is_same { Once::Replayed(Inserted::earlier(pet)) } else { Once::Reused });
+            self.replays += usize::from(is_same);
+            return Ok(Inserted(if is_same { Outcome::Replayed(pet) } else { Outcome::Reused }));
         }
-        let inserted = self.insert_pet(new)?;
-        let (fingerprint, pet, at) = (new.fingerprint(), inserted.unconfirmed(), self.retries.uptime());
+        let pet = self.insert(new)?;
+        let (fingerprint, at) = (new.fingerprint(), self.retries.uptime());
         self.retries.memory.add(*key.bytes(), Record { fingerprint, pet, at });
-        Ok(Once::Made(inserted))
+        Ok(Inserted(Outcome::Made(pet)))
     }
 
     /// Reads the newest records of retries, for a service that is to answer soon.
@@ -118,8 +107,8 @@ mod tests {
     use std::collections::HashMap;
     use std::time::Duration;
 
-    use super::super::pets::tests::{count, new_pet};
     use super::super::tests::Folder;
+    use super::super::tests::{count, new_pet};
     use super::super::{Committed, Reader, Units};
     use super::memory::Stage;
     use super::*;
@@ -146,20 +135,20 @@ mod tests {
     }
 
     /// Adds a pet once the service has run for so long.
-    fn insert_at(writer: &mut Writer, at: i64, name: &str, key: &str) -> Once {
+    fn insert_at(writer: &mut Writer, at: i64, name: &str, key: &str) -> Inserted {
         pass(writer, at);
         writer.insert_pet_once(&new_pet(name), &digest(key)).unwrap()
     }
 
-    fn insert(writer: &mut Writer, name: &str, key: &str) -> Once {
+    fn insert(writer: &mut Writer, name: &str, key: &str) -> Inserted {
         writer.insert_pet_once(&new_pet(name), &digest(key)).unwrap()
     }
 
-    fn id(once: &Once, committed: &Committed) -> (bool, i64) {
-        match once {
-            Once::Made(pet) => (false, pet.id(committed)),
-            Once::Replayed(pet) => (true, pet.id(committed)),
-            Once::Reused => panic!("reused"),
+    fn id(once: &Inserted, committed: &Committed) -> (bool, i64) {
+        match once.outcome(committed) {
+            Outcome::Made(pet) => (false, pet),
+            Outcome::Replayed(pet) => (true, pet),
+            Outcome::Reused => panic!("reused"),
         }
     }
 
@@ -195,7 +184,7 @@ mod tests {
         writer.begin(Units::Joined).unwrap();
         let [first, again, other] =
             [("Rex", "1"), ("Rex", "1"), ("Rex", "2")].map(|(name, key)| insert(&mut writer, name, key));
-        assert_eq!(insert(&mut writer, "Tom", "1"), Once::Reused);
+        assert_eq!(insert(&mut writer, "Tom", "1"), Inserted(Outcome::Reused));
         let committed = writer.commit().unwrap();
         assert_eq!(
             [&first, &again, &other].map(|once| id(once, &committed)),
@@ -203,7 +192,7 @@ mod tests {
         );
         let later = insert_at(&mut writer, KEPT, "Rex", "1");
         assert_eq!(id(&later, &writer.commit().unwrap()), (true, 1));
-        assert_eq!(count(&reader), 2);
+        assert_eq!(count(&reader.0), 2);
     }
 
     #[test]
@@ -218,7 +207,7 @@ mod tests {
         insert(&mut writer, "Rex", "2");
         assert!(writer.undo_unit());
         writer.commit().unwrap();
-        assert_eq!((count(&reader), records(&writer)), (1, (1, 0)));
+        assert_eq!((count(&reader.0), records(&writer)), (1, (1, 0)));
         // A panic left this batch without an end.
         insert(&mut writer, "Rex", "2");
         writer.begin(Units::Joined).unwrap();
@@ -262,7 +251,7 @@ mod tests {
         for again in 0..2 {
             for i in 0..85 {
                 assert!(
-                    matches!(insert(&mut writer, "Rex", &i.to_string()), Once::Replayed(_)),
+                    matches!(insert(&mut writer, "Rex", &i.to_string()), Inserted(Outcome::Replayed(_))),
                     "{i} {again}"
                 );
             }
@@ -292,8 +281,11 @@ mod tests {
         writer.retries.search = Search::Until(KEPT);
         sweep(&mut writer);
         assert_eq!(records(&writer), (40, 0));
-        assert!(matches!(insert(&mut writer, "Rex", "5460"), Once::Replayed(_)));
-        assert!(matches!(insert(&mut writer, "Rex", "5459"), Once::Made(_)), "memory has forgotten it too");
+        assert!(matches!(insert(&mut writer, "Rex", "5460"), Inserted(Outcome::Replayed(_))));
+        assert!(
+            matches!(insert(&mut writer, "Rex", "5459"), Inserted(Outcome::Made(_))),
+            "memory has forgotten it too"
+        );
         writer.commit().unwrap();
         pass(&mut writer, 3 * KEPT);
         sweep(&mut writer);
@@ -332,8 +324,8 @@ mod tests {
         open_again(&mut writer, &folder.database(), 1);
         sweep(&mut writer);
         assert!(writer.retries.uptime() >= 1_000_000, "its row has not moved away");
-        assert!(matches!(insert(&mut writer, "Rex", "2"), Once::Replayed(_)));
-        assert!(matches!(insert(&mut writer, "Rex", "1"), Once::Made(_)));
+        assert!(matches!(insert(&mut writer, "Rex", "2"), Inserted(Outcome::Replayed(_))));
+        assert!(matches!(insert(&mut writer, "Rex", "1"), Inserted(Outcome::Made(_))));
     }
 
     #[test]
@@ -350,11 +342,17 @@ mod tests {
         sweep(&mut writer);
         // What was in memory has moved, and what came later has its row.
         for i in 0..70 {
-            assert!(matches!(insert(&mut writer, "Rex", &i.to_string()), Once::Replayed(_)), "{i}");
+            assert!(
+                matches!(insert(&mut writer, "Rex", &i.to_string()), Inserted(Outcome::Replayed(_))),
+                "{i}"
+            );
         }
         open_again(&mut writer, &folder.database(), 20);
         for i in 60..70 {
-            assert!(matches!(insert(&mut writer, "Rex", &i.to_string()), Once::Replayed(_)), "{i}");
+            assert!(
+                matches!(insert(&mut writer, "Rex", &i.to_string()), Inserted(Outcome::Replayed(_))),
+                "{i}"
+            );
         }
     }
 
@@ -373,7 +371,7 @@ mod tests {
         drop(old);
         let mut writer = Writer::open(&folder.database()).unwrap();
         let first = insert(&mut writer, "Rex", "1");
-        assert_eq!(insert(&mut writer, "Tom", "2"), Once::Reused);
+        assert_eq!(insert(&mut writer, "Tom", "2"), Inserted(Outcome::Reused));
         assert_eq!(id(&first, &writer.commit().unwrap()), (true, 7));
         assert!((50_000..50_100).contains(&writer.retries.uptime()));
     }
@@ -390,7 +388,7 @@ mod tests {
         for _ in 0..800 {
             pass(&mut writer, now);
             writer.begin([Units::Joined, Units::Separate][random.below(2)]).unwrap();
-            let mut batch: Vec<(usize, Once)> = Vec::new();
+            let mut batch: Vec<(usize, Inserted)> = Vec::new();
             for _ in 0..random.below(6) {
                 writer.begin_unit().unwrap();
                 let key = random.below(400);

@@ -1,0 +1,310 @@
+//! What an engine of the store does. The statements, and everything above the store, know no more of it than this.
+
+use std::ops::{ControlFlow, Deref};
+
+use rusqlite::ToSql;
+use rusqlite::types::{FromSql, FromSqlError, ValueRef};
+
+use super::StoreError;
+use crate::model::{IdempotencyKey, NewPet};
+
+/// What can be read with one connection.
+pub trait Reads {
+    /// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
+    ///
+    /// # Errors
+    /// If the database cannot be read, or `visit` refuses a row.
+    fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError>;
+
+    /// A number that differs from that of an earlier batch if anybody else has committed since. What this connection
+    /// itself writes does not count.
+    fn version(&self) -> i64;
+
+    /// Stops the statements from now on soon after they have visited so many rows; `None`: never.
+    fn bound_rows(&self, rows: Option<u32>);
+}
+
+/// What can be read: each file of statements adds its own.
+pub type Database = dyn Reads;
+
+/// Gets the rows of a statement.
+pub type Visit<'v> = dyn FnMut(&Row) -> rusqlite::Result<ControlFlow<()>> + 'v;
+
+/// A row of a result, whichever engine it is of.
+pub struct Row<'r>(pub(super) &'r [ValueRef<'r>]);
+
+impl<'r> Row<'r> {
+    /// A column as it is.
+    pub fn value(&self, column: usize) -> rusqlite::Result<ValueRef<'r>> {
+        self.0.get(column).copied().ok_or(rusqlite::Error::InvalidColumnIndex(column))
+    }
+
+    /// A column as a value of this type.
+    pub fn get<T: FromSql>(&self, column: usize) -> rusqlite::Result<T> {
+        let value = self.value(column)?;
+        T::column_result(value).map_err(|error| match error {
+            FromSqlError::InvalidType => {
+                rusqlite::Error::InvalidColumnType(column, String::new(), value.data_type())
+            }
+            FromSqlError::OutOfRange(number) => rusqlite::Error::IntegralValueOutOfRange(column, number),
+            error => rusqlite::Error::FromSqlConversionFailure(column, value.data_type(), Box::new(error)),
+        })
+    }
+}
+
+impl dyn Reads {
+    /// The first row of a statement, made a value by `read`; `None` if there is no row.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub(super) fn first<T>(
+        &self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        read: impl FnOnce(&Row) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let (mut read, mut found) = (Some(read), None);
+        self.rows(sql, values, &mut |row| {
+            found = read.take().map(|read| read(row)).transpose()?;
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    /// The first column of the only row.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub(super) fn one<T: FromSql>(&self, sql: &str) -> Result<T, StoreError> {
+        let found = self.first(sql, &[], |row| row.get(0))?;
+        Ok(found.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+    }
+
+    /// Every row of a statement.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub(super) fn all<T>(
+        &self,
+        sql: &str,
+        mut read: impl FnMut(&Row) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut all = Vec::new();
+        self.rows(sql, &[], &mut |row| {
+            all.push(read(row)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(all)
+    }
+}
+
+/// A connection that cannot write.
+pub trait Snapshots: Send {
+    /// What can be read.
+    fn database(&self) -> &Database;
+
+    /// Takes a snapshot. All reads before [`Snapshots::end`] see this one moment or a later one, and everything that
+    /// was acknowledged before.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    fn begin(&mut self) -> Result<(), StoreError>;
+
+    /// Releases the snapshot.
+    ///
+    /// # Errors
+    /// If the connection is broken.
+    fn end(&mut self) -> Result<(), StoreError>;
+
+    /// Looks whether the database is still the one that was opened.
+    ///
+    /// # Errors
+    /// If it is not, or cannot be read.
+    fn look(&mut self) -> Result<(), StoreError>;
+}
+
+/// The connection that writes, and the batch under way on it.
+pub trait Writes: Send {
+    /// What can be read.
+    fn database(&self) -> &Database;
+
+    /// Starts a batch, if possible with its transaction. If another process has the lock, the first write waits for it.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    fn begin(&mut self, units: Units) -> Result<(), StoreError>;
+
+    /// Starts the writes of one request.
+    ///
+    /// # Errors
+    /// If the units are to be separate and the database cannot be written.
+    fn begin_unit(&mut self) -> Result<(), StoreError>;
+
+    /// Keeps the writes of the request for the commit.
+    ///
+    /// # Errors
+    /// If the batch has failed.
+    fn keep_unit(&mut self) -> Result<(), StoreError>;
+
+    /// Undoes the writes of the request. `false` if the whole batch must be undone instead.
+    fn undo_unit(&mut self) -> bool;
+
+    /// Opens the transaction if it is not open yet. Until its end no other process can write.
+    ///
+    /// # Errors
+    /// If another process keeps its lock, or the database cannot be written.
+    fn open_transaction(&mut self) -> Result<(), StoreError>;
+
+    /// Opens the transaction; `false` if another process has the lock.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    fn try_begin(&mut self) -> Result<bool, StoreError>;
+
+    /// Adds a pet to the batch.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError>;
+
+    /// Adds a pet to the batch, unless a create with this key was carried out before.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    fn insert_pet_once(&mut self, new: &NewPet, key: &IdempotencyKey) -> Result<Inserted, StoreError>;
+
+    /// Runs a statement within the batch, and returns how many rows it changed.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError>;
+
+    /// Runs a statement within the open transaction, which its caller undoes if this fails.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError>;
+
+    /// Ends the batch. If this returns `Ok`, everything is on disk; otherwise everything is undone.
+    ///
+    /// # Errors
+    /// If the commit, or a write before it, failed.
+    fn commit(&mut self) -> Result<Committed, StoreError>;
+
+    /// Undoes the batch.
+    fn undo(&mut self);
+
+    /// Checks, between batches, that the writer can write.
+    ///
+    /// # Errors
+    /// If it could not.
+    fn probe(&mut self) -> Result<(), StoreError>;
+
+    /// Looks whether the path still leads to the database.
+    ///
+    /// # Errors
+    /// If it does not.
+    fn look(&mut self) -> Result<(), StoreError>;
+
+    /// Has batches wait for so long for the lock of another process.
+    fn be_patient(&mut self, patience: std::time::Duration);
+
+    /// Moves and removes some records of retries, in a transaction of its own. Returns whether there may be more to do.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    fn sweep_retries(&mut self) -> Result<bool, StoreError>;
+
+    /// Empties the log, between batches. Waits for no other process.
+    ///
+    /// # Errors
+    /// If the disk fails, or another process reads; nothing is lost then, the log stays.
+    fn empty_log(&mut self) -> Result<(), StoreError>;
+
+    /// Moves everything that the log holds, and empties the log, before clients come or after they have gone. Waits
+    /// for no other process.
+    ///
+    /// # Errors
+    /// If the disk fails, or another process reads; nothing is lost then, the log stays.
+    fn checkpoint(&mut self) -> Result<(), StoreError>;
+}
+
+impl Deref for dyn Snapshots {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        self.database()
+    }
+}
+
+impl Deref for dyn Writes {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        self.database()
+    }
+}
+
+impl dyn Writes {
+    /// Does some writes in a batch of their own.
+    pub(super) fn alone<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let done = self.open_transaction().and_then(|()| work(self));
+        match done {
+            Ok(done) => self.commit().map(|_| done),
+            Err(error) => {
+                self.undo();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// How the writes of one request are kept apart from those of the others in its batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Units {
+    /// Not at all, which costs nothing. To undo one request, undo the batch.
+    Joined,
+    /// With a savepoint for each (`sqlite.org/lang_savepoint.html`).
+    Separate,
+}
+
+/// Proof that a batch is on disk. Only a commit makes one, so that nothing can be acknowledged earlier.
+#[derive(Debug, PartialEq)]
+pub struct Committed {
+    /// How many of the creates had been carried out before.
+    pub replays: usize,
+}
+
+/// A pet that waits for the commit.
+#[derive(Debug, PartialEq)]
+pub struct Inserted(pub(super) Outcome);
+
+/// What a create came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outcome {
+    /// The pet with this id was added.
+    Made(i64),
+    /// The same create was carried out before, or earlier in this batch, and added this pet.
+    Replayed(i64),
+    /// Another create was carried out with the same key.
+    Reused,
+}
+
+impl Inserted {
+    /// What became of the create, which is valid only once its batch is committed.
+    pub fn outcome(&self, _: &Committed) -> Outcome {
+        self.0
+    }
+
+    /// The id, for tests.
+    #[cfg(test)]
+    pub fn id(&self, committed: &Committed) -> i64 {
+        match self.outcome(committed) {
+            Outcome::Made(id) | Outcome::Replayed(id) => id,
+            Outcome::Reused => panic!("the key was used for another create"),
+        }
+    }
+}
