@@ -180,4 +180,28 @@ mod tests {
         let error = Connection::open_in_memory().unwrap().execute("DELETE FROM pets", []).unwrap_err();
         assert!(matches!(StoreError::from(error), StoreError::Unavailable(Cause::SchemaChanged, _)));
     }
+
+    #[test]
+    fn only_a_lock_passes_and_only_a_lost_file_ends_the_service() {
+        use Cause::*;
+        for cause in [
+            Locked,
+            Full,
+            NoIds,
+            ReadOnly,
+            Damaged,
+            Moved,
+            Changed,
+            Unflushed,
+            SchemaChanged,
+            IndexUnusable,
+            Failing,
+        ] {
+            let error = StoreError::Unavailable(cause, String::new());
+            assert_eq!(error.passes(), cause == Locked, "{error}");
+            assert_eq!(error.is_lost(), matches!(cause, Moved | Changed | Damaged | Unflushed), "{error}");
+        }
+        let internal = StoreError::Internal(String::new());
+        assert!(!internal.passes() && !internal.is_lost());
+    }
 }

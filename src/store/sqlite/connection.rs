@@ -71,3 +71,46 @@ pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
     };
     Error::new(kind, format!("{} {why}{detail}", path.display())).caused_by(error)
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn refusals_of_sqlite_have_their_kind_and_their_words() {
+        for (code, kind, words) in [
+            (ffi::SQLITE_NOTADB, Kind::DatabaseForeign, "is not an SQLite database"),
+            (ffi::SQLITE_BUSY, Kind::DatabaseLocked, "is locked by another process"),
+            (ffi::SQLITE_LOCKED, Kind::DatabaseLocked, "is locked by another process"),
+            (ffi::SQLITE_CANTOPEN, Kind::PermissionDenied, "this user cannot read it"),
+            (ffi::SQLITE_READONLY, Kind::PermissionDenied, "this user cannot write to it"),
+            (ffi::SQLITE_FULL, Kind::DiskFull, "the disk is full"),
+            (ffi::SQLITE_CORRUPT, Kind::DatabaseDamaged, "is damaged"),
+            (
+                ffi::SQLITE_IOERR,
+                Kind::Io,
+                "failing, or a file may not grow further (ulimit -f): SQLite says: Error code 10",
+            ),
+            (ffi::SQLITE_MISUSE, Kind::Io, "cannot be opened: SQLite says: "),
+        ] {
+            let error = cannot_open(
+                Path::new("pets.db"),
+                rusqlite::Error::SqliteFailure(ffi::Error::new(code), None),
+            );
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(words), "{error}");
+            assert_eq!(error.to_string().contains("SQLite says"), kind == Kind::Io, "{error}");
+        }
+    }
+
+    #[test]
+    fn table_of_another_kind_is_named_without_the_statement() {
+        let connection = Connection::open_in_memory().unwrap();
+        let error =
+            cannot_open(Path::new("pets.db"), connection.prepare("SELECT a FROM sqlite_schema").unwrap_err());
+        assert_eq!(error.kind(), Kind::DatabaseDamaged);
+        assert_eq!(error.to_string(), "pets.db has a table of another kind: SQLite says: no such column: a");
+    }
+}

@@ -15,7 +15,7 @@ const ROWS_PER_QUESTION: u32 = 10;
 /// Questions that every request may have, whatever it reads.
 const FREE_QUESTIONS: u32 = 10;
 
-/// The steps that are left to the request under way, in questions.
+/// The steps that are left to the request under way, in questions. [`u32::MAX`] lasts for hours, so it is no bound.
 pub(super) struct Cost(Arc<AtomicU32>);
 
 impl Cost {
@@ -24,10 +24,8 @@ impl Cost {
         let left = Arc::new(AtomicU32::new(u32::MAX));
         let counted = Arc::clone(&left);
         let is_spent = move || {
-            let spent = counted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| match left {
-                u32::MAX => Some(left),
-                _ => left.checked_sub(1),
-            });
+            let spent =
+                counted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
             spent.is_err()
         };
         connection.progress_handler(STEPS_PER_QUESTION, Some(is_spent))?;
@@ -57,14 +55,16 @@ mod tests {
         let (_folder, _writer, reader) = pair();
         reader.bound_rows(Some(101));
         assert_eq!(count(&reader, 101), Ok(101));
-        let stopped = count(&reader, 100_000);
+        let stopped = count(&reader, 20_000);
         assert!(
             matches!(&stopped, Err(StoreError::Internal(why)) if why.contains("more rows")),
             "{stopped:?}"
         );
-        assert!(count(&reader, 100_000).is_err(), "what is spent stays spent");
+        assert!(count(&reader, 20_000).is_err(), "what is spent stays spent");
         reader.bound_rows(Some(1));
-        assert_eq!(count(&reader, 101), Ok(101), "and the next request has its own");
+        assert_eq!(count(&reader, 500), Ok(500), "and the next request has its own");
+        reader.bound_rows(Some(1000));
+        assert_eq!(count(&reader, 5000), Ok(5000), "and more for more rows");
         reader.bound_rows(None);
         assert_eq!(count(&reader, 100_000), Ok(100_000));
     }

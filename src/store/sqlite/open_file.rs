@@ -208,10 +208,96 @@ impl Drop for OpenFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Folder;
 
     #[test]
     fn address_keeps_every_byte_of_a_path() {
         let address = immutable(Path::new("/a b/100%?#ü.db"));
         assert_eq!(address, Path::new("file:/a%20b/100%25%3F%23%C3%BC.db?immutable=1"));
+    }
+
+    #[test]
+    fn file_is_open_once_until_its_last_handle_is_dropped() {
+        let (folder, other) = (Folder::new(), Folder::new());
+        std::fs::write(folder.database(), "one").unwrap();
+        std::fs::write(other.database(), "two").unwrap();
+        let open = |id| held(&OPEN).iter().filter(|(known, _)| *known == id).count();
+        let (first, second) =
+            (OpenFile::at(&folder.database()).unwrap(), OpenFile::at(&folder.database()).unwrap());
+        let neighbour = OpenFile::at(&other.database()).unwrap();
+        assert_eq!((open(first.id()), open(neighbour.id())), (1, 1));
+        let id = first.id();
+        drop(first);
+        assert_eq!(open(id), 1, "a handle is left");
+        drop(second);
+        assert_eq!((open(id), open(neighbour.id())), (0, 1));
+    }
+
+    #[test]
+    fn other_file_at_the_path_is_noticed() {
+        let folder = Folder::new();
+        std::fs::write(folder.database(), "one").unwrap();
+        let file = OpenFile::at(&folder.database()).unwrap();
+        file.check_place(&folder.database()).unwrap();
+        std::fs::write(folder.0.join("other"), "two").unwrap();
+        std::fs::rename(folder.0.join("other"), folder.database()).unwrap();
+        assert_eq!(file.check_place(&folder.database()).unwrap_err().kind(), Kind::Conflict);
+        std::fs::remove_file(folder.database()).unwrap();
+        assert_eq!(file.check_place(&folder.database()).unwrap_err().kind(), Kind::Conflict);
+    }
+
+    #[test]
+    fn log_mode_is_that_of_the_header() {
+        let folder = Folder::new();
+        let mut connection = rusqlite::Connection::open(folder.database()).unwrap();
+        let has_log = || OpenFile::at(&folder.database()).unwrap().has_log_mode().unwrap();
+        assert!(!has_log(), "an empty file says nothing");
+        connection.execute_batch("CREATE TABLE t(a)").unwrap();
+        assert!(!has_log());
+        connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+        assert!(has_log());
+        connection = rusqlite::Connection::open_in_memory().unwrap();
+        drop(connection);
+        std::fs::remove_file(folder.database()).unwrap();
+        std::fs::create_dir(folder.database()).unwrap();
+        let not_a_file = OpenFile::at(&folder.database()).unwrap().has_log_mode();
+        assert_eq!(not_a_file.unwrap_err().kind(), ErrorKind::IsADirectory);
+    }
+
+    #[test]
+    fn failures_of_the_system_have_their_kind_and_say_what_to_look_at() {
+        let folder = Folder::new();
+        let (there, missing) = (folder.0.clone(), folder.database());
+        let folder = folder.0.display();
+        for (path, error, kind, words) in [
+            (
+                &missing,
+                ErrorKind::NotFound,
+                Kind::DatabaseMissing,
+                format!("the folder {folder} does not exist"),
+            ),
+            (
+                &missing,
+                ErrorKind::PermissionDenied,
+                Kind::PermissionDenied,
+                format!("cannot create files in {folder}"),
+            ),
+            (
+                &there,
+                ErrorKind::PermissionDenied,
+                Kind::PermissionDenied,
+                "cannot read and write it".to_owned(),
+            ),
+            (&there, ErrorKind::ReadOnlyFilesystem, Kind::PermissionDenied, "is read-only".to_owned()),
+            (&there, ErrorKind::StorageFull, Kind::DiskFull, "the disk is full".to_owned()),
+            (&there, ErrorKind::QuotaExceeded, Kind::DiskFull, "the disk is full".to_owned()),
+            (&missing, ErrorKind::NotADirectory, Kind::DatabaseMissing, format!("{folder} is not a folder")),
+            (&there, ErrorKind::InvalidFilename, Kind::InvalidInput, String::new()),
+            (&there, ErrorKind::TimedOut, Kind::Io, "timed out".to_owned()),
+        ] {
+            let failure = failed("cannot open it", path, error.into());
+            assert_eq!(failure.kind(), kind, "{failure}");
+            assert!(failure.to_string().contains(&words), "{failure}");
+        }
     }
 }
