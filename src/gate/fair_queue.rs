@@ -247,6 +247,15 @@ mod tests {
     }
 
     #[test]
+    fn equal_requests_are_first_in_first_out() {
+        let mut queue = FairQueue::new(10);
+        for (flow, item) in [(A, "z"), (B, "y"), (3, "x")] {
+            queue.push(flow, 1, item).unwrap();
+        }
+        assert_eq!([queue.pop(), queue.pop(), queue.pop()], [Some("z"), Some("y"), Some("x")]);
+    }
+
+    #[test]
     fn who_has_gone_makes_room() {
         let mut queue = FairQueue::new(4);
         for item in 0..4 {

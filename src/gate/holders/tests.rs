@@ -83,6 +83,7 @@ fn of_equal_connections_the_one_so_large_for_the_longest_gives_way() {
         holders.hold(slot, 2 * SMALL_BYTES);
     }
     holders.hold(1, 3 * SMALL_BYTES - 1);
+    holders.hold(2, 3 * SMALL_BYTES - 1);
     assert_eq!(holders.largest(), Some(1), "not 2, and within a step no time begins anew");
     holders.hold(1, 3 * SMALL_BYTES);
     holders.hold(1, 2 * SMALL_BYTES);
@@ -146,6 +147,15 @@ fn address_with_many_connections_makes_room_and_where_none_has_the_longest_idle(
     holders.stand(2, Standing::Idle);
     holders.leave(4);
     assert_eq!(holders.longest_idle(), Some(0), "3 are not, and this one is idle for longer");
+}
+
+#[test]
+fn address_that_has_few_again_makes_room_like_all_others() {
+    let mut holders = of(&[v4(1), v4(2), v4(2), v4(2), v4(2)]);
+    assert_eq!(holders.longest_idle(), Some(1), "4 are many here");
+    holders.leave(3);
+    holders.leave(4);
+    assert_eq!(holders.longest_idle(), Some(0), "2 are not");
 }
 
 #[test]

@@ -203,6 +203,8 @@ mod tests {
         for input in [
             "\r\n",
             ";x\r\n",
+            " \r\n",
+            " 5\r\n",
             "g\r\n",
             "-1\r\n",
             "+1\r\n",

@@ -362,13 +362,37 @@ mod tests {
     fn other_fields_of_the_same_lengths_are_not_obeyed() {
         let (head, checked) = parse(
             "POST / HTTP/1.1\r\nHost: h\r\nFrom: a b\r\nCookie: 100-continue\r\nUser-Agent: close\r\n\
-             Content-Type: other\r\nAccept-Charset: 5\r\nIf-Modified-Since: chunked\r\n\r\n",
+             Content-Type: other\r\nAccept-Charset: 5\r\nIf-Modified-Since: chunked\r\n\
+             Content-MD5: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\nAccept-Language: 1.2.3.4\r\n\r\n",
         );
         assert!(checked.is_ok());
         assert!(head.keep_alive && !head.expects_continue);
         assert_eq!(head.body, Body::Length(0));
         assert!(head.id.as_str().ends_with("-00000001"), "made here: {}", head.id.as_str());
         assert_eq!((head.allowed, head.is_preflight, head.forwarded_for), (None, false, None));
+        assert_eq!(head.trace_parent, None);
+        let (head, _) = parse("OPTIONS / HTTP/1.1\r\nHost: h\r\nAccess-Control-Request-Header: POST\r\n\r\n");
+        assert!(!head.is_preflight);
+    }
+
+    #[test]
+    fn preflight_is_options_that_asks_for_a_method() {
+        let is_preflight = |method: &str| {
+            let fields = "Host: h\r\nAccess-Control-Request-Method: POST\r\n";
+            parse(&format!("{method} / HTTP/1.1\r\n{fields}\r\n")).0.is_preflight
+        };
+        assert!(is_preflight("OPTIONS"));
+        assert!(!is_preflight("GET"));
+    }
+
+    #[test]
+    fn trace_is_passed_on_if_it_is_given_once() {
+        let trace = "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n";
+        let has_trace = |fields: &str| {
+            parse(&format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n")).0.trace_parent.is_some()
+        };
+        assert!(has_trace(trace));
+        assert!(!has_trace(&trace.repeat(2)) && !has_trace(&trace.repeat(3)));
     }
 
     #[test]
