@@ -102,3 +102,15 @@ impl Default for Deadlines {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadline_is_a_year_at_most_and_else_as_it_is() {
+        let given = Deadlines { head: Duration::MAX, idle: Duration::from_millis(1), ..Deadlines::default() };
+        let bounded = given.bounded();
+        assert_eq!((bounded.head, bounded.idle), (MOST, Duration::from_millis(1)));
+    }
+}

@@ -129,5 +129,12 @@ mod tests {
         assert_eq!(limit_with(&[machine, first, unlimited]), Some(1_024_000));
         let limited = ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "40000\n");
         assert_eq!(limit_with(&[machine, first, unlimited, limited]), Some(40_000));
+        let others = ("proc/self/cgroup", "3:cpu:/other\n2:memory:/a\n");
+        let other = ("sys/fs/cgroup/memory/other/memory.limit_in_bytes", "30000\n");
+        assert_eq!(
+            limit_with(&[machine, others, limited, other]),
+            Some(40_000),
+            "not that of another controller"
+        );
     }
 }

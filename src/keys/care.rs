@@ -139,7 +139,8 @@ mod tests {
         refuse_writes(&store, true);
         care.rest(&mut store, began + WRITE_EVERY, NOW);
         refuse_writes(&store, false);
-        assert_eq!(used(&store), None);
+        care.rest(&mut store, began + WRITE_EVERY + WRITE_EVERY / 2, NOW);
+        assert_eq!(used(&store), None, "not due again");
         care.rest(&mut store, began + 2 * WRITE_EVERY, NOW);
         assert_eq!(used(&store), Some(NOW));
     }

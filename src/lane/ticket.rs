@@ -66,7 +66,9 @@ mod tests {
 
     #[test]
     fn other_text_is_no_ticket() {
-        for text in ["", "1", "1.2", "1.2\r", ".2 ", "1. ", "-1.2 ", "1.x ", "99999999999999999999999.1 "] {
+        for text in
+            ["", "1", "1.2", "1.2\r", ".2 ", "1. ", "-1.2 ", "1.x ", "1.: ", "99999999999999999999999.1 "]
+        {
             assert_eq!(Ticket::read(&mut text.as_bytes()), None, "{text:?}");
         }
     }

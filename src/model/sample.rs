@@ -42,4 +42,10 @@ mod tests {
         assert_eq!(statuses, [Some("available"), Some("pending"), Some("sold"), None]);
         assert_eq!(sample_pets(30).last().map(|pet| pet.name).as_deref(), Some("Rocky 2"));
     }
+
+    #[test]
+    fn pets_are_in_five_categories_in_turn() {
+        let categories: Vec<_> = sample_pets(7).map(|pet| pet.category_id).collect();
+        assert_eq!(categories, [1, 2, 3, 4, 5, 1, 2]);
+    }
 }

@@ -194,4 +194,37 @@ mod tests {
         fs::remove_file(root.0.join("a/b.txt")).unwrap();
         assert!(folder.files[0].read().unwrap_err().message.contains("/a/b.txt cannot be read"));
     }
+
+    #[test]
+    fn sizes_and_numbers_may_reach_their_bounds() {
+        // Files with holes take no room.
+        let sized = |root: &TestFolder, path: &str, length| {
+            write(root, path, b"");
+            fs::OpenOptions::new().write(true).open(root.0.join(path)).unwrap().set_len(length).unwrap();
+        };
+        let root = TestFolder::new();
+        for number in 0..MAX_BYTES / MAX_FILE_BYTES {
+            sized(&root, &format!("{number}.bin"), MAX_FILE_BYTES);
+        }
+        Folder::list(&root.0).unwrap();
+        write(&root, "one.txt", b"x");
+        let said = Folder::list(&root.0).unwrap_err().message;
+        assert!(said.ends_with("has more than 67108864 bytes"), "{said}");
+
+        let files = TestFolder::new();
+        (0..MAX_FILES).for_each(|number| write(&files, &number.to_string(), b""));
+        Folder::list(&files.0).unwrap();
+        write(&files, "one.txt", b"");
+        let said = Folder::list(&files.0).unwrap_err().message;
+        assert!(said.ends_with("has more than 2000 files or folders"), "{said}");
+
+        let folders = TestFolder::new();
+        let make = |number: usize| fs::create_dir(folders.0.join(number.to_string())).unwrap();
+        // The folder itself counts.
+        (1..MAX_FILES).for_each(make);
+        Folder::list(&folders.0).unwrap();
+        make(MAX_FILES);
+        let said = Folder::list(&folders.0).unwrap_err().message;
+        assert!(said.ends_with("has more than 2000 files or folders"), "{said}");
+    }
 }

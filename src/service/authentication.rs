@@ -249,4 +249,12 @@ mod tests {
         assert_eq!(ask(&mut authenticator, writer.database(), &["Bearer c"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), 1, "all others are forgotten");
     }
+
+    #[test]
+    fn tokens_that_differ_are_never_the_same() {
+        assert!(is_same("", "") && is_same("abc", "abc"));
+        for (one, other) in [("a", "b"), ("ab", "ba"), ("aa", "bb"), ("abc", "ab"), ("", "a")] {
+            assert!(!is_same(one, other) && !is_same(other, one), "{one} {other}");
+        }
+    }
 }

@@ -49,7 +49,7 @@ impl Faults {
             _ => Fault::BrokenOff { is_done },
         };
         // The upper half, which does not depend on the lowest bits.
-        let part = (bits >> 32) as f64 / (f64::from(u32::MAX) + 1.0);
+        let part = (bits >> 32) as f64 / 2f64.powi(32);
         (part < self.rate).then_some(fault)
     }
 
@@ -136,5 +136,25 @@ mod tests {
             (0..1000).filter_map(|_| faults.draw()).count()
         };
         assert_eq!((count(0.0), count(1.0)), (0, 1000));
+    }
+
+    #[test]
+    fn numbers_are_those_that_splitmix64_is_published_with() {
+        // The first from the seed 0; the quotients of their upper halves are 0.88, 0.43, 0.03, 0.97 and 0.11.
+        let published = [
+            0xe220_a839_7b1d_cdaf_u64,
+            0x6e78_9e6a_a1b9_65f4,
+            0x06c4_5d18_8009_454f,
+            0xf88b_b8a8_724c_81ec,
+            0x1b39_896a_51a8_749b,
+        ];
+        let all = Faults::new(1.0);
+        for number in published {
+            let is_done = number % 2 == 1;
+            let fault = [Fault::Refused, Fault::Unknown { is_done }, Fault::BrokenOff { is_done }];
+            assert_eq!(all.draw(), Some(fault[(number / 2 % 3) as usize]), "{number:x}");
+        }
+        let half = Faults::new(0.5);
+        assert_eq!(published.map(|_| half.draw().is_some()), [false, true, true, false, true]);
     }
 }

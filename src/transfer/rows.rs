@@ -297,5 +297,26 @@ mod tests {
         let text = format!("name,categoryId\n\"{long}\n{long}\",1\nb,1");
         let rows = read(&text, Format::Csv, false);
         assert_eq!(rows, [(2, Err(TOO_LONG.to_owned())), (4, Ok("0 b 1".to_owned()))]);
+        let commas = ",".repeat(MAX_ROW + 1);
+        let rows = read(&format!("name,categoryId\n{commas}\nb,1"), Format::Csv, false);
+        assert_eq!(rows, [(2, Err(TOO_LONG.to_owned())), (3, Ok("0 b 1".to_owned()))]);
+    }
+
+    #[test]
+    fn row_may_be_as_long_as_the_bound_in_pieces_of_any_size() {
+        for (length, fits) in [(MAX_ROW / 2, true), (MAX_ROW, true), (MAX_ROW + 1, false)] {
+            for size in [7, 4096, 2 * MAX_ROW] {
+                let text = "x".repeat(length) + "\n";
+                let mut source = io::BufReader::with_capacity(size, text.as_bytes());
+                let (mut line, mut is_cut) = (Vec::new(), false);
+                assert!(read_line(&mut source, &mut line, &mut is_cut).unwrap());
+                assert_eq!(!is_cut, fits, "{length} in pieces of {size}");
+                let mut source = io::BufReader::with_capacity(size, text.as_bytes());
+                let mut record = Record::default();
+                assert_eq!(read_record(&mut source, &mut record).unwrap(), Some(1));
+                assert_eq!(record.fields().is_ok(), fits, "{length} in pieces of {size}");
+                assert!(record.len() <= MAX_ROW, "what is too long is not kept");
+            }
+        }
     }
 }

@@ -118,3 +118,45 @@ fn cannot_write(name: &Path, error: io::Error) -> Error {
     let message = format!("cannot write {}: {why}", name.display());
     Error::new(Kind::of_io(&error), message).caused_by(error)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::pair;
+    use super::*;
+
+    #[test]
+    fn failure_names_the_copy_if_it_cannot_be_written_and_else_the_database() {
+        let (folder, _writer, _reader) = pair();
+        let snapshot = Snapshot::of_database(&folder.database()).unwrap();
+        let copy = Path::new("copy.db");
+        for (code, kind, words) in [
+            (ffi::SQLITE_FULL, Kind::DiskFull, "cannot write copy.db: the disk is full"),
+            (
+                ffi::SQLITE_IOERR_WRITE,
+                Kind::Io,
+                "cannot write copy.db: the disk fails, or the file may not grow",
+            ),
+            (
+                ffi::SQLITE_IOERR_FSYNC,
+                Kind::Io,
+                "cannot write copy.db: the disk fails, or the file may not grow",
+            ),
+            (ffi::SQLITE_IOERR_READ, Kind::Io, "pets.db"),
+            (ffi::SQLITE_CORRUPT, Kind::DatabaseDamaged, "pets.db"),
+        ] {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let error = snapshot.cannot_copy(copy, error);
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        for (error, words) in [
+            (io::ErrorKind::StorageFull, "copy.db: the disk is full"),
+            (io::ErrorKind::QuotaExceeded, "copy.db: the disk is full"),
+            (io::ErrorKind::FileTooLarge, "copy.db: the file may not grow further (ulimit -f)"),
+            (io::ErrorKind::TimedOut, "copy.db: the disk fails (timed out)"),
+        ] {
+            let error = cannot_write(copy, error.into());
+            assert!(error.to_string().ends_with(words), "{error}");
+        }
+    }
+}

@@ -314,4 +314,19 @@ mod tests {
         assert!(log_of(&folder.database()).exists());
         writer.undo();
     }
+
+    #[test]
+    fn only_what_sqlite_reads_and_finds_wrong_is_damage() {
+        use rusqlite::ffi;
+        for (code, expected) in [
+            (ffi::SQLITE_CORRUPT, true),
+            (ffi::SQLITE_NOTADB, true),
+            (ffi::SQLITE_BUSY, false),
+            (ffi::SQLITE_IOERR, false),
+            (ffi::SQLITE_CANTOPEN, false),
+        ] {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            assert_eq!(is_damage(&error), expected, "{error}");
+        }
+    }
 }
