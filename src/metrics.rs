@@ -439,7 +439,7 @@ mod tests {
     #[test]
     fn bucket_holds_what_is_as_large_as_its_bound() {
         let histogram = Histogram::new(&[1.0, 2.0], 10.0);
-        [10, 11, 20, 21].map(|value| histogram.observe(value));
+        [10, 11, 20, 21].iter().for_each(|value| histogram.observe(*value));
         assert_eq!([0, 1, 2].map(|i| histogram.buckets[i].load(Relaxed)), [1, 2, 1]);
     }
 

@@ -238,4 +238,19 @@ mod tests {
             assert!(line.ends_with(why), "{line}");
         }
     }
+
+    #[test]
+    fn address_that_this_machine_lacks_and_one_in_use_are_told_apart() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let refused = |host: &str| {
+            let error = Listening::host(host, port).err().unwrap();
+            (error.kind(), error.to_string())
+        };
+        assert_eq!(refused("127.0.0.1").0, ErrorKind::AddressInUse);
+        // TEST-NET-1 (RFC 5737).
+        let (kind, line) = refused("192.0.2.1");
+        assert_eq!(kind, ErrorKind::AddressUnavailable);
+        assert!(line.contains(&format!("192.0.2.1:{port}")) && !line.contains("has no address"), "{line}");
+    }
 }

@@ -313,4 +313,21 @@ mod tests {
             assert!(kind == ErrorKind::AddressUnavailable && line.ends_with(why), "{line}");
         }
     }
+
+    #[test]
+    fn failures_say_what_to_look_at() {
+        for (why, kind, words) in [
+            (Os::NotFound, ErrorKind::AddressUnavailable, "the folder /run/pets does not exist"),
+            (Os::NotADirectory, ErrorKind::AddressUnavailable, "/run/pets is not a folder"),
+            (Os::PermissionDenied, ErrorKind::PermissionDenied, "this user may not write to /run/pets"),
+            (Os::ReadOnlyFilesystem, ErrorKind::PermissionDenied, "/run/pets is read-only"),
+            (Os::AddrInUse, ErrorKind::AddressInUse, "another service listens there"),
+            (Os::AlreadyExists, ErrorKind::AddressInUse, "another service listens there"),
+            (Os::TimedOut, ErrorKind::AddressUnavailable, "timed out"),
+        ] {
+            let error = cannot(Path::new("/run/pets/socket"), why.into());
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().ends_with(words), "{error}");
+        }
+    }
 }

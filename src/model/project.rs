@@ -270,6 +270,13 @@ mod tests {
         let verified = Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 100);
         assert_eq!((verified.state, verified.since), (DomainState::Verified, 100));
         assert_eq!(verified.clone().at(100 + CERTIFICATE_WAIT - 1), verified);
+        let again = verified.clone().after(DomainEvent::Right, None, 200);
+        assert_eq!((again.state, again.since, again.checked_at), (DomainState::Verified, 200, Some(200)));
+        let unknown = verified.clone().after(DomainEvent::Unknown, None, 200);
+        assert_eq!(
+            (unknown.state, unknown.since, unknown.checked_at),
+            (DomainState::Verified, 100, Some(200))
+        );
         let delayed = verified.at(100 + 2 * CERTIFICATE_WAIT);
         assert_eq!((delayed.state, delayed.since), (DomainState::CertificateDelayed, 100 + CERTIFICATE_WAIT));
         let again = delayed.after(DomainEvent::Right, None, 9000);

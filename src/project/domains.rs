@@ -343,4 +343,38 @@ mod tests {
         assert!(!verified(&mut project, "www.xn--bcher-kva.test").is_primary);
         assert!(verified(&mut project, "xn--bcher-kva.test").is_primary);
     }
+
+    #[test]
+    fn what_was_right_and_is_wrong_is_news_once() {
+        let (_folder, mut project) = project();
+        project.add("a.test").unwrap();
+        for (event, reason, is_worse) in [
+            (DomainEvent::Wrong, "wrong_target", false),
+            (DomainEvent::Right, "", false),
+            (DomainEvent::Unknown, "no_answer", false),
+            (DomainEvent::Wrong, "wrong_target", true),
+            (DomainEvent::Wrong, "wrong_target", false),
+            (DomainEvent::Right, "", false),
+            (DomainEvent::Blocked, CAA_BLOCKS, true),
+            (DomainEvent::Blocked, CAA_BLOCKS, false),
+        ] {
+            assert_eq!(project.keep("a.test", &finding(event, reason)).unwrap().1, is_worse, "{event:?}");
+        }
+    }
+
+    #[test]
+    fn removed_domain_takes_its_own_redirects_along_and_no_other() {
+        let (_folder, mut project) = project();
+        for (from, to) in [("a.test", "b.test"), ("c.test", "d.test")] {
+            for name in [to, from] {
+                project.add(name).unwrap();
+                project.keep(name, &finding(DomainEvent::Right, "")).unwrap();
+            }
+            project.add_redirect(from, to, 301).unwrap();
+        }
+        let removed = project.remove("b.test").unwrap().redirects;
+        let removed: Vec<_> = removed.iter().map(|redirect| (&*redirect.from, &*redirect.to)).collect();
+        assert_eq!(removed, [("a.test", "b.test")]);
+        assert_eq!(project.overview().unwrap().redirects.len(), 1);
+    }
 }
