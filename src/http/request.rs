@@ -67,6 +67,7 @@ mod tests {
 
     #[test]
     fn requests_are_named_up_to_a_bound() {
+        assert_eq!(name_all([].into_iter()), "");
         assert_eq!(name_all(["a"].into_iter()), "request a");
         assert_eq!(name_all(["a", "b"].into_iter()), "requests a, b");
         let many = name_all(std::iter::repeat_n("a", MAX_NAMED + 2));

@@ -159,3 +159,19 @@ fn name(partial: Partial, folder: &Path, series: &Series) -> Result<(PathBuf, i6
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    #[test]
+    fn copies_of_the_same_second_get_names_of_their_own() {
+        let folder = Folder::new();
+        let series = Series::of(&folder.database()).unwrap();
+        let named = || name(Partial::beside(&folder.database()).unwrap(), &folder.0, &series).unwrap().0;
+        let files = [named(), named(), named()];
+        assert!(files[0] < files[1] && files[1] < files[2], "{files:?}");
+        assert!(files.iter().all(|file| file.exists()));
+    }
+}

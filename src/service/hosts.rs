@@ -262,4 +262,38 @@ mod tests {
         assert_eq!(link("b.test", 200, "application/json"), None);
         assert_eq!(link("localhost", 200, "text/html"), None);
     }
+
+    #[test]
+    fn https_for_a_domain_that_waits_for_its_certificate_is_noted_and_nothing_else() {
+        let (_folder, mut writer, mut reader) = pair();
+        let verified = |name: &str| Domain::new(name.to_owned(), 0).after(DomainEvent::Right, None, 1);
+        writer
+            .change_project(|project| {
+                project.put_domain(&verified("waits.test"))?;
+                project.put_domain(&verified("active.test").after(DomainEvent::Served, None, 2))?;
+                project.put_domain(&verified("from.test"))?;
+                let (from, to) = ("from.test".to_owned(), "active.test".to_owned());
+                project.put_redirect(&Redirect { from, to, status: 308 })
+            })
+            .unwrap();
+        let noted = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let notes = Arc::clone(&noted);
+        let served: OnServed = Arc::new(move |name| notes.lock().unwrap().push(name.to_owned()));
+        let mut hosts = Hosts { served: Some(served), ..hosts() };
+        let mut ask = |host: &'static str, proto: &'static str, target: &str| {
+            let headers = vec![("Host", host), (FORWARDED_PROTO, proto)];
+            let request = Request { id: "-", method: "OPTIONS", target, headers, body: b"" };
+            reader.begin().unwrap();
+            let admitted = hosts.admit(&request, reader.database()).unwrap();
+            reader.end().unwrap();
+            matches!(admitted, Admission::Redirect(_))
+        };
+        assert!(!ask("waits.test", "http", "/"));
+        assert!(!ask("active.test", "https", "/"));
+        assert!(noted.lock().unwrap().is_empty());
+        assert!(!ask("waits.test", "HTTPS", "/"));
+        assert_eq!(*noted.lock().unwrap(), ["waits.test"]);
+        assert!(ask("from.test", "http", "/"));
+        assert!(!ask("from.test", "http", "*"), "it concerns the server");
+    }
 }

@@ -337,3 +337,24 @@ fn take_turn(store: &mut Writer, stop: &AtomicBool) -> Result<(), Error> {
         std::thread::sleep(RETRY);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_in_the_other_format_is_known_by_its_beginning() {
+        let json = br#"{"name":"a","categoryId":1}"#;
+        assert_eq!(other_format(json, Format::Csv), Some("NDJSON"));
+        assert_eq!(other_format(b"name,categoryId\na,1", Format::Ndjson), Some("CSV"));
+        for (start, format) in [
+            (&json[..], Format::Ndjson),
+            (b"name,categoryId\na,1", Format::Csv),
+            (b"this is neither of them", Format::Ndjson),
+            (b"neither\ncategoryId", Format::Ndjson),
+            (b"", Format::Csv),
+        ] {
+            assert_eq!(other_format(start, format), None, "{}", String::from_utf8_lossy(start));
+        }
+    }
+}

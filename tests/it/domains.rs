@@ -358,6 +358,10 @@ fn deployed_files_are_served_alongside_the_site() {
         get(path).expect(404);
     }
     assert_eq!(get("/a%20b.txt").expect(200).body, b"text");
+    let mut connection = hosted.server.connect();
+    connection.send("HEAD /a%20b.txt HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let head = connection.reply_to("HEAD");
+    assert_eq!((head.expect(200).header("Content-Length"), &*head.body), (Some("4"), &b""[..]));
     assert_eq!(get("/.well-known/security.txt").expect(200).body, b"Contact: tel:1");
     get("/.well-known/api-catalog").expect(200);
     assert_eq!(get("/robots.txt").expect(200).body, b"User-agent: mine");

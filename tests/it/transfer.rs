@@ -276,6 +276,21 @@ fn import_and_creates_of_a_running_server_take_turns() {
     assert_eq!(last.json()[0]["name"], count.to_string());
 }
 
+#[test]
+fn empty_input_has_no_pets_and_the_last_line_may_be_the_first() {
+    let folder = Folder::new();
+    expect_imported(import(&folder.database(), &[], ""), "imported 0");
+    expect_imported(import(&folder.database(), &["--format", "csv"], "name,categoryId\n"), "imported 0");
+    expect_imported(import(&folder.database(), &["--from-line", "2"], &pets(2)), "imported 1");
+    let output = import(&folder.database(), &["--from-line", "3"], &pets(2));
+    expect_refused(
+        output,
+        &[
+            "petstore: line 3 is beyond the end: the last line is 2; --from-line must be the line that the interrupted import named",
+        ],
+    );
+}
+
 /// Whether a process is stopped (`man 5 proc_pid_stat`).
 fn is_stopped(process: &Process) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.child.id())).unwrap();
