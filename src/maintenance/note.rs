@@ -90,4 +90,15 @@ mod tests {
             assert_eq!(last_backup(&folder.database()), Some(Note::default()), "{text}");
         }
     }
+
+    #[test]
+    fn note_that_cannot_be_read_counts_as_never_and_none_as_none() {
+        let folder = Folder::new();
+        assert!(last_backup(&folder.database()).is_none());
+        fs::create_dir(path(&folder.database())).unwrap();
+        assert_eq!(
+            last_backup(&folder.database()).map(|note| (note.unix_time, note.is_sound)),
+            Some((0, false))
+        );
+    }
 }

@@ -232,4 +232,36 @@ mod tests {
         assert_eq!((text(&target), text(&kept)), ("mine".to_owned(), "mine".to_owned()));
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2);
     }
+
+    #[test]
+    fn failures_say_what_to_look_at() {
+        let at = Path::new("/backups/copy.db");
+        for (error, kind, words) in [
+            (Os::NotFound, ErrorKind::FileMissing, "copy.db: the folder /backups does not exist"),
+            (
+                Os::PermissionDenied,
+                ErrorKind::PermissionDenied,
+                "copy.db: this user may not write to /backups",
+            ),
+            (Os::StorageFull, ErrorKind::DiskFull, ""),
+        ] {
+            let error = cannot_create(at, error.into());
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        for name in ["", "copies/"] {
+            let error = Partial::beside(Path::new(name)).err().unwrap();
+            assert!(error.to_string().ends_with("is not the name of a file"), "{error}");
+        }
+        for (kind, expected) in
+            [(Os::InvalidInput, true), (Os::Unsupported, true), (Os::AlreadyExists, false)]
+        {
+            assert_eq!(is_unsupported(&kind.into()), expected, "{kind}");
+        }
+        let folder = Folder::new();
+        let (one, other) = (folder.0.join("one"), folder.0.join("other"));
+        [&one, &other].into_iter().for_each(|file| fs::write(file, "").unwrap());
+        let error = rename_new(&one, &other).unwrap_err();
+        assert!(error.to_string().ends_with("/other already exists and is not overwritten"), "{error}");
+    }
 }

@@ -104,3 +104,31 @@ fn check_present(is_present: bool) -> Result<(), Refusal> {
     let message = "Another deploy began before this one ended, and replaced it.";
     is_present.then_some(()).ok_or_else(|| Refusal::new(RefusalCode::UnknownDeploy, message))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::tests::code;
+    use crate::testing::{Folder as TestFolder, Random};
+
+    #[test]
+    fn file_is_compressed_if_that_saves_a_tenth() {
+        let folder = TestFolder::new();
+        let mut random = Random::new();
+        let mut bytes = |bound| -> Vec<u8> { (0..1000).map(|_| random.below(bound) as u8).collect() };
+        for (content, is_smaller) in
+            [(vec![0; 1000], true), (bytes(16), true), (bytes(256), false), (b"x".to_vec(), false)]
+        {
+            std::fs::write(folder.0.join("file.txt"), &content).unwrap();
+            let file = read(&Folder::list(&folder.0).unwrap().files[0]).unwrap();
+            assert_eq!(file.gzip.is_some(), is_smaller, "{} bytes", content.len());
+            assert_eq!(file.content, content);
+        }
+    }
+
+    #[test]
+    fn deploy_that_was_replaced_does_not_go_on() {
+        assert_eq!(code(check_present(false)), "unknown_deploy");
+        check_present(true).unwrap();
+    }
+}

@@ -164,4 +164,13 @@ mod tests {
         assert_eq!(to_unicode("xn--bcher-kva.example"), "bücher.example");
         assert_eq!(to_unicode("xn--a.example"), "xn--a.example");
     }
+
+    #[test]
+    fn longest_name_is_taken_and_a_refused_one_is_shown_without_control_characters() {
+        let label = "a".repeat(63);
+        let longest = format!("{label}.{label}.{label}.{}.test", "a".repeat(56));
+        assert_eq!((longest.len(), parse(&longest, "sites.test")), (MAX_OCTETS, Ok(longest.clone())));
+        let said = parse("a\u{1b}[31m b.test", "sites.test").unwrap_err().message;
+        assert!(said.starts_with("'a[31m b.test' is not the name"), "{said}");
+    }
 }

@@ -137,4 +137,22 @@ mod tests {
         );
         assert!(places(&config(Some(needed), false)).is_ok());
     }
+
+    #[test]
+    fn each_part_that_is_turned_on_has_its_descriptors() {
+        let own = |workers, has_admin: bool, has_platform: bool| {
+            let mut config = Config { workers, ..config(None, true) };
+            config.admin = config.admin.filter(|_| has_admin);
+            config.hosting.platform_host = config.hosting.platform_host.filter(|_| has_platform);
+            own(&config) - OWN
+        };
+        // Six for each lane: those of the workers that read, and that of the writer.
+        assert_eq!([own(1, false, false), own(3, false, false)], [12, 24]);
+        // The admin address: 4, two lanes, and two clients with one more each that is turned away; the project: 2.
+        assert_eq!(own(1, true, false), 12 + 4 + 12 + 4 + 2);
+        assert_eq!(own(1, false, true), 12 + 2 + 8);
+        assert_eq!(own(1, true, true), 12 + 4 + 12 + 4 + 2 + 8);
+        let (_, admin) = places(&config(Some(usize::MAX), true)).unwrap();
+        assert_eq!(admin, Places { connections: MAX_ADMIN, refused: FEWEST_ADMIN });
+    }
 }
