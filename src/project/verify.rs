@@ -190,3 +190,22 @@ pub(super) fn addresses(host: &str, resolvers: &mut NameServers) -> Result<BTree
     }
     Ok(addresses)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_look_says_who_can_do_something() {
+        let name = || "a.test".to_owned();
+        for (error, advice) in [
+            (DnsError::Loop { name: name() }, "Correct them in your DNS settings."),
+            (DnsError::System("has no sockets"), "Tell whoever runs this service."),
+            (DnsError::BadName { name: name() }, "Remove the domain, and add it with another name."),
+            (DnsError::NoServers { name: name() }, "is it registered, and are its name servers set?"),
+        ] {
+            let said = unknown("www.a.test", &error);
+            assert!(said.ends_with(advice), "{said}");
+        }
+    }
+}

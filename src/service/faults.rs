@@ -157,4 +157,20 @@ mod tests {
         let half = Faults::new(0.5);
         assert_eq!(published.map(|_| half.draw().is_some()), [false, true, true, false, true]);
     }
+
+    #[test]
+    fn service_is_told_of_its_end() {
+        struct Stopped(Arc<std::sync::atomic::AtomicBool>);
+        impl Service for Stopped {
+            fn answer(&mut self, _: &[Request], _: &mut Vec<Response>) -> Duration {
+                Duration::ZERO
+            }
+            fn stop(&mut self) {
+                self.0.store(true, Relaxed);
+            }
+        }
+        let has_ended = Arc::default();
+        Faults::new(0.5).around(Stopped(Arc::clone(&has_ended))).stop();
+        assert!(has_ended.load(Relaxed));
+    }
 }
