@@ -2,6 +2,7 @@
 //!
 //! `settings` is the table that the command line and the documentation read.
 
+mod cluster;
 mod deadlines;
 mod ephemeral;
 mod hosting;
@@ -15,7 +16,7 @@ mod urls;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use crate::error::{Error, ErrorKind, fail};
+use crate::error::{Error, ErrorKind, check_supported, fail, is_cluster};
 
 pub use deadlines::{Deadline, Deadlines};
 pub use ephemeral::Ephemeral;
@@ -50,7 +51,18 @@ pub struct Config {
     /// Instead, call [`backup`](crate::backup) and read the copy, or call [`export`](crate::export),
     /// [`check`](crate::check) or [`KeyRing`](crate::KeyRing): they know which files the server has open. Other
     /// processes may use the file, as `sqlite3` does.
+    ///
+    /// With the feature `cluster`, it can be the address of an rqlite cluster:
+    /// `rqlite://[USER@]HOST[:PORT],HOST[:PORT]…/`, or `rqlites://` for TLS. The password comes from the environment
+    /// variable `PETSTORE_DATABASE_PASSWORD`. [`Config::join_access`] moves the two fields that follow into the address,
+    /// for functions that take the path of a database.
     pub database: PathBuf,
+    /// The file with the certificate authorities for `rqlites://`, in PEM. Used with the feature `cluster` only. Default:
+    /// those of the system.
+    pub database_ca: Option<PathBuf>,
+    /// Whether to use an rqlite that may lose acknowledged pets in a power cut: one before 9.4. Used with the feature
+    /// `cluster` only. Default: false.
+    pub allow_old_rqlite: bool,
     /// The most clients connected at once. One more takes the place of the longest idle one, or gets a 503 response.
     /// From 1 to 1,000,000. Default: 10,000.
     pub max_connections: usize,
@@ -105,6 +117,8 @@ impl Default for Config {
         Self {
             listen: Listen::default(),
             database: PathBuf::from("petstore.db"),
+            database_ca: None,
+            allow_old_rqlite: false,
             max_connections: 10_000,
             open_files: None,
             client_memory: memory::default(),
@@ -151,8 +165,12 @@ impl Config {
             let message = format!("the database must be a file, and '{name}' is not one");
             return fail(ErrorKind::Config("database"), message);
         }
-        self.database = std::path::absolute(&self.database)
-            .map_err(|error| Error::io("cannot find the current folder", error))?;
+        check_supported(&self.database)?;
+        self.join_access();
+        if !is_cluster(&self.database) {
+            self.database = std::path::absolute(&self.database)
+                .map_err(|error| Error::io("cannot find the current folder", error))?;
+        }
         self.deadlines = self.deadlines.bounded();
         Ok(self)
     }

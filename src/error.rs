@@ -58,6 +58,15 @@ pub enum ErrorKind {
     DatabaseNotNew,
     /// The largest possible id is taken, so no pet can be added.
     IdsExhausted,
+    /// The database is a cluster, such as `rqlite://one,two,three/`, and this build of petstore is without the
+    /// feature `cluster`.
+    ClusterUnsupported,
+    /// No node of the cluster takes requests, or it has no leader. It may pass by itself.
+    DatabaseUnreachable,
+    /// The cluster refuses the user or the password, or the user may not do everything that petstore does.
+    PasswordRefused,
+    /// The cluster runs a version of rqlite that may lose what it has acknowledged.
+    RqliteOlder,
     /// The write-ahead log at the database's path belongs to another database.
     LogForeign,
     /// A write-ahead log exists, but its database does not.
@@ -182,6 +191,9 @@ impl Error {
 
     /// Creates the error for a database that does not exist, with the folder that a relative path starts from.
     pub fn no_database(path: &Path) -> Self {
+        if let Err(error) = check_supported(path) {
+            return error;
+        }
         let folder = if path.is_relative() { std::env::current_dir().ok() } else { None };
         let folder = folder.map(|folder| format!(" in the folder {}", folder.display())).unwrap_or_default();
         Self::new(ErrorKind::DatabaseMissing, format!("there is no database {}{folder}", path.display()))
@@ -216,6 +228,31 @@ pub(crate) fn fail<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, 
     Err(Error::new(kind, message))
 }
 
+/// Whether a path is the address of a cluster, such as `rqlite://one,two,three/`.
+pub(crate) fn is_cluster(path: &Path) -> bool {
+    let scheme = path.as_os_str().as_encoded_bytes().split(|&byte| byte == b':').next().unwrap_or_default();
+    let is_scheme = [&b"rqlite"[..], b"rqlites"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    is_scheme && path.as_os_str().as_encoded_bytes()[scheme.len()..].starts_with(b"://")
+}
+
+/// Refuses the address of a cluster in a build that cannot open one. The message does not repeat it, because a
+/// password may stand in it.
+///
+/// # Errors
+/// [`ErrorKind::ClusterUnsupported`].
+pub(crate) fn check_supported(path: &Path) -> Result<(), Error> {
+    if cfg!(feature = "cluster") || !is_cluster(path) {
+        return Ok(());
+    }
+    Err(unsupported())
+}
+
+/// The refusal of the address of a cluster in a build that cannot open one.
+pub(crate) fn unsupported() -> Error {
+    let message = "the database is a cluster, and this petstore is built without the feature cluster";
+    Error::new(ErrorKind::ClusterUnsupported, message)
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(&self.message)
@@ -231,6 +268,24 @@ impl std::error::Error for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cluster_is_told_from_a_file() {
+        for (path, is) in [
+            ("rqlite://one", true),
+            ("Rqlites://one", true),
+            ("rqlite:one", false),
+            ("rqlite", false),
+            ("rqlite:/one", false),
+            ("/rqlite://one", false),
+            ("https://one", false),
+            ("", false),
+        ] {
+            assert_eq!(is_cluster(path.as_ref()), is, "{path}");
+            let is_refused = is && cfg!(not(feature = "cluster"));
+            assert_eq!(check_supported(path.as_ref()).is_err(), is_refused, "{path}");
+        }
+    }
 
     #[test]
     fn error_has_a_kind_a_line_and_a_cause() {

@@ -105,6 +105,12 @@ pub use project::{
 pub use server::{Drill, HealthCheck, Server, Stopper, drill};
 pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};
 
+/// Whether there is a database at a path. For the address of a cluster this is true: what the cluster has is known
+/// once it is asked.
+pub fn database_exists(database: &std::path::Path) -> bool {
+    store::exists(database)
+}
+
 /// Lists the method and the path of every operation of the HTTP interface, such as `("GET", "/v1/pets")`. `GET`
 /// stands for `HEAD` as well.
 ///

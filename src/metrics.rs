@@ -76,6 +76,20 @@ pub struct Now {
     pub newest_pet_age: Option<i64>,
     /// Whether the service only reads.
     pub read_only: bool,
+    /// The hosts of a cluster; none if the database is a file.
+    pub hosts: Vec<Host>,
+}
+
+/// What was asked of one host of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Host {
+    /// Its name and port.
+    pub host: String,
+    pub requests: u64,
+    /// Requests that it did not answer.
+    pub failures: u64,
+    /// How long all of them took.
+    pub seconds: f64,
 }
 
 /// The last dated backup.
@@ -200,9 +214,23 @@ impl Meters {
     fn print(&self, now: Now, text: &mut Text) {
         text.family("build_info", "gauge", "Always 1; the label has the version of the service.");
         text.sample("build_info", &[("version", &env!("CARGO_PKG_VERSION"))], 1);
+        type Count = fn(&Host) -> f64;
+        let of_hosts: [(&str, &str, Count); 3] = [
+            ("cluster_failures_total", "Requests that a host of the cluster did not answer.", |it| {
+                it.failures as f64
+            }),
+            ("cluster_requests_total", "Requests to a host of the cluster.", |it| it.requests as f64),
+            ("cluster_seconds_total", "Time that a host of the cluster took to answer.", |it| it.seconds),
+        ];
+        for (name, help, count) in of_hosts.into_iter().filter(|_| !now.hosts.is_empty()) {
+            text.family(name, "counter", help);
+            now.hosts.iter().for_each(|host| text.sample(name, &[("host", &host.host)], count(host)));
+        }
         text.gauge("connections", "Open connections of clients.", self.connections.load(Relaxed));
-        text.gauge("disk_free_bytes", "Free bytes on the disk that the service can use.", now.free);
-        text.gauge("disk_size_bytes", "Bytes of the disk.", now.disk);
+        if now.hosts.is_empty() {
+            text.gauge("disk_free_bytes", "Free bytes on the disk that the service can use.", now.free);
+            text.gauge("disk_size_bytes", "Bytes of the disk.", now.disk);
+        }
         text.family("domains", "gauge", "Custom domains of the project, by state.");
         for (state, count) in &now.domains {
             text.sample("domains", &[("state", state)], count);
@@ -218,9 +246,11 @@ impl Meters {
         text.gauge("earliest_key_expiry_timestamp_seconds", help, now.key_expiry.unwrap_or_default());
         let failed = self.failed_writes.load(Relaxed);
         text.counter("failed_writes_total", "Writes that failed.", failed);
-        text.family("file_bytes", "gauge", "Bytes of the database and its write-ahead log.");
-        text.sample("file_bytes", &[("file", &"database")], now.database);
-        text.sample("file_bytes", &[("file", &"wal")], now.log);
+        if now.hosts.is_empty() {
+            text.family("file_bytes", "gauge", "Bytes of the database and its write-ahead log.");
+            text.sample("file_bytes", &[("file", &"database")], now.database);
+            text.sample("file_bytes", &[("file", &"wal")], now.log);
+        }
         self.flush.print("flush_duration_seconds", "Duration of commits, with their flush to disk.", text);
         text.gauge("held_bytes", "Bytes in use for clients.", self.held.load(Relaxed));
         text.gauge("held_bytes_limit", "Maximum number of bytes for clients.", self.budget);
@@ -389,6 +419,7 @@ mod tests {
             domains,
             newest_pet_age: Some(15),
             read_only: true,
+            hosts: Vec::new(),
         };
         for _ in 0..2 {
             let text = String::from_utf8(metrics.print(now.clone())).unwrap();

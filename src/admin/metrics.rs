@@ -12,9 +12,9 @@ use crate::http::host::{is_address, without_port};
 use crate::http::{ApiError, Code, Response};
 use crate::keys::last_expiries;
 use crate::maintenance::last_backup;
-use crate::metrics::{LastBackup, Now};
+use crate::metrics::{Host, LastBackup, Now};
 use crate::model::DomainState;
-use crate::store::log_of;
+use crate::store::{HostMeter, log_of, meters};
 
 /// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -75,7 +75,13 @@ fn now(context: &mut AdminContext) -> Now {
         domains: DomainState::ALL.iter().map(counted).collect(),
         newest_pet_age: newest.map(|at| (seconds - at).max(0)),
         read_only: context.read_only,
+        hosts: meters(&context.database).into_iter().map(host).collect(),
     }
+}
+
+fn host(meter: HostMeter) -> Host {
+    let HostMeter { host, requests, failures, duration } = meter;
+    Host { host, requests, failures, seconds: duration.as_secs_f64() }
 }
 
 /// When the newest pet had come at the latest: when the files had last been written as its id was first seen.

@@ -123,7 +123,7 @@ fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>,
         Some(key) => context.store.insert_pet_once(&new, &key)?,
     };
     Ok(Box::new(move |committed| {
-        let (id, is_replayed) = match inserted.outcome(committed) {
+        let (id, is_replayed) = match inserted.outcome(committed)? {
             Outcome::Made(id) => (id, false),
             Outcome::Replayed(id) => (id, true),
             Outcome::Reused => return Err(ApiError::new(Code::IdempotencyKeyReused).into()),

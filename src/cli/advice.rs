@@ -63,6 +63,14 @@ fn of(error: &Error, call: &Call) -> Option<String> {
             "start the service again to serve the file that is there now"
         }
         ErrorKind::DatabaseMoved => "put the file back, or restore a backup with petstore restore FILE",
+        ErrorKind::ClusterUnsupported => "build petstore with it: cargo build --release --features cluster",
+        ErrorKind::DatabaseUnreachable => {
+            "check that most of its nodes run, and that this machine reaches them"
+        }
+        ErrorKind::PasswordRefused => {
+            "the user belongs into --database, and the password into PETSTORE_DATABASE_PASSWORD"
+        }
+        ErrorKind::RqliteOlder => "upgrade rqlite, or go on with --allow-old-rqlite",
         ErrorKind::DatabaseNewer => "use the version of petstore that wrote it, or a later one",
         ErrorKind::DatabaseNotNew => "import without --keep-ids, or choose a new database with --database",
         ErrorKind::LogForeign => {

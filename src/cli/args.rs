@@ -43,6 +43,7 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
                 let of_command = find(&words).ok().and_then(|(command, _)| command.flag(&name));
                 let setting = || SETTINGS.iter().find(|setting| setting.flag == name);
                 match of_command.map_or_else(setting, |_| None) {
+                    Some(setting) if setting.value.is_empty() => given.settings.push((setting, "1".into())),
                     Some(setting) => given.settings.push((setting, parser.value().map_err(say)?)),
                     None => {
                         let flag = of_command.or_else(|| all().find_map(|command| command.flag(&name)));
@@ -178,6 +179,7 @@ fn settings(
         // The message does not repeat the value: even a wrong one is a secret.
         config.api_key = Some(key.into_string().map_err(|_| "PETSTORE_API_KEY is not UTF-8 text")?);
     }
+    config.join_access();
     Ok((config, own))
 }
 

@@ -48,7 +48,7 @@ impl Command {
 pub enum Takes {
     /// All of them, and the API key of the environment.
     All,
-    /// These, by their flags.
+    /// These, by their flags. With the database comes what a cluster needs.
     Only(&'static [&'static str]),
 }
 
@@ -57,7 +57,10 @@ impl Takes {
     pub fn includes(self, flag: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Only(flags) => flags.contains(&flag),
+            Self::Only(flags) => {
+                let is_access = matches!(flag, "database-ca" | "allow-old-rqlite");
+                flags.contains(if is_access { &"database" } else { &flag })
+            }
         }
     }
 }

@@ -19,7 +19,9 @@ const NAME: &str = "first";
 
 /// Refuses a file for the first key that exists, or whose folder does not, before a database is created.
 pub fn check_file(config: &Config, file: Option<&Path>) -> Result<(), Error> {
-    let Some(path) = file.filter(|_| config.api_key.is_none() && !config.database.exists()) else {
+    let Some(path) =
+        file.filter(|_| config.api_key.is_none() && !petstore::database_exists(&config.database))
+    else {
         return Ok(());
     };
     if std::fs::symlink_metadata(path).is_ok() {

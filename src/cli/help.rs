@@ -22,7 +22,7 @@ pub fn text(words: &[String]) -> String {
         } else {
             ""
         };
-        text += &row(&format!("--{} {}", setting.flag, setting.value), &setting.variable());
+        text += &row(&setting.usage(), &setting.variable());
         text += &row("", &format!("{}{list}{}", setting.help, default(setting.default)));
     }
     if commands.iter().any(|command| command.takes == Takes::All) {

@@ -60,7 +60,7 @@ fn add(call: &Call) -> Done {
     };
     check_output()?;
     let database = &call.config.database;
-    let is_new = !database.exists();
+    let is_new = !petstore::database_exists(database);
     let mut ring = KeyRing::open(database)?;
     print_key(|print| ring.add(call.operand(0), expires_at, scope, print))?;
     if is_new {
@@ -127,7 +127,7 @@ fn revoke(call: &Call) -> Done {
 /// Opens the keys of an existing database.
 fn open(call: &Call) -> Result<KeyRing, Failure> {
     let database = &call.config.database;
-    if !database.exists() {
+    if !petstore::database_exists(database) {
         return Err(Error::no_database(database).into());
     }
     Ok(KeyRing::open(database)?)

@@ -105,7 +105,7 @@ fn check(call: &Call) -> Done {
     let database = call.config.database.as_path();
     let file = if call.operands.is_empty() { database } else { file(call)? };
     let name = file.display();
-    if call.operands.is_empty() && !file.exists() {
+    if call.operands.is_empty() && !petstore::database_exists(file) {
         return Err(Error::no_database(file).into());
     }
     let checking = Bar::new("checking");

@@ -78,7 +78,7 @@ fn import(call: &Call) -> Done {
     // Nothing has been written yet, so until here a signal could end the process at once.
     let stop = signals::note(&[SIGINT, SIGTERM])?;
     let sleep = signals::note_sleep()?;
-    let is_new = !call.config.database.exists();
+    let is_new = !petstore::database_exists(&call.config.database);
     let mut next_line = Some(from_line).filter(|line| *line > 1);
     let written = import.write(&stop, |progress| {
         next_line = Some(progress.line + 1);

@@ -11,11 +11,12 @@ pub type SetField = fn(&mut Config, &str) -> Result<(), &'static str>;
 type FieldText = fn(&Config) -> Option<String>;
 
 /// A setting of the executable: a flag of the command line and an environment variable.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// The flag without its dashes, such as `max-connections`.
     pub flag: &'static str,
-    /// The placeholder for the value in the help text, such as `NUMBER`.
+    /// The placeholder for the value in the help text, such as `NUMBER`; empty if the flag has no value. Its
+    /// environment variable has the value `1` then.
     pub value: &'static str,
     /// The purpose of the setting, in one line.
     pub help: &'static str,
@@ -67,6 +68,11 @@ impl Setting {
         set(config, &text).map_err(|expected| {
             Error::new(ErrorKind::Config(field), format!("{field} must be {expected}, not '{text}'"))
         })
+    }
+
+    /// The flag as the help text shows it, such as `--max-connections NUMBER`.
+    pub fn usage(&self) -> String {
+        format!("--{} {}", self.flag, self.value).trim_end().to_owned()
     }
 
     /// The environment variable of the setting, such as `PETSTORE_MAX_CONNECTIONS`.

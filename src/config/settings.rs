@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::setting::{Setting, joined, list, put};
 use super::urls::{CONTACT, URL, contact, origin, url};
-use super::{Listen, Network, hosting, memory};
+use super::{Listen, Network, cluster, hosting, memory};
 
 /// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
 /// environment alone, because other users can read the command line.
@@ -20,8 +20,40 @@ use super::{Listen, Network, hosting, memory};
 /// assert_eq!(set(&mut config, "2"), Ok(()));
 /// assert_eq!(config.workers, 2);
 /// ```
-pub const SETTINGS: &[Setting] =
-    if cfg!(feature = "site") { ALL } else { ALL.split_at(ALL.len() - hosting::SETTINGS).0 };
+pub const SETTINGS: &[Setting] = &kept::<{ count(ALL) }>(ALL);
+
+/// Whether this build has the setting at this place.
+const fn is_kept(all: &[Setting], i: usize) -> bool {
+    let is_of_cluster = CLUSTER <= i && i < CLUSTER + cluster::SETTINGS;
+    i < all.len() - WITHOUT && (cfg!(feature = "cluster") || !is_of_cluster)
+}
+
+const fn count(all: &[Setting]) -> usize {
+    let (mut i, mut count) = (0, 0);
+    while i < all.len() {
+        count += if is_kept(all, i) { 1 } else { 0 };
+        i += 1;
+    }
+    count
+}
+
+const fn kept<const N: usize>(all: &[Setting]) -> [Setting; N] {
+    let mut kept = [all[0]; N];
+    let (mut i, mut next) = (0, 0);
+    while i < all.len() {
+        if is_kept(all, i) {
+            kept[next] = all[i];
+            next += 1;
+        }
+        i += 1;
+    }
+    kept
+}
+
+/// How many of the last settings this build lacks.
+const WITHOUT: usize = if cfg!(feature = "site") { 0 } else { hosting::SETTINGS };
+/// The place of the first setting of the feature `cluster`.
+const CLUSTER: usize = 2;
 
 /// Settings that only the environment can give: the name of the variable, its help text, and its default.
 ///
@@ -29,15 +61,19 @@ pub const SETTINGS: &[Setting] =
 /// let log = petstore::VARIABLES.iter().find(|[name, ..]| *name == "RUST_LOG").unwrap();
 /// assert_eq!(log[2], "warn");
 /// ```
-pub const VARIABLES: [[&str; 3]; 3] = [
-    ["PETSTORE_API_KEY", "an additional API key", ""],
-    ["RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"],
-    [
-        "TMPDIR",
-        "folder for temporary files, with a path of at most 60 bytes: sockets, and the copies of import, \
-         check --restored and serve --ephemeral",
-        "/tmp",
-    ],
+pub const VARIABLES: &[[&str; 3]] = {
+    const ALL: &[[&str; 3]] = &[cluster::PASSWORD, API_KEY, RUST_LOG, TMPDIR];
+    if cfg!(feature = "cluster") { ALL } else { ALL.split_at(1).1 }
+};
+
+const API_KEY: [&str; 3] = ["PETSTORE_API_KEY", "an additional API key", ""];
+const RUST_LOG: [&str; 3] =
+    ["RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"];
+const TMPDIR: [&str; 3] = [
+    "TMPDIR",
+    "folder for temporary files, with a path of at most 60 bytes: sockets, and the copies of import, \
+     check --restored and serve --ephemeral",
+    "/tmp",
 ];
 
 /// The settings of the project come last.
@@ -51,12 +87,14 @@ pub(super) const ALL: &[Setting] = &[
         })
         .field("listen", |config| config.listen.text()),
     Setting::new("database", "FILE")
-        .help("the SQLite file; serve, import and key add create it if it does not exist")
+        .help(cluster::DATABASE)
         .default("petstore.db")
         .set(|config, text| {
             let file = Some(text).filter(|text| !text.is_empty());
             put(&mut config.database, file.map(PathBuf::from), "a file name")
         }),
+    cluster::CA,
+    cluster::ALLOW_OLD,
     Setting::new("max-connections", "NUMBER")
         .help("maximum number of connections; beyond it, a new client replaces the one idle longest, or gets a 503")
         .default("10000")

@@ -2,7 +2,7 @@
 
 use crate::http::{ApiError, Code};
 use crate::json::Invalid;
-use crate::store::StoreError;
+use crate::store::{Cause, StoreError};
 
 /// The failure of a handler. The pipeline turns it into a response and a log line.
 #[derive(Debug, PartialEq)]
@@ -20,6 +20,7 @@ impl Failure {
     pub fn into_error(self) -> ApiError {
         match self {
             Self::Refused(error) => error,
+            Self::Store(StoreError::Unavailable(Cause::Unknown, _)) => ApiError::new(Code::OutcomeUnknown),
             Self::Store(StoreError::Unavailable(trouble, _)) => {
                 let what_next =
                     if trouble.passes() { "Try again in a moment." } else { "Tell the operator." };
@@ -67,7 +68,6 @@ impl From<Invalid> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Cause;
 
     #[test]
     fn detail_is_for_the_log_only() {

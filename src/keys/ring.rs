@@ -15,6 +15,9 @@ use crate::store::Writer;
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 64;
 
+/// How often a change is tried that other instances of a cluster are faster than.
+const MOST_TRIES: usize = 10;
+
 /// The API keys of one database, open for changes.
 ///
 /// ```no_run
@@ -127,14 +130,15 @@ impl KeyRing {
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<(), Error> {
         check_name(name)?;
-        let now = unix_time();
+        let (now, key, mut hand_over) = (unix_time(), secret::new_key()?, Some(hand_over));
         check_expiry(expires_at, now)?;
         self.in_transaction(|ring| {
             if ring.newest(name)?.is_some_and(|key| !key.is_expired(now)) {
                 return fail(ErrorKind::KeyExists, format!("there is already a key named '{name}'"));
             }
-            let key = secret::new_key()?;
-            hand_over(&key)?;
+            if let Some(hand_over) = hand_over.take() {
+                hand_over(&key)?;
+            }
             ring.keep(&api_key(&key, name, scope, now, expires_at))
         })
     }
@@ -158,12 +162,12 @@ impl KeyRing {
         expiry: Expiry,
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<Option<i64>, Error> {
-        let now = unix_time();
+        let (now, key, mut hand_over) = (unix_time(), secret::new_key()?, Some(hand_over));
         let known = self.newest(name)?;
         self.in_transaction(|ring| {
             let old = ring.newest(name)?.ok_or_else(|| no_key_named(name))?;
             // The key that the other process has printed would stop working at once.
-            if known.is_none_or(|known| known.digest != old.digest) {
+            if known.as_ref().is_none_or(|known| known.digest != old.digest) {
                 let line =
                     format!("another process has just rotated the key named '{name}'; nothing was changed");
                 return fail(ErrorKind::Conflict, line);
@@ -179,8 +183,9 @@ impl KeyRing {
             };
             check_expiry(expires_at, now)?;
             let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
-            let key = secret::new_key()?;
-            hand_over(&key)?;
+            if let Some(hand_over) = hand_over.take() {
+                hand_over(&key)?;
+            }
             ring.store.expire_keys(name, until).map_err(not_kept)?;
             ring.keep(&api_key(&key, name, old.scope, now, expires_at))?;
             Ok(expires_at)
@@ -215,17 +220,24 @@ impl KeyRing {
     }
 
     /// Runs reads and writes as one transaction: no other process writes meanwhile, and a failure changes
-    /// nothing.
-    fn in_transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        let opened = self.store.open_transaction();
-        let done = match opened {
-            Ok(()) => work(self).and_then(|done| self.store.commit().map(|_| done).map_err(not_kept)),
-            Err(error) => Err(Error::from(error).context("no key was created")),
-        };
-        if done.is_err() {
-            self.store.undo();
+    /// nothing. The work is done again if another instance of a cluster was faster.
+    fn in_transaction<T>(&mut self, mut work: impl FnMut(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let opened = self.store.open_transaction();
+            let opened = opened.map_err(|error| Error::from(error).context("no key was created"));
+            let done = opened.and_then(|()| work(self));
+            let done = match done.map(|done| (done, self.store.commit())) {
+                Ok((_, Err(error))) if error.is_conflict() && tries < MOST_TRIES => continue,
+                Ok((done, committed)) => committed.map(|_| done).map_err(not_kept),
+                Err(error) => Err(error),
+            };
+            if done.is_err() {
+                self.store.undo();
+            }
+            return done;
         }
-        done
     }
 
     /// Stores the digest of a key that was handed over.
@@ -269,7 +281,9 @@ fn no_key_named(name: &str) -> Error {
 
 /// The key may have been seen already, so the message says that it does not work.
 fn not_kept(error: impl Into<Error>) -> Error {
-    error.into().context("the new key is not valid")
+    let error = error.into();
+    let is_unknown = error.kind() == ErrorKind::DatabaseUnreachable;
+    error.context(if is_unknown { "the new key may be valid, or not" } else { "the new key is not valid" })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::partial::{Partial, exists, with_suffix};
 use super::{BESIDE, OnProgress, copy};
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::Snapshot;
+use crate::store::{Snapshot, Whole};
 
 /// Copies a database into one new file that only its owner may read, also while a service uses the database.
 /// Returns the size of the file in bytes.
@@ -54,7 +54,8 @@ pub fn backup(database: &Path, file: &Path, on_progress: OnProgress) -> Result<u
             return fail(ErrorKind::FileExists, line);
         }
     }
-    let snapshot = Snapshot::of_database(database)?;
+    let database = Whole::of(database)?;
+    let snapshot = Snapshot::of_database(&database)?;
     let partial = Partial::beside(file)?;
     let size = copy(&snapshot, &partial, file, on_progress)?;
     partial.put(file)?;

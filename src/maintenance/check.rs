@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::{Fault, Findings, Snapshot};
+use crate::store::{Fault, Findings, Snapshot, Whole};
 
 /// How often to check a file that other processes write to meanwhile.
 const TRIES: usize = 3;
@@ -44,7 +44,7 @@ pub struct Soundness {
 /// [`ErrorKind::DatabaseNewer`], [`ErrorKind::DatabaseMissing`] (it is empty) or [`ErrorKind::DatabaseDamaged`] if it
 /// cannot be read as a database of this version. [`ErrorKind::Conflict`] if other processes keep writing to it.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
-    let Findings { pets, version, schema, faults } = findings(file)?;
+    let Findings { pets, version, schema, faults } = findings(&Whole::of(file)?)?;
     let all: Vec<Fault> =
         schema.gaps.into_iter().chain(schema.changes.into_iter().map(Fault::change)).chain(faults).collect();
     Ok(Soundness {

@@ -15,7 +15,7 @@ use super::series::Series;
 use super::{OnProgress, copy};
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::{Snapshot, log_damage};
+use crate::store::{Snapshot, Whole, log_damage};
 
 /// How often to wait for a second whose name is free. One is enough, unless the clock was set back.
 const MOST_TRIES: u32 = 60;
@@ -100,6 +100,8 @@ fn make(
     if !folder.is_dir() {
         return fail(ErrorKind::FileMissing, format!("there is no folder {}", folder.display()));
     }
+    let whole = Whole::of(database)?;
+    let (database, is_cluster) = (&*whole, &*whole != database);
     let series = Series::of(database)?;
     // One after the other, so that the newest name has the newest content. Without the lock, only that is lost.
     let _turn = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
@@ -123,7 +125,9 @@ fn make(
         found => found?,
     };
     let (file, now) = name(partial, folder, &series)?;
-    let unnoted = Note { unix_time: now, pets, is_sound: true }.write(database).err();
+    // A cluster has no folder for a note.
+    let note = Note { unix_time: now, pets, is_sound: true };
+    let unnoted = if is_cluster { None } else { note.write(database).err() };
     let removed = keep.map_or(Ok(Vec::new()), |keep| series.thin(&file, now, keep));
     let removed = removed.map_err(|error| error.context(format!("{} is complete, but", file.display())))?;
     Ok(DatedBackup { file, bytes, pets, alterations, removed, unnoted })

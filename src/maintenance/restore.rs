@@ -18,12 +18,13 @@ use std::io::ErrorKind as Os;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
+use super::backup::backup;
 use super::check::usable;
 use super::partial::{Partial, dated, exists, flush_folder, folder, names_after, rename_new, with_suffix};
 use super::{BESIDE, OnProgress, copy};
 use crate::clock::unix_time;
-use crate::error::{Error, ErrorKind, fail};
-use crate::store::{Claim, Retired, Snapshot, lock_log, log_of, renew_mark, retire};
+use crate::error::{Error, ErrorKind, check_supported, fail, is_cluster};
+use crate::store::{self, Claim, Retired, Snapshot, lock_log, log_of, renew_mark, retire};
 
 /// The suffix of the log's index, which SQLite can create again.
 const INDEX: &str = "-shm";
@@ -51,9 +52,13 @@ pub struct Restored {
 /// # Errors
 /// [`ErrorKind::DatabaseInUse`] if a service or another program uses the database,
 /// [`ErrorKind::BackupUnsound`] if `file` is not a sound backup, [`ErrorKind::SchemaChanged`] if SQL repairs it,
-/// [`ErrorKind::DatabaseNewer`] if it is of a later version, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::InvalidInput`] if `file` is the database itself or the database is not a regular file, and
+/// [`ErrorKind::DatabaseNewer`] if it is of a later version, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::ClusterUnsupported`] if the database is a cluster, [`ErrorKind::InvalidInput`] if `file` is the database itself or the database is not a regular file, and
 /// the kinds of a file that cannot be written. Nothing is changed then.
 pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<Restored, Error> {
+    check_supported(database)?;
+    if is_cluster(database) {
+        return restore_cluster(file, database, on_progress);
+    }
     // Replace the file itself, so that a link to it stays a link.
     let target = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
     let old = fs::symlink_metadata(&target).ok();
@@ -76,6 +81,21 @@ pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<
     }
     let (pets, alterations) = fill(&partial, file, &target, on_progress)?;
     let kept = exchange(partial, &target, old.is_some(), is_whole)?;
+    Ok(Restored { pets, alterations, kept })
+}
+
+/// Replaces what a cluster has. Its old database is kept next to the backup.
+fn restore_cluster(file: &Path, database: &Path, on_progress: OnProgress) -> Result<Restored, Error> {
+    let target = file.with_file_name("petstore.db");
+    let partial = Partial::beside(&target)?;
+    let (pets, alterations) = fill(&partial, file, database, on_progress)?;
+    let kept = dated_name(&target)?;
+    let kept = match backup(database, &kept, on_progress) {
+        Ok(_) => Some(kept),
+        Err(error) if error.kind() == ErrorKind::DatabaseMissing => None,
+        Err(error) => return Err(error.followed_by("nothing was changed")),
+    };
+    store::load(database, &partial.path)?;
     Ok(Restored { pets, alterations, kept })
 }
 

@@ -104,11 +104,11 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be written.
     pub(super) fn note_served(&mut self, names: impl IntoIterator<Item = String>) -> Result<(), Refusal> {
-        let now = unix_time();
+        let (now, names) = (unix_time(), names.into_iter().collect::<Vec<_>>());
         self.store.change_project(|project| {
-            for name in names {
+            for name in &names {
                 // It may have been removed meanwhile.
-                if let Some(domain) = project.domain(&name)? {
+                if let Some(domain) = project.domain(name)? {
                     project.put_domain(&domain.at(now).after(DomainEvent::Served, None, now))?;
                 }
             }

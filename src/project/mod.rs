@@ -31,7 +31,7 @@ use std::fmt;
 use crate::clock::unix_time;
 use crate::config::{Config, Hosting};
 use crate::error::Error;
-use crate::store::Writer;
+use crate::store::{self, Writer};
 
 pub use crate::model::{Deploy, DomainState, Plan, Redirect};
 pub use deploys::Deployed;
@@ -74,7 +74,7 @@ impl Project {
     /// # Errors
     /// [`DatabaseMissing`](crate::ErrorKind::DatabaseMissing) if the file does not exist, and every kind of a database that cannot be opened.
     pub fn open(config: &Config) -> Result<Self, Error> {
-        if !config.database.exists() {
+        if !store::exists(&config.database) {
             return Err(Error::no_database(&config.database));
         }
         let store = Writer::open(&config.database)?;

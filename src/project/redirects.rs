@@ -37,7 +37,7 @@ impl Project {
             if let Some(other) = others.iter().find(|other| other.to == from) {
                 return invalid(format!("{} redirects to {from}. Redirect it to {to} first.", other.from));
             }
-            let redirect = Redirect { from, to, status };
+            let redirect = Redirect { from: from.clone(), to: to.clone(), status };
             project.put_redirect(&redirect)?;
             Ok(redirect)
         })

@@ -83,7 +83,7 @@ impl Project {
             if let Some(successor) = primary.as_ref().filter(|_| was_primary) {
                 project.set_primary(successor)?;
             }
-            Ok(Removed { name, redirects, was_primary, primary, is_own_host })
+            Ok(Removed { name: name.clone(), redirects, was_primary, primary, is_own_host })
         })
     }
 

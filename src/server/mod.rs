@@ -184,14 +184,9 @@ fn check_api_key(config: &Config) -> Result<(), Error> {
 /// What is started, in one line.
 fn summary(config: &Config, address: &Address, max_connections: usize, store: &OpenStore) -> String {
     format!(
-        "petstore {} listens on {address}: {} database {}, schema version {}, at most {max_connections} connections with {} MiB, workers that read: {}",
+        "petstore {} listens on {address}: {}, schema version {}, at most {max_connections} connections with {} MiB, workers that read: {}",
         env!("CARGO_PKG_VERSION"),
-        match &store.claim {
-            None => "read-only",
-            Some(claim) if claim.is_new() => "new",
-            Some(_) => "existing",
-        },
-        config.database.display(),
+        store.about,
         store::SCHEMA_VERSION,
         config.client_memory >> 20,
         store.readers.len(),

@@ -46,7 +46,7 @@ impl Running {
         store: OpenStore,
         stopper: &Stopper,
     ) -> Result<Self, Error> {
-        let OpenStore { writer, readers, loss, claim } = store;
+        let OpenStore { writer, readers, loss, claim, about: _ } = store;
         let Bound { folder, listening, admin } = bound;
         let lost: Lost = {
             let stopper = stopper.clone();

@@ -166,6 +166,7 @@ impl Service for WriteService {
                 if writes > 0 || error.is_lost() {
                     let ids: Vec<&str> = writing.map(|staging| staging.request.id).collect();
                     let what = match writes {
+                        _ if error.is_unknown() => format!("nobody knows the outcome of {writes} writes"),
                         1 => "1 write failed and was undone".to_owned(),
                         _ => format!("{writes} writes failed and were undone"),
                     };

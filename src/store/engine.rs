@@ -245,18 +245,32 @@ impl Deref for dyn Writes {
     }
 }
 
+/// How often a transaction is tried that other instances of a cluster are faster than.
+const MOST_TRIES: usize = 10;
+
 impl dyn Writes {
-    /// Does some writes in a batch of their own.
-    pub(super) fn alone<T>(
+    /// Does some reads and writes in a transaction of their own: all of it is on the disk then, or nothing has changed.
+    /// They are done again if another instance of a cluster has changed meanwhile what they have read.
+    ///
+    /// # Errors
+    /// The error of the work, or if the database cannot be written.
+    pub fn transact<T, E: From<StoreError>>(
         &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let done = self.open_transaction().and_then(|()| work(self));
-        match done {
-            Ok(done) => self.commit().map(|_| done),
-            Err(error) => {
-                self.undo();
-                Err(error)
+        mut work: impl FnMut(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let opened = self.open_transaction().map_err(E::from);
+            match opened.and_then(|()| work(self)) {
+                Ok(done) => match self.commit() {
+                    Err(error) if error.is_conflict() && tries < MOST_TRIES => {}
+                    committed => return Ok(committed.map(|_| done)?),
+                },
+                Err(error) => {
+                    self.undo();
+                    return Err(error);
+                }
             }
         }
     }
@@ -272,15 +286,40 @@ pub enum Units {
 }
 
 /// Proof that a batch is on disk. Only a commit makes one, so that nothing can be acknowledged earlier.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Committed {
     /// How many of the creates had been carried out before.
     pub replays: usize,
+    /// What became of the creates that were to be known later.
+    done: Vec<Result<Outcome, StoreError>>,
+}
+
+impl Committed {
+    /// The proof for creates whose outcome the engine has told at once. So many had been carried out before.
+    pub(super) fn at_once(replays: usize) -> Self {
+        Self { replays, done: Vec::new() }
+    }
+
+    /// The proof for creates whose outcome was to be known later.
+    #[cfg_attr(
+        not(feature = "cluster"),
+        expect(dead_code, reason = "an engine that knows it at once has no use for it")
+    )]
+    pub(super) fn later(done: Vec<Result<Outcome, StoreError>>) -> Self {
+        let is_replay = |done: &&Result<Outcome, StoreError>| matches!(done, Ok(Outcome::Replayed(_)));
+        Self { replays: done.iter().filter(is_replay).count(), done }
+    }
 }
 
 /// A pet that waits for the commit.
 #[derive(Debug, PartialEq)]
-pub struct Inserted(pub(super) Outcome);
+pub enum Inserted {
+    /// The engine knows its outcome already.
+    Now(Outcome),
+    /// The engine will know it: the place among the creates of the batch.
+    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "as above"))]
+    Later(usize),
+}
 
 /// What a create came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -295,16 +334,22 @@ pub enum Outcome {
 
 impl Inserted {
     /// What became of the create, which is valid only once its batch is committed.
-    pub fn outcome(&self, _: &Committed) -> Outcome {
-        self.0
+    ///
+    /// # Errors
+    /// If only this one of the batch was refused.
+    pub fn outcome(&self, committed: &Committed) -> Result<Outcome, StoreError> {
+        match self {
+            Self::Now(outcome) => Ok(*outcome),
+            Self::Later(place) => committed.done[*place].clone(),
+        }
     }
 
     /// The id, for tests.
     #[cfg(test)]
     pub fn id(&self, committed: &Committed) -> i64 {
         match self.outcome(committed) {
-            Outcome::Made(id) | Outcome::Replayed(id) => id,
-            Outcome::Reused => panic!("the key was used for another create"),
+            Ok(Outcome::Made(id) | Outcome::Replayed(id)) => id,
+            other => panic!("{other:?}"),
         }
     }
 }

@@ -30,6 +30,14 @@ pub enum Cause {
     IndexUnusable,
     /// The operating system refuses for another reason.
     Failing,
+    /// No node of a cluster answers, or it has no leader.
+    Unreachable,
+    /// A cluster refuses the user or the password.
+    Denied,
+    /// Another instance of a cluster has changed what this one has read and was about to change.
+    Conflict,
+    /// A cluster did not answer, and may have carried out what it was sent.
+    Unknown,
 }
 
 impl Cause {
@@ -49,12 +57,16 @@ impl Cause {
             Cause::Failing => {
                 "cannot be used: the disk or the system fails, or a file may not grow further (ulimit -f)"
             }
+            Cause::Unreachable => "cannot be reached",
+            Cause::Denied => "refuses the user or the password",
+            Cause::Conflict => "was changed by another instance at the same time",
+            Cause::Unknown => "did not answer, and may or may not have carried out the request",
         }
     }
 
     /// Whether it passes by itself, so that a client may try again soon.
     pub const fn passes(self) -> bool {
-        matches!(self, Cause::Locked)
+        matches!(self, Cause::Locked | Cause::Unreachable | Cause::Conflict | Cause::Unknown)
     }
 }
 
@@ -71,6 +83,16 @@ impl StoreError {
     /// Whether it passes by itself.
     pub fn passes(&self) -> bool {
         matches!(self, Self::Unavailable(cause, _) if cause.passes())
+    }
+
+    /// Whether it is worth to read again, and to try the same again.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Unavailable(Cause::Conflict, _))
+    }
+
+    /// Whether what failed may have been carried out all the same.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unavailable(Cause::Unknown, _))
     }
 
     /// Whether the file was moved or changed as a whole, or is damaged or not flushed, so that the service must end.
@@ -133,6 +155,9 @@ impl From<StoreError> for Error {
                 Cause::IndexUnusable => ErrorKind::SchemaChanged,
                 Cause::Moved | Cause::Changed => ErrorKind::DatabaseMoved,
                 Cause::Failing | Cause::Unflushed => ErrorKind::Io,
+                Cause::Unreachable | Cause::Unknown => ErrorKind::DatabaseUnreachable,
+                Cause::Denied => ErrorKind::PasswordRefused,
+                Cause::Conflict => ErrorKind::Conflict,
             },
             StoreError::Internal(_) => ErrorKind::Internal,
         };

@@ -75,7 +75,7 @@ impl dyn Writes {
     /// # Errors
     /// If the database cannot be written.
     pub fn delete_keys(&mut self, name: &str) -> Result<usize, StoreError> {
-        self.alone(|writer| writer.change("DELETE FROM api_keys WHERE name = ?1", params![name]))
+        self.transact(|writer| writer.change("DELETE FROM api_keys WHERE name = ?1", params![name]))
     }
 
     /// Deletes the key with this digest.
@@ -83,7 +83,7 @@ impl dyn Writes {
     /// # Errors
     /// If the database cannot be written.
     pub fn delete_key(&mut self, digest: &Digest) -> Result<(), StoreError> {
-        self.alone(|writer| writer.change("DELETE FROM api_keys WHERE digest = ?1", params![digest]))
+        self.transact(|writer| writer.change("DELETE FROM api_keys WHERE digest = ?1", params![digest]))
             .map(drop)
     }
 
@@ -94,7 +94,7 @@ impl dyn Writes {
     /// If the database cannot be written; then nothing is changed.
     pub fn keep_uses(&mut self, uses: &[(Digest, i64)]) -> Result<(), StoreError> {
         let keep = "UPDATE api_keys SET last_used_at = max(ifnull(last_used_at, ?2), ?2) WHERE digest = ?1";
-        self.alone(|writer| {
+        self.transact(|writer| {
             uses.iter().try_for_each(|(digest, at)| writer.change(keep, params![digest, at]).map(drop))
         })
     }

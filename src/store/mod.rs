@@ -4,8 +4,8 @@
 //! are a [`Database`], which is what can be read.
 //!
 //! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs`. `steps/` has the steps that make the schema.
-//! - `engine.rs` says what an engine does, and `sqlite/` is the engine in one file: its connections, snapshots and
-//!   batches.
+//! - `engine.rs` says what an engine does. `sqlite/` is the engine in one file, and `rqlite/` the one of several
+//!   machines, with the feature `cluster`.
 //! - `opening.rs` opens a database with its engine, and `error.rs` says why the store failed.
 
 mod engine;
@@ -14,6 +14,8 @@ mod keys;
 mod opening;
 mod pets;
 mod project;
+#[cfg_attr(not(feature = "cluster"), path = "no_rqlite.rs")]
+mod rqlite;
 mod sqlite;
 mod transfer;
 
@@ -21,7 +23,8 @@ pub use engine::{Committed, Database, Outcome, Units};
 use engine::{Row, Writes};
 pub use error::{Cause, StoreError};
 pub use opening::{
-    OpenStore, Reader, WriteAccess, Writer, open_ephemeral, open_for_service, open_only_to_read,
+    HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer, exists, load, meters, open_ephemeral,
+    open_for_service, open_only_to_read,
 };
 pub use project::{FileInfo, ProjectChange, ProjectReads};
 pub use sqlite::{

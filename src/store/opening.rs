@@ -1,12 +1,14 @@
 //! Opens a database with its engine.
 
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::engine::{Snapshots, Writes};
+use super::rqlite;
 use super::sqlite::{self, Claim, Loss};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind, fail, is_cluster};
 
 /// A connection that cannot write.
 pub struct Reader(Box<dyn Snapshots>);
@@ -48,7 +50,7 @@ impl Reader {
     /// # Errors
     /// If it cannot be opened, or is not a database of ours.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Ok(sqlite::Reader::open(path)?.into())
+        if is_cluster(path) { rqlite::open_reader(path) } else { Ok(Self::new(sqlite::Reader::open(path)?)) }
     }
 
     /// Opens a connection that cannot write, to a database that this service does not have to itself.
@@ -57,7 +59,7 @@ impl Reader {
     /// If it does not exist, is not a petstore database of this version, has the log of another one, or this user may
     /// not read it.
     pub fn open_only(path: &Path) -> Result<Self, Error> {
-        Ok(sqlite::Reader::open_only(path)?.into())
+        Ok(Self::new(sqlite::Reader::open_only(path)?))
     }
 
     /// Opens an existing database without changing it.
@@ -65,7 +67,16 @@ impl Reader {
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn open_existing(path: &Path) -> Result<Self, Error> {
-        Ok(sqlite::Reader::open_existing(path)?.into())
+        if is_cluster(path) {
+            rqlite::open_reader(path)
+        } else {
+            Ok(Self::new(sqlite::Reader::open_existing(path)?))
+        }
+    }
+
+    /// A connection of an engine.
+    pub(super) fn new(engine: impl Snapshots + 'static) -> Self {
+        Self(Box::new(engine))
     }
 }
 
@@ -76,20 +87,82 @@ impl Writer {
     /// # Errors
     /// If it cannot be opened, or is not a database of ours.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Ok(sqlite::Writer::open(path)?.into())
+        if is_cluster(path) { rqlite::open_writer(path) } else { Ok(Self::new(sqlite::Writer::open(path)?)) }
+    }
+
+    /// A connection of an engine.
+    pub(super) fn new(engine: impl Writes + 'static) -> Self {
+        Self(Box::new(engine))
     }
 }
 
-impl From<sqlite::Reader> for Reader {
-    fn from(reader: sqlite::Reader) -> Self {
-        Self(Box::new(reader))
+/// Whether there is a database at a path. Whether a cluster has one is known once it is asked.
+pub fn exists(path: &Path) -> bool {
+    is_cluster(path) || path.exists()
+}
+
+/// A database in one file of this machine: the file itself, or a copy of what a cluster has, which goes with this.
+pub struct Whole {
+    path: PathBuf,
+    folder: Option<PathBuf>,
+}
+
+impl Whole {
+    /// The database at a path.
+    ///
+    /// # Errors
+    /// If it is that of a cluster, and cannot be copied.
+    pub fn of(path: &Path) -> Result<Self, Error> {
+        if is_cluster(path) { rqlite::fetch(path) } else { Ok(Self { path: path.to_owned(), folder: None }) }
+    }
+
+    /// A file in a folder that goes with this.
+    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only a cluster is copied"))]
+    pub(super) fn temporary(folder: PathBuf, name: &str) -> Self {
+        Self { path: folder.join(name), folder: Some(folder) }
     }
 }
 
-impl From<sqlite::Writer> for Writer {
-    fn from(writer: sqlite::Writer) -> Self {
-        Self(Box::new(writer))
+impl Deref for Whole {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
     }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+/// What was asked of one host of a cluster.
+#[derive(Debug)]
+pub struct HostMeter {
+    /// Such as `one:4001`.
+    pub host: String,
+    /// Requests to it.
+    pub requests: u64,
+    /// Those that it did not answer.
+    pub failures: u64,
+    /// How long all of them took.
+    pub duration: Duration,
+}
+
+/// What this process has asked of each host of a cluster; nothing if the database is a file.
+pub fn meters(path: &Path) -> Vec<HostMeter> {
+    if is_cluster(path) { rqlite::meters(path) } else { Vec::new() }
+}
+
+/// Replaces the database of a cluster by that of a file.
+///
+/// # Errors
+/// If the cluster does not take it.
+pub fn load(path: &Path, file: &Path) -> Result<(), Error> {
+    rqlite::load(path, file)
 }
 
 /// A database that a service has open. The fields drop in their order: connections before the claim.
@@ -102,6 +175,8 @@ pub struct OpenStore {
     pub loss: Arc<Loss>,
     /// Keeps other services that write away.
     pub claim: Option<Claim>,
+    /// What it is, for the log: such as `existing database /var/lib/petstore/petstore.db`.
+    pub about: String,
 }
 
 /// Whether a service writes to its database.
@@ -118,7 +193,11 @@ pub enum WriteAccess {
 /// If another service has the database, it is not one of ours, its log is that of another database, or the system
 /// refuses.
 pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
-    sqlite::open_for_service(path, readers)
+    if is_cluster(path) {
+        rqlite::open_for_service(path, readers)
+    } else {
+        sqlite::open_for_service(path, readers)
+    }
 }
 
 /// Opens the database of a service that it goes with: a new file with so many sample pets, which is never flushed to
@@ -135,5 +214,9 @@ pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenSt
 /// # Errors
 /// As [`Reader::open_only`].
 pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error> {
+    if is_cluster(path) {
+        let message = "a service that only reads needs a file, and the database is a cluster; give clients a read-only key instead";
+        return fail(ErrorKind::Config("read_only"), message);
+    }
     sqlite::open_only_to_read(path, readers)
 }

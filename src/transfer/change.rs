@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind};
 use crate::model::PetStatus;
-use crate::store::{StoreError, Writer};
+use crate::store::{self, StoreError, Writer};
 
 /// Sets the status of a pet, and returns the pet as JSON, as the HTTP interface now serves it.
 ///
@@ -80,7 +80,7 @@ fn kept(store: &Writer, error: StoreError, what: &str) -> Error {
 
 /// Opens an existing database.
 fn open(database: &Path) -> Result<Writer, Error> {
-    if !database.exists() {
+    if !store::exists(database) {
         return Err(Error::no_database(database));
     }
     Writer::open(database)

@@ -8,7 +8,7 @@ use super::{Format, csv};
 use crate::error::Error;
 use crate::json::Word;
 use crate::model::Pet;
-use crate::store::Reader;
+use crate::store::{Reader, Whole};
 
 /// How many bytes to gather before a write.
 const PIECE: usize = 64 * 1024;
@@ -44,7 +44,8 @@ const PIECE: usize = 64 * 1024;
 /// [`ErrorKind::DatabaseMissing`](crate::ErrorKind::DatabaseMissing) if there is no database, the kinds of a
 /// database that cannot be opened or read, and the kind of the failure of `out`.
 pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<(), Error> {
-    let store = Reader::open_existing(database)?;
+    let database = Whole::of(database)?;
+    let store = Reader::open_existing(&database)?;
     let mut piece = Vec::with_capacity(2 * PIECE);
     if format == Format::Csv {
         piece.extend_from_slice(csv::COLUMNS.join(",").as_bytes());

@@ -11,9 +11,9 @@ use super::Format;
 use super::ids::Ids;
 use super::input::{Input, Source};
 use super::rows::{MARK, Rows};
-use crate::error::{Error, ErrorKind, fail};
+use crate::error::{Error, ErrorKind, fail, is_cluster};
 use crate::model::{NewPet, Pet};
-use crate::store::Writer;
+use crate::store::{self, Writer};
 
 /// The most pets of a batch. It holds the lock on the database for about 20 ms, its flush included, so the creates of
 /// a running service never wait long.
@@ -118,7 +118,7 @@ impl Import {
         mut refuse: impl FnMut(u64, &str),
     ) -> Result<Self, Error> {
         // An unusable database is reported before the input is read.
-        let store = if database.exists() { Some(Writer::open(database)?) } else { None };
+        let store = if store::exists(database) { Some(Writer::open(database)?) } else { None };
         if options.keep_ids && options.from_line == 1 {
             check_new(database, store.as_ref())?;
         }
@@ -130,7 +130,8 @@ impl Import {
             let line = format!("{lines} refused, so nothing was written");
             return fail(ErrorKind::InvalidRows, line);
         }
-        let database = std::path::absolute(database).unwrap_or_else(|_| database.to_owned());
+        let absolute = if is_cluster(database) { None } else { std::path::absolute(database).ok() };
+        let database = absolute.unwrap_or_else(|| database.to_owned());
         Ok(Self { input, options, database, found })
     }
 
@@ -174,25 +175,37 @@ impl Import {
             if let Some(released) = released {
                 std::thread::sleep(PAUSE.saturating_sub(released.elapsed()));
             }
-            take_turn(&mut store, stop)?;
-            if released.is_none() && self.options.keep_ids {
-                if self.options.from_line == 1 {
-                    check_new(&self.database, Some(&store))?;
+            let deadline = Instant::now() + PATIENCE;
+            loop {
+                take_turn(&mut store, stop)?;
+                match self.write_batch(&mut store, &batch, released.is_none()) {
+                    // Another instance of a cluster was faster.
+                    Err(error) if error.kind() == ErrorKind::Conflict && Instant::now() < deadline => {}
+                    done => break done?,
                 }
-                // From here on a running service assigns other ids.
-                store.reserve_ids(self.found.ids.last())?;
             }
-            for (id, new) in &batch {
-                let inserted = match id {
-                    Some(id) => store.insert_pet_as(*id, new),
-                    None => store.insert_pet(new).map(|_| ()),
-                };
-                inserted?;
-            }
-            store.commit()?;
             released = Some(Instant::now());
             written(line);
         }
+    }
+
+    fn write_batch(&self, store: &mut Writer, batch: &Batch, is_first: bool) -> Result<(), Error> {
+        if is_first && self.options.keep_ids {
+            if self.options.from_line == 1 {
+                check_new(&self.database, Some(store))?;
+            }
+            // From here on a running service assigns other ids.
+            store.reserve_ids(self.found.ids.last())?;
+        }
+        for (id, new) in batch {
+            let inserted = match id {
+                Some(id) => store.insert_pet_as(*id, new),
+                None => store.insert_pet(new).map(|_| ()),
+            };
+            inserted?;
+        }
+        store.commit()?;
+        Ok(())
     }
 
     /// Reads the next pets to write, and returns the last line that was read.

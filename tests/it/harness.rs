@@ -7,12 +7,14 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::client::{Connection, Reply, request};
+use crate::pool::Borrowed;
 use crate::wait::wait_until;
 
 /// The key that most tests use; given by the environment.
@@ -24,8 +26,12 @@ pub fn schema_version() -> usize {
     std::fs::read_dir(steps).unwrap().count()
 }
 
-/// A folder that is removed at the end of the test.
-pub struct Folder(PathBuf);
+/// A folder that is removed at the end of the test, and the database of the test.
+pub struct Folder {
+    path: PathBuf,
+    /// The cluster that takes the place of a file.
+    cluster: OnceLock<Option<Borrowed>>,
+}
 
 impl Folder {
     pub fn new() -> Self {
@@ -34,15 +40,17 @@ impl Folder {
         let path = std::env::temp_dir().join(format!("petstore-test-{}-{count}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir(&path).unwrap();
-        Self(path)
+        Self { path, cluster: OnceLock::new() }
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
+    /// The database: a file in the folder that does not exist yet, or an empty cluster.
     pub fn database(&self) -> PathBuf {
-        self.0.join("pets.db")
+        let cluster = self.cluster.get_or_init(Borrowed::new);
+        cluster.as_ref().map_or_else(|| self.path.join("pets.db"), |cluster| cluster.address().into())
     }
 
     /// A configuration of the library for this database and a free port.
@@ -56,7 +64,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 

@@ -6,12 +6,14 @@ mod described;
 #[cfg(feature = "site")]
 mod dns_server;
 mod harness;
+mod pool;
 mod wait;
 
 mod admin;
 mod authentication;
 mod backup;
 mod check;
+mod cluster;
 mod deadlines;
 mod description;
 #[cfg(feature = "site")]

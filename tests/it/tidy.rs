@@ -31,7 +31,8 @@ fn sources(folder: &str) -> Vec<PathBuf> {
 fn lock_file_is_small_and_without_an_async_runtime() {
     let lock = read("Cargo.lock");
     let packages: Vec<&str> = lock.lines().filter_map(|line| line.strip_prefix("name = ")).collect();
-    assert!(packages.len() <= 85, "{}", packages.len());
+    // 27 of them are for the feature cluster, and 10 of these for Windows alone.
+    assert!(packages.len() <= 112, "{}", packages.len());
     for runtime in ["tokio", "async-std", "smol", "futures-executor", "async-executor"] {
         assert!(!packages.contains(&format!("\"{runtime}\"").as_str()), "{runtime}");
     }
@@ -68,8 +69,7 @@ fn readme_names_the_operations_as_they_are() {
 fn readme_names_ten_settings_as_they_are_and_the_site_all() {
     let rows = table("README.md", "flag");
     assert_eq!(rows.len(), 10);
-    let mut settings =
-        SETTINGS.iter().map(|s| [format!("--{} {}", s.flag, s.value), s.variable(), s.default.to_owned()]);
+    let mut settings = SETTINGS.iter().map(|s| [s.usage(), s.variable(), s.default.to_owned()]);
     for row in rows.iter().filter(|row| !row[0].is_empty()) {
         let named = [0, 1, 3].map(|i| row[i].clone());
         assert!(settings.any(|setting| setting == named), "{named:?} differs, or is out of order");
@@ -298,7 +298,7 @@ fn site_is_chosen_by_modules_and_exports_alone() {
             let is_module_or_export =
                 ["mod ", "pub mod ", "pub use ", "#[path"].iter().any(|start| next.starts_with(start));
             // Two tables are shorter without the site.
-            let is_table = line.trim_start().starts_with("if cfg!(") && line.ends_with([',', ';']);
+            let is_table = line.contains("if cfg!(") && line.ends_with([',', ';']);
             let is_fine = is_module_or_export || is_table || line.starts_with("#![");
             assert!(is_fine, "{}:{}: {line}", file.display(), number + 1);
         }
@@ -412,7 +412,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("transfer", &["json", "model", "store"]),
     ("project", &["log_line", "api", "clock", "config", "dns", "http", "model", "store"]),
     ("maintenance", &["clock", "store"]),
-    ("store", &["log_line", "json", "model"]),
+    ("store", &["clock", "log_line", "json", "model"]),
 ];
 
 fn arrows() -> BTreeSet<(String, String)> {

@@ -102,7 +102,7 @@ fn deadlines(config: &Config) -> String {
 
 fn settings() -> String {
     let rows = SETTINGS.iter().map(|setting| {
-        let name = format!("`--{} {}`\n`{}`", setting.flag, setting.value, setting.variable());
+        let name = format!("`{}`\n`{}`", setting.usage(), setting.variable());
         (format!("#{}", setting.flag), [name, setting.help.to_owned(), setting.default.to_owned()])
     });
     table(["flag and variable", "meaning", "default"], rows)

@@ -12,26 +12,19 @@ use crate::store::{StoreError, Writes};
 pub struct ProjectChange<'c>(ProjectReads<'c>, &'c dyn Writes);
 
 impl dyn Writes {
-    /// Reads and changes the project in one transaction: either all of it is on the disk, or nothing has changed.
+    /// Reads and changes the project in one transaction: either all of it is on the disk, or nothing has changed. The
+    /// work is done again if another instance of a cluster was faster.
     ///
     /// # Errors
     /// The error of the work, or if the database cannot be written.
     pub fn change_project<T, E: From<StoreError>>(
         &mut self,
-        work: impl FnOnce(&ProjectChange) -> Result<T, E>,
+        mut work: impl FnMut(&ProjectChange) -> Result<T, E>,
     ) -> Result<T, E> {
         self.look()?;
         // Work that panicked has left its transaction open.
         self.undo();
-        let opened = self.open_transaction().map_err(E::from);
-        let done = opened.and_then(|()| work(&ProjectChange(self.project(), self)));
-        match done {
-            Ok(done) => Ok(self.commit().map(|_| done)?),
-            Err(error) => {
-                self.undo();
-                Err(error)
-            }
-        }
+        self.transact(|writer| work(&ProjectChange(writer.project(), writer)))
     }
 }
 
@@ -135,12 +128,20 @@ impl ProjectChange<'_> {
 
     /// Adds a static file to a deploy. Returns `false` if another deploy has begun and removed this one.
     pub fn add_file(&self, deploy: i64, file: &SiteFile) -> Result<bool, StoreError> {
-        let added = self.execute(
+        if !self.has_deploy(deploy)? {
+            return Ok(false);
+        }
+        self.execute(
             "INSERT INTO deploy_files (deploy, path, content_type, content, gzip, tag)
-             SELECT id, ?2, ?3, ?4, ?5, ?6 FROM deploys WHERE id = ?1",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![deploy, file.path, file.content_type, file.content, file.gzip, file.tag],
         )?;
-        Ok(added > 0)
+        Ok(true)
+    }
+
+    fn has_deploy(&self, deploy: i64) -> Result<bool, StoreError> {
+        let exists = "SELECT EXISTS (SELECT 1 FROM deploys WHERE id = ?1)";
+        Ok(self.first(exists, params![deploy], |row| row.get(0))? == Some(true))
     }
 
     /// Makes a finished deploy the live one, at this Unix time in seconds. Returns `false` if it does not exist.
@@ -176,7 +177,7 @@ mod tests {
     use crate::store::Writer;
     use crate::store::tests::pair;
 
-    fn change(writer: &mut Writer, work: impl FnOnce(&ProjectChange) -> Result<(), StoreError>) {
+    fn change(writer: &mut Writer, work: impl FnMut(&ProjectChange) -> Result<(), StoreError>) {
         writer.change_project(work).unwrap();
     }
 

@@ -159,7 +159,7 @@ impl Writer {
     /// # Errors
     /// If the database cannot be written.
     pub fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError> {
-        self.insert(new).map(|id| Inserted(Outcome::Made(id)))
+        self.insert(new).map(|id| Inserted::Now(Outcome::Made(id)))
     }
 
     /// Adds a pet to the batch, and returns its id.
@@ -255,7 +255,7 @@ impl Writer {
     /// If the commit, or a write before it, failed.
     pub fn commit(&mut self) -> Result<Committed, StoreError> {
         let ended = match mem::replace(&mut self.state, State::Closed) {
-            State::Closed => return self.end_reading().map(|()| Committed { replays: 0 }),
+            State::Closed => return self.end_reading().map(|()| Committed::default()),
             // Writes to a file that was moved away must not be acknowledged.
             State::Open => self.database.watch.look_now().and_then(|()| self.finish()),
             State::Failed(error) => Err(error),
@@ -267,7 +267,7 @@ impl Writer {
                 self.roll_back();
             }
         }
-        ended.map(|_| Committed { replays: mem::take(&mut self.replays) })
+        ended.map(|_| Committed::at_once(mem::take(&mut self.replays)))
     }
 
     /// Commits, and returns whether the transaction changed anything.

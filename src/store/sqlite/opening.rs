@@ -14,7 +14,7 @@ use super::{
 use crate::error::Error;
 use crate::log_line::log_line;
 use crate::model::sample_pets;
-use crate::store::opening::{OpenStore, WriteAccess};
+use crate::store::{self, OpenStore, WriteAccess};
 
 /// Opens a database for a service with this many readers, and creates the file if there is none.
 ///
@@ -51,6 +51,7 @@ fn open_with(
     let mut claim = Claim::take(path)?;
     // Before SQLite opens the database and applies whatever log it finds.
     claim.check_log(path)?;
+    let about = format!("{} database {}", if claim.is_new() { "new" } else { "existing" }, path.display());
     // The writer before the readers: it makes the schema that they expect.
     let mut writer = open_writer(path)?;
     claim.take_log(path)?;
@@ -75,10 +76,16 @@ fn open_with(
     let open = |_| {
         let mut reader = Reader::open(path)?;
         reader.0.watch.share(&loss);
-        Ok(reader.into())
+        Ok(store::Reader::new(reader))
     };
     let readers = (0..readers).map(open).collect::<Result<_, Error>>()?;
-    Ok(OpenStore { writer: WriteAccess::Writes(writer.into()), readers, loss, claim: Some(claim) })
+    Ok(OpenStore {
+        writer: WriteAccess::Writes(store::Writer::new(writer)),
+        readers,
+        loss,
+        claim: Some(claim),
+        about,
+    })
 }
 
 /// Opens an existing database without changing it, whether a service has it or not. The file stays open until after

@@ -13,7 +13,7 @@ use super::snapshot::Stamp;
 use super::watch::Loss;
 use super::{Cause, Database, Reader, StoreError, cannot_open, connect, log_head, schema};
 use crate::error::{Error, ErrorKind};
-use crate::store::opening::{OpenStore, WriteAccess};
+use crate::store::{self, OpenStore, WriteAccess};
 
 /// Opens an existing database for a service with this many readers, only for reading.
 ///
@@ -25,11 +25,12 @@ pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error
     let open = || {
         let mut reader = Reader::open_only(path)?;
         reader.0.watch.share(&loss);
-        Ok(reader.into())
+        Ok(store::Reader::new(reader))
     };
     let writer = WriteAccess::Refused(open()?);
     let readers = (0..readers).map(|_| open()).collect::<Result<_, Error>>()?;
-    Ok(OpenStore { writer, readers, loss, claim: None })
+    let about = format!("read-only database {}", path.display());
+    Ok(OpenStore { writer, readers, loss, claim: None, about })
 }
 
 impl Reader {

@@ -8,7 +8,7 @@ use super::{cannot_open, mark};
 use crate::error::{Error, ErrorKind};
 
 /// Marks the file as ours in its header: the letters "PETS" (`sqlite.org/pragma.html#pragma_application_id`).
-const APPLICATION_ID: i64 = 0x5045_5453;
+pub const APPLICATION_ID: i64 = 0x5045_5453;
 
 /// The steps from an empty file to the newest version; `user_version` counts those done.
 /// Append only: a released step is never edited. `schema.sql` shows what they make.
@@ -43,12 +43,16 @@ pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(),
         return Err(foreign(path));
     }
     if version > newest {
-        let name = path.display();
-        let message =
-            format!("{name} is of version {version}, and this program knows versions up to {newest}");
-        return Err(Error::new(ErrorKind::DatabaseNewer, message));
+        return Err(newer(path, version));
     }
     Ok(())
+}
+
+/// The refusal of a database of a later version.
+pub fn newer(path: &Path, version: i64) -> Error {
+    let (name, newest) = (path.display(), newest_version(STEPS));
+    let message = format!("{name} is of version {version}, and this program knows versions up to {newest}");
+    Error::new(ErrorKind::DatabaseNewer, message)
 }
 
 /// Refuses what [`check`] refuses, and a database that no service has used yet. Changes nothing.

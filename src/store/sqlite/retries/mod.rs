@@ -67,12 +67,12 @@ impl Writer {
         if let Some((pet, fingerprint)) = earlier {
             let is_same = new.has_fingerprint(fingerprint);
             self.replays += usize::from(is_same);
-            return Ok(Inserted(if is_same { Outcome::Replayed(pet) } else { Outcome::Reused }));
+            return Ok(Inserted::Now(if is_same { Outcome::Replayed(pet) } else { Outcome::Reused }));
         }
         let pet = self.insert(new)?;
         let (fingerprint, at) = (new.fingerprint(), self.retries.uptime());
         self.retries.memory.add(*key.bytes(), Record { fingerprint, pet, at });
-        Ok(Inserted(Outcome::Made(pet)))
+        Ok(Inserted::Now(Outcome::Made(pet)))
     }
 
     /// Reads the newest records of retries, for a service that is to answer soon.
@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn id(once: &Inserted, committed: &Committed) -> (bool, i64) {
-        match once.outcome(committed) {
+        match once.outcome(committed).unwrap() {
             Outcome::Made(pet) => (false, pet),
             Outcome::Replayed(pet) => (true, pet),
             Outcome::Reused => panic!("reused"),
@@ -184,7 +184,7 @@ mod tests {
         writer.begin(Units::Joined).unwrap();
         let [first, again, other] =
             [("Rex", "1"), ("Rex", "1"), ("Rex", "2")].map(|(name, key)| insert(&mut writer, name, key));
-        assert_eq!(insert(&mut writer, "Tom", "1"), Inserted(Outcome::Reused));
+        assert_eq!(insert(&mut writer, "Tom", "1"), Inserted::Now(Outcome::Reused));
         let committed = writer.commit().unwrap();
         assert_eq!(
             [&first, &again, &other].map(|once| id(once, &committed)),
@@ -251,7 +251,7 @@ mod tests {
         for again in 0..2 {
             for i in 0..85 {
                 assert!(
-                    matches!(insert(&mut writer, "Rex", &i.to_string()), Inserted(Outcome::Replayed(_))),
+                    matches!(insert(&mut writer, "Rex", &i.to_string()), Inserted::Now(Outcome::Replayed(_))),
                     "{i} {again}"
                 );
             }
@@ -281,9 +281,9 @@ mod tests {
         writer.retries.search = Search::Until(KEPT);
         sweep(&mut writer);
         assert_eq!(records(&writer), (40, 0));
-        assert!(matches!(insert(&mut writer, "Rex", "5460"), Inserted(Outcome::Replayed(_))));
+        assert!(matches!(insert(&mut writer, "Rex", "5460"), Inserted::Now(Outcome::Replayed(_))));
         assert!(
-            matches!(insert(&mut writer, "Rex", "5459"), Inserted(Outcome::Made(_))),
+            matches!(insert(&mut writer, "Rex", "5459"), Inserted::Now(Outcome::Made(_))),
             "memory has forgotten it too"
         );
         writer.commit().unwrap();
@@ -324,8 +324,8 @@ mod tests {
         open_again(&mut writer, &folder.database(), 1);
         sweep(&mut writer);
         assert!(writer.retries.uptime() >= 1_000_000, "its row has not moved away");
-        assert!(matches!(insert(&mut writer, "Rex", "2"), Inserted(Outcome::Replayed(_))));
-        assert!(matches!(insert(&mut writer, "Rex", "1"), Inserted(Outcome::Made(_))));
+        assert!(matches!(insert(&mut writer, "Rex", "2"), Inserted::Now(Outcome::Replayed(_))));
+        assert!(matches!(insert(&mut writer, "Rex", "1"), Inserted::Now(Outcome::Made(_))));
     }
 
     #[test]
@@ -343,14 +343,14 @@ mod tests {
         // What was in memory has moved, and what came later has its row.
         for i in 0..70 {
             assert!(
-                matches!(insert(&mut writer, "Rex", &i.to_string()), Inserted(Outcome::Replayed(_))),
+                matches!(insert(&mut writer, "Rex", &i.to_string()), Inserted::Now(Outcome::Replayed(_))),
                 "{i}"
             );
         }
         open_again(&mut writer, &folder.database(), 20);
         for i in 60..70 {
             assert!(
-                matches!(insert(&mut writer, "Rex", &i.to_string()), Inserted(Outcome::Replayed(_))),
+                matches!(insert(&mut writer, "Rex", &i.to_string()), Inserted::Now(Outcome::Replayed(_))),
                 "{i}"
             );
         }
@@ -371,7 +371,7 @@ mod tests {
         drop(old);
         let mut writer = Writer::open(&folder.database()).unwrap();
         let first = insert(&mut writer, "Rex", "1");
-        assert_eq!(insert(&mut writer, "Tom", "2"), Inserted(Outcome::Reused));
+        assert_eq!(insert(&mut writer, "Tom", "2"), Inserted::Now(Outcome::Reused));
         assert_eq!(id(&first, &writer.commit().unwrap()), (true, 7));
         assert!((50_000..50_100).contains(&writer.retries.uptime()));
     }

@@ -1,0 +1,70 @@
+//! How an rqlite cluster is reached, in addition to its address.
+
+use std::path::PathBuf;
+
+use super::Config;
+use super::setting::{Setting, put};
+use crate::error::is_cluster;
+
+/// How many settings follow.
+pub const SETTINGS: usize = 2;
+
+/// What `--database` is.
+pub const DATABASE: &str = if cfg!(feature = "cluster") {
+    "the SQLite file; serve, import and key add create it if it does not exist; or a cluster: rqlite://USER@HOST,HOST,HOST/"
+} else {
+    "the SQLite file; serve, import and key add create it if it does not exist"
+};
+
+/// The environment variable with the password.
+pub const PASSWORD: [&str; 3] = ["PETSTORE_DATABASE_PASSWORD", "the password of the user of a cluster", ""];
+
+pub const CA: Setting = Setting::new("database-ca", "FILE")
+    .help("certificate authorities for a cluster at rqlites://, in PEM")
+    .default("those of the system")
+    .set(|config, text| {
+        let file = Some(text).filter(|text| !text.is_empty());
+        put(&mut config.database_ca, file.map(|file| Some(PathBuf::from(file))), "a file name")
+    });
+
+pub const ALLOW_OLD: Setting = Setting::new("allow-old-rqlite", "")
+    .help("use an rqlite before 9.4, which may lose acknowledged pets in a power cut")
+    .set(|config, text| {
+        put(
+            &mut config.allow_old_rqlite,
+            ["0", "1"].iter().position(|known| *known == text).map(|i| i == 1),
+            "0 or 1",
+        )
+    });
+
+impl Config {
+    /// Moves the settings of a cluster into its address, where every function finds them that takes the path of a
+    /// database. A file stays as it is.
+    ///
+    /// ```
+    /// let mut config = petstore::Config::default();
+    /// config.database = "rqlites://one,two,three".into();
+    /// config.allow_old_rqlite = true;
+    /// config.database_ca = Some("ca.pem".into());
+    /// config.join_access();
+    /// assert_eq!(config.database, std::path::Path::new("rqlites://one,two,three?allow-old&ca=ca.pem"));
+    /// ```
+    pub fn join_access(&mut self) {
+        if !is_cluster(&self.database) {
+            return;
+        }
+        let mut address = self.database.to_string_lossy().into_owned();
+        if std::mem::take(&mut self.allow_old_rqlite) {
+            // First, because the name of the file may have any character.
+            let at = address.find('?').unwrap_or(address.len());
+            let rest = address.split_off(at);
+            address += "?allow-old";
+            address += &rest.replacen('?', "&", 1);
+        }
+        if let Some(file) = self.database_ca.take() {
+            address.push(if address.contains('?') { '&' } else { '?' });
+            address += &format!("ca={}", file.to_string_lossy());
+        }
+        self.database = address.into();
+    }
+}

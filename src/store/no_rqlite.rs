@@ -1,0 +1,30 @@
+//! The store without the feature `cluster`: the address of a cluster is refused.
+
+use std::path::Path;
+
+use super::opening::{HostMeter, OpenStore, Reader, Whole, Writer};
+use crate::error::{Error, unsupported};
+
+pub fn open_reader(_: &Path) -> Result<Reader, Error> {
+    Err(unsupported())
+}
+
+pub fn open_writer(_: &Path) -> Result<Writer, Error> {
+    Err(unsupported())
+}
+
+pub fn open_for_service(_: &Path, _: usize) -> Result<OpenStore, Error> {
+    Err(unsupported())
+}
+
+pub fn fetch(_: &Path) -> Result<Whole, Error> {
+    Err(unsupported())
+}
+
+pub fn load(_: &Path, _: &Path) -> Result<(), Error> {
+    Err(unsupported())
+}
+
+pub fn meters(_: &Path) -> Vec<HostMeter> {
+    Vec::new()
+}

@@ -1,0 +1,445 @@
+//! The writer: what a batch writes is one request, which the cluster carries out whole or not at all.
+//!
+//! A writer counts its batches, and the first statement of each records its number. So the request can be sent again,
+//! to another node as well, until one answers: a batch that was carried out already is found by its number, and its
+//! pets by their ids. A request that a node kept and sends on late, minutes or days after, is refused. What a create
+//! with a key comes to is decided within the transaction, whichever instance of the service sends it.
+//!
+//! Changes of the small tables are tried out on the mirror first. They hold only if nobody else has changed
+//! anything since the mirror was read, which the first statement checks too.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use rusqlite::{ToSql, params};
+
+use super::client::{Failure, Rows, Statement, Value};
+use super::session::{Session, is_large, statement};
+use crate::clock::unix_time;
+use crate::model::{IdempotencyKey, NewPet};
+use crate::store::engine::{Committed, Inserted, Outcome, Reads, Units, Writes};
+use crate::store::{BUSY_TIMEOUT, Cause, Database, StoreError};
+
+/// How long a batch is sent again and again. Then nobody knows its outcome.
+const SEND_FOR: Duration = Duration::from_secs(8);
+/// How long a probe is sent again.
+const PROBE_FOR: Duration = Duration::from_secs(1);
+/// How long a probe holds.
+const PROBE_HOLDS: Duration = Duration::from_secs(1);
+/// How long a record of a create is kept at least, in seconds.
+const KEPT: i64 = 24 * 3600;
+/// How many records a step looks at.
+const AT_ONCE: i64 = 1000;
+/// How long no step looks for old records, once there were none left.
+const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+
+/// The batch, and the first id that its pets can have. `is_current` is NULL, and refused, if the batch is not the next
+/// one of its writer, or was made for another state of the database.
+const BATCH: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) SELECT ?1, ?2, \
+    1 + max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), (SELECT ifnull(max(id), 0) FROM pets)), \
+    CASE WHEN (?3 IS NULL OR ?3 = (SELECT changes FROM cluster_changes)) \
+        AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = ?1 AND batch >= ?2) THEN 1 END \
+    WHERE true ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
+/// Writers so long ago that nothing of theirs can still be under way.
+const PRUNE: &str = "DELETE FROM cluster_writers WHERE id <= (SELECT max(id) FROM cluster_writers) - 100000";
+const FIRST: &str = "SELECT first FROM cluster_writers WHERE writer = ?1 AND batch = ?2";
+/// If there is a record of the key, there is no row to insert, and none has changed.
+const INSERT_ONCE: &str = "INSERT INTO pets (name, category_id, status) SELECT ?1, ?2, ?3 \
+    WHERE NOT EXISTS (SELECT 1 FROM older_retries WHERE key = ?4)";
+const RECORD: &str = "INSERT INTO older_retries (key, fingerprint, pet, at) SELECT ?1, ?2, last_insert_rowid(), ?3 \
+    WHERE changes() = 1";
+const FIND: &str = "SELECT fingerprint, pet FROM older_retries WHERE key = ?1";
+const OLD: &str = "SELECT key, at FROM older_retries WHERE key > ?1 ORDER BY key LIMIT ?2";
+const FORGET: &str = "DELETE FROM older_retries WHERE key = ?1 AND at < ?2";
+
+/// What SQLite says of a batch that is not current.
+const REFUSED: &str = "cluster_writers.is_current";
+
+/// A create that waits for the commit.
+struct Create {
+    name: String,
+    category_id: i64,
+    status: Option<crate::model::PetStatus>,
+    /// Its key, and the fingerprints that tell that another create is the same one.
+    once: Option<([u8; 16], [[u8; 16]; 2])>,
+}
+
+/// The connection that writes, and the batch under way on it.
+pub struct Writer {
+    pub(super) session: Session,
+    /// Its random name, which it has once it has written.
+    name: OnceCell<String>,
+    /// The number of its last batch.
+    batch: Cell<i64>,
+    creates: Vec<Create>,
+    /// How many of them are of earlier requests.
+    kept: usize,
+    /// The changes other than creates.
+    changes: RefCell<Vec<Statement>>,
+    /// Whether the changes are tried out on the mirror.
+    is_open: bool,
+    patience: Duration,
+    probed: Option<(Instant, Result<(), StoreError>)>,
+    /// The last record of a create that was looked at, or when to begin again.
+    sweep: Result<Vec<u8>, Instant>,
+}
+
+/// What has become of a create.
+pub type Done = Result<Outcome, StoreError>;
+
+impl Writer {
+    /// Writes with this connection.
+    pub fn new(session: Session) -> Self {
+        Self {
+            session,
+            name: OnceCell::new(),
+            batch: Cell::new(0),
+            creates: Vec::new(),
+            kept: 0,
+            changes: RefCell::default(),
+            is_open: false,
+            patience: SEND_FOR,
+            probed: None,
+            sweep: Err(Instant::now()),
+        }
+    }
+
+    fn insert(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Inserted {
+        let once = key.map(|key| (*key.bytes(), [new.fingerprint(), new.old_fingerprint()]));
+        let (name, category_id, status) = (new.name.as_ref().to_owned(), new.category_id, new.status);
+        self.creates.push(Create { name, category_id, status, once });
+        Inserted::Later(self.creates.len() - 1)
+    }
+
+    /// Adds a change to the batch, and returns how many rows it changes; for a table that only the cluster has, 1.
+    fn record(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
+        let count = if is_large(sql) { 1 } else { self.session.mirror.execute(sql, values)? };
+        self.changes.borrow_mut().push(statement(sql, values)?);
+        Ok(count)
+    }
+
+    /// Ends the batch, whatever came of it.
+    fn end(&mut self) {
+        self.creates.clear();
+        self.kept = 0;
+        self.changes.get_mut().clear();
+        self.is_open = false;
+        self.session.mirror.roll_back();
+        self.session.end();
+    }
+
+    /// Carries out creates and changes: all of them or none.
+    ///
+    /// # Errors
+    /// If they were not carried out, or nobody knows.
+    fn send(
+        &self,
+        creates: &[&Create],
+        changes: &[Statement],
+        patience: Duration,
+    ) -> Result<Vec<Done>, Failure> {
+        let guard =
+            self.session.seen().filter(|_| self.is_open && !changes.is_empty()).map(|seen| seen.changes);
+        let request = self.request(guard, creates, changes)?;
+        self.deliver(&request, creates, patience)
+    }
+
+    /// The next batch.
+    fn request(
+        &self,
+        guard: Option<i64>,
+        creates: &[&Create],
+        changes: &[Statement],
+    ) -> Result<Request, Failure> {
+        let name = match self.name.get() {
+            Some(name) => name,
+            None => {
+                let name = random_name()?;
+                self.name.get_or_init(|| name)
+            }
+        };
+        self.batch.set(self.batch.get() + 1);
+        let request = Request::new((name, self.batch.get()), guard, creates, changes);
+        request.map_err(|error| Failure::Statement(0, error.to_string()))
+    }
+
+    /// Sends a request until a node says what has become of it.
+    fn deliver(
+        &self,
+        request: &Request,
+        creates: &[&Create],
+        patience: Duration,
+    ) -> Result<Vec<Done>, Failure> {
+        let Request { statements, finds } = request;
+        let written = self.session.client.write(statements, patience);
+        match &written {
+            // Without keys, the pets are the rows of one statement.
+            Ok(answers) if finds.len() == 1 => {
+                let last = answers.get(1).map_or(0, |answer| answer.last_insert_id);
+                let count = i64::try_from(creates.len()).unwrap_or(i64::MAX);
+                return Ok((last - count + 1..=last).map(|id| Ok(Outcome::Made(id))).collect());
+            }
+            Ok(_) => {}
+            // An earlier try was carried out, or the guard has refused the batch.
+            Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {}
+            Err(failure) => return Err(failure.clone()),
+        }
+        let found = self.session.read(finds, self.session.fresh, SEND_FOR);
+        let found = found.map_err(|error| Failure::Unknown(error.to_string()))?;
+        match written {
+            Err(failure) if found[0].is_empty() => Err(failure),
+            _ => outcomes(creates, &found)
+                .ok_or_else(|| Failure::Unknown("the records of the batch are gone".to_owned())),
+        }
+    }
+
+    /// Carries out the batch. If a statement of a create is refused, each create is carried out by itself, so that
+    /// one does not fail the others.
+    fn carry_out(&self) -> Result<Vec<Done>, StoreError> {
+        let creates: Vec<&Create> = self.creates.iter().collect();
+        let changes = self.changes.borrow();
+        match self.send(&creates, &changes, self.patience) {
+            Ok(done) => Ok(done),
+            Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {
+                Err(StoreError::Unavailable(Cause::Conflict, why))
+            }
+            Err(Failure::Statement(..)) if creates.len() > 1 && changes.is_empty() => {
+                let alone = |create| match self.send(&[create], &[], self.patience) {
+                    Ok(mut done) => done.pop().unwrap_or_else(|| Err(StoreError::Internal(String::new()))),
+                    Err(failure) => Err(self.explained(failure)),
+                };
+                Ok(creates.into_iter().map(alone).collect())
+            }
+            Err(failure) => Err(self.explained(failure)),
+        }
+    }
+
+    fn explained(&self, failure: Failure) -> StoreError {
+        // SQLite cannot count beyond the greatest id.
+        match StoreError::from(failure) {
+            StoreError::Internal(detail) | StoreError::Unavailable(Cause::Full, detail)
+                if self.session.last_id() == Ok(i64::MAX) =>
+            {
+                StoreError::Unavailable(Cause::NoIds, detail)
+            }
+            error => error,
+        }
+    }
+}
+
+#[cfg(test)]
+impl Writer {
+    /// The statements of the batch, which is over then.
+    pub fn request_only(&mut self) -> Vec<Statement> {
+        let creates: Vec<&Create> = self.creates.iter().collect();
+        let request = self.request(None, &creates, &[]).unwrap();
+        self.end();
+        request.statements
+    }
+
+    /// Delivers the creates of the batch twice, as if the first answer was lost.
+    pub fn deliver_twice(&mut self) -> [Vec<Done>; 2] {
+        let creates: Vec<&Create> = self.creates.iter().collect();
+        let request = self.request(None, &creates, &[]).unwrap();
+        let done = [(); 2].map(|()| self.deliver(&request, &creates, SEND_FOR).unwrap());
+        self.end();
+        done
+    }
+}
+
+/// A batch as it is sent.
+struct Request {
+    statements: Vec<Statement>,
+    /// What tells what has become of the creates.
+    finds: Vec<Statement>,
+}
+
+impl Request {
+    fn new(
+        (name, batch): (&str, i64),
+        guard: Option<i64>,
+        creates: &[&Create],
+        changes: &[Statement],
+    ) -> Result<Self, StoreError> {
+        let mut statements = vec![statement(BATCH, params![name, batch, guard])?];
+        let mut finds = vec![statement(FIRST, params![name, batch])?];
+        let plain: Vec<&&Create> = creates.iter().filter(|create| create.once.is_none()).collect();
+        if !plain.is_empty() {
+            let rows = vec!["(?, ?, ?)"; plain.len()].join(", ");
+            let text = format!("INSERT INTO pets (name, category_id, status) VALUES {rows}");
+            let values = plain.iter().flat_map(|it| [&it.name as &dyn ToSql, &it.category_id, &it.status]);
+            statements.push(statement(&text, &values.collect::<Vec<_>>())?);
+        }
+        for create in creates {
+            let Some((key, [fingerprint, _])) = &create.once else { continue };
+            let values = params![create.name, create.category_id, create.status, key];
+            statements.push(statement(INSERT_ONCE, values)?);
+            statements.push(statement(RECORD, params![key, fingerprint, unix_time()])?);
+            finds.push(statement(FIND, params![key])?);
+        }
+        statements.extend_from_slice(changes);
+        if batch == 1 {
+            statements.push(statement(PRUNE, &[])?);
+        }
+        Ok(Self { statements, finds })
+    }
+}
+
+/// What has become of the creates, as the rows of [`FIRST`] and of a [`FIND`] for each key tell; `None` if they do not.
+fn outcomes<'c>(creates: &[&'c Create], found: &[Rows]) -> Option<Vec<Done>> {
+    let (first, records) = found.split_first()?;
+    let &[Value::Integer(first)] = first.first()?.as_slice() else { return None };
+    let (mut next, mut records, mut made) = (first, records.iter(), HashMap::new());
+    let outcome = |create: &'c Create| {
+        let Some((key, fingerprints)) = &create.once else {
+            next += 1;
+            return Some(Ok(Outcome::Made(next - 1)));
+        };
+        let [Value::Blob(fingerprint), Value::Integer(pet)] = records.next()?.first()?.as_slice() else {
+            return None;
+        };
+        let is_same = fingerprints.iter().any(|own| own == fingerprint.as_slice());
+        // The record is of this batch if its pet is, and then of the first create with the key.
+        let is_first = *pet >= first && made.insert(key, ()).is_none();
+        Some(Ok(match (is_same, is_first) {
+            (true, true) => Outcome::Made(*pet),
+            (true, false) => Outcome::Replayed(*pet),
+            (false, _) => Outcome::Reused,
+        }))
+    };
+    creates.iter().copied().map(outcome).collect()
+}
+
+/// A name that no other writer has.
+pub fn random_name() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    let failed = |error| Failure::Unavailable(format!("the system has no random numbers: {error}"));
+    getrandom::fill(&mut bytes).map_err(failed)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+impl Writes for Writer {
+    fn database(&self) -> &Database {
+        &self.session
+    }
+
+    fn begin(&mut self, _: Units) -> Result<(), StoreError> {
+        self.end();
+        self.session.begin()
+    }
+
+    fn begin_unit(&mut self) -> Result<(), StoreError> {
+        self.kept = self.creates.len();
+        Ok(())
+    }
+
+    fn keep_unit(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn undo_unit(&mut self) -> bool {
+        self.creates.truncate(self.kept);
+        true
+    }
+
+    /// What is read from here on is what the changes are made for.
+    fn open_transaction(&mut self) -> Result<(), StoreError> {
+        if self.is_open {
+            return Ok(());
+        }
+        self.session.begin()?;
+        self.session.mirror.begin()?;
+        self.is_open = true;
+        Ok(())
+    }
+
+    fn try_begin(&mut self) -> Result<bool, StoreError> {
+        self.open_transaction().map(|()| true)
+    }
+
+    fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError> {
+        Ok(self.insert(new, None))
+    }
+
+    fn insert_pet_once(&mut self, new: &NewPet, key: &IdempotencyKey) -> Result<Inserted, StoreError> {
+        Ok(self.insert(new, Some(key)))
+    }
+
+    fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
+        self.open_transaction()?;
+        self.record(sql, values)
+    }
+
+    fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
+        self.record(sql, values)
+    }
+
+    fn commit(&mut self) -> Result<Committed, StoreError> {
+        let has_work = !self.creates.is_empty() || !self.changes.get_mut().is_empty();
+        let done = if has_work { self.carry_out() } else { Ok(Vec::new()) };
+        self.end();
+        if has_work && done.is_err() {
+            self.probed = None;
+        }
+        done.map(Committed::later)
+    }
+
+    fn undo(&mut self) {
+        self.end();
+    }
+
+    /// A batch of nothing goes through the quorum, at most once a second.
+    fn probe(&mut self) -> Result<(), StoreError> {
+        if let Some((at, probed)) = &self.probed
+            && at.elapsed() < PROBE_HOLDS
+        {
+            return probed.clone();
+        }
+        let probed = self.send(&[], &[], self.patience.min(PROBE_FOR)).map(drop).map_err(StoreError::from);
+        self.probed = Some((Instant::now(), probed.clone()));
+        probed
+    }
+
+    fn look(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Instances do not wait for each other. A batch is sent for longer than one waits for a lock, except at the end.
+    fn be_patient(&mut self, patience: Duration) {
+        self.patience = if patience < BUSY_TIMEOUT { patience } else { SEND_FOR };
+    }
+
+    fn sweep_retries(&mut self) -> Result<bool, StoreError> {
+        let after = match &self.sweep {
+            Err(at) if Instant::now() < *at => return Ok(false),
+            Err(_) => Vec::new(),
+            Ok(after) => after.clone(),
+        };
+        let old = unix_time() - KEPT;
+        let (mut last, mut keys) = (None, Vec::new());
+        self.session.rows(OLD, params![after, AT_ONCE], &mut |row| {
+            let key: Vec<u8> = row.get(0)?;
+            if row.get::<i64>(1)? < old {
+                keys.push(key.clone());
+            }
+            last = Some(key);
+            Ok(std::ops::ControlFlow::Continue(()))
+        })?;
+        let forget = |key| statement(FORGET, params![key, old]);
+        let changes = keys.iter().map(forget).collect::<Result<Vec<_>, _>>()?;
+        if !changes.is_empty() {
+            self.send(&[], &changes, self.patience)?;
+        }
+        self.sweep = last.ok_or_else(|| Instant::now() + SWEEP_EVERY);
+        Ok(self.sweep.is_ok())
+    }
+
+    fn empty_log(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+//! The address of a cluster, such as `rqlite://pets@one:4001,two,three/`, and what is wrong with others.
+//!
+//! Knows no sockets. No message repeats the address, because a password may stand in it.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+
+/// The port of rqlite's HTTP interface.
+const PORT: u16 = 4001;
+/// The most hosts of an address.
+const MOST_HOSTS: usize = 16;
+
+/// Where the nodes of a cluster are, and as whom they are asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Whether the nodes speak TLS.
+    pub is_tls: bool,
+    /// The user; `None`: the cluster asks for none.
+    pub user: Option<String>,
+    /// Each with its port, such as `one:4001` or `[::1]:4001`. There is at least one.
+    pub hosts: Vec<String>,
+    /// The file with the certificate authorities that are trusted in place of the system's.
+    pub ca: Option<PathBuf>,
+    /// Whether an old rqlite, which may lose pets in a power cut, is good enough.
+    pub allows_old: bool,
+}
+
+impl Address {
+    /// Reads `rqlite[s]://[USER@]HOST[:PORT][,HOST[:PORT]…][/][?[allow-old&][ca=FILE]]`.
+    ///
+    /// # Errors
+    /// What is wrong, to follow "the address of the database".
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (scheme, rest) = text.split_once("://").ok_or("has no ://")?;
+        let is_tls = match scheme {
+            "rqlite" => false,
+            "rqlites" => true,
+            _ => return Err("must begin with rqlite:// or rqlites://, in lower case".to_owned()),
+        };
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (allows_old, ca) = options(query)?;
+        if ca.is_some() && !is_tls {
+            return Err("names certificate authorities, but only rqlites:// uses TLS".to_owned());
+        }
+        // A password may have any character, also one that ends the hosts.
+        let (user, hosts) = match rest.rsplit_once('@') {
+            Some((user, hosts)) => (Some(user_of(user)?), hosts),
+            None => (None, rest),
+        };
+        let (hosts, path) = hosts.split_once('/').unwrap_or((hosts, ""));
+        if !path.is_empty() {
+            return Err("has a path; only hosts belong into it, with commas between them".to_owned());
+        }
+        let hosts = hosts.split(',').map(host).collect::<Result<Vec<_>, _>>()?;
+        if hosts.len() > MOST_HOSTS {
+            return Err(format!("has more than {MOST_HOSTS} hosts"));
+        }
+        if let Some(i) = (1..hosts.len()).find(|&i| hosts[..i].contains(&hosts[i])) {
+            return Err(format!("has the host {} twice", hosts[i]));
+        }
+        Ok(Self { is_tls, user, hosts, ca, allows_old })
+    }
+}
+
+/// The address without what belongs to this machine alone, for people.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let scheme = if self.is_tls { "rqlites" } else { "rqlite" };
+        let user = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+        write!(f, "{scheme}://{user}{}/", self.hosts.join(","))
+    }
+}
+
+fn options(query: &str) -> Result<(bool, Option<PathBuf>), String> {
+    let (allows_old, rest) = match query.strip_prefix("allow-old") {
+        Some(rest) if rest.is_empty() || rest.starts_with('&') => (true, rest.trim_start_matches('&')),
+        Some(_) | None => (false, query),
+    };
+    // The file comes last, so that its name may have any character.
+    match rest.strip_prefix("ca=") {
+        None if rest.is_empty() => Ok((allows_old, None)),
+        Some(file) if !file.is_empty() => Ok((allows_old, Some(file.into()))),
+        Some(_) | None => Err("has a ? that neither allow-old nor ca=FILE follows".to_owned()),
+    }
+}
+
+fn user_of(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-._~+".contains(c);
+    match text {
+        _ if text.contains(':') => {
+            Err("has a password, which other users of this machine can read; put it into the environment \
+                 variable PETSTORE_DATABASE_PASSWORD, and only the user into the address"
+                .to_owned())
+        }
+        "" => Err("has no user before the @".to_owned()),
+        _ if text.chars().all(is_plain) => Ok(text.to_owned()),
+        _ => Err("has a user with a character other than letters, digits and - . _ ~ +".to_owned()),
+    }
+}
+
+/// A host with its port.
+fn host(text: &str) -> Result<String, String> {
+    let (name, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (name, port) = rest.split_once(']').ok_or_else(|| format!("has no ] after {text}"))?;
+            if name.parse::<Ipv6Addr>().is_err() {
+                return Err(format!("has [{name}], which is no IPv6 address"));
+            }
+            (format!("[{name}]"), port)
+        }
+        None => {
+            let (name, port) = text.split_at(text.find(':').unwrap_or(text.len()));
+            if port.matches(':').count() > 1 {
+                return Err(format!("has {text}; an IPv6 address needs brackets, such as [::1]"));
+            }
+            (name.to_owned(), port)
+        }
+    };
+    if name.is_empty() {
+        return Err("has an empty host".to_owned());
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    if !name.starts_with('[') && !name.chars().all(is_plain) {
+        return Err(format!("has the host {name:?}, with a character that no host name has"));
+    }
+    match port.strip_prefix(':') {
+        None if port.is_empty() => Ok(format!("{name}:{PORT}")),
+        Some(digits) if digits.parse::<u16>().is_ok_and(|port| port > 0) && !digits.starts_with('+') => {
+            Ok(format!("{name}:{digits}"))
+        }
+        Some(_) | None => {
+            Err(format!("has the host {name} with the port {port:?}; a port is a number from 1 to 65535"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        Address::parse(text).unwrap_err()
+    }
+
+    #[test]
+    fn address_has_a_user_and_hosts_with_their_ports() {
+        let address = Address::parse("rqlite://pets@one:4001,two,10.0.0.3:4003/").unwrap();
+        assert_eq!(address.user.as_deref(), Some("pets"));
+        assert_eq!(address.hosts, ["one:4001", "two:4001", "10.0.0.3:4003"]);
+        assert!(!address.is_tls && !address.allows_old);
+        assert_eq!(address.to_string(), "rqlite://pets@one:4001,two:4001,10.0.0.3:4003/");
+        let address = Address::parse("rqlites://[::1]:4005,[fe80::2]").unwrap();
+        assert_eq!(
+            (address.user, address.hosts),
+            (None, vec!["[::1]:4005".to_owned(), "[fe80::2]:4001".to_owned()])
+        );
+        assert!(address.is_tls);
+    }
+
+    #[test]
+    fn options_follow_the_hosts() {
+        let address = Address::parse("rqlites://one/?allow-old&ca=/a?b&c=d.pem").unwrap();
+        assert_eq!(address.ca, Some("/a?b&c=d.pem".into()));
+        assert!(address.allows_old);
+        assert_eq!(Address::parse("rqlites://one/?ca=x").unwrap().ca, Some("x".into()));
+        assert!(Address::parse("rqlite://one?allow-old").unwrap().allows_old);
+        assert_eq!(address.to_string(), "rqlites://one:4001/");
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        for (text, named) in [
+            ("rqlite:one", "://"),
+            ("RQLITE://one", "lower case"),
+            ("rqlite://", "empty host"),
+            ("rqlite://one,,two", "empty host"),
+            ("rqlite://one,", "empty host"),
+            ("rqlite://@one", "no user"),
+            ("rqlite://a b@one", "user"),
+            ("rqlite://one/pets", "path"),
+            ("rqlite://one:0", "\":0\""),
+            ("rqlite://one:", "\":\""),
+            ("rqlite://one:+1", "\":+1\""),
+            ("rqlite://one:65536", "65536"),
+            ("rqlite://::1", "brackets"),
+            ("rqlite://[::1", "no ]"),
+            ("rqlite://[one]", "[one]"),
+            ("rqlite://[::1]x", "\"x\""),
+            ("rqlite://one two", "one two"),
+            ("rqlite://one,one:4001", "twice"),
+            ("rqlite://one/?level=none", "allow-old"),
+            ("rqlite://one/?ca=x", "rqlites://"),
+            ("rqlites://one/?ca=", "ca=FILE"),
+            ("rqlite://one#x", "one#x"),
+        ] {
+            let said = refusal(text);
+            assert!(said.contains(named), "{text}: {said}");
+        }
+        assert!(refusal(&format!("rqlite://{}", vec!["h"; 17].join("1,"))).contains("more than 16"));
+    }
+
+    #[test]
+    fn password_is_refused_and_never_repeated() {
+        for text in [
+            "rqlite://pets:hush@one",
+            "rqlite://pets:hush@two@one/",
+            "rqlite://pets:hush/x?@one",
+            "rqlite://:hush@one",
+        ] {
+            let said = refusal(text);
+            assert!(!said.contains("hush"), "{text}: {said}");
+        }
+        assert!(refusal("rqlite://pets:hush@one").contains("PETSTORE_DATABASE_PASSWORD"));
+    }
+}

@@ -1,0 +1,108 @@
+//! The HTTP client under the client: its time limits, its certificate authorities, and the addresses of its hosts.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::{Agent, Error as HttpError};
+
+use crate::error::{Error, ErrorKind};
+
+/// For a name to be resolved, and again for a connection to be accepted.
+const CONNECT: Duration = Duration::from_secs(1);
+/// From the first byte of a request to the last of its response, whatever drips between.
+pub const ANSWER: Duration = Duration::from_secs(3);
+/// As many idle connections to a host as there can be threads that ask.
+const MOST_IDLE: usize = 66;
+
+/// Makes the agent for a cluster.
+///
+/// # Errors
+/// If the certificate authorities cannot be read.
+pub fn agent(is_tls: bool, ca: Option<&Path>, names: Names) -> Result<Agent, Error> {
+    let config = Config::builder()
+        // Those of the environment are not meant for a database.
+        .proxy(None)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .https_only(is_tls)
+        .timeout_resolve(Some(CONNECT))
+        .timeout_connect(Some(CONNECT))
+        .timeout_global(Some(ANSWER))
+        .max_idle_connections(16 * MOST_IDLE)
+        .max_idle_connections_per_host(MOST_IDLE)
+        .user_agent(concat!("petstore/", env!("CARGO_PKG_VERSION")));
+    let config = if is_tls { config.tls_config(tls(ca)?) } else { config };
+    Ok(Agent::with_parts(config.build(), DefaultConnector::default(), names))
+}
+
+fn tls(ca: Option<&Path>) -> Result<TlsConfig, Error> {
+    let file = match ca {
+        Some(file) => file.to_owned(),
+        None => openssl_probe::probe().cert_file.ok_or_else(|| {
+            Error::new(ErrorKind::FileMissing, "this system has no file with certificate authorities")
+        })?,
+    };
+    let what = || format!("cannot read the certificate authorities in {}", file.display());
+    let pem = std::fs::read(&file).map_err(|error| Error::io(what(), error))?;
+    let roots: Vec<Certificate<'static>> = parse_pem(&pem)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            Ok(_) | Err(_) => None,
+        })
+        .collect();
+    if roots.is_empty() {
+        let message = format!("{}: it has no certificate in PEM", what());
+        return Err(Error::new(ErrorKind::InvalidInput, message));
+    }
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::from(roots))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build())
+}
+
+/// The addresses of the hosts. Without them, ureq asks DNS before each request, on a thread of its own, even if it
+/// has a connection.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    known: Arc<Mutex<HashMap<String, Vec<std::net::SocketAddr>>>>,
+}
+
+impl Names {
+    /// Has DNS asked again, as what it said does not accept connections.
+    pub fn forget(&self) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Resolver for Names {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, HttpError> {
+        let host = uri.authority().map(ToString::to_string).unwrap_or_default();
+        let mut addresses = self.empty();
+        if let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&host) {
+            known.iter().for_each(|address| addresses.push(*address));
+            return Ok(addresses);
+        }
+        addresses =
+            DefaultResolver::default().resolve(uri, config, timeout).map_err(|error| match error {
+                HttpError::Io(error) if error.kind() != io::ErrorKind::OutOfMemory => HttpError::HostNotFound,
+                other => other,
+            })?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(host, addresses.iter().copied().collect());
+        Ok(addresses)
+    }
+}

@@ -1,0 +1,130 @@
+//! Why a request to the cluster failed, and whether it may have been carried out all the same.
+
+use std::fmt;
+use std::io::ErrorKind as Io;
+
+use crate::error::{Error, ErrorKind};
+
+/// Why a request failed. No message has the password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The statement at this place failed, with this message of SQLite. Nothing of the transaction was written.
+    Statement(usize, String),
+    /// The user or the password is refused, or the user may not do this. Nothing was written.
+    Denied(String),
+    /// No node took the request in time. Nothing was written.
+    Unavailable(String),
+    /// A node may have taken the request, or may still carry it out, and did not say how it ended.
+    Unknown(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Statement(_, why) | Self::Denied(why) | Self::Unavailable(why) | Self::Unknown(why) => {
+                f.write_str(why)
+            }
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        let kind = match &failure {
+            Failure::Statement(..) => ErrorKind::Internal,
+            Failure::Denied(_) => ErrorKind::PasswordRefused,
+            Failure::Unavailable(_) | Failure::Unknown(_) => ErrorKind::DatabaseUnreachable,
+        };
+        Error::new(kind, failure.to_string()).caused_by(failure)
+    }
+}
+
+/// What became of one request to one node.
+#[derive(Debug)]
+pub struct Trouble {
+    pub why: String,
+    /// Whether the node may have carried it out.
+    pub may_be_done: bool,
+    /// What another node would answer as well.
+    pub is_final: bool,
+    /// Whether the user or the password is refused.
+    pub is_denied: bool,
+}
+
+impl Trouble {
+    pub fn new(why: impl Into<String>, may_be_done: bool) -> Self {
+        Self { why: why.into(), may_be_done, is_final: false, is_denied: false }
+    }
+
+    /// The trouble of a response with another status than 200.
+    pub fn of_status(status: u16, body: &[u8]) -> Self {
+        let said = plain(&String::from_utf8_lossy(&body[..body.len().min(200)]));
+        let why = format!("status {status}: {}", said.trim());
+        match status {
+            401 | 403 => Self {
+                is_denied: true,
+                is_final: true,
+                ..Self::new(format!("the user or the password is refused ({status})"), false)
+            },
+            // Without a leader nothing is written (rqlite.io/docs/api/).
+            503 if said.contains("leader not found") => {
+                Self::new("the cluster has no leader just now", false)
+            }
+            400..500 => Self { is_final: true, ..Self::new(why, false) },
+            _ => Self::new(why, true),
+        }
+    }
+}
+
+impl From<ureq::Error> for Trouble {
+    fn from(error: ureq::Error) -> Self {
+        use ureq::{Error as E, Timeout as T};
+        let is_of_tls =
+            |error: &std::io::Error| error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+        let sent = match &error {
+            E::HostNotFound | E::ConnectionFailed | E::Tls(_) | E::Rustls(_) | E::TlsRequired => false,
+            E::Timeout(T::Resolve | T::Connect) => false,
+            E::Io(io) => {
+                !matches!(io.kind(), Io::ConnectionRefused | Io::HostUnreachable | Io::NetworkUnreachable)
+                    && !is_of_tls(io)
+            }
+            _ => true,
+        };
+        let why = match &error {
+            E::HostNotFound => "the name of the host cannot be resolved".to_owned(),
+            E::Timeout(T::Connect) => "it does not accept connections".to_owned(),
+            E::Timeout(_) => "it did not answer in time".to_owned(),
+            _ => plain(&error.to_string()),
+        };
+        Self::new(why, sent)
+    }
+}
+
+/// Text of a node, without what would break a line of the log.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_node_cannot_have_done_is_sure() {
+        let sure = |status, body: &str| !Trouble::of_status(status, body.as_bytes()).may_be_done;
+        assert!(sure(503, "leader not found\n") && sure(401, "") && sure(400, "invalid JSON body"));
+        assert!(!sure(503, "leadership lost while committing log") && !sure(500, "") && !sure(302, ""));
+        let error = |kind| Trouble::from(ureq::Error::Io(std::io::Error::from(kind))).may_be_done;
+        assert!(!error(Io::ConnectionRefused) && error(Io::ConnectionReset) && error(Io::BrokenPipe));
+        assert!(!Trouble::from(ureq::Error::Timeout(ureq::Timeout::Connect)).may_be_done);
+        assert!(Trouble::from(ureq::Error::Timeout(ureq::Timeout::Global)).may_be_done);
+    }
+
+    #[test]
+    fn text_of_a_node_stays_on_its_line_and_is_short() {
+        let trouble = Trouble::of_status(500, format!("a\nb\x1b[31m{}", "x".repeat(1000)).as_bytes());
+        assert!(!trouble.why.contains(['\n', '\x1b']) && trouble.why.len() < 230, "{}", trouble.why);
+    }
+}

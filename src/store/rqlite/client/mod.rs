@@ -1,0 +1,385 @@
+//! Asks an rqlite cluster over HTTP (`rqlite.io/docs/api/`). Knows no table, no pet and no batch.
+//!
+//! One [`Client`] serves all threads. A request goes to the node that answered last. If it fails, the next node is
+//! asked, as long as the caller is patient: a repetition must do no harm. A node that is not the leader passes
+//! the request on by itself and says so, and the next request goes to the leader: a linearizable read takes 0.2 ms
+//! there, and 0.45 ms through another node.
+
+mod address;
+mod agent;
+mod failure;
+mod statement;
+#[cfg(test)]
+mod tests;
+mod version;
+
+use std::fmt;
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ureq::Agent;
+use ureq::http::HeaderValue;
+use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE};
+
+use crate::error::{Error, ErrorKind};
+use crate::log_line::log_line;
+use crate::store::HostMeter;
+use agent::Names;
+use failure::Trouble;
+use statement::Unanswered;
+
+pub use address::Address;
+pub use failure::Failure;
+pub use statement::{Outcome, Rows, Statement, Value};
+pub use version::Version;
+
+/// The pauses between two tries: the first, and the longest that it doubles to.
+const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
+/// For so many milliseconds after a failure the client does not follow others to a node.
+const SHUNNED: u64 = 30_000;
+/// The longest body of a response that is read. A page of a list has at most 1 MiB.
+const MOST_BYTES: u64 = 64 << 20;
+/// How long a node may take to prepare a copy of the database, or to take one.
+const WHOLE: Duration = Duration::from_secs(600);
+
+/// How sure a read is to see what was acknowledged before it (`rqlite.io/docs/api/read-consistency/`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Whatever the node has itself, which may be old.
+    None,
+    /// The leader asks a quorum whether it is the leader still.
+    Linearizable,
+    /// The read goes through the log.
+    Strong,
+}
+
+/// The nodes of a cluster, and the connections to them.
+pub struct Client {
+    agent: Agent,
+    names: Names,
+    address: Address,
+    authorization: Option<HeaderValue>,
+    nodes: Vec<Node>,
+    /// The place of the node that is asked first.
+    favourite: AtomicUsize,
+    made: Instant,
+}
+
+struct Node {
+    host: String,
+    /// When the client may ask it first again, because others do: milliseconds since the client was made.
+    shunned_until: AtomicU64,
+    /// Such as `http://one:4001`.
+    base: String,
+    requests: AtomicU64,
+    failures: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+/// A response with status 200.
+struct Response {
+    body: Vec<u8>,
+    version: Option<Version>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("Client").field("address", &self.address.to_string()).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Makes a client without asking the cluster for anything.
+    ///
+    /// # Errors
+    /// If the certificate authorities cannot be read, there is a password without a user, or it cannot be sent.
+    pub fn new(address: Address, password: Option<&str>) -> Result<Self, Error> {
+        let wrong = |message: &str| Error::new(ErrorKind::Config("database"), message);
+        let authorization = match (&address.user, password) {
+            (None, None) => None,
+            (None, Some(_)) => {
+                return Err(wrong("there is a password for the database, but no user in its address"));
+            }
+            (Some(user), password) => {
+                let pair = STANDARD.encode(format!("{user}:{}", password.unwrap_or_default()));
+                let mut value = HeaderValue::try_from(format!("Basic {pair}"))
+                    .map_err(|_| wrong("the password of the database cannot be sent"))?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+        };
+        let names = Names::default();
+        let agent = agent::agent(address.is_tls, address.ca.as_deref(), names.clone())?;
+        let scheme = if address.is_tls { "https" } else { "http" };
+        let node = |host: &String| Node {
+            host: host.clone(),
+            shunned_until: AtomicU64::new(0),
+            base: format!("{scheme}://{host}"),
+            requests: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            nanoseconds: AtomicU64::new(0),
+        };
+        let nodes = address.hosts.iter().map(node).collect();
+        Ok(Self {
+            agent,
+            names,
+            address,
+            authorization,
+            nodes,
+            favourite: AtomicUsize::new(0),
+            made: Instant::now(),
+        })
+    }
+
+    /// Makes a client for the address of a database, and asks the cluster for its version. The password comes from
+    /// the environment variable `PETSTORE_DATABASE_PASSWORD`.
+    ///
+    /// # Errors
+    /// If the address is wrong, no node answers in time, the password is refused, or rqlite is too old.
+    pub fn connect(address: &str, patience: Duration) -> Result<(Self, Version), Error> {
+        let wrong = |why: String| Error::new(ErrorKind::Config("database"), why);
+        let address =
+            Address::parse(address).map_err(|why| wrong(format!("the address of the database {why}")))?;
+        let password = match std::env::var("PETSTORE_DATABASE_PASSWORD") {
+            Ok(password) => Some(password),
+            Err(std::env::VarError::NotPresent) => None,
+            Err(std::env::VarError::NotUnicode(_)) => {
+                return Err(wrong("PETSTORE_DATABASE_PASSWORD is not UTF-8 text".to_owned()));
+            }
+        };
+        let client = Self::new(address, password.as_deref())?;
+        let version = client.version(patience)?;
+        if version < version::NEEDED && !client.address.allows_old {
+            let message = format!(
+                "{} runs rqlite {version}, which may lose acknowledged pets in a power cut; version {} and later flush snapshots to the disk",
+                client.address,
+                version::NEEDED
+            );
+            return Err(Error::new(ErrorKind::RqliteOlder, message));
+        }
+        Ok((client, version))
+    }
+
+    /// The address, for people.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The version of rqlite on the node that answers.
+    ///
+    /// # Errors
+    /// If no node answers in time.
+    pub fn version(&self, patience: Duration) -> Result<Version, Failure> {
+        let body = statement::encode(&[Statement::new("SELECT 1", [])]);
+        let response = self.send("/db/query?level=none", Some(&body), patience)?;
+        response.version.ok_or_else(|| Failure::Unavailable(format!("{}: this is not rqlite", self.address)))
+    }
+
+    /// The host of the leader as the cluster knows it, such as `one:4001`; `None` if it has none.
+    ///
+    /// # Errors
+    /// If no node answers in time.
+    pub fn leader(&self, patience: Duration) -> Result<Option<String>, Failure> {
+        let response = self.send("/nodes?timeout=1s", None, patience)?;
+        let nodes: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();
+        let leader = nodes.as_object().into_iter().flatten().find(|(_, node)| node["leader"] == true);
+        let address = leader.and_then(|(_, node)| node["api_addr"].as_str());
+        Ok(address.map(|url| url.split_once("://").map_or(url, |(_, host)| host).to_owned()))
+    }
+
+    /// Asks for the rows of statements that only read, in one request: one list of rows for each.
+    ///
+    /// # Errors
+    /// If a statement fails, or no node answers in time.
+    pub fn read(
+        &self,
+        statements: &[Statement],
+        level: Level,
+        patience: Duration,
+    ) -> Result<Vec<Rows>, Failure> {
+        let path = match level {
+            Level::None => "/db/query?level=none",
+            Level::Linearizable => "/db/query?level=linearizable&linearizable_timeout=2s",
+            Level::Strong => "/db/query?level=strong",
+        };
+        let outcomes = self.ask(path, statements, patience)?;
+        Ok(outcomes.into_iter().map(|outcome| outcome.rows).collect())
+    }
+
+    /// Carries out statements in one transaction: one outcome for each.
+    ///
+    /// # Errors
+    /// If a statement fails, so that nothing is written, or no node answers in time.
+    pub fn write(&self, statements: &[Statement], patience: Duration) -> Result<Vec<Outcome>, Failure> {
+        // `/db/request` goes on after a statement that cannot be prepared, even within a transaction.
+        self.ask("/db/execute?transaction", statements, patience)
+    }
+
+    /// Writes a copy of the whole database to `to`, as the leader has it. Its size may take any time.
+    ///
+    /// # Errors
+    /// If no node begins to answer in time, or what has come cannot be written.
+    pub fn download(&self, to: &mut impl Write, patience: Duration) -> Result<(), Error> {
+        let mut response = self.try_nodes(patience, |node| {
+            let mut request = self.agent.get(format!("{}/db/backup", node.base));
+            if let Some(value) = &self.authorization {
+                request = request.header(AUTHORIZATION, value);
+            }
+            let mut response =
+                request.config().timeout_global(None).timeout_recv_response(Some(WHOLE)).build().call()?;
+            match response.status().as_u16() {
+                200 => Ok(response),
+                status => {
+                    Err(Trouble::of_status(status, &response.body_mut().read_to_vec().unwrap_or_default()))
+                }
+            }
+        })?;
+        std::io::copy(&mut response.body_mut().as_reader(), to)
+            .map(drop)
+            .map_err(|error| Error::io(format!("cannot copy the database of {}", self.address), error))
+    }
+
+    /// Replaces the whole database by a file of SQLite.
+    ///
+    /// # Errors
+    /// If no node takes it, or nobody knows.
+    pub fn load(&self, file: &[u8], patience: Duration) -> Result<(), Failure> {
+        self.try_nodes(patience, |node| {
+            let mut request = self
+                .agent
+                .post(format!("{}/db/load", node.base))
+                .header(CONTENT_TYPE, "application/octet-stream");
+            if let Some(value) = &self.authorization {
+                request = request.header(AUTHORIZATION, value);
+            }
+            let mut response = request.config().timeout_global(Some(WHOLE)).build().send(file)?;
+            let body = response.body_mut().read_to_vec()?;
+            match response.status().as_u16() {
+                200 => Ok(()),
+                status => Err(Trouble::of_status(status, &body)),
+            }
+        })
+    }
+
+    /// What was asked of each host so far.
+    pub fn meters(&self) -> Vec<HostMeter> {
+        let meter = |node: &Node| HostMeter {
+            host: node.host.clone(),
+            requests: node.requests.load(Relaxed),
+            failures: node.failures.load(Relaxed),
+            duration: Duration::from_nanos(node.nanoseconds.load(Relaxed)),
+        };
+        self.nodes.iter().map(meter).collect()
+    }
+
+    fn ask(&self, path: &str, statements: &[Statement], patience: Duration) -> Result<Vec<Outcome>, Failure> {
+        let body = statement::encode(statements);
+        self.try_nodes(patience, |node| {
+            let response = self.exchange(node, path, Some(&body))?;
+            match statement::decode(&response.body, statements.len()) {
+                Ok(outcomes) => Ok(Ok(outcomes)),
+                Err(Unanswered::Failed(i, message)) => Ok(Err(Failure::Statement(i, message))),
+                Err(Unanswered::Garbled(why)) => {
+                    Err(Trouble::new(format!("its response is not rqlite's: {why}"), true))
+                }
+            }
+        })?
+    }
+
+    fn send(&self, path: &str, body: Option<&[u8]>, patience: Duration) -> Result<Response, Failure> {
+        self.try_nodes(patience, |node| self.exchange(node, path, body))
+    }
+
+    /// Tries one node after the other, with pauses between, until one answers.
+    fn try_nodes<T>(
+        &self,
+        patience: Duration,
+        request: impl Fn(&Node) -> Result<T, Trouble>,
+    ) -> Result<T, Failure> {
+        let start = Instant::now();
+        let [mut pause, longest] = PAUSES;
+        let mut may_be_done = false;
+        loop {
+            let place = self.favourite.load(Relaxed);
+            let node = &self.nodes[place];
+            let begun = Instant::now();
+            node.requests.fetch_add(1, Relaxed);
+            let result = request(node);
+            let duration = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            node.nanoseconds.fetch_add(duration, Relaxed);
+            let trouble = match result {
+                Ok(answer) => return Ok(answer),
+                Err(trouble) => trouble,
+            };
+            node.failures.fetch_add(1, Relaxed);
+            node.shunned_until.store(self.milliseconds() + SHUNNED, Relaxed);
+            log_line!(debug, "the node {} failed: {}", node.host, trouble.why);
+            // Another thread may have moved on already.
+            let next = (place + 1) % self.nodes.len();
+            let _ = self.favourite.compare_exchange(place, next, Relaxed, Relaxed);
+            self.names.forget();
+            may_be_done |= trouble.may_be_done;
+            if trouble.is_final || start.elapsed() + pause >= patience {
+                let why = format!("{}: {}", node.host, trouble.why);
+                return Err(match trouble {
+                    _ if may_be_done => Failure::Unknown(why),
+                    Trouble { is_denied: true, .. } => Failure::Denied(why),
+                    _ => Failure::Unavailable(why),
+                });
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    fn milliseconds(&self) -> u64 {
+        u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Asks the leader from now on, which has answered through another node. It is known by the address that it has
+    /// among the nodes, whose port differs.
+    fn follow(&self, leader: &str) {
+        let name = |host: &str| host.rsplit_once(':').map(|(name, _)| name.to_owned());
+        let is_it = |node: &Node| name(&node.host) == name(leader);
+        let mut places = (0..self.nodes.len()).filter(|&place| is_it(&self.nodes[place]));
+        if let (Some(place), None) = (places.next(), places.next())
+            && self.nodes[place].shunned_until.load(Relaxed) <= self.milliseconds()
+        {
+            self.favourite.store(place, Relaxed);
+        }
+    }
+
+    /// One request to one node.
+    fn exchange(&self, node: &Node, path: &str, body: Option<&[u8]>) -> Result<Response, Trouble> {
+        let url = format!("{}{path}", node.base);
+        let mut response = match body {
+            Some(body) => {
+                let mut request = self.agent.post(url).header(CONTENT_TYPE, "application/json");
+                if let Some(value) = &self.authorization {
+                    request = request.header(AUTHORIZATION, value);
+                }
+                request.send(body)?
+            }
+            None => {
+                let mut request = self.agent.get(url);
+                if let Some(value) = &self.authorization {
+                    request = request.header(AUTHORIZATION, value);
+                }
+                request.call()?
+            }
+        };
+        let version = response.headers().get("X-Rqlite-Version");
+        let version = version.and_then(|value| Version::parse(value.to_str().ok()?));
+        if let Some(leader) = response.headers().get("X-Rqlite-Served-By").and_then(|name| name.to_str().ok())
+        {
+            self.follow(leader);
+        }
+        let status = response.status().as_u16();
+        // Read to its end, so that the connection can be used again.
+        let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec()?;
+        if status == 200 { Ok(Response { body, version }) } else { Err(Trouble::of_status(status, &body)) }
+    }
+}

@@ -1,0 +1,380 @@
+//! The client against real nodes, which are killed, frozen and replaced by a liar. Needs `RQLITED`: run by
+//! `scripts/test.d/cluster`.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::Command;
+use std::sync::Mutex;
+
+use super::super::nodes::{Nodes, Wishes};
+use super::*;
+use crate::testing::Folder;
+
+const PATIENCE: Duration = Duration::from_secs(8);
+
+fn client_of(address: &str, password: Option<&str>) -> Client {
+    Client::new(Address::parse(address).unwrap(), password).unwrap()
+}
+
+/// A cluster with an empty table `t`, and a client.
+fn cluster() -> (Nodes, Client) {
+    let nodes = Nodes::start(3);
+    let client = client_of(&nodes.address(), None);
+    create(&client);
+    (nodes, client)
+}
+
+fn create(client: &Client) {
+    let table = "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, number INTEGER UNIQUE, name TEXT, digest BLOB) STRICT";
+    client.write(&[Statement::new(table, [])], PATIENCE).unwrap();
+}
+
+fn insert(number: i64) -> Statement {
+    Statement::new("INSERT INTO t (number) VALUES (?)", [number.into()])
+}
+
+fn numbers(client: &Client) -> Vec<i64> {
+    let rows =
+        client.read(&[Statement::new("SELECT number FROM t ORDER BY id", [])], Level::Strong, PATIENCE);
+    rows.unwrap()[0].iter().map(|row| row[0].integer().unwrap()).collect()
+}
+
+/// Writes in a way that a repetition does not double.
+fn write_once(client: &Client, number: i64) -> Result<Vec<Outcome>, Failure> {
+    let statement =
+        Statement::new("INSERT INTO t (number) VALUES (?) ON CONFLICT DO NOTHING", [number.into()]);
+    client.write(&[statement], PATIENCE)
+}
+
+#[test]
+fn values_survive() {
+    let (_nodes, client) = cluster();
+    let blob = (0..=255).collect::<Vec<u8>>();
+    let sql = "INSERT INTO t (number, name, digest) VALUES (?, ?, unhex(?))";
+    let names = ["", "\0a\0", "é\u{10ffff}\u{fffd}\"\\\n\u{7f}", "'; DROP TABLE t; --", "?"];
+    let rows: Vec<Vec<Value>> = vec![
+        vec![i64::MAX.into(), names[0].into(), blob[..].into()],
+        vec![i64::MIN.into(), names[1].into(), (&[][..]).into()],
+        vec![0.into(), names[2].into(), Value::Null],
+        vec![Value::Null, names[3].into(), (&[0][..]).into()],
+        vec![(1 << 53 | 1).into(), names[4].into(), (&[255][..]).into()],
+    ];
+    let statements: Vec<Statement> = rows.iter().map(|row| Statement::new(sql, row.clone())).collect();
+    let outcomes = client.write(&statements, PATIENCE).unwrap();
+    assert_eq!(outcomes.iter().map(|outcome| outcome.last_insert_id).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert!(outcomes.iter().all(|outcome| outcome.rows_affected == 1));
+    for level in [Level::Linearizable, Level::Strong] {
+        let read = Statement::new("SELECT number, name, digest FROM t ORDER BY id", []);
+        let count = Statement::new("SELECT count(*) FROM t WHERE name = ?", [names[1].into()]);
+        let read = client.read(&[read, count], level, PATIENCE).unwrap();
+        for (row, expected) in read[0].iter().zip(&rows) {
+            assert_eq!(row, expected);
+        }
+        assert_eq!((read[0].len(), &read[1][0][0]), (rows.len(), &Value::Integer(1)), "{level:?}");
+    }
+}
+
+#[test]
+fn transaction_is_whole_or_nothing() {
+    let (_nodes, client) = cluster();
+    client.write(&[insert(1), insert(2)], PATIENCE).unwrap();
+    let failed = client.write(&[insert(3), insert(1), insert(4)], PATIENCE);
+    assert_eq!(failed, Err(Failure::Statement(1, "UNIQUE constraint failed: t.number".to_owned())));
+    let failed = client.read(&[Statement::new("SELECT colour FROM t", [])], Level::Linearizable, PATIENCE);
+    assert_eq!(failed, Err(Failure::Statement(0, "no such column: colour".to_owned())));
+    // One that cannot be prepared undoes the others too.
+    let nowhere = Statement::new("INSERT INTO nowhere VALUES (1)", []);
+    for (i, statements) in [[nowhere.clone(), insert(5)], [insert(5), nowhere]].into_iter().enumerate() {
+        let failed = client.write(&statements, PATIENCE);
+        assert_eq!(failed, Err(Failure::Statement(i, "no such table: nowhere".to_owned())));
+    }
+    assert_eq!(numbers(&client), [1, 2]);
+}
+
+#[test]
+fn any_node_that_is_left_serves() {
+    let (mut nodes, client) = cluster();
+    for i in 0..3 {
+        nodes.kill(i);
+        write_once(&client, i64::try_from(i).unwrap()).unwrap();
+        nodes.start_node(i);
+        nodes.wait_until_ready();
+    }
+    assert_eq!(numbers(&client), [0, 1, 2]);
+    let failures: u64 = client.meters().iter().map(|meter| meter.failures).sum();
+    assert!(failures >= 2, "{:?}", client.meters());
+    assert_eq!(client.leader(PATIENCE).unwrap(), Some(nodes.host(nodes.leader()).to_string()));
+}
+
+#[test]
+fn client_follows_the_leader_but_not_to_where_it_has_failed() {
+    let (mut nodes, client) = cluster();
+    let leader = nodes.leader();
+    let requests = |i: usize| client.meters()[i].requests;
+    numbers(&client);
+    let before = requests(leader);
+    (0..5).for_each(|_| drop(numbers(&client)));
+    assert_eq!(requests(leader), before + 5);
+    // Another leads, is reached through the node that led, and then from here.
+    nodes.kill(leader);
+    write_once(&client, 1).unwrap();
+    let next = nodes.leader();
+    nodes.start_node(leader);
+    nodes.wait_until_ready();
+    (0..5).for_each(|_| drop(numbers(&client)));
+    let before = requests(next);
+    numbers(&client);
+    assert_eq!(requests(next), before + 1);
+    // What an unreachable leader is called.
+    client.nodes[leader].shunned_until.store(u64::MAX, Relaxed);
+    let place = client.favourite.load(Relaxed);
+    client.follow(&nodes.host(leader).to_string());
+    client.follow("elsewhere:4002");
+    assert_eq!(client.favourite.load(Relaxed), place);
+}
+
+#[test]
+fn frozen_node_costs_its_time_limit_once() {
+    let (nodes, client) = cluster();
+    // The node that answered last, and then the leader.
+    for (number, frozen) in [(1, 0), (2, nodes.leader())] {
+        nodes.freeze(frozen);
+        write_once(&client, number).unwrap();
+        assert_eq!(numbers(&client).last(), Some(&number));
+        nodes.thaw(frozen);
+        nodes.wait_until_ready();
+    }
+}
+
+#[test]
+fn leader_moves_and_no_write_is_lost_or_doubled() {
+    let (mut nodes, client) = cluster();
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (done, client) = (&done, &client);
+            scope.spawn(move || {
+                for number in 0..50 {
+                    let number = thread * 1000 + number;
+                    write_once(client, number).unwrap();
+                    done.lock().unwrap().push(number);
+                }
+            });
+        }
+        for _ in 0..2 {
+            let (leader, before) = (nodes.leader(), done.lock().unwrap().len());
+            while done.lock().unwrap().len() < (before + 20).min(200) {
+                std::thread::yield_now();
+            }
+            nodes.kill(leader);
+            assert_ne!(nodes.leader(), leader);
+            nodes.start_node(leader);
+            nodes.wait_until_ready();
+        }
+    });
+    let (mut done, mut found) = (done.into_inner().unwrap(), numbers(&client));
+    done.sort_unstable();
+    found.sort_unstable();
+    assert_eq!(done, found);
+}
+
+#[test]
+fn cluster_without_a_quorum_is_unavailable_and_heals() {
+    let (mut nodes, client) = cluster();
+    let leader = nodes.leader();
+    let others: Vec<usize> = (0..3).filter(|&i| i != leader).collect();
+    others.iter().for_each(|&i| nodes.kill(i));
+    let patience = Duration::from_secs(1);
+    let failed = client.write(&[insert(1)], patience).unwrap_err();
+    assert!(matches!(failed, Failure::Unavailable(_) | Failure::Unknown(_)), "{failed:?}");
+    let read = client.read(&[Statement::new("SELECT 1", [])], Level::Strong, patience);
+    assert!(matches!(read, Err(Failure::Unavailable(_) | Failure::Unknown(_))), "{read:?}");
+    others.iter().for_each(|&i| nodes.start_node(i));
+    nodes.wait_until_ready();
+    write_once(&client, 2).unwrap();
+    nodes.kill(0);
+    nodes.kill(1);
+    nodes.kill(2);
+    assert!(matches!(client.write(&[insert(1)], patience), Err(Failure::Unavailable(_))));
+}
+
+#[test]
+fn wrong_password_is_named_and_no_password_is_ever_shown() {
+    let user = Some(("pets".to_owned(), "hush-hush".to_owned()));
+    let nodes = Nodes::start_with(3, Wishes { user, ..Wishes::default() });
+    let address = nodes.address().replace("rqlite://", "rqlite://pets@");
+    let client = client_of(&address, Some("hush-hush"));
+    create(&client);
+    assert_eq!(numbers(&client), [0; 0]);
+    assert!(!format!("{client:?}").contains("hush"));
+    for (address, password) in
+        [(address.clone(), Some("hush-wrong")), (address.clone(), None), (nodes.address(), None)]
+    {
+        let wrong = client_of(&address, password);
+        for failed in [wrong.version(PATIENCE).unwrap_err(), wrong.write(&[insert(1)], PATIENCE).unwrap_err()]
+        {
+            assert!(matches!(failed, Failure::Denied(_)), "{failed:?}");
+            assert!(!failed.to_string().contains("hush"), "{failed}");
+            assert_eq!(Error::from(failed).kind(), ErrorKind::PasswordRefused);
+        }
+        assert_eq!(wrong.meters()[0].requests, 1, "it is not tried again");
+    }
+    let line = Client::new(Address::parse("rqlite://one").unwrap(), Some("hush")).unwrap_err().to_string();
+    assert!(line.contains("no user") && !line.contains("hush"), "{line}");
+}
+
+#[test]
+fn old_version_is_refused_unless_it_is_allowed() {
+    let nodes = Nodes::start(1);
+    let address = nodes.address();
+    let (_, version) = Client::connect(&address, PATIENCE).unwrap();
+    let refused = Client::connect(address.trim_end_matches("?allow-old"), PATIENCE);
+    match refused {
+        Err(error) => {
+            assert!(version < version::NEEDED);
+            assert_eq!(error.kind(), ErrorKind::RqliteOlder);
+            assert!(error.to_string().contains(&version.to_string()), "{error}");
+        }
+        Ok(_) => assert!(version >= version::NEEDED),
+    }
+}
+
+/// Makes a certificate authority and the certificate of a node with this address, in PEM.
+fn certificates(folder: &std::path::Path, ip: std::net::IpAddr) {
+    let script = format!(
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=ca \
+            -keyout ca.key -out ca.pem -addext basicConstraints=critical,CA:TRUE &&
+         openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=node -keyout node.key -out node.csr &&
+         printf 'subjectAltName=IP:{ip}\\nbasicConstraints=CA:FALSE\\n' >node.ext &&
+         openssl x509 -req -in node.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile node.ext -out node.pem"
+    );
+    let made = Command::new("sh").current_dir(folder).args(["-c", &script]).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+#[test]
+fn tls_needs_the_authority_that_is_named() {
+    let folder = Folder::new();
+    let mut nodes = Nodes::start(1);
+    certificates(&folder.0, nodes.host(0).ip());
+    let host = nodes.host(0);
+    let file = |name: &str| folder.0.join(name).to_str().unwrap().to_owned();
+    nodes.kill(0);
+    nodes.change(["-http-cert".to_owned(), file("node.pem"), "-http-key".to_owned(), file("node.key")]);
+    nodes.start_node(0);
+    let address = format!("rqlites://{host}/?allow-old&ca={}", file("ca.pem"));
+    let client = client_of(&address, None);
+    create(&client);
+    assert_eq!(numbers(&client), [0; 0]);
+    // That of the system, and another one of the same name.
+    certificates(&folder.0, host.ip());
+    for address in [address, format!("rqlites://{host}")] {
+        let failed = client_of(&address, None).version(Duration::ZERO).unwrap_err();
+        let Failure::Unavailable(why) = failed else { panic!("{failed:?}") };
+        assert!(why.contains("certificate"), "{why}");
+    }
+    let plain = client_of(&format!("rqlite://{host}"), None).version(Duration::ZERO).unwrap_err();
+    assert!(plain.to_string().contains("HTTPS"), "{plain}");
+}
+
+#[test]
+fn authorities_that_cannot_be_read_are_named() {
+    let folder = Folder::new();
+    let file = folder.0.join("ca.pem");
+    let refusal = || {
+        let address = format!("rqlites://one/?ca={}", file.display());
+        Client::new(Address::parse(&address).unwrap(), None).unwrap_err()
+    };
+    assert_eq!(refusal().kind(), ErrorKind::FileMissing);
+    std::fs::write(&file, "no certificate").unwrap();
+    assert_eq!(refusal().kind(), ErrorKind::InvalidInput);
+    assert!(refusal().to_string().contains("ca.pem"));
+}
+
+/// A server that answers each connection with the next of these, and then closes it. `None`: it says nothing, until
+/// the client gives up.
+fn liar(answers: Vec<Option<Vec<u8>>>) -> (String, std::thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("rqlite://{}", listener.local_addr().unwrap());
+    let thread = std::thread::spawn(move || {
+        for answer in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut buffer = [0; 65536];
+            let _ = stream.read(&mut buffer).unwrap();
+            match answer {
+                Some(bytes) => drop(stream.write_all(&bytes)),
+                None => while stream.read(&mut buffer).is_ok_and(|count| count > 0) {},
+            }
+        }
+    });
+    (address, thread)
+}
+
+fn response(body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nX-Rqlite-Version: v9.4.0\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+        .into()
+}
+
+#[test]
+fn write_that_got_no_whole_answer_is_unknown() {
+    let whole = response(r#"{"results":[{"last_insert_id":1,"rows_affected":1}]}"#);
+    let endless =
+        [&b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"[..], &b"5\r\n[[[[[\r\n".repeat(9)]
+            .concat();
+    let huge =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", u64::MAX, "[".repeat(99)).into_bytes();
+    for answer in [
+        Some(vec![]),
+        Some(whole[..20].to_vec()),
+        Some(whole[..whole.len() - 1].to_vec()),
+        Some(response("")),
+        Some(response("\0\u{1b}[31m")),
+        Some(response(r#"{"results":[]}"#)),
+        Some(response(r#"{"results":[{}],"error":"leadership lost while committing log"}"#)),
+        Some(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()),
+        Some(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        Some(b"HTTP/1.1 301 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        Some(endless),
+        Some(huge),
+        Some(b"HTTP/1.1 200 OK\r\nX: ".iter().copied().chain([b'x'; 200_000]).collect()),
+        None,
+    ] {
+        let shown =
+            answer.as_ref().map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len().min(90)]).into_owned());
+        let (address, thread) = liar(vec![answer]);
+        let client = client_of(&address, None);
+        let failed = client.write(&[insert(1)], Duration::ZERO).unwrap_err();
+        let Failure::Unknown(why) = failed else { panic!("{shown:?}: {failed:?}") };
+        assert!(!why.chars().any(char::is_control), "{why:?}");
+        assert_eq!(client.meters()[0].requests, 1, "{shown:?}");
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn harmless_write_and_read_are_sent_again() {
+    let whole = response(r#"{"results":[{"last_insert_id":7,"rows_affected":1,"values":[[7]]}]}"#);
+    let answers = || vec![Some(whole[..whole.len() - 5].to_vec()), Some(response("[]")), Some(whole.clone())];
+    let (address, thread) = liar(answers());
+    let client = client_of(&address, None);
+    assert_eq!(client.write(&[insert(1)], PATIENCE).unwrap()[0].last_insert_id, 7);
+    thread.join().unwrap();
+    let (address, thread) = liar(answers());
+    let client = client_of(&address, None);
+    assert_eq!(
+        client.read(&[Statement::new("SELECT 7", [])], Level::Linearizable, PATIENCE).unwrap(),
+        [[[7.into()]]]
+    );
+    let meter = &client.meters()[0];
+    assert_eq!((meter.requests, meter.failures), (3, 2));
+    assert!(meter.duration > Duration::ZERO);
+    thread.join().unwrap();
+}
+
+#[test]
+fn server_without_a_version_is_not_rqlite() {
+    let (address, thread) = liar(vec![Some(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}".to_vec())]);
+    let failed = client_of(&address, None).version(Duration::ZERO).unwrap_err();
+    assert!(failed.to_string().contains("not rqlite"), "{failed}");
+    thread.join().unwrap();
+}

@@ -1,0 +1,23 @@
+-- What a database of a cluster has besides schema.sql.
+
+-- The last batch of each writer. A writer counts its batches, so one that arrives again, however late, is found out.
+CREATE TABLE IF NOT EXISTS cluster_writers (
+    -- Ascending in the order of their first batches. Those of long ago are removed.
+    id         INTEGER PRIMARY KEY,
+    -- 32 random hexadecimal digits.
+    writer     TEXT    NOT NULL UNIQUE,
+    -- The number of its last batch.
+    batch      INTEGER NOT NULL,
+    -- The first id that a pet of that batch could have.
+    first      INTEGER NOT NULL,
+    -- NULL is refused: the batch is no longer the next one, or was made for another state of the database.
+    is_current INTEGER NOT NULL
+) STRICT;
+
+-- One row: how often something was changed other than by a create. Triggers count, so that the changes of other
+-- programs count too.
+CREATE TABLE IF NOT EXISTS cluster_changes (
+    id      INTEGER PRIMARY KEY CHECK (id = 1),
+    changes INTEGER NOT NULL
+) STRICT;
+INSERT OR IGNORE INTO cluster_changes (id, changes) VALUES (1, 0);

@@ -1,0 +1,137 @@
+//! The small tables of the cluster in memory: keys, project, domains. Reads find them here, and a change of them is tried out
+//! here before it is sent.
+
+use std::cell::RefCell;
+
+use rusqlite::{Connection, ToSql, params_from_iter};
+
+use super::client::{Rows, Statement};
+use super::session::{Version, value_ref};
+use crate::store::StoreError;
+use crate::store::engine::Visit;
+use crate::store::sqlite::engine::rows;
+use crate::store::sqlite::schema::STEPS;
+
+/// Every table of which whoever operates the service makes each row, referred tables before those that refer.
+pub const TABLES: [&str; 8] = [
+    "api_keys",
+    "deploys",
+    "project",
+    "domains",
+    "redirects",
+    "removed_domains",
+    "certificate_requests",
+    "sqlite_sequence",
+];
+
+/// A database in memory.
+pub struct Mirror {
+    connection: Connection,
+    /// The columns of each table.
+    columns: Vec<Vec<String>>,
+    /// Of which version it is.
+    version: RefCell<Option<Version>>,
+}
+
+impl Mirror {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// If SQLite cannot make it.
+    pub fn new() -> Result<Self, StoreError> {
+        let connection = Connection::open_in_memory()?;
+        for step in STEPS {
+            connection.execute_batch(step)?;
+        }
+        let columns = |table: &&str| {
+            let mut names = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+            names.query_map([table], |row| row.get(0))?.collect::<rusqlite::Result<_>>()
+        };
+        let columns = TABLES.iter().map(columns).collect::<rusqlite::Result<_>>()?;
+        Ok(Self { connection, columns, version: RefCell::default() })
+    }
+
+    /// Whether it has what the small tables of this version have.
+    pub fn is_of(&self, version: &Version) -> bool {
+        self.version.borrow().as_ref().is_some_and(|own| own.has_same_small_tables(version))
+    }
+
+    /// The statements for all rows of all tables.
+    pub fn selects(&self) -> Vec<Statement> {
+        let select =
+            |(table, columns): (&&str, &Vec<String>)| format!("SELECT {} FROM {table}", columns.join(", "));
+        TABLES.iter().zip(&self.columns).map(select).map(|sql| Statement::new(sql, [])).collect()
+    }
+
+    /// Takes the rows of [`selects`](Self::selects) in place of its own.
+    ///
+    /// # Errors
+    /// If they do not fit the schema. It is empty then.
+    pub fn fill(&self, tables: &[Rows], version: &Version) -> Result<(), StoreError> {
+        self.version.take();
+        // A transaction that a panic has left open.
+        self.roll_back();
+        let transaction = self.connection.unchecked_transaction()?;
+        // Until the end, so that the order of the tables does not matter.
+        transaction.pragma_update(None, "defer_foreign_keys", true)?;
+        for table in TABLES {
+            transaction.execute(&format!("DELETE FROM {table}"), [])?;
+        }
+        for ((table, columns), rows) in TABLES.iter().zip(&self.columns).zip(tables) {
+            // Inserts into the other tables have made rows of their own here.
+            if *table == "sqlite_sequence" {
+                transaction.execute("DELETE FROM sqlite_sequence", [])?;
+            }
+            let places = vec!["?"; columns.len()].join(", ");
+            let insert = format!("INSERT INTO {table} ({}) VALUES ({places})", columns.join(", "));
+            let mut insert = transaction.prepare(&insert)?;
+            for row in rows {
+                insert.execute(params_from_iter(row.iter().map(|value| Borrowed(value_ref(value)))))?;
+            }
+        }
+        transaction.commit()?;
+        self.version.replace(Some(version.clone()));
+        Ok(())
+    }
+
+    /// Hands the rows of a statement to `visit`.
+    ///
+    /// # Errors
+    /// If `visit` refuses one.
+    pub fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
+        rows(&self.connection, sql, values, visit)
+    }
+
+    /// Tries out a change, and returns how many rows it has changed.
+    ///
+    /// # Errors
+    /// If the schema refuses it.
+    pub fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
+        Ok(self.connection.prepare_cached(sql)?.execute(values)?)
+    }
+
+    /// Opens a transaction for changes.
+    ///
+    /// # Errors
+    /// If one is open.
+    pub fn begin(&self) -> Result<(), StoreError> {
+        Ok(self.connection.execute_batch("BEGIN")?)
+    }
+
+    /// Undoes the changes since the transaction began, if one is open.
+    pub fn roll_back(&self) {
+        if !self.connection.is_autocommit() {
+            // In memory, nothing can keep it.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+/// A value that is bound as it is.
+struct Borrowed<'v>(rusqlite::types::ValueRef<'v>);
+
+impl ToSql for Borrowed<'_> {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        Ok(rusqlite::types::ToSqlOutput::Borrowed(self.0))
+    }
+}

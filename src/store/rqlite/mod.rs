@@ -1,0 +1,93 @@
+//! The engine of several machines: rqlite, which is SQLite under Raft, asked over HTTP.
+//!
+//! - `client/` asks one node after the other. It knows no table.
+//! - `session.rs` is a connection: what it reads is never older than what was acknowledged before, and `mirror.rs` has
+//!   the small tables in memory.
+//! - `batch.rs` writes, and sends again what may have been lost on its way.
+//! - `whole.rs` copies the whole database, and replaces it.
+//! - `schema.rs` brings the database up to date; `cluster.sql` is what it has besides `schema.sql`.
+
+mod batch;
+mod client;
+mod mirror;
+#[cfg(test)]
+#[path = "../../../tests/cluster/nodes.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod nodes;
+mod schema;
+mod session;
+#[cfg(test)]
+mod tests;
+mod whole;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::opening::{HostMeter, OpenStore, Reader, WriteAccess, Writer};
+use crate::error::Error;
+use client::{Client, Level};
+use session::Session;
+
+pub use whole::{fetch, load};
+
+/// The clients in use, by address: all connections of a process share one.
+static CLIENTS: Mutex<Vec<(String, Weak<Client>, Level)>> = Mutex::new(Vec::new());
+
+/// The client for an address, and the level of consistency that holds on its cluster.
+fn connect(path: &Path) -> Result<(Arc<Client>, Level), Error> {
+    let address = path.to_string_lossy();
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    clients.retain(|(_, client, _)| client.strong_count() > 0);
+    let known = clients.iter().find(|(known, ..)| *known == address);
+    if let Some((client, level)) = known.and_then(|(_, client, level)| Some((client.upgrade()?, *level))) {
+        return Ok((client, level));
+    }
+    let (client, version) = Client::connect(&address, schema::PATIENCE)?;
+    // An old rqlite answers at once what it takes to be the level 'linearizable', without asking the others.
+    let level = if version.is_old() { Level::Strong } else { Level::Linearizable };
+    let client = Arc::new(client);
+    clients.push((address.into_owned(), Arc::downgrade(&client), level));
+    Ok((client, level))
+}
+
+/// Opens a connection that cannot write.
+///
+/// # Errors
+/// If the cluster does not answer, or has no database of this version.
+pub fn open_reader(path: &Path) -> Result<Reader, Error> {
+    let (client, level) = connect(path)?;
+    if !schema::is_current(&client, path, level)? {
+        return Err(schema::unused(path));
+    }
+    Ok(Reader::new(Session::new(client, level)?))
+}
+
+/// Opens a connection that writes, and makes or updates the schema.
+///
+/// # Errors
+/// If the cluster does not answer, or its database is not ours.
+pub fn open_writer(path: &Path) -> Result<Writer, Error> {
+    let (client, level) = connect(path)?;
+    schema::migrate(&client, path, level)?;
+    Ok(Writer::new(batch::Writer::new(Session::new(client, level)?)))
+}
+
+/// Opens a database for a service with this many readers.
+///
+/// # Errors
+/// As [`open_writer`].
+pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
+    let writer = WriteAccess::Writes(open_writer(path)?);
+    let (client, _) = connect(path)?;
+    let version = client.version(schema::PATIENCE)?;
+    let leader =
+        client.leader(schema::PATIENCE)?.map_or("no leader".to_owned(), |host| format!("the leader {host}"));
+    let about = format!("cluster {} of rqlite {version} with {leader}", client.address());
+    let readers = (0..readers).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
+    Ok(OpenStore { writer, readers, loss: Arc::default(), claim: None, about })
+}
+
+/// What this process has asked of each host.
+pub fn meters(path: &Path) -> Vec<HostMeter> {
+    connect(path).map(|(client, _)| client.meters()).unwrap_or_default()
+}

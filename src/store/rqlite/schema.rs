@@ -1,0 +1,121 @@
+//! Brings the database of a cluster up to date. Of instances that start at once, one does it: the first statement of
+//! the transaction is refused if the version is no longer the one that its steps were chosen for.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::params;
+
+use super::batch::random_name;
+use super::client::{Client, Failure, Level, Statement, Value};
+use super::mirror::TABLES;
+use super::session::statement;
+use crate::error::{Error, ErrorKind};
+use crate::store::StoreError;
+use crate::store::sqlite::schema::{APPLICATION_ID, STEPS, foreign, newer, newest_version};
+
+/// How long the cluster may be away when a service or a command starts: an election takes a few seconds.
+pub const PATIENCE: Duration = Duration::from_secs(8);
+
+/// The version, whose database it is, and how many objects and how many triggers of a cluster it has.
+const STATE: &str = "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema), \
+    (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'cluster\\_%' ESCAPE '\\') \
+    FROM pragma_user_version, pragma_application_id";
+const OWN: &str = include_str!("cluster.sql");
+/// A batch that is refused if the version has changed.
+const GUARD: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) \
+    SELECT ?1, 1, 0, CASE WHEN user_version = ?2 THEN 1 END FROM pragma_user_version";
+/// See `sqlite/mark.rs`.
+const MARK: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore log', ?1 \
+    WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'petstore log')";
+
+/// Refuses a database of another application or of a later version, and returns whether this one has every step done.
+///
+/// # Errors
+/// If it does, or the cluster does not answer.
+pub fn is_current(client: &Client, path: &Path, fresh: Level) -> Result<bool, Error> {
+    Ok(state(client, path, fresh)? == (newest(), Some(triggers().len())))
+}
+
+/// Makes the schema, or does the steps that it lacks.
+///
+/// # Errors
+/// As [`is_current`], or if the cluster cannot be written.
+pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> {
+    loop {
+        let (version, has_triggers) = state(client, path, fresh)?;
+        if (version, has_triggers) == (newest(), Some(triggers().len())) {
+            return Ok(());
+        }
+        let plain = |sql: String| Statement::new(sql, []);
+        // With the name first, so that what a start leaves that is interrupted is known to be ours.
+        let own = [plain(format!("PRAGMA application_id = {APPLICATION_ID}")), Statement::new(OWN, [])];
+        client.write(&own, PATIENCE)?;
+        let writer = random_name()?;
+        let mut statements = vec![statement(GUARD, params![writer, version])?];
+        let done = usize::try_from(version).unwrap_or(0);
+        statements.extend(STEPS.iter().skip(done).map(|step| Statement::new(*step, [])));
+        statements.extend(triggers().into_iter().map(plain));
+        statements.push(statement(MARK, params![format!("{} 0", writer[..16].to_ascii_uppercase())])?);
+        statements.push(plain(format!("PRAGMA user_version = {}", newest())));
+        match client.write(&statements, PATIENCE) {
+            // By this request, or by another instance at the same time.
+            Ok(_) | Err(Failure::Statement(0, _)) => {}
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+}
+
+fn newest() -> i64 {
+    newest_version(STEPS)
+}
+
+/// The version of the schema, and how many triggers of a cluster there are; `None` if the database is empty.
+fn state(client: &Client, path: &Path, fresh: Level) -> Result<(i64, Option<usize>), Error> {
+    let rows = client.read(&[Statement::new(STATE, [])], fresh, PATIENCE)?;
+    let row: Vec<i64> = rows.iter().flatten().flatten().filter_map(Value::integer).collect();
+    let &[version, application, objects, triggers] = row.as_slice() else {
+        return Err(
+            StoreError::Internal("the cluster does not tell the version of its schema".to_owned()).into()
+        );
+    };
+    if application != APPLICATION_ID && (application, version, objects) != (0, 0, 0) {
+        return Err(foreign(path));
+    }
+    if version > newest() {
+        return Err(newer(path, version));
+    }
+    Ok((version, usize::try_from(triggers).ok().filter(|_| objects > 0)))
+}
+
+/// The refusal of a database that no service has used yet.
+pub fn unused(path: &Path) -> Error {
+    let message =
+        format!("{} is empty, or not up to date: no service of this version has used it yet", path.display());
+    Error::new(ErrorKind::DatabaseMissing, message)
+}
+
+/// The triggers that count changes. A create is not counted: it raises the sequence of the pets.
+fn triggers() -> Vec<String> {
+    let tables = TABLES.iter().filter(|table| **table != "sqlite_sequence").chain(&["pets", "deploy_files"]);
+    let trigger = |(table, event): (&str, &str)| {
+        let what = match (table, event) {
+            // A pet that comes with an id that was used or left out.
+            ("pets", "INSERT") => "WHEN new.id <= (SELECT seq FROM sqlite_sequence WHERE name = 'pets')",
+            _ => "",
+        };
+        // That a key was used changes nothing.
+        let event_of = match (table, event) {
+            ("api_keys", "UPDATE") => {
+                "UPDATE OF id, digest, name, read_only, is_admin, created_at, expires_at"
+            }
+            _ => event,
+        };
+        format!(
+            "CREATE TRIGGER IF NOT EXISTS cluster_{table}_{} AFTER {event_of} ON {table} {what} \
+             BEGIN UPDATE cluster_changes SET changes = changes + 1; END",
+            event.to_ascii_lowercase()
+        )
+    };
+    tables.flat_map(|table| ["INSERT", "UPDATE", "DELETE"].map(|event| trigger((table, event)))).collect()
+}

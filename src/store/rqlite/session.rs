@@ -1,0 +1,325 @@
+//! One connection to the cluster, and what can be read with it.
+//!
+//! A batch begins with one question that no node can answer from memory: which [`Version`] the database has. A
+//! node's own copy of the database may be old, but it only moves forward. So every other read asks the nearest
+//! node for its version and the rows in one request, and believes the rows if that version is not older than the
+//! batch's. Otherwise the leader is asked.
+
+use std::cell::RefCell;
+use std::ops::{ControlFlow, Deref};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::ToSql;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+
+use super::client::{Client, Failure, Level, Rows, Statement, Value};
+use super::mirror::Mirror;
+use crate::store::engine::{Reads, Row, Snapshots, Visit};
+use crate::store::{Cause, Database, StoreError};
+
+/// How long a read tries one node after the other.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Words of the statements on tables that may be large. Only the cluster has these tables; the mirror has all others.
+const LARGE: [&str; 3] = ["pets", "deploy_files", "older_retries"];
+
+/// What changes with every commit. Creates raise `seq`, and triggers count all other changes.
+pub const VERSION: &str = "SELECT changes, ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'pets'), 0), \
+    ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'), '') FROM cluster_changes";
+
+/// A state of the database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// How often something was changed other than by a create.
+    pub changes: i64,
+    /// The greatest id of a pet.
+    seq: i64,
+    /// Which database it is. A restore makes another one.
+    mark: String,
+}
+
+impl Version {
+    fn of(rows: &Rows) -> Result<Self, StoreError> {
+        match rows.first().map(Vec::as_slice) {
+            Some([Value::Integer(changes), Value::Integer(seq), Value::Text(mark)]) => {
+                Ok(Self { changes: *changes, seq: *seq, mark: mark.clone() })
+            }
+            _ => {
+                Err(StoreError::Unavailable(Cause::SchemaChanged, "it has no counter of changes".to_owned()))
+            }
+        }
+    }
+
+    /// As the columns of [`VERSION`].
+    pub fn new(changes: i64, seq: i64, mark: String) -> Self {
+        Self { changes, seq, mark }
+    }
+
+    /// Whether the small tables are the same in both.
+    pub fn has_same_small_tables(&self, other: &Self) -> bool {
+        (self.changes, &self.mark) == (other.changes, &other.mark)
+    }
+
+    /// Whether a database of this version has all that one of another version has.
+    fn has_all_of(&self, other: &Self) -> bool {
+        self.mark == other.mark && self.seq >= other.seq && self.changes >= other.changes
+    }
+}
+
+/// A connection.
+pub struct Session {
+    pub client: Arc<Client>,
+    /// The level of consistency that holds on this version of rqlite.
+    pub fresh: Level,
+    pub mirror: Mirror,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was seen last.
+    seen: Option<Version>,
+    /// Why the batch under way knows of no version.
+    failed: Option<StoreError>,
+    is_in_batch: bool,
+    /// Another one for each version, and for each batch that knows of none.
+    number: i64,
+}
+
+impl Session {
+    /// A connection that has seen nothing yet.
+    ///
+    /// # Errors
+    /// If SQLite cannot make a database in memory.
+    pub fn new(client: Arc<Client>, fresh: Level) -> Result<Self, StoreError> {
+        Ok(Self { client, fresh, mirror: Mirror::new()?, state: RefCell::default() })
+    }
+
+    /// Asks the cluster for rows.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn read(
+        &self,
+        statements: &[Statement],
+        level: Level,
+        patience: Duration,
+    ) -> Result<Vec<Rows>, StoreError> {
+        self.client.read(statements, level, patience).map_err(|failure| match failure {
+            // Whether a read was carried out does not matter.
+            Failure::Unknown(why) => Failure::Unavailable(why).into(),
+            failure => failure.into(),
+        })
+    }
+
+    /// Begins a batch: everything that was acknowledged before is seen from now on.
+    ///
+    /// # Errors
+    /// If the cluster does not answer. The reads of the batch fail then too.
+    pub fn begin(&self) -> Result<(), StoreError> {
+        let refreshed = self.refresh();
+        let mut state = self.state.borrow_mut();
+        state.is_in_batch = true;
+        state.failed = refreshed.as_ref().err().cloned();
+        if refreshed.is_err() {
+            state.number += 1;
+        }
+        refreshed
+    }
+
+    /// Ends the batch.
+    pub fn end(&self) {
+        self.state.borrow_mut().is_in_batch = false;
+    }
+
+    /// Asks for the version, and renews the mirror if it is old.
+    ///
+    /// # Errors
+    /// If the cluster does not answer.
+    pub fn refresh(&self) -> Result<(), StoreError> {
+        let answers = self.read(&[Statement::new(VERSION, [])], self.fresh, PATIENCE)?;
+        let mut version = Version::of(&answers[0])?;
+        while !self.mirror.is_of(&version) {
+            // If nothing has changed between the first statement and the last, the tables go together.
+            let [first, last] = [(); 2].map(|()| Statement::new(VERSION, []));
+            let statements = [vec![first], self.mirror.selects(), vec![last]].concat();
+            let mut answers = self.read(&statements, self.fresh, PATIENCE)?;
+            let last = Version::of(&answers.pop().unwrap_or_default())?;
+            version = Version::of(&answers.remove(0))?;
+            if version.has_same_small_tables(&last) {
+                self.mirror.fill(&answers, &version)?;
+            }
+        }
+        let mut state = self.state.borrow_mut();
+        if state.seen.as_ref() != Some(&version) {
+            state.number += 1;
+            state.seen = Some(version);
+        }
+        Ok(())
+    }
+
+    /// Whether a database of this version has all that this connection has seen.
+    pub fn has_seen_no_more_than(&self, version: &Version) -> bool {
+        self.seen().is_none_or(|seen| version.has_all_of(&seen))
+    }
+
+    /// What was seen last.
+    pub fn seen(&self) -> Option<Version> {
+        self.state.borrow().seen.clone()
+    }
+
+    /// Makes sure that what is read next is fresh: within a batch, as of its beginning.
+    fn be_fresh(&self) -> Result<(), StoreError> {
+        let state = self.state.borrow();
+        match (state.is_in_batch, &state.failed) {
+            (true, None) => Ok(()),
+            (true, Some(error)) => Err(error.clone()),
+            (false, _) => {
+                drop(state);
+                self.refresh()
+            }
+        }
+    }
+
+    /// The rows of a statement that the cluster answers, at least as new as what was seen last.
+    fn ask(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Rows, StoreError> {
+        let seen = self.seen();
+        let statements = [Statement::new(VERSION, []), statement(sql, values)?];
+        let ask = |level| -> Result<Option<Rows>, StoreError> {
+            let mut answers = self.read(&statements, level, PATIENCE)?;
+            let rows = answers.pop().unwrap_or_default();
+            let version = Version::of(&answers.pop().unwrap_or_default())?;
+            Ok(seen.as_ref().is_none_or(|seen| version.has_all_of(seen)).then_some(rows))
+        };
+        // A node that is behind may lack more than rows, such as a table.
+        if let Ok(Some(rows)) = ask(Level::None) {
+            return Ok(rows);
+        }
+        ask(self.fresh)?.ok_or_else(|| {
+            let why = "the cluster has another database than a moment ago".to_owned();
+            StoreError::Unavailable(Cause::Unreachable, why)
+        })
+    }
+}
+
+impl Reads for Session {
+    fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
+        self.be_fresh()?;
+        if !is_large(sql) {
+            return self.mirror.rows(sql, values, visit);
+        }
+        for row in self.ask(sql, values)? {
+            let row: Vec<ValueRef> = row.iter().map(value_ref).collect();
+            if let ControlFlow::Break(()) = visit(&Row(&row))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn version(&self) -> i64 {
+        self.state.borrow().number
+    }
+
+    /// No request may ask the cluster for more than a page.
+    fn bound_rows(&self, _: Option<u32>) {}
+}
+
+impl Deref for Session {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        self
+    }
+}
+
+impl Snapshots for Session {
+    fn database(&self) -> &Database {
+        self
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        Session::begin(self)
+    }
+
+    fn end(&mut self) -> Result<(), StoreError> {
+        Session::end(self);
+        Ok(())
+    }
+
+    /// Nobody can move or replace what the cluster has.
+    fn look(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// Whether a statement is on a table that only the cluster has.
+pub fn is_large(sql: &str) -> bool {
+    LARGE.iter().any(|table| sql.contains(table))
+}
+
+/// A statement with its values, as rqlite takes them: a BLOB as the text of its hexadecimal digits.
+///
+/// # Errors
+/// If a value has no place in SQLite.
+pub fn statement(sql: &str, values: &[&dyn ToSql]) -> Result<Statement, StoreError> {
+    let values = values.iter().map(|value| Ok(value_of(&value.to_sql()?))).collect::<Result<Vec<_>, _>>();
+    let values: Vec<Value> = values.map_err(|error: rusqlite::Error| StoreError::from(error))?;
+    let mut text = String::with_capacity(sql.len() + 8);
+    let mut rest = sql;
+    while let Some((before, after)) = rest.split_once('?') {
+        let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        let (number, after) = after.split_at(digits);
+        let place = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let is_blob = place.and_then(|place| values.get(place)).is_some_and(|v| matches!(v, Value::Blob(_)));
+        text += before;
+        text += &if is_blob { format!("unhex(?{number})") } else { format!("?{number}") };
+        rest = after;
+    }
+    text += rest;
+    Ok(Statement::new(text, values))
+}
+
+fn value_of(value: &ToSqlOutput) -> Value {
+    let value = match value {
+        ToSqlOutput::Borrowed(value) => *value,
+        ToSqlOutput::Owned(value) => value.into(),
+        // The others need features of rusqlite that are off.
+        _ => ValueRef::Null,
+    };
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        // No column is of this kind.
+        ValueRef::Real(number) => Value::Text(number.to_string()),
+        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
+    }
+}
+
+/// A value of a response, as SQLite has it.
+pub fn value_ref(value: &Value) -> ValueRef<'_> {
+    match value {
+        Value::Null => ValueRef::Null,
+        Value::Integer(number) => ValueRef::Integer(*number),
+        Value::Text(text) => ValueRef::Text(text.as_bytes()),
+        Value::Blob(bytes) => ValueRef::Blob(bytes),
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        let unavailable = Self::Unavailable;
+        match failure {
+            Failure::Statement(_, why) if why.starts_with("no such ") => {
+                unavailable(Cause::SchemaChanged, why)
+            }
+            Failure::Statement(_, why) if why.contains("disk is full") => unavailable(Cause::Full, why),
+            Failure::Statement(_, why) => Self::Internal(why),
+            Failure::Denied(why) => unavailable(Cause::Denied, why),
+            Failure::Unavailable(why) => unavailable(Cause::Unreachable, why),
+            Failure::Unknown(why) => unavailable(Cause::Unknown, why),
+        }
+    }
+}

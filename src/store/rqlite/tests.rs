@@ -1,0 +1,448 @@
+//! The engine against real nodes. Needs `RQLITED`: run by `scripts/test.d/cluster`.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+use crate::model::{ApiKey, Caller, Domain, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus, Plan};
+use crate::store::engine::{Committed, Inserted, Outcome, Snapshots, Units, Writes};
+use crate::store::pets::tests::{all_names, new_pet};
+use crate::store::{Cause, StoreError, Whole};
+use client::{Statement, Value};
+use nodes::Nodes;
+
+/// A cluster of so many nodes without a database, and its address.
+fn cluster(count: usize) -> (Nodes, PathBuf) {
+    let nodes = Nodes::start(count);
+    let path = nodes.address().into();
+    (nodes, path)
+}
+
+/// The writer of another instance: with a client of its own, whose first host is another one.
+fn writer(path: &Path) -> batch::Writer {
+    let (client, level) = connect(path).unwrap();
+    schema::migrate(&client, path, level).unwrap();
+    batch::Writer::new(Session::new(client, level).unwrap())
+}
+
+fn session(path: &Path) -> Session {
+    let (client, level) = connect(path).unwrap();
+    Session::new(client, level).unwrap()
+}
+
+/// The address with the hosts in another order, so that another client is made for it.
+fn turned(path: &Path) -> PathBuf {
+    let text = path.to_str().unwrap().strip_prefix("rqlite://").unwrap();
+    let (hosts, rest) = text.split_once('/').unwrap();
+    let mut hosts: Vec<&str> = hosts.split(',').collect();
+    hosts.rotate_left(1);
+    format!("rqlite://{}/{rest}", hosts.join(",")).into()
+}
+
+/// As another program would, such as rqlite's shell.
+fn run(path: &Path, sql: &str) {
+    let (client, _) = connect(path).unwrap();
+    let statement = Statement::new(sql.to_owned(), []);
+    client.write(&[statement], schema::PATIENCE).unwrap();
+}
+
+fn number(path: &Path, sql: &str) -> i64 {
+    let (client, level) = connect(path).unwrap();
+    let rows = client.read(&[Statement::new(sql.to_owned(), [])], level, schema::PATIENCE).unwrap();
+    match rows[0][0][0] {
+        Value::Integer(number) => number,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+fn key(text: &str) -> IdempotencyKey {
+    IdempotencyKey::new(Caller::extra(), text.as_bytes())
+}
+
+fn once(writer: &mut batch::Writer, name: &str, text: &str) -> Inserted {
+    writer.insert_pet_once(&new_pet(name), &key(text)).unwrap()
+}
+
+fn outcomes(pets: &[Inserted], committed: &Committed) -> Vec<Outcome> {
+    pets.iter().map(|pet| pet.outcome(committed).unwrap()).collect()
+}
+
+fn api_key(number: u8) -> ApiKey {
+    let (digest, name) = ([number; 32], "ci".to_owned());
+    ApiKey { digest, name, scope: KeyScope::Full, created_at: 0, expires_at: None, last_used_at: None }
+}
+
+#[test]
+fn pets_and_keys_are_kept_to_the_letter() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    let names = ["", "a\0b\0", "'; DROP TABLE pets; --", "\u{1f600}\u{202e}\"\\", "?1", "é"];
+    let numbers = [i64::MIN, i64::MAX, 0, -1, 1 << 53, (1 << 53) + 1];
+    let pets: Vec<Inserted> = (names.iter().zip(numbers).enumerate())
+        .map(|(i, (name, category_id))| {
+            let status = [None, Some(PetStatus::Sold)][i % 2];
+            writer.insert_pet(&NewPet { name: (*name).into(), category_id, status }).unwrap()
+        })
+        .collect();
+    let committed = writer.commit().unwrap();
+    let session = session(&path);
+    for (i, pet) in pets.iter().enumerate() {
+        let found =
+            session.pet(pet.id(&committed), |pet: Pet| (pet.name.to_owned(), pet.category_id, pet.status));
+        let status = [None, Some(PetStatus::Sold)][i % 2];
+        assert_eq!(found, Ok(Some((names[i].to_owned(), numbers[i], status))));
+    }
+    let writes: &mut dyn Writes = &mut writer;
+    writes.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
+    assert_eq!(session.key(&[7; 32]), Ok(Some(api_key(7))));
+    assert_eq!(session.key(&[8; 32]), Ok(None));
+    assert_eq!(session.has_had_keys(), Ok(true));
+}
+
+#[test]
+fn creates_of_a_batch_get_their_own_ids_and_repeats_get_those_of_the_first() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    writer.begin(Units::Joined).unwrap();
+    let pets = [
+        once(&mut writer, "a", "1"),
+        writer.insert_pet(&new_pet("b")).unwrap(),
+        once(&mut writer, "a", "1"),
+        once(&mut writer, "c", "1"),
+        writer.insert_pet(&new_pet("d")).unwrap(),
+        once(&mut writer, "e", "2"),
+    ];
+    let committed = writer.commit().unwrap();
+    let expected = [
+        Outcome::Made(3),
+        Outcome::Made(1),
+        Outcome::Replayed(3),
+        Outcome::Reused,
+        Outcome::Made(2),
+        Outcome::Made(4),
+    ];
+    assert_eq!((outcomes(&pets, &committed), committed.replays), (expected.to_vec(), 1));
+    assert_eq!(all_names(&session(&path)), ["b", "d", "a", "e"]);
+    let pets = [once(&mut writer, "e", "2"), once(&mut writer, "a", "3"), once(&mut writer, "x", "1")];
+    let committed = writer.commit().unwrap();
+    assert_eq!(outcomes(&pets, &committed), [Outcome::Replayed(4), Outcome::Made(5), Outcome::Reused]);
+    assert_eq!(number(&path, "SELECT changes FROM cluster_changes"), 0, "creates raise the sequence");
+}
+
+#[test]
+fn refused_unit_leaves_nothing_and_an_undone_batch_neither() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    writer.begin(Units::Joined).unwrap();
+    for (name, keep) in [("a", true), ("b", false), ("c", true)] {
+        writer.begin_unit().unwrap();
+        writer.insert_pet(&new_pet(name)).unwrap();
+        assert!(keep || writer.undo_unit());
+    }
+    writer.commit().unwrap();
+    writer.insert_pet(&new_pet("d")).unwrap();
+    writer.undo();
+    writer.commit().unwrap();
+    assert_eq!(all_names(&session(&path)), ["a", "c"]);
+}
+
+#[test]
+fn create_that_is_refused_fails_no_other_of_its_batch() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    run(
+        &path,
+        "CREATE TRIGGER theirs BEFORE INSERT ON pets WHEN new.name = 'bad' BEGIN SELECT raise(ABORT, 'no'); END",
+    );
+    let pets =
+        ["good", "bad", "fine"].map(|name| writer.insert_pet_once(&new_pet(name), &key(name)).unwrap());
+    let committed = writer.commit().unwrap();
+    let done = pets.each_ref().map(|pet| pet.outcome(&committed));
+    assert_eq!((&done[0], &done[2]), (&Ok(Outcome::Made(1)), &Ok(Outcome::Made(2))));
+    assert_eq!(done[1], Err(StoreError::Internal("no".to_owned())));
+    assert_eq!(all_names(&session(&path)), ["good", "fine"]);
+}
+
+#[test]
+fn key_sent_through_many_instances_at_once_makes_one_pet() {
+    let (_nodes, path) = cluster(1);
+    drop(writer(&path));
+    let send = |i: usize| {
+        let mut writer = writer(&path);
+        move || {
+            let pets: Vec<_> = (0..20).map(|k| once(&mut writer, "Rex", &k.to_string())).collect();
+            writer.insert_pet(&new_pet(&i.to_string())).unwrap();
+            let committed = writer.commit().unwrap();
+            outcomes(&pets, &committed)
+        }
+    };
+    let threads: Vec<_> = (0..4).map(|i| thread::spawn(send(i))).collect();
+    let done: Vec<Vec<Outcome>> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    for k in 0..20 {
+        let made = done.iter().filter(|done| matches!(done[k], Outcome::Made(_))).count();
+        let mut ids = done.iter().map(|done| match done[k] {
+            Outcome::Made(id) | Outcome::Replayed(id) => id,
+            Outcome::Reused => panic!("it is the same create"),
+        });
+        let id = ids.next().unwrap();
+        assert!(made == 1 && ids.all(|other| other == id), "{done:?}");
+    }
+    assert_eq!(number(&path, "SELECT count(*) FROM pets"), 24);
+}
+
+#[test]
+fn request_that_is_sent_again_tells_the_same_and_doubles_nothing() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    for _ in 0..2 {
+        once(&mut writer, "early", "0");
+        writer.commit().unwrap();
+    }
+    once(&mut writer, "a", "1");
+    writer.insert_pet(&new_pet("b")).unwrap();
+    once(&mut writer, "early", "0");
+    // As if the first answer was lost.
+    let [first, again] = writer.deliver_twice();
+    let expected = [Outcome::Made(3), Outcome::Made(2), Outcome::Replayed(1)].map(Ok);
+    assert_eq!((&first[..], &again[..]), (&expected[..], &expected[..]));
+    assert_eq!(number(&path, "SELECT count(*) FROM pets"), 3);
+}
+
+#[test]
+fn request_that_a_node_sends_on_late_is_refused() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    writer.insert_pet(&new_pet("a")).unwrap();
+    let late = writer.request_only();
+    writer.insert_pet(&new_pet("b")).unwrap();
+    writer.commit().unwrap();
+    let (client, _) = connect(&path).unwrap();
+    let sent = client.write(&late, schema::PATIENCE);
+    assert!(matches!(sent, Err(client::Failure::Statement(0, _))), "{sent:?}");
+    assert_eq!(all_names(&session(&path)), ["b"]);
+}
+
+#[test]
+fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
+    let (nodes, path) = cluster(3);
+    let mut writer = writer(&path);
+    writer.insert_pet(&new_pet("before")).unwrap();
+    writer.commit().unwrap();
+    writer.begin(Units::Joined).unwrap();
+    once(&mut writer, "Rex", "1");
+    (0..3).for_each(|i| nodes.freeze(i));
+    writer.be_patient(Duration::ZERO);
+    let failed = writer.commit();
+    assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{failed:?}");
+    (0..3).for_each(|i| nodes.thaw(i));
+    nodes.wait_until_ready();
+    writer.be_patient(crate::store::BUSY_TIMEOUT);
+    once(&mut writer, "Rex", "1");
+    writer.commit().unwrap();
+    assert_eq!(number(&path, "SELECT count(*) FROM pets"), 2);
+}
+
+#[test]
+fn nobody_reads_an_old_list_or_an_old_key_through_any_instance() {
+    let (_nodes, path) = cluster(3);
+    let mut writers = [writer(&path), writer(&turned(&path)), writer(&turned(&turned(&path)))];
+    let mut readers = [session(&path), session(&turned(&path)), session(&turned(&turned(&path)))];
+    for round in 0_u8..20 {
+        for i in 0..3 {
+            let pet = writers[i].insert_pet(&new_pet("Rex")).unwrap();
+            let id = pet.id(&writers[i].commit().unwrap());
+            let key = api_key(round * 3 + i as u8);
+            let writes: &mut dyn Writes = &mut writers[i];
+            writes.transact(|writer| writer.insert_key(&key)).unwrap();
+            for reader in &mut readers {
+                Snapshots::begin(reader).unwrap();
+                assert_eq!(reader.pet(id, |pet| pet.id), Ok(Some(id)), "round {round}");
+                assert_eq!(reader.last_id(), Ok(id));
+                assert_eq!(reader.key(&key.digest), Ok(Some(key.clone())));
+                Snapshots::end(reader).unwrap();
+            }
+            let writes: &mut dyn Writes = &mut writers[(i + 1) % 3];
+            writes.delete_key(&key.digest).unwrap();
+            for reader in &mut readers {
+                Snapshots::begin(reader).unwrap();
+                assert_eq!(reader.key(&key.digest), Ok(None), "it was revoked");
+                Snapshots::end(reader).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn every_change_makes_another_version_also_those_of_other_programs() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    writer.insert_pet(&new_pet("Rex")).unwrap();
+    writer.insert_pet(&new_pet("Tom")).unwrap();
+    writer.commit().unwrap();
+    let session = session(&path);
+    let mut version = {
+        session.begin().unwrap();
+        session.version()
+    };
+    for sql in [
+        "INSERT INTO pets (name, category_id) VALUES ('a', 1)",
+        "UPDATE pets SET name = 'x' WHERE id = 1",
+        "DELETE FROM pets WHERE id = 1",
+        "INSERT INTO pets (id, name, category_id) VALUES (1, 'back', 1)",
+        "INSERT OR REPLACE INTO pets (id, name, category_id) VALUES (2, 'other', 1)",
+        "UPDATE project SET plan = 'pro'",
+        "INSERT INTO api_keys (digest, name, read_only, created_at) VALUES (randomblob(32), 'ci', 0, 0)",
+        "UPDATE api_keys SET expires_at = 1",
+        "DELETE FROM api_keys",
+        "INSERT INTO domains VALUES ('a.test', 'active', 0, NULL, NULL, 0, NULL, 1)",
+        "INSERT INTO redirects VALUES ('a.test', 'b.test', 301)",
+    ] {
+        run(&path, sql);
+        session.end();
+        session.begin().unwrap();
+        assert_ne!(session.version(), version, "{sql}");
+        version = session.version();
+    }
+    run(&path, "UPDATE api_keys SET last_used_at = 1");
+    session.begin().unwrap();
+    session.begin().unwrap();
+    assert_eq!(session.version(), version, "nothing has changed");
+}
+
+#[test]
+fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instance() {
+    let (_nodes, path) = cluster(1);
+    let (mut one, mut other) = (writer(&path), writer(&path));
+    let (one, other): (&mut dyn Writes, &mut dyn Writes) = (&mut one, &mut other);
+    let domain = |name: &str| Domain::new(name.to_owned(), 5);
+    one.change_project(|project| {
+        project.put_domain(&domain("a.test"))?;
+        // What was put is there, before it is sent.
+        assert_eq!(project.domain("a.test")?, Some(domain("a.test")));
+        project.set_primary("a.test")
+    })
+    .unwrap();
+    assert_eq!(other.project().primary().unwrap().as_deref(), Some("a.test"));
+    let refused = one.change_project(|project| {
+        project.set_plan(Plan::Pro)?;
+        Err::<(), _>(StoreError::Internal("refused".to_owned()))
+    });
+    assert!(refused.is_err());
+    assert_eq!(one.project().plan().unwrap(), Plan::Free);
+    // The first try meets a change of another instance, and the second does not.
+    let mut tries = 0;
+    one.change_project(|project| {
+        tries += 1;
+        if tries == 1 {
+            other.change_project(|project| project.put_domain(&domain("c.test")))?;
+        }
+        project.put_domain(&domain(if project.domain("c.test")?.is_some() { "after.test" } else { "b.test" }))
+    })
+    .unwrap();
+    let names: Vec<String> = one.project().domains().unwrap().into_iter().map(|it| it.name).collect();
+    assert_eq!((tries, names), (2, ["a.test", "after.test", "c.test"].map(str::to_owned).to_vec()));
+}
+
+#[test]
+fn deploy_comes_whole_with_its_files() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    let writer: &mut dyn Writes = &mut writer;
+    let content: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    let file = crate::model::SiteFile {
+        path: "/a.bin".to_owned(),
+        content_type: "text/plain".to_owned(),
+        content: content.clone(),
+        gzip: None,
+        tag: "t".to_owned(),
+    };
+    for _ in 0..2 {
+        let deploy = writer.change_project(|project| project.add_deploy()).unwrap();
+        assert!(writer.change_project(|project| project.add_file(deploy, &file)).unwrap());
+        assert!(writer.change_project(|project| project.go_live(deploy, 9)).unwrap());
+    }
+    writer.change_project(|project| project.keep_deploys(1)).unwrap();
+    let session = session(&path);
+    let found = session.project().file("/a.bin", "").unwrap().unwrap();
+    assert_eq!((found.length, session.project().content(&found, false).unwrap()), (100_000, content));
+    let deploys = session.project().deploys().unwrap();
+    assert_eq!((deploys.len(), deploys[0].id, deploys[0].files, deploys[0].is_live), (1, 2, 1, true));
+}
+
+#[test]
+fn instances_that_start_at_once_make_one_schema() {
+    let (_nodes, path) = cluster(3);
+    let start = |path: PathBuf| thread::spawn(move || drop(writer(&path)));
+    let paths = [path.clone(), turned(&path), turned(&turned(&path)), path.clone()];
+    paths.map(start).into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(number(&path, "SELECT count(*) FROM project"), 1);
+    assert_eq!(number(&path, "SELECT count(*) FROM cluster_changes"), 1);
+    let (client, level) = connect(&path).unwrap();
+    assert!(schema::is_current(&client, &path, level).unwrap());
+}
+
+#[test]
+fn database_of_another_program_or_of_a_later_version_is_refused_and_left() {
+    let (_nodes, path) = cluster(1);
+    run(&path, "CREATE TABLE theirs (x)");
+    assert_eq!(open_writer(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseForeign);
+    assert_eq!(number(&path, "SELECT count(*) FROM sqlite_schema"), 1);
+    run(&path, "DROP TABLE theirs");
+    assert_eq!(open_reader(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseMissing);
+    drop(open_writer(&path).unwrap());
+    run(&path, "PRAGMA user_version = 99");
+    assert_eq!(open_writer(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseNewer);
+}
+
+#[test]
+fn old_records_of_creates_go_and_young_ones_stay() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    let records = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) \
+        INSERT INTO older_retries SELECT unhex(format('%032x', i)), zeroblob(16), i, CASE WHEN i % 5 THEN 9e9 ELSE 5 END FROM n";
+    run(&path, &records.replace("9e9", "9000000000"));
+    while writer.sweep_retries().unwrap() {}
+    assert_eq!(number(&path, "SELECT count(*) FROM older_retries"), 2000);
+    assert_eq!(writer.sweep_retries(), Ok(false));
+}
+
+#[test]
+fn copy_is_that_of_a_single_machine_and_comes_back_as_another_database() {
+    let (_nodes, path) = cluster(3);
+    let mut writer = writer(&path);
+    writer.insert_pet(&new_pet("Rex")).unwrap();
+    writer.commit().unwrap();
+    let copy = Whole::of(&path).unwrap();
+    let found = crate::store::Snapshot::of_file(&copy).unwrap().differences().unwrap();
+    assert_eq!(found.line(), None);
+    writer.insert_pet(&new_pet("Tom")).unwrap();
+    writer.commit().unwrap();
+    crate::store::renew_mark(&copy).unwrap();
+    load(&path, &copy).unwrap();
+    // Both the connection that has seen more, and a new one.
+    for session in [&writer.session, &session(&path)] {
+        let mut names = Vec::new();
+        let every = session.visit_every_pet(|pet| {
+            names.push(pet.name.to_owned());
+            ControlFlow::Continue(())
+        });
+        assert_eq!((every, names), (Ok(()), vec!["Rex".to_owned()]));
+    }
+    let folder = copy.parent().unwrap().to_owned();
+    drop(copy);
+    assert!(!folder.exists());
+}
+
+#[test]
+fn probe_goes_through_the_quorum() {
+    let (mut nodes, path) = cluster(3);
+    let mut writer = writer(&path);
+    assert_eq!(writer.probe(), Ok(()));
+    (0..3).filter(|i| *i != nodes.leader()).collect::<Vec<_>>().into_iter().for_each(|i| nodes.kill(i));
+    assert_eq!(writer.probe(), Ok(()), "what it found a moment ago");
+    thread::sleep(Duration::from_secs(1));
+    writer.be_patient(Duration::ZERO);
+    assert!(writer.probe().is_err());
+}

@@ -1,0 +1,89 @@
+//! The whole database of a cluster as a file of this machine, and back: by the cluster's own snapshot.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::schema::{PATIENCE, is_current, migrate, unused};
+use super::session::{Session, VERSION, Version};
+use super::{client, connect};
+use crate::error::{Error, ErrorKind};
+use crate::store::StoreError;
+use crate::store::opening::Whole;
+
+/// How often a copy is made again that lacks what was acknowledged before.
+const TRIES: usize = 3;
+/// The name of the copy.
+const NAME: &str = "petstore.db";
+const OBJECTS: &str =
+    "SELECT type, name FROM sqlite_schema WHERE name LIKE 'cluster\\_%' ESCAPE '\\' ORDER BY type DESC";
+
+/// Copies the database of a cluster into a private folder in the one for temporary files. The copy has everything that
+/// was acknowledged before, and is that of a single machine.
+///
+/// # Errors
+/// If the cluster does not answer, has no database of this version, or the copy cannot be written.
+pub fn fetch(path: &Path) -> Result<Whole, Error> {
+    let (client, level) = connect(path)?;
+    if !is_current(&client, path, level)? {
+        return Err(unused(path));
+    }
+    let session = Session::new(std::sync::Arc::clone(&client), level)?;
+    session.refresh()?;
+    let folder = std::env::temp_dir().join(format!("petstore-copy-{:016x}", random()?));
+    let cannot = |error| Error::io(format!("cannot write to {} (TMPDIR)", folder.display()), error);
+    DirBuilder::new().mode(0o700).create(&folder).map_err(cannot)?;
+    // From here on, it goes when this ends.
+    let whole = Whole::temporary(folder.clone(), NAME);
+    for _ in 0..TRIES {
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&*whole);
+        let mut file = file.map_err(cannot)?;
+        client.download(&mut file, PATIENCE)?;
+        file.sync_all().map_err(cannot)?;
+        if session.has_seen_no_more_than(&strip(&whole)?) {
+            return Ok(whole);
+        }
+    }
+    let message = format!("{} makes copies that lack what it has acknowledged", client.address());
+    Err(Error::new(ErrorKind::DatabaseUnreachable, message))
+}
+
+fn random() -> Result<u64, Error> {
+    getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))
+}
+
+/// Removes what only a cluster has, and returns the version of the copy.
+fn strip(copy: &Path) -> Result<Version, StoreError> {
+    let connection = Connection::open_with_flags(copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // What is interrupted is thrown away.
+    connection.pragma_update(None, "journal_mode", "MEMORY")?;
+    let version =
+        connection.query_row(VERSION, [], |row| Ok(Version::new(row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let objects = connection
+        .prepare(OBJECTS)?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<Vec<(String, String)>>>()?;
+    for (kind, name) in objects.iter().filter(|(kind, _)| kind != "index") {
+        connection.execute_batch(&format!("DROP {kind} {name}"))?;
+    }
+    connection.pragma_update(None, "journal_mode", "DELETE")?;
+    Ok(version)
+}
+
+/// Replaces the database of a cluster by that of a file, which is a database of petstore.
+///
+/// # Errors
+/// If the cluster does not take it.
+pub fn load(path: &Path, file: &Path) -> Result<(), Error> {
+    let (client, level) = connect(path)?;
+    let bytes =
+        fs::read(file).map_err(|error| Error::io(format!("cannot read {}", file.display()), error))?;
+    client.load(&bytes, PATIENCE).map_err(|failure: client::Failure| {
+        Error::from(failure).context("the cluster may have either database now; run the command again")
+    })?;
+    // What only a cluster has.
+    migrate(&client, path, level)
+}

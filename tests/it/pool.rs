@@ -1,0 +1,38 @@
+//! Clusters for tests that work with any database. If `PETSTORE_TEST_CLUSTER` is set, each test borrows an empty
+//! cluster of three nodes in place of a file. They are used again, and end with the tests.
+
+use std::sync::{Mutex, PoisonError};
+
+use nodes::Nodes;
+
+#[path = "../cluster/nodes.rs"]
+#[expect(dead_code, reason = "other tests kill and freeze nodes")]
+mod nodes;
+
+/// The clusters that nobody uses.
+static IDLE: Mutex<Vec<Nodes>> = Mutex::new(Vec::new());
+
+/// A cluster that nobody else uses.
+pub struct Borrowed(Option<Nodes>);
+
+impl Borrowed {
+    /// Borrows an empty cluster; `None` if the tests work with files.
+    pub fn new() -> Option<Self> {
+        std::env::var_os("PETSTORE_TEST_CLUSTER")?;
+        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let nodes = idle.unwrap_or_else(|| Nodes::start(3));
+        nodes.empty();
+        Some(Self(Some(nodes)))
+    }
+
+    /// The address of the database.
+    pub fn address(&self) -> String {
+        self.0.as_ref().unwrap().address()
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        IDLE.lock().unwrap_or_else(PoisonError::into_inner).extend(self.0.take());
+    }
+}
