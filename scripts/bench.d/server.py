@@ -50,13 +50,13 @@ def install(program, package):
         run(*root, "apt-get", "install", "-qqy", "--no-install-recommends", package, stdout=sys.stderr)
 
 
-def build():
-    """This version's executable."""
+def build(*features):
+    """This version's executable, with these features in addition to the default ones."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     kind = subprocess.run(["stat", "-f", "-c", "%T", FOLDER], check=True, capture_output=True, text=True).stdout.strip()
     if kind == "tmpfs":
         sys.exit(f"{FOLDER} is in memory, where a flush costs nothing: set CARGO_TARGET_DIR to a folder on a disk")
-    run("cargo", "build", "--quiet", "--locked", "--release", cwd=ROOT)
+    run("cargo", "build", "--quiet", "--locked", "--release", "--features", ",".join(features), cwd=ROOT)
     return TARGET / "release" / "petstore"
 
 

@@ -1,0 +1,110 @@
+"""Compares one machine with a cluster: the same executable on a file, and on three nodes of rqlite on this machine."""
+
+import json
+import shutil
+import statistics
+import subprocess
+import time
+import urllib.request
+
+from server import FOLDER, PORTS, ROOT, WORKS, Server, build, install, make_database, petstore, run, say
+
+PETS = 10_000
+HOSTS = [f"127.18.0.{i}" for i in (1, 2, 3)]
+ADDRESS = f"rqlite://{','.join(HOSTS)}/?allow-old"
+
+
+class Nodes:
+    """Three nodes with empty folders."""
+
+    def __init__(self):
+        words = [ROOT / "scripts" / "test.d" / "rqlited"]
+        program = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+        folder = FOLDER / "rqlite"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        join = ",".join(f"{host}:4002" for host in HOSTS)
+        self.processes = []
+        for host in HOSTS:
+            words = [program, "-node-id", host, "-http-addr", f"{host}:4001", "-raft-addr", f"{host}:4002"]
+            words += ["-bootstrap-expect", "3", "-join", join, "-join-interval", "100ms", str(folder / host)]
+            log = open(folder / f"{host}.log", "w")
+            self.processes.append(subprocess.Popen(words, stdout=log, stderr=log))
+        for host in HOSTS:
+            while not self.is_ready(host):
+                time.sleep(0.1)
+
+    def is_ready(self, host):
+        try:
+            return urllib.request.urlopen(f"http://{host}:4001/readyz", timeout=2).status == 200
+        except OSError:
+            return False
+
+    def count(self):
+        body = json.dumps([["SELECT count(*) FROM pets"]]).encode()
+        request = urllib.request.Request(f"http://{HOSTS[0]}:4001/db/query?level=strong", body)
+        request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request) as response:
+            return json.load(response)["results"][0]["values"][0][0]
+
+    def stop(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+class Clustered(Server):
+    """A petstore on the nodes."""
+
+    def __init__(self, program, key, nodes):
+        port = next(PORTS)
+        super().__init__("cluster", [program, "--listen", f"127.0.0.1:{port}", "--database", ADDRESS], port, key)
+        self.nodes = nodes
+
+    def load(self, path, connections, kind, seconds, **options):
+        rows = self.nodes.count() if kind == "create" else 0
+        result = super().load(path, connections, kind, seconds, **options)
+        if kind == "create" and self.nodes.count() - rows < result["requests"]:
+            raise SystemExit("cluster: acknowledged pets are missing")
+        return result
+
+
+def fill(program, database):
+    """Copies the pets and adds a key, as an operator moves from a file to a cluster."""
+    pets = FOLDER / "pets.ndjson"
+    with open(pets, "w") as out:
+        run(program, "export", "--database", database, stdout=out)
+    run(program, "import", "--keep-ids", pets, "--database", ADDRESS, stdout=subprocess.DEVNULL)
+    words = [program, "key", "add", "bench", "--database", ADDRESS]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def main(rounds, seconds, only):
+    install("wrk", "wrk")
+    program = build("cluster")
+    database = FOLDER / "one-machine.db"
+    key = make_database(program, database, PETS)
+    nodes, servers = Nodes(), []
+    try:
+        servers.append(petstore(program, database, key, "one machine"))
+        servers.append(Clustered(program, fill(program, database), nodes))
+        results = {}
+        for title, path, connections, kind in (work for work in WORKS if only in work[0]):
+            if kind == "read" and servers[0].response(path) != servers[1].response(path):
+                raise SystemExit(f"{path}: the two answer differently")
+            runs = results[title] = {server.name: [] for server in servers}
+            for turn in range(rounds):
+                for server in servers[:: -1 if turn % 2 else 1]:
+                    loaded = server.load(path, connections, kind, seconds)
+                    runs[server.name].append(loaded)
+                    say(f"  {title}: {server.name}: {loaded['rate']:.0f}/s, p99 {loaded['p99']:.1f} ms")
+    finally:
+        for server in servers:
+            server.stop()
+        nodes.stop()
+    print("| work | one machine, requests/s | cluster, requests/s | ratio | p99 of the cluster, ms |")
+    print("|---|--:|--:|--:|--:|")
+    for title, runs in results.items():
+        rates = [statistics.median(run["rate"] for run in of) for of in runs.values()]
+        slowest = statistics.median(run["p99"] for run in runs["cluster"])
+        print(f"| {title} | {rates[0]:,.0f} | {rates[1]:,.0f} | {rates[1] / rates[0]:.2f} | {slowest:.1f} |")
