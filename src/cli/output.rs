@@ -64,7 +64,13 @@ pub fn say_new(database: &Path) {
 
 /// The absolute path of a file, which need not exist.
 pub fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+    match path.to_str().and_then(|text| text.strip_prefix("rqlite")) {
+        // The address of a cluster is the same in every folder; what belongs to this machine alone follows it.
+        Some(rest) if rest.contains("://") => {
+            PathBuf::from(format!("rqlite{}", rest.split('?').next().unwrap_or_default()))
+        }
+        _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+    }
 }
 
 /// A number of things, such as `1 pet` or `2 pets`.

@@ -12,6 +12,9 @@ mod described;
 #[allow(dead_code, reason = "the tests of the interface use the rest")]
 #[path = "../it/harness.rs"]
 mod harness;
+#[allow(dead_code, reason = "the tests of the interface use the rest")]
+#[path = "../it/pool.rs"]
+mod pool;
 #[path = "../it/wait.rs"]
 mod wait;
 

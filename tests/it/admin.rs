@@ -1,7 +1,7 @@
 //! The admin address: what it counts, and what it does not reveal.
 
 use crate::client::Connection;
-use crate::harness::{KEY, Server, run};
+use crate::harness::{KEY, Server, change, run};
 use crate::wait::wait_until;
 
 /// A server with an admin address, and that address.
@@ -89,9 +89,9 @@ fn sizes_and_the_first_expiry_of_a_key_without_a_successor_are_told() {
     }
     let rotate = ["key", "rotate", "rotated", "--overlap", "7d"];
     assert!(run(&rotate, &server.folder.database()).status.success());
-    let database = rusqlite::Connection::open(server.folder.database()).unwrap();
     for (name, expires_at) in [("expired", 5), ("first", 4_000_000_000_i64), ("last", 4_100_000_000)] {
-        database.execute("UPDATE api_keys SET expires_at = ? WHERE name = ?", (expires_at, name)).unwrap();
+        let expire = format!("UPDATE api_keys SET expires_at = {expires_at} WHERE name = '{name}'");
+        change(&server.folder.database(), &expire);
     }
     let text = metrics(admin);
     assert!(text.contains("earliest_key_expiry_timestamp_seconds 4000000000\n"), "{text}");
@@ -104,8 +104,7 @@ fn alert_on_a_key_that_expires_ends_with_what_it_advises() {
     let (server, admin) = start();
     assert!(run(&["key", "add", "ci"], &server.folder.database()).status.success());
     let soon = 4_000_000_000_i64;
-    let database = rusqlite::Connection::open(server.folder.database()).unwrap();
-    database.execute("UPDATE api_keys SET expires_at = ?", [soon]).unwrap();
+    change(&server.folder.database(), &format!("UPDATE api_keys SET expires_at = {soon}"));
     let expiry = || {
         let text = metrics(admin);
         let value = text
@@ -123,8 +122,8 @@ fn alert_on_a_key_that_expires_ends_with_what_it_advises() {
     // It goes on for a week after a key without a successor has expired, and ends when that is revoked.
     assert!(run(&["key", "add", "old"], &server.folder.database()).status.success());
     for (days, is_shown) in [(8, false), (6, true)] {
-        let expired = "UPDATE api_keys SET expires_at = unixepoch() - ? * 86400 WHERE name = 'old'";
-        database.execute(expired, [days]).unwrap();
+        let expired = "UPDATE api_keys SET expires_at = unixepoch()";
+        change(&server.folder.database(), &format!("{expired} - {days} * 86400 WHERE name = 'old'"));
         assert_eq!(expiry() > 0, is_shown, "{days} days");
     }
     assert!(run(&["key", "revoke", "old"], &server.folder.database()).status.success());

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::client::{Connection, Reply};
 use crate::dns_server::{DnsServer, Record};
-use crate::harness::{Folder, KEY, Server, run};
+use crate::harness::{Folder, KEY, Server, change, run};
 use crate::wait::wait_until;
 
 pub const PLATFORM: &str = "sites.example.net";
@@ -46,7 +46,7 @@ impl Hosted {
         server.signal("TERM");
         server.ended();
         let Server { folder, .. } = server;
-        rusqlite::Connection::open(folder.database()).unwrap().execute_batch(sql).unwrap();
+        change(&folder.database(), sql);
         let resolver = dns.address().to_string();
         let server = Server::start_in(folder, |command| {
             command.args(["--admin", "0", "--platform-host", PLATFORM, "--resolver", &resolver])

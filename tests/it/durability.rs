@@ -1,12 +1,12 @@
 //! What a crash can lose: nothing that was acknowledged. Killing the process shows this for a crash of the
 //! program. For a crash of the machine it rests on SQLite's `synchronous=FULL`; the tests check that setting.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use crate::client::{Connection, connect, post};
-use crate::harness::{KEY, Server};
+use crate::harness::{KEY, Server, change, run};
 use crate::wait::wait_until;
 
 /// Creates pets until the server is gone; remembers each that was acknowledged.
@@ -67,13 +67,16 @@ fn acknowledged_pets_survive_a_kill() {
             server.kill()
         });
         server = Server::start_in(folder, |command| command);
-        let database = rusqlite::Connection::open(server.folder.database()).unwrap();
-        let check: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-        assert_eq!(check, "ok");
-        let mut statement = database.prepare("SELECT name FROM pets WHERE id = ?1").unwrap();
+        let checked = run(&["check"], &server.folder.database());
+        assert!(checked.status.success(), "{checked:?}");
+        let exported = run(&["export"], &server.folder.database());
+        assert!(exported.status.success(), "{exported:?}");
+        let pets = String::from_utf8(exported.stdout).unwrap();
+        let pets = pets.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let kept: HashMap<i64, String> =
+            pets.map(|pet| (pet["id"].as_i64().unwrap(), pet["name"].as_str().unwrap().to_owned())).collect();
         for (id, name) in acknowledged.lock().unwrap().iter() {
-            let kept: String = statement.query_row([id], |row| row.get(0)).unwrap();
-            assert_eq!(kept, *name, "pet {id}");
+            assert_eq!(kept.get(id), Some(name), "pet {id}");
         }
     }
 }
@@ -147,7 +150,6 @@ fn change_by_another_process_is_seen() {
     let server = Server::start();
     server.fill(["Rex"]);
     assert!(String::from_utf8(server.get("/v1/pets").body).unwrap().contains("Rex"));
-    let other = rusqlite::Connection::open(server.folder.database()).unwrap();
-    other.execute("UPDATE pets SET name = 'Tom'", []).unwrap();
+    change(&server.folder.database(), "UPDATE pets SET name = 'Tom'");
     assert!(String::from_utf8(server.get("/v1/pets").body).unwrap().contains("Tom"));
 }

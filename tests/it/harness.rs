@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::client::{Connection, Reply, request};
-use crate::pool::Borrowed;
+use crate::pool::{self, Borrowed};
 use crate::wait::wait_until;
 
 /// The key that most tests use; given by the environment.
@@ -51,6 +51,11 @@ impl Folder {
     pub fn database(&self) -> PathBuf {
         let cluster = self.cluster.get_or_init(Borrowed::new);
         cluster.as_ref().map_or_else(|| self.path.join("pets.db"), |cluster| cluster.address().into())
+    }
+
+    /// The database as petstore shows it: without what belongs to this machine alone.
+    pub fn shown(&self) -> String {
+        self.database().to_str().unwrap().split('?').next().unwrap().to_owned()
     }
 
     /// A configuration of the library for this database and a free port.
@@ -95,6 +100,15 @@ pub fn after<'c>(command: &'c mut Command, script: &str) -> &'c mut Command {
 #[track_caller]
 pub fn run(words: &[&str], database: &Path) -> Output {
     output(petstore(words).env("PETSTORE_DATABASE", database))
+}
+
+/// Changes a database as an operator does with the shell of its engine.
+#[track_caller]
+pub fn change(database: &Path, statements: &str) {
+    match database.to_str().and_then(|text| text.strip_prefix("rqlite://")) {
+        Some(hosts) => pool::execute(hosts.split(',').next().unwrap(), statements),
+        None => rusqlite::Connection::open(database).unwrap().execute_batch(statements).unwrap(),
+    }
 }
 
 /// Runs a command to its end.

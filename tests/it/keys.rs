@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::backup::succeed;
-use crate::harness::{Folder, Process, Server, expect_refusal, output, petstore, run};
+use crate::harness::{Folder, Process, Server, change, expect_refusal, output, petstore, run};
 use crate::said;
 use crate::wait::wait_until;
 
@@ -65,8 +65,7 @@ fn expired_key_is_refused_like_an_unknown_one() {
     let added = key(&server, &["add", "old", "--expires", "2090-01-01"]);
     expect(&server, &added, 200);
     // The test cannot move the clock, so it moves the expiry.
-    let database = rusqlite::Connection::open(server.folder.database()).unwrap();
-    database.execute("UPDATE api_keys SET expires_at = unixepoch() WHERE name = 'old'", []).unwrap();
+    change(&server.folder.database(), "UPDATE api_keys SET expires_at = unixepoch() WHERE name = 'old'");
     let expired = server.connect().get("/v1/pets", &added);
     let unknown = server.connect().get("/v1/pets", "unknown");
     assert_eq!(expired.expect(401).body, unknown.body);
@@ -128,7 +127,7 @@ fn no_key_is_shown_but_on_a_terminal() {
     let path = folder.database();
     let advice = format!(
         "there is no API key; to create one, run: petstore key add NAME --database {}",
-        path.display()
+        folder.shown()
     );
     assert!(logged.contains(&advice) && !logged.contains("petstore_"), "{logged}");
     assert_eq!(run(&["key", "list"], &path).stdout.iter().filter(|byte| **byte == b'\n').count(), 1);
@@ -268,8 +267,7 @@ fn first_key_that_is_not_needed_is_not_written() {
     // The unit names the file at every start.
     let (_, logged, mut folder) = printed_and_logged(folder, &first_key_in(&path));
     assert!(!logged.contains(&line), "{logged}");
-    let add =
-        format!("; to create one, run: petstore key add NAME --database {}", folder.database().display());
+    let add = format!("; to create one, run: petstore key add NAME --database {}", folder.shown());
     for (key, why) in [(None, "the database already has an API key"), (Some("k"), "PETSTORE_API_KEY is set")]
     {
         let mut server = Server::start_in(folder, |command| {
@@ -290,8 +288,7 @@ fn start_without_a_valid_key_warns_and_creates_none() {
     assert!(run(&["key", "add", "mine"], &folder.database()).status.success());
     let (printed, logged, folder) = printed_and_logged(folder, &[]);
     assert!(printed.is_empty() && !logged.contains("key add"), "{logged}");
-    let database = rusqlite::Connection::open(folder.database()).unwrap();
-    database.execute("UPDATE api_keys SET expires_at = unixepoch()", []).unwrap();
+    change(&folder.database(), "UPDATE api_keys SET expires_at = unixepoch()");
     let (_, logged, folder) = printed_and_logged(folder, &[]);
     assert_eq!(
         logged.matches("all API keys have expired; to create one, run: petstore key add NAME").count(),
@@ -405,8 +402,7 @@ fn successor_keeps_the_expiry_or_has_one_of_its_own() {
 fn key_that_expires_soon_is_in_the_log() {
     let folder = Folder::new();
     assert!(run(&["key", "add", "soon"], &folder.database()).status.success());
-    let database = rusqlite::Connection::open(folder.database()).unwrap();
-    database.execute("UPDATE api_keys SET expires_at = unixepoch() + 100000", []).unwrap();
+    change(&folder.database(), "UPDATE api_keys SET expires_at = unixepoch() + 100000");
     let (_, logged, _) = printed_and_logged(folder, &[]);
     assert_eq!(logged.matches("the API key 'soon' expires at ").count(), 1, "{logged}");
 }

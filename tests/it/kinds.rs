@@ -14,7 +14,7 @@ use petstore::{
     Source,
 };
 
-use crate::harness::Folder;
+use crate::harness::{Folder, change};
 
 /// A configuration for this database and a free port.
 fn config(database: PathBuf) -> Config {
@@ -37,10 +37,6 @@ fn new_database(folder: &Folder) -> PathBuf {
     let mut ring = KeyRing::open(&folder.database()).unwrap();
     ring.add("ci", None, KeyScope::Full, |_| Ok(())).unwrap();
     folder.database()
-}
-
-fn sql(database: &Path, statements: &str) {
-    rusqlite::Connection::open(database).unwrap().execute_batch(statements).unwrap();
 }
 
 #[track_caller]
@@ -79,7 +75,7 @@ fn start_tells_databases_apart() {
     assert_eq!(refused(at("nowhere/pets.db")), ErrorKind::DatabaseMissing);
     std::fs::write(at("text"), "not a database, but long enough to be looked at").unwrap();
     assert_eq!(refused(at("text")), ErrorKind::DatabaseForeign);
-    sql(&at("theirs"), "CREATE TABLE theirs (x)");
+    change(&at("theirs"), "CREATE TABLE theirs (x)");
     assert_eq!(refused(at("theirs")), ErrorKind::DatabaseForeign);
     std::fs::write(at("lost-wal"), "log").unwrap();
     assert_eq!(refused(at("lost")), ErrorKind::LogOrphaned);
@@ -88,11 +84,11 @@ fn start_tells_databases_apart() {
     let server = Server::start(config(database.clone())).unwrap();
     assert_eq!(refused(database.clone()), ErrorKind::DatabaseInUse);
     drop(server);
-    sql(&database, "DROP INDEX pets_by_status");
+    change(&database, "DROP INDEX pets_by_status");
     assert_eq!(refused(database.clone()), ErrorKind::SchemaChanged);
-    sql(&database, "DROP TABLE api_keys");
+    change(&database, "DROP TABLE api_keys");
     assert_eq!(refused(database.clone()), ErrorKind::DatabaseDamaged);
-    sql(&database, "PRAGMA user_version = 99");
+    change(&database, "PRAGMA user_version = 99");
     assert_eq!(refused(database), ErrorKind::DatabaseNewer);
 }
 
@@ -118,7 +114,7 @@ fn keys_and_pets_are_told_apart() {
     expect(ring.rotate("bob", Duration::ZERO, Expiry::Kept, ready), ErrorKind::KeyUnknown);
     expect(ring.revoke("bob", None), ErrorKind::KeyUnknown);
     expect(ring.revoke("ci", Some("x")), ErrorKind::KeyUnknown);
-    sql(&database, "UPDATE api_keys SET expires_at = 1");
+    change(&database, "UPDATE api_keys SET expires_at = 1");
     expect(ring.rotate("ci", Duration::ZERO, Expiry::Kept, ready), ErrorKind::KeyExpired);
     expect(petstore::set_status(&database, 1, PetStatus::Sold), ErrorKind::PetUnknown);
     expect(petstore::delete_pets(&database, &[1]), ErrorKind::PetUnknown);
@@ -142,11 +138,11 @@ fn failures_of_backups_are_told_apart() {
     expect(restore(&text), ErrorKind::BackupUnsound);
     expect(restore(&folder.path().join("none")), ErrorKind::FileMissing);
     expect(restore(&database), ErrorKind::InvalidInput);
-    sql(&copy, "DROP INDEX pets_by_status");
+    change(&copy, "DROP INDEX pets_by_status");
     expect(restore(&copy), ErrorKind::SchemaChanged);
-    sql(&copy, "DROP TABLE api_keys");
+    change(&copy, "DROP TABLE api_keys");
     expect(restore(&copy), ErrorKind::BackupUnsound);
-    sql(&copy, "PRAGMA user_version = 99");
+    change(&copy, "PRAGMA user_version = 99");
     expect(restore(&copy), ErrorKind::DatabaseNewer);
     expect(petstore::check(&text), ErrorKind::DatabaseForeign);
 }

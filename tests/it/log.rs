@@ -1,7 +1,7 @@
 //! The access log, and what must not be in it.
 
 use crate::client::Connection;
-use crate::harness::{Folder, KEY, Server, output, petstore, run, schema_version};
+use crate::harness::{Folder, KEY, Server, change, output, petstore, run, schema_version};
 use crate::said;
 
 #[test]
@@ -103,10 +103,8 @@ fn wrong_filter_is_refused_and_an_empty_one_is_the_default() {
 #[test]
 fn refused_write_is_logged_with_its_identifier() {
     let server = Server::start();
-    let database = rusqlite::Connection::open(server.folder.database()).unwrap();
-    database
-        .execute_batch("CREATE TRIGGER full BEFORE INSERT ON pets BEGIN SELECT RAISE(ROLLBACK, 'full'); END")
-        .unwrap();
+    let refuse = "CREATE TRIGGER full BEFORE INSERT ON pets BEGIN SELECT RAISE(ROLLBACK, 'full'); END";
+    change(&server.folder.database(), refuse);
     let reply = server.create(r#"{"name":"x","categoryId":1}"#);
     let id = reply.header("X-Request-Id").unwrap().to_owned();
     assert!(reply.status >= 500, "{reply:?}");
@@ -153,7 +151,7 @@ fn access_log_has_the_fingerprint_of_a_refused_key_and_never_the_key() {
     };
     let (boss, reader, old) = (add(&["boss", "--admin"]), add(&["reader"]), add(&["old"]));
     let expire = "UPDATE api_keys SET expires_at = 1 WHERE name = 'old'";
-    rusqlite::Connection::open(&database).unwrap().execute_batch(expire).unwrap();
+    change(&database, expire);
     let listed = run(&["key", "list", "--json"], &database);
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
     let old_one = listed.as_array().unwrap().iter().find(|key| key["name"] == "old").unwrap();

@@ -8,7 +8,7 @@ use std::process::Command;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::client::{Connection, get};
-use crate::harness::{Folder, KEY, Process, Server, expect_refusal, output, passed, petstore};
+use crate::harness::{Folder, KEY, Process, Server, change, expect_refusal, output, passed, petstore};
 use crate::wait::PATIENCE;
 
 /// The socket for notifications.
@@ -94,8 +94,7 @@ fn watchdog_is_told_while_the_database_fails() {
     let notices_folder = Folder::new();
     let notices = Notices::bind(&notices_folder);
     let server = Server::start_with(|command| watched(command, &notices_folder));
-    let database = rusqlite::Connection::open(server.folder.database()).unwrap();
-    database.execute_batch("DROP TABLE pets").unwrap();
+    change(&server.folder.database(), "DROP TABLE pets");
     server.get("/v1/pets").expect(503);
     notices.expect_watchdog();
 }

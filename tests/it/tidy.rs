@@ -212,6 +212,28 @@ fn every_file_of_tests_is_run() {
     }
 }
 
+#[test]
+fn each_exception_of_the_cluster_is_a_test_and_has_a_reason() {
+    let names: BTreeSet<String> = sources("tests/it")
+        .iter()
+        .flat_map(|file| {
+            let module = file.file_stem().unwrap().to_str().unwrap().to_owned();
+            let text = read(file);
+            let names = text.split("#[test]\n").skip(1).filter_map(|rest| rest.split_once("fn "));
+            let name = |(_, rest): (_, &str)| Some(format!("{module}::{}", rest.split_once('(')?.0));
+            names.filter_map(name).collect::<Vec<_>>()
+        })
+        .collect();
+    for line in read("tests/cluster/exceptions").lines() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (name, reason) = line.split_once("  ").unwrap_or_else(|| panic!("no reason: {line}"));
+        assert!(names.iter().any(|test| test.starts_with(name)), "{name} is no test");
+        assert!(!reason.trim().is_empty(), "{line}");
+    }
+}
+
 /// In Markdown, a line that begins with `1.` ends a paragraph and starts a list.
 #[test]
 fn documents_have_no_list_in_the_middle_of_a_sentence() {

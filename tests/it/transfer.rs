@@ -41,7 +41,9 @@ fn start_import(database: &Path, words: &[&str], input: &str) -> Process {
 }
 
 fn start_import_to(err: Stdio, database: &Path, words: &[&str], input: &str) -> Process {
-    let path = database.with_file_name("input");
+    // The file stays open longer than it has a name.
+    let folder = Folder::new();
+    let path = folder.path().join("input");
     std::fs::write(&path, input).unwrap();
     let mut command = petstore(&[&["import"], words].concat());
     let input = Stdio::from(File::open(&path).unwrap());
