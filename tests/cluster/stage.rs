@@ -134,7 +134,7 @@ fn haproxy(folder: &std::path::Path, balancer: SocketAddr, instances: &[Instance
         .collect();
     let config = format!(
         "global\n    maxconn 1000\n\
-         defaults\n    mode http\n    timeout connect 1s\n    timeout client 70s\n    timeout server 15s\n    timeout check 2s\n\
+         defaults\n    mode http\n    timeout connect 1s\n    timeout client 70s\n    timeout server 15s\n    timeout check 1s\n\
          \x20   retries 1\n    option redispatch\n    default-server on-marked-down shutdown-sessions\n\
          frontend public\n    bind {balancer}\n    default_backend petstore\n\
          backend petstore\n    balance roundrobin\n    option httpchk GET /healthz\n{servers}"

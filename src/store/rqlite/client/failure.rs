@@ -58,6 +58,14 @@ impl Trouble {
         Self { why: why.into(), may_be_done, is_final: false, is_denied: false }
     }
 
+    /// The trouble of a response with the message of a node in place of results.
+    pub fn of_message(message: &str) -> Self {
+        // What a node refuses because it does not lead is not in its log.
+        let why = plain(&message[..message.floor_char_boundary(200)]);
+        let may_be_done = !why.contains("not leader") && !why.contains("leader not found");
+        Self::new(why, may_be_done)
+    }
+
     /// The trouble of a response with another status than 200.
     pub fn of_status(status: u16, body: &[u8]) -> Self {
         let said = plain(&String::from_utf8_lossy(&body[..body.len().min(200)]));
@@ -115,6 +123,11 @@ mod tests {
     fn only_what_a_node_cannot_have_done_is_sure() {
         let sure = |status, body: &str| !Trouble::of_status(status, body.as_bytes()).may_be_done;
         assert!(sure(503, "leader not found\n") && sure(401, "") && sure(400, "invalid JSON body"));
+        assert!(
+            !Trouble::of_message("node failed to process Execute on remote node at one:4002: not leader")
+                .may_be_done
+        );
+        assert!(Trouble::of_message("leadership lost while committing log").may_be_done);
         assert!(!sure(503, "leadership lost while committing log") && !sure(500, "") && !sure(302, ""));
         let error = |kind| Trouble::from(ureq::Error::Io(std::io::Error::from(kind))).may_be_done;
         assert!(!error(Io::ConnectionRefused) && error(Io::ConnectionReset) && error(Io::BrokenPipe));

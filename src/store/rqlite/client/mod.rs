@@ -282,6 +282,7 @@ impl Client {
             match statement::decode(&response.body, statements.len()) {
                 Ok(outcomes) => Ok(Ok(outcomes)),
                 Err(Unanswered::Failed(i, message)) => Ok(Err(Failure::Statement(i, message))),
+                Err(Unanswered::Error(message)) => Err(Trouble::of_message(&message)),
                 Err(Unanswered::Garbled(why)) => {
                     Err(Trouble::new(format!("its response is not rqlite's: {why}"), true))
                 }

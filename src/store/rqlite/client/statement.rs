@@ -128,6 +128,8 @@ fn write_text(body: &mut Vec<u8>, text: &str) {
 pub enum Unanswered {
     /// This statement failed, with this message of SQLite or rqlite.
     Failed(usize, String),
+    /// The node could not carry them out, with its message, such as `leadership lost while committing log`.
+    Error(String),
     /// The body is not what rqlite writes.
     Garbled(String),
 }
@@ -139,9 +141,8 @@ pub enum Unanswered {
 pub fn decode(body: &[u8], count: usize) -> Result<Vec<Outcome>, Unanswered> {
     let garbled = |what: String| Unanswered::Garbled(what);
     let answer: Answer = serde_json::from_slice(body).map_err(|error| garbled(error.to_string()))?;
-    // Such as "leadership lost while committing log".
     if let Some(error) = answer.error {
-        return Err(garbled(error));
+        return Err(Unanswered::Error(error));
     }
     let answered = answer.results.len();
     let mut outcomes = Vec::with_capacity(count);
@@ -274,6 +275,13 @@ mod tests {
     }
 
     #[test]
+    fn error_of_a_node_comes_before_its_results() {
+        let body = br#"{"results":[{}],"error":"leadership lost while committing log"}"#;
+        let expected = Unanswered::Error("leadership lost while committing log".to_owned());
+        assert_eq!(decode(body, 1), Err(expected));
+    }
+
+    #[test]
     fn anything_else_is_garbled() {
         for body in [
             &b""[..],
@@ -288,7 +296,6 @@ mod tests {
             br#"{"results":[{"values":[[1.5]]}]}"#,
             br#"{"results":[{"values":[[9223372036854775808]]}]}"#,
             br#"{"results":[{"values":[[[]]]}]}"#,
-            br#"{"results":[{}],"error":"leadership lost while committing log"}"#,
         ] {
             let answer = decode(body, 1);
             assert!(
