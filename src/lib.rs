@@ -25,7 +25,8 @@
 //! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`,
 //! with its parts as key-value pairs. The other targets are modules below `petstore::`: `admin`, `gate`, `keys`,
 //! `project`, `server`, `service`, `store` and `worker`. An operator should look at `warn` and `error`. A program that
-//! runs several servers names each with [`Config::log_name`].
+//! runs several servers names each with [`Config::log_name`]. With the feature `cluster`, a logger must leave out the
+//! target `ureq_proto` at the level `trace`: it has the password of the database.
 //!
 //! An allocator that is fast when one thread frees what another has
 //! allocated, such as mimalloc in the executable, is worth up to a tenth of the speed.

@@ -114,11 +114,12 @@ fn filters(text: &str) -> Option<Vec<(Option<&str>, LevelFilter)>> {
         filters.push(match part.split_once('=') {
             Some(("", _)) => return None,
             Some((target, level)) => (Some(target), level.parse().ok()?),
-            None if part.starts_with("petstore") => (Some(part), LevelFilter::Trace),
+            None if part.starts_with("petstore") => (Some(part), LevelFilter::Debug),
             None => (None, part.parse().ok()?),
         });
     }
-    Some(filters)
+    // At the level trace, ureq_proto logs requests to a cluster as they are, with the password.
+    Some(filters.into_iter().map(|(target, level)| (target, level.min(LevelFilter::Debug))).collect())
 }
 
 /// Waits until the lines so far are written, for `patience` at most.
@@ -204,6 +205,14 @@ mod tests {
     }
 
     #[test]
+    fn requests_to_a_cluster_are_never_logged_as_they_are() {
+        for text in ["trace", "ureq_proto=trace", "ureq_proto::util=TRACE", "petstore=trace"] {
+            let most = filters(text).unwrap().into_iter().map(|(_, level)| level).max();
+            assert_eq!(most, Some(LevelFilter::Debug), "{text}");
+        }
+    }
+
+    #[test]
     fn unclear_filters_never_silence_the_log() {
         let warn = (None, LevelFilter::Warn);
         for text in ["", " ", ","] {
@@ -213,7 +222,7 @@ mod tests {
         let access = (Some("petstore::access"), LevelFilter::Info);
         assert_eq!(filters("petstore::access=info"), Some(vec![warn, access]));
         assert_eq!(filters("OFF, petstore::access=info"), Some(vec![warn, (None, LevelFilter::Off), access]));
-        assert_eq!(filters("petstore"), Some(vec![warn, (Some("petstore"), LevelFilter::Trace)]));
+        assert_eq!(filters("petstore"), Some(vec![warn, (Some("petstore"), LevelFilter::Debug)]));
         for text in ["warning", "verbose", "petstore=loud", "=info", "1", "info/x"] {
             assert_eq!(filters(text), None, "{text}");
         }

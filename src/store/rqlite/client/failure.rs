@@ -37,7 +37,11 @@ impl From<Failure> for Error {
             Failure::Denied(_) => ErrorKind::PasswordRefused,
             Failure::Unavailable(_) | Failure::Unknown(_) => ErrorKind::DatabaseUnreachable,
         };
-        Error::new(kind, failure.to_string()).caused_by(failure)
+        let message = match kind {
+            ErrorKind::DatabaseUnreachable => format!("the cluster cannot be reached: {failure}"),
+            _ => failure.to_string(),
+        };
+        Error::new(kind, message).caused_by(failure)
     }
 }
 
