@@ -166,7 +166,8 @@ impl Service for WriteService {
                 if writes > 0 || error.is_lost() {
                     let ids: Vec<&str> = writing.map(|staging| staging.request.id).collect();
                     let what = match writes {
-                        _ if error.is_unknown() => format!("nobody knows the outcome of {writes} writes"),
+                        1 if error.is_unknown() => "the outcome of 1 write is unknown".to_owned(),
+                        _ if error.is_unknown() => format!("the outcome of {writes} writes is unknown"),
                         1 => "1 write failed and was undone".to_owned(),
                         _ => format!("{writes} writes failed and were undone"),
                     };

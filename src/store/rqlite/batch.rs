@@ -105,11 +105,13 @@ impl Writer {
         }
     }
 
-    fn insert(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Inserted {
+    /// Adds a create to the batch, unless the cluster was away as the batch began: then nothing of it is sent.
+    fn insert(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
+        self.session.begun()?;
         let once = key.map(|key| (*key.bytes(), [new.fingerprint(), new.old_fingerprint()]));
         let (name, category_id, status) = (new.name.as_ref().to_owned(), new.category_id, new.status);
         self.creates.push(Create { name, category_id, status, once });
-        Inserted::Later(self.creates.len() - 1)
+        Ok(Inserted::Later(self.creates.len() - 1))
     }
 
     /// Adds a change to the batch, and returns how many rows it changes; for a table that only the cluster has, 1.
@@ -359,11 +361,11 @@ impl Writes for Writer {
     }
 
     fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError> {
-        Ok(self.insert(new, None))
+        self.insert(new, None)
     }
 
     fn insert_pet_once(&mut self, new: &NewPet, key: &IdempotencyKey) -> Result<Inserted, StoreError> {
-        Ok(self.insert(new, Some(key)))
+        self.insert(new, Some(key))
     }
 
     fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {

@@ -169,17 +169,15 @@ impl Session {
         self.state.borrow().seen.clone()
     }
 
+    /// Why the batch under way could not begin, if it could not.
+    pub fn begun(&self) -> Result<(), StoreError> {
+        let state = self.state.borrow();
+        state.failed.clone().filter(|_| state.is_in_batch).map_or(Ok(()), Err)
+    }
+
     /// Makes sure that what is read next is fresh: within a batch, as of its beginning.
     fn be_fresh(&self) -> Result<(), StoreError> {
-        let state = self.state.borrow();
-        match (state.is_in_batch, &state.failed) {
-            (true, None) => Ok(()),
-            (true, Some(error)) => Err(error.clone()),
-            (false, _) => {
-                drop(state);
-                self.refresh()
-            }
-        }
+        if self.state.borrow().is_in_batch { self.begun() } else { self.refresh() }
     }
 
     /// The rows of a statement that the cluster answers, at least as new as what was seen last.

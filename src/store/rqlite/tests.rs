@@ -236,6 +236,11 @@ fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
     writer.be_patient(Duration::ZERO);
     let failed = writer.commit();
     assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{failed:?}");
+    // A batch that cannot even begin is not sent, so its outcome is known.
+    let begun = writer.begin(Units::Joined);
+    assert!(matches!(begun, Err(StoreError::Unavailable(Cause::Unreachable, _))), "{begun:?}");
+    assert_eq!(writer.insert_pet(&new_pet("Tom")).err(), begun.err());
+    assert!(writer.commit().is_ok(), "nothing is sent");
     (0..3).for_each(|i| nodes.thaw(i));
     nodes.wait_until_ready();
     writer.be_patient(crate::store::BUSY_TIMEOUT);
