@@ -44,6 +44,8 @@ const SHUNNED: u64 = 30_000;
 const MOST_BYTES: u64 = 64 << 20;
 /// How long a node may take to prepare a copy of the database, or to take one.
 const WHOLE: Duration = Duration::from_secs(600);
+/// The same for a node that passes the request on to the leader. Without it, the node gives up after 30 s.
+const WHOLE_TIMEOUT: &str = "timeout=600s";
 
 /// How sure a read is to see what was acknowledged before it (`rqlite.io/docs/api/read-consistency/`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,7 +226,7 @@ impl Client {
     /// If no node begins to answer in time, or what has come cannot be written.
     pub fn download(&self, to: &mut impl Write, patience: Duration) -> Result<(), Error> {
         let mut response = self.try_nodes(patience, |node| {
-            let mut request = self.agent.get(format!("{}/db/backup", node.base));
+            let mut request = self.agent.get(format!("{}/db/backup?{WHOLE_TIMEOUT}", node.base));
             if let Some(value) = &self.authorization {
                 request = request.header(AUTHORIZATION, value);
             }
@@ -250,7 +252,7 @@ impl Client {
         self.try_nodes(patience, |node| {
             let mut request = self
                 .agent
-                .post(format!("{}/db/load", node.base))
+                .post(format!("{}/db/load?{WHOLE_TIMEOUT}", node.base))
                 .header(CONTENT_TYPE, "application/octet-stream");
             if let Some(value) = &self.authorization {
                 request = request.header(AUTHORIZATION, value);

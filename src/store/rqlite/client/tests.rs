@@ -315,6 +315,31 @@ fn response(body: &str) -> Vec<u8> {
         .into()
 }
 
+/// 1,000,000 pets took 86 s.
+#[test]
+fn follower_has_as_long_for_a_whole_database_as_the_leader() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = client_of(&format!("rqlite://{}", listener.local_addr().unwrap()), None);
+    let follower = std::thread::spawn(move || {
+        let asked = |end: &str| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut asked = Vec::new();
+            while !asked.ends_with(end.as_bytes()) {
+                let mut buffer = [0; 1024];
+                let count = stream.read(&mut buffer).unwrap();
+                asked.extend_from_slice(&buffer[..count]);
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}").unwrap();
+            String::from_utf8(asked).unwrap().lines().next().unwrap().to_owned()
+        };
+        [asked("file"), asked("\r\n\r\n")]
+    });
+    client.load(b"file", PATIENCE).unwrap();
+    client.download(&mut Vec::new(), PATIENCE).unwrap();
+    let path = format!("timeout={}s HTTP/1.1", WHOLE.as_secs());
+    assert_eq!(follower.join().unwrap(), [format!("POST /db/load?{path}"), format!("GET /db/backup?{path}")]);
+}
+
 #[test]
 fn write_that_got_no_whole_answer_is_unknown() {
     let whole = response(r#"{"results":[{"last_insert_id":1,"rows_affected":1}]}"#);
