@@ -31,12 +31,23 @@ pub type Database = dyn Reads;
 pub type Visit<'v> = dyn FnMut(&Row) -> rusqlite::Result<ControlFlow<()>> + 'v;
 
 /// A row of a result, whichever engine it is of.
-pub struct Row<'r>(pub(super) &'r [ValueRef<'r>]);
+pub enum Row<'r> {
+    /// It lies in SQLite's memory.
+    Sqlite(&'r rusqlite::Row<'r>),
+    /// It has come from elsewhere.
+    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "the engine of a cluster has such rows"))]
+    Values(&'r [ValueRef<'r>]),
+}
 
 impl<'r> Row<'r> {
     /// A column as it is.
     pub fn value(&self, column: usize) -> rusqlite::Result<ValueRef<'r>> {
-        self.0.get(column).copied().ok_or(rusqlite::Error::InvalidColumnIndex(column))
+        match self {
+            Self::Sqlite(row) => row.get_ref(column),
+            Self::Values(values) => {
+                values.get(column).copied().ok_or(rusqlite::Error::InvalidColumnIndex(column))
+            }
+        }
     }
 
     /// A column as a value of this type.

@@ -209,7 +209,7 @@ impl Reads for Session {
         }
         for row in self.ask(sql, values)? {
             let row: Vec<ValueRef> = row.iter().map(value_ref).collect();
-            if let ControlFlow::Break(()) = visit(&Row(&row))? {
+            if let ControlFlow::Break(()) = visit(&Row::Values(&row))? {
                 break;
             }
         }

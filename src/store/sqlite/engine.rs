@@ -3,15 +3,11 @@
 use std::ops::{ControlFlow, Deref};
 use std::time::Duration;
 
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ToSql};
 
 use super::{Committed, Database, Inserted, Reader, Row, StoreError, Units, Writer};
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::engine::{self, Reads, Snapshots, Visit, Writes};
-
-/// The most columns of a statement.
-const MOST_COLUMNS: usize = 8;
 
 /// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
 pub fn rows(
@@ -21,14 +17,9 @@ pub fn rows(
     visit: &mut Visit,
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(sql)?;
-    let columns = statement.column_count();
     let mut rows = statement.query(values)?;
     while let Some(row) = rows.next()? {
-        let mut found = [ValueRef::Null; MOST_COLUMNS];
-        for (column, value) in found[..columns].iter_mut().enumerate() {
-            *value = row.get_ref(column)?;
-        }
-        if let ControlFlow::Break(()) = visit(&Row(&found[..columns]))? {
+        if let ControlFlow::Break(()) = visit(&Row::Sqlite(row))? {
             break;
         }
     }
