@@ -88,7 +88,6 @@ impl Head {
                 let authority = line.authority.clone().map(|at| &head[at]);
                 parsed.obey(headers, intake).map(|()| pass_on(headers, authority, is_trusted, intake, out))
             }
-            Err(httparse::Error::TooManyHeaders) => Err(ApiError::new(Code::HeadersTooLarge)),
             _ => Err(bad_request(
                 "A header line must be a name, a colon and a value, with no space before the colon, and not folded.",
             )),
