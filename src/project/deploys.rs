@@ -108,7 +108,7 @@ fn check_present(is_present: bool) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::project::tests::code;
+    use crate::project::tests::{code, project};
     use crate::testing::{Folder as TestFolder, Random};
 
     #[test]
@@ -124,6 +124,19 @@ mod tests {
             assert_eq!(file.gzip.is_some(), is_smaller, "{} bytes", content.len());
             assert_eq!(file.content, content);
         }
+    }
+
+    #[test]
+    fn deploys_are_listed_from_the_newest_and_the_one_before_can_be_live_again() {
+        let (_folder, mut project) = project();
+        let second = project.deploy(None).unwrap().id;
+        let listed = |project: &Project| -> Vec<_> {
+            project.deploys().unwrap().iter().map(|deploy| (deploy.id, deploy.is_live)).collect()
+        };
+        assert_eq!(listed(&project), [(second, true), (second - 1, false)]);
+        assert_eq!(project.roll_back(None).unwrap(), second - 1);
+        assert_eq!(listed(&project), [(second, false), (second - 1, true)]);
+        assert_eq!(code(project.roll_back(None)), "unknown_deploy");
     }
 
     #[test]

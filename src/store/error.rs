@@ -193,6 +193,7 @@ mod tests {
             (ffi::SQLITE_CANTOPEN, Some(Cause::Failing)),
             (ffi::SQLITE_NOMEM, Some(Cause::Failing)),
             (ffi::SQLITE_PROTOCOL, Some(Cause::Failing)),
+            (ffi::SQLITE_ERROR, None),
             (ffi::SQLITE_CONSTRAINT, None),
             (ffi::SQLITE_MISUSE, None),
         ] {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::client::Connection;
-use crate::harness::{Folder, KEY, Server, expect_refusal, output, petstore, run};
+use crate::harness::{Folder, KEY, Server, as_nobody, expect_refusal, output, run};
 use crate::said;
 use crate::wait::wait_until;
 
@@ -173,16 +173,8 @@ fn file_that_can_only_be_read_is_refused() {
         let _ = fs::remove_file(folder.path().join(name));
     }
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    // Root may write everything, so another user is needed.
-    let mut command = std::process::Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", env!("CARGO_BIN_EXE_petstore")]);
-    command.args(["--listen", "127.0.0.1:0"]);
-    if !output(std::process::Command::new("id").arg("-u")).stdout.starts_with(b"0\n") {
-        command = petstore(&["--listen", "127.0.0.1:0"]);
-    }
-    // A copy that another user can reach.
-    command.env("PETSTORE_DATABASE", folder.database()).env("TMPDIR", std::env::temp_dir());
-    expect_refusal(output(&mut command), 1, "this user");
+    let mut command = as_nobody(&["--listen", "127.0.0.1:0"]);
+    expect_refusal(output(command.env("PETSTORE_DATABASE", folder.database())), 1, "this user");
 }
 
 #[test]

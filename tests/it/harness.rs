@@ -85,6 +85,25 @@ pub fn petstore(words: &[&str]) -> Command {
     command
 }
 
+/// The executable as a user who is not root, who may do everything.
+pub fn as_nobody(words: &[&str]) -> Command {
+    let mut command = petstore(words);
+    if is_root() {
+        command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program()).args(words);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("TMPDIR", std::env::temp_dir());
+    }
+    command
+}
+
+/// Whether the tests run as root.
+pub fn is_root() -> bool {
+    output(Command::new("id").arg("-u")).stdout.starts_with(b"0\n")
+}
+
 /// Makes a shell run this first, and then the command in its own place, such as after `ulimit`.
 pub fn after<'c>(command: &'c mut Command, script: &str) -> &'c mut Command {
     let program = command.get_program().to_owned();

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use crate::client::{Connection, get};
-use crate::harness::{Folder, KEY, Server, expect_refusal, run};
+use crate::harness::{Folder, KEY, Server, as_nobody, expect_refusal, output, run};
 use crate::wait::wait_until;
 
 /// A server on a Unix socket in its folder, and the path.
@@ -104,6 +104,19 @@ fn paths_that_cannot_be_had_are_refused_and_left_alone() {
     assert_eq!(std::fs::read(at("file")).unwrap(), b"mine");
     refused(&place(&at("missing/socket")), "missing does not exist");
     refused(&place(&at(&"x".repeat(200))), "longer than");
+}
+
+#[test]
+fn socket_of_another_user_is_left_alone() {
+    let folder = Folder::new();
+    let path = folder.path().join("theirs");
+    let _listener = UnixListener::bind(&path).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let mut command = as_nobody(&["--listen", &place(&path)]);
+    let refused = output(command.env("PETSTORE_DATABASE", folder.database()));
+    expect_refusal(refused, 1, "the socket there belongs to another user");
+    assert!(path.exists());
 }
 
 #[test]

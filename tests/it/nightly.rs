@@ -1,5 +1,6 @@
 //! `petstore backup --to`: dated copies that are checked, and what a service reports of them.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,7 +8,7 @@ use rusqlite::Connection;
 
 use crate::admin::metrics;
 use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
-use crate::harness::{Folder, Server, expect_refusal, output, petstore, run};
+use crate::harness::{Folder, Server, as_nobody, expect_refusal, is_root, output, petstore, run};
 use crate::said;
 use crate::wait::wait_until;
 
@@ -79,6 +80,27 @@ fn oldest_of_its_own_go_and_no_others() {
     // Without a number, all stay.
     back_up(&folder.database(), &target, &[]);
     assert_eq!(names(target.path()).len(), left.len() + 1);
+}
+
+#[test]
+fn backup_is_complete_although_an_older_one_cannot_be_removed() {
+    if !is_root() {
+        return; // Who is not root cannot make a file of another user.
+    }
+    let (folder, target) = (filled(0), Folder::new());
+    std::fs::write(target.path().join(OLD), "").unwrap();
+    // In such a folder, as in /tmp, only its owner can remove a file.
+    for (path, mode) in
+        [(folder.database(), 0o444), (folder.path().into(), 0o777), (target.path().into(), 0o1777)]
+    {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let mut command = as_nobody(&["backup", "--to", text(target.path()), "--keep", "1"]);
+    let failed = output(command.env("PETSTORE_DATABASE", folder.database()));
+    let said = String::from_utf8(failed.stderr).unwrap();
+    let old = format!(" is complete, but: cannot remove {}: ", target.path().join(OLD).display());
+    assert!(failed.status.code() == Some(1) && said.contains(&old), "{said}");
+    assert_eq!(dated(&target).len(), 2);
 }
 
 #[test]

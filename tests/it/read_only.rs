@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
 use rusqlite::Connection;
 
 use crate::backup::{filled, names, refuse, succeed};
-use crate::harness::{KEY, Server, output};
+use crate::harness::{KEY, Server, as_nobody, expect_refusal, output};
 use crate::said;
 
 const COMMANDS: [&[&str]; 4] = [&["key", "list"], &["export"], &["check"], &["backup"]];
@@ -42,17 +41,21 @@ fn commands_that_read_read_what_can_only_be_read() {
     fs::set_permissions(folder.database(), fs::Permissions::from_mode(0o444)).unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     for words in COMMANDS {
-        // Root may write everything.
-        let is_root = output(Command::new("id").arg("-u")).stdout.starts_with(b"0\n");
-        let program = env!("CARGO_BIN_EXE_petstore");
-        let mut command = Command::new(if is_root { "setpriv" } else { program });
-        if is_root {
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]);
-        }
-        command.args(words).args((words == ["backup"]).then(|| folder.path().join("copy.db")));
+        let mut command = as_nobody(words);
+        command.args((words == ["backup"]).then(|| folder.path().join("copy.db")));
         let output = output(command.env("PETSTORE_DATABASE", folder.database()));
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
+}
+
+#[test]
+fn file_that_this_user_cannot_reach_is_named() {
+    let folder = filled(1);
+    let file = folder.database();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o000)).unwrap();
+    let refused = output(&mut as_nobody(&["check", file.to_str().unwrap()]));
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    expect_refusal(refused, 1, &format!("this user cannot read {}", file.display()));
 }
 
 #[test]

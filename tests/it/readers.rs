@@ -3,14 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use rusqlite::Connection as Sqlite;
 
 use crate::backup::{filled, names, succeed};
 use crate::client::Connection;
-use crate::harness::{Folder, KEY, Process, Server, expect_refusal, output, petstore, program, run};
+use crate::harness::{Folder, KEY, Process, Server, as_nobody, expect_refusal, output, petstore, run};
 use crate::said;
 use crate::wait::wait_until;
 
@@ -95,15 +94,9 @@ fn refusal_names_the_address_of_the_service_that_writes() {
 }
 
 /// Starts a service that only reads, as a user who is not root.
-fn as_nobody(database: &Path) -> Process {
-    let is_root = output(Command::new("id").arg("-u")).stdout.starts_with(b"0\n");
-    let mut command = if is_root { Command::new("setpriv") } else { Command::new(program()) };
-    if is_root {
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program());
-    }
-    command.args(["serve", "--read-only", "--listen", "127.0.0.1:0"]);
-    command.env("PETSTORE_DATABASE", database).env("PETSTORE_API_KEY", KEY);
-    Process::start(&mut command)
+fn reader_as_nobody(database: &Path) -> Process {
+    let mut command = as_nobody(&["serve", "--read-only", "--listen", "127.0.0.1:0"]);
+    Process::start(command.env("PETSTORE_DATABASE", database).env("PETSTORE_API_KEY", KEY))
 }
 
 fn may(path: &Path, mode: u32) {
@@ -115,7 +108,7 @@ fn file_that_can_only_be_read_is_served_until_somebody_writes_it() {
     let folder = filled(10);
     may(&folder.database(), 0o444);
     may(folder.path(), 0o555);
-    let mut process = as_nobody(&folder.database());
+    let mut process = reader_as_nobody(&folder.database());
     let line = process.take_first_line();
     let address = line.trim_end().strip_prefix("petstore listening on http://").expect(&line);
     let mut connection = Connection::open(address.parse().unwrap());
@@ -144,7 +137,7 @@ fn log_that_cannot_be_read_here_is_not_left_out() {
         may(&folder.path().join(name), 0o444);
     }
     may(folder.path(), 0o555);
-    expect_refusal(as_nobody(&folder.database()).output(), 1, "cannot be opened");
+    expect_refusal(reader_as_nobody(&folder.database()).output(), 1, "cannot be opened");
     may(folder.path(), 0o755);
 }
 

@@ -255,7 +255,10 @@ mod tests {
         let folder = Folder::new();
         let dangling = folder.0.join("dangling");
         symlink(folder.0.join("nowhere"), &dangling).unwrap();
+        let cycle = folder.0.join("cycle");
+        symlink("cycle", &cycle).unwrap();
         for (path, kind, said) in [
+            (cycle, ErrorKind::Io, "cannot"),
             (PathBuf::from(":memory:"), ErrorKind::InvalidInput, "must be a file"),
             (PathBuf::from("file:pets.db"), ErrorKind::InvalidInput, "must be a file"),
             (folder.0.clone(), ErrorKind::InvalidInput, "is a folder"),
@@ -275,6 +278,9 @@ mod tests {
         fs::write(log_of(&folder.database()), "log").unwrap();
         assert_eq!(prepare(&folder.database()).unwrap_err().kind(), ErrorKind::LogOrphaned);
         assert!(!folder.database().exists());
+        // An empty one has nothing to lose.
+        fs::write(log_of(&folder.database()), "").unwrap();
+        assert!(prepare(&folder.database()).unwrap());
     }
 
     #[test]
