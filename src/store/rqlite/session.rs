@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -20,6 +20,10 @@ use crate::store::{Cause, Database, StoreError};
 
 /// How long a read tries one node after the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);
+/// The same while the cluster is away: long enough for each node to refuse once.
+const SHORT_PATIENCE: Duration = Duration::from_millis(250);
+/// How long a cluster that did not answer in time counts as away, so that no request waits for it behind another.
+const AWAY: Duration = Duration::from_secs(1);
 
 /// Words of the statements on tables that may be large. Only the cluster has these tables; the mirror has all others.
 const LARGE: [&str; 3] = ["pets", "deploy_files", "older_retries"];
@@ -83,6 +87,8 @@ struct State {
     /// Why the batch under way knows of no version.
     failed: Option<StoreError>,
     is_in_batch: bool,
+    /// When the cluster last did not answer in time, and what it said, until it answers again.
+    away: Option<(Instant, StoreError)>,
     /// Another one for each version, and for each batch that knows of none.
     number: i64,
 }
@@ -118,7 +124,7 @@ impl Session {
     /// # Errors
     /// If the cluster does not answer. The reads of the batch fail then too.
     pub fn begin(&self) -> Result<(), StoreError> {
-        let refreshed = self.refresh();
+        let refreshed = self.refresh_unless_away();
         let mut state = self.state.borrow_mut();
         state.is_in_batch = true;
         state.failed = refreshed.as_ref().err().cloned();
@@ -133,12 +139,31 @@ impl Session {
         self.state.borrow_mut().is_in_batch = false;
     }
 
+    /// As [`refresh`](Self::refresh), but the cluster is waited for once: while it is away, it is tried once a second,
+    /// and every other batch fails at once.
+    fn refresh_unless_away(&self) -> Result<(), StoreError> {
+        let away = self.state.borrow().away.clone();
+        let patience = match away {
+            Some((at, error)) if at.elapsed() < AWAY => return Err(error),
+            Some(_) => SHORT_PATIENCE,
+            None => PATIENCE,
+        };
+        let refreshed = self.refresh_within(patience);
+        let away = refreshed.clone().err().map(|error| (Instant::now(), error));
+        self.state.borrow_mut().away = away;
+        refreshed
+    }
+
     /// Asks for the version, and renews the mirror if it is old.
     ///
     /// # Errors
     /// If the cluster does not answer.
     pub fn refresh(&self) -> Result<(), StoreError> {
-        let answers = self.read(&[Statement::new(VERSION, [])], self.fresh, PATIENCE)?;
+        self.refresh_within(PATIENCE)
+    }
+
+    fn refresh_within(&self, patience: Duration) -> Result<(), StoreError> {
+        let answers = self.read(&[Statement::new(VERSION, [])], self.fresh, patience)?;
         let mut version = Version::of(&answers[0])?;
         while !self.mirror.is_of(&version) {
             // If nothing has changed between the first statement and the last, the tables go together.

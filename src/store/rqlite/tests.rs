@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::model::{ApiKey, Caller, Domain, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus, Plan};
@@ -247,6 +247,28 @@ fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
     once(&mut writer, "Rex", "1");
     writer.commit().unwrap();
     assert_eq!(number(&path, "SELECT count(*) FROM pets"), 2);
+}
+
+#[test]
+fn cluster_that_is_away_is_waited_for_once() {
+    let (mut nodes, path) = cluster(1);
+    drop(writer(&path));
+    let session = session(&path);
+    let asked = || session.client.meters().iter().map(|meter| meter.requests).sum::<u64>();
+    session.begin().unwrap();
+    nodes.kill(0);
+    let failed = session.begin();
+    assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Unreachable, _))), "{failed:?}");
+    let tries = asked();
+    assert_eq!((session.begin(), asked()), (failed, tries), "the next batch does not wait behind it");
+    nodes.start_node(0);
+    nodes.wait_until_ready();
+    // It is tried again once the second is over.
+    let deadline = Instant::now() + crate::testing::PATIENCE;
+    while let Err(error) = session.begin() {
+        assert!(Instant::now() < deadline, "{error}");
+        thread::yield_now();
+    }
 }
 
 #[test]
