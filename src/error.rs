@@ -228,11 +228,12 @@ pub(crate) fn fail<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, 
     Err(Error::new(kind, message))
 }
 
-/// Whether a path is the address of a cluster, such as `rqlite://one,two,three/`.
+/// Whether a path is the address of a cluster, such as `rqlite://one,two,three/`, or was meant to be one.
 pub(crate) fn is_cluster(path: &Path) -> bool {
-    let scheme = path.as_os_str().as_encoded_bytes().split(|&byte| byte == b':').next().unwrap_or_default();
+    let mut parts = path.as_os_str().as_encoded_bytes().trim_ascii_start().split(|&byte| byte == b':');
+    let scheme = parts.next().unwrap_or_default();
     let is_scheme = [&b"rqlite"[..], b"rqlites"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    is_scheme && path.as_os_str().as_encoded_bytes()[scheme.len()..].starts_with(b"://")
+    is_scheme && parts.next().is_some()
 }
 
 /// Refuses the address of a cluster in a build that cannot open one. The message does not repeat it, because a
@@ -274,9 +275,10 @@ mod tests {
         for (path, is) in [
             ("rqlite://one", true),
             ("Rqlites://one", true),
-            ("rqlite:one", false),
+            ("rqlite:one", true),
+            (" rqlite://one", true),
             ("rqlite", false),
-            ("rqlite:/one", false),
+            ("rqlite:/one", true),
             ("/rqlite://one", false),
             ("https://one", false),
             ("", false),

@@ -90,12 +90,14 @@ fn restore_cluster(file: &Path, database: &Path, on_progress: OnProgress) -> Res
     let partial = Partial::beside(&target)?;
     let (pets, alterations) = fill(&partial, file, database, on_progress)?;
     let kept = dated_name(&target)?;
+    // From here on no instance acknowledges what would be in neither database.
+    let closed = store::close(database)?;
     let kept = match backup(database, &kept, on_progress) {
         Ok(_) => Some(kept),
         Err(error) if error.kind() == ErrorKind::DatabaseMissing => None,
         Err(error) => return Err(error.followed_by("nothing was changed")),
     };
-    store::load(database, &partial.path)?;
+    closed.load(&partial.path)?;
     Ok(Restored { pets, alterations, kept })
 }
 

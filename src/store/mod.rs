@@ -23,10 +23,11 @@ pub use engine::{Committed, Database, Outcome, Units};
 use engine::{Row, Writes};
 pub use error::{Cause, StoreError};
 pub use opening::{
-    HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer, exists, load, meters, open_ephemeral,
+    HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer, exists, meters, open_ephemeral,
     open_for_service, open_only_to_read,
 };
 pub use project::{FileInfo, ProjectChange, ProjectReads};
+pub use rqlite::close;
 pub use sqlite::{
     BUSY_TIMEOUT, Claim, CopyTarget, Fault, Findings, Retired, SCHEMA_VERSION, Snapshot, lock_log,
     log_damage, log_of, renew_mark, retire,

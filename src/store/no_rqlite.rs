@@ -21,7 +21,15 @@ pub fn fetch(_: &Path) -> Result<Whole, Error> {
     Err(unsupported())
 }
 
-pub fn load(_: &Path, _: &Path) -> Result<(), Error> {
+pub struct Closed;
+
+impl Closed {
+    pub fn load(self, _: &Path) -> Result<(), Error> {
+        Err(unsupported())
+    }
+}
+
+pub fn close(_: &Path) -> Result<Closed, Error> {
     Err(unsupported())
 }
 

@@ -157,14 +157,6 @@ pub fn meters(path: &Path) -> Vec<HostMeter> {
     if is_cluster(path) { rqlite::meters(path) } else { Vec::new() }
 }
 
-/// Replaces the database of a cluster by that of a file.
-///
-/// # Errors
-/// If the cluster does not take it.
-pub fn load(path: &Path, file: &Path) -> Result<(), Error> {
-    rqlite::load(path, file)
-}
-
 /// A database that a service has open. The fields drop in their order: connections before the claim.
 pub struct OpenStore {
     /// The connection for requests that write.

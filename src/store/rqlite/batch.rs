@@ -34,15 +34,22 @@ const AT_ONCE: i64 = 1000;
 /// How long no step looks for old records, once there were none left.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
+/// The writer whose last batch is the Unix time until which nobody may write: see `whole.rs`.
+pub const CLOSER: &str = "restore";
 /// The batch, and the first id that its pets can have. `is_current` is NULL, and refused, if the batch is not the next
-/// one of its writer, or was made for another state of the database.
+/// one of its writer, or was made for another state of the database, or the database is closed.
 const BATCH: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) SELECT ?1, ?2, \
     1 + max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), (SELECT ifnull(max(id), 0) FROM pets)), \
     CASE WHEN (?3 IS NULL OR ?3 = (SELECT changes FROM cluster_changes)) \
-        AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = ?1 AND batch >= ?2) THEN 1 END \
+        AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = ?1 AND batch >= ?2) \
+        AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = 'restore' AND batch > ?4) THEN 1 END \
     WHERE true ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
 /// Writers so long ago that nothing of theirs can still be under way.
 const PRUNE: &str = "DELETE FROM cluster_writers WHERE id <= (SELECT max(id) FROM cluster_writers) - 100000";
+/// Refused if the ids of the pets without keys do not follow each other, because a trigger of another program has left
+/// one out, or added one.
+const COUNTED: &str = "UPDATE cluster_writers \
+    SET is_current = CASE WHEN changes() = ?2 AND last_insert_rowid() = first + ?2 - 1 THEN 1 END WHERE writer = ?1";
 const FIRST: &str = "SELECT first FROM cluster_writers WHERE writer = ?1 AND batch = ?2";
 /// If there is a record of the key, there is no row to insert, and none has changed.
 const INSERT_ONCE: &str = "INSERT INTO pets (name, category_id, status) SELECT ?1, ?2, ?3 \
@@ -204,6 +211,7 @@ impl Writer {
         match self.send(&creates, &changes, self.patience) {
             Ok(done) => Ok(done),
             Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {
+                let why = "another instance has changed something, or a restore is under way".to_owned();
                 Err(StoreError::Unavailable(Cause::Conflict, why))
             }
             Err(Failure::Statement(..)) if creates.len() > 1 && changes.is_empty() => {
@@ -218,6 +226,14 @@ impl Writer {
     }
 
     fn explained(&self, failure: Failure) -> StoreError {
+        if let Failure::Statement(place, why) = &failure
+            && *place > 0
+            && why.contains(REFUSED)
+        {
+            return StoreError::Internal(
+                "a trigger of another program leaves out pets, or adds some".to_owned(),
+            );
+        }
         // SQLite cannot count beyond the greatest id.
         match StoreError::from(failure) {
             StoreError::Internal(detail) | StoreError::Unavailable(Cause::Full, detail)
@@ -264,7 +280,7 @@ impl Request {
         creates: &[&Create],
         changes: &[Statement],
     ) -> Result<Self, StoreError> {
-        let mut statements = vec![statement(BATCH, params![name, batch, guard])?];
+        let mut statements = vec![statement(BATCH, params![name, batch, guard, unix_time()])?];
         let mut finds = vec![statement(FIRST, params![name, batch])?];
         let plain: Vec<&&Create> = creates.iter().filter(|create| create.once.is_none()).collect();
         if !plain.is_empty() {
@@ -272,6 +288,8 @@ impl Request {
             let text = format!("INSERT INTO pets (name, category_id, status) VALUES {rows}");
             let values = plain.iter().flat_map(|it| [&it.name as &dyn ToSql, &it.category_id, &it.status]);
             statements.push(statement(&text, &values.collect::<Vec<_>>())?);
+            let count = i64::try_from(plain.len()).unwrap_or(i64::MAX);
+            statements.push(statement(COUNTED, params![name, count])?);
         }
         for create in creates {
             let Some((key, [fingerprint, _])) = &create.once else { continue };

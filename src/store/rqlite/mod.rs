@@ -28,7 +28,7 @@ use crate::error::Error;
 use client::{Client, Level};
 use session::Session;
 
-pub use whole::{fetch, load};
+pub use whole::{close, fetch};
 
 /// The clients in use, by address: all connections of a process share one.
 static CLIENTS: Mutex<Vec<(String, Weak<Client>, Level)>> = Mutex::new(Vec::new());

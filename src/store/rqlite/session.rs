@@ -202,7 +202,7 @@ impl Session {
 
     /// Makes sure that what is read next is fresh: within a batch, as of its beginning.
     fn be_fresh(&self) -> Result<(), StoreError> {
-        if self.state.borrow().is_in_batch { self.begun() } else { self.refresh() }
+        if self.state.borrow().is_in_batch { self.begun() } else { self.refresh_unless_away() }
     }
 
     /// The rows of a statement that the cluster answers, at least as new as what was seen last.

@@ -166,6 +166,22 @@ fn create_that_is_refused_fails_no_other_of_its_batch() {
 }
 
 #[test]
+fn create_that_a_trigger_leaves_out_gets_no_id_of_another_pet() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    run(
+        &path,
+        "CREATE TRIGGER theirs BEFORE INSERT ON pets WHEN new.name = 'bad' BEGIN SELECT raise(IGNORE); END",
+    );
+    let pets = ["good", "bad", "fine"].map(|name| writer.insert_pet(&new_pet(name)).unwrap());
+    let committed = writer.commit().unwrap();
+    let done = pets.each_ref().map(|pet| pet.outcome(&committed));
+    assert_eq!((&done[0], &done[2]), (&Ok(Outcome::Made(1)), &Ok(Outcome::Made(2))));
+    assert!(matches!(done[1], Err(StoreError::Internal(_))), "{:?}", done[1]);
+    assert_eq!(all_names(&session(&path)), ["good", "fine"]);
+}
+
+#[test]
 fn key_sent_through_many_instances_at_once_makes_one_pet() {
     let (_nodes, path) = cluster(1);
     drop(writer(&path));
@@ -447,7 +463,11 @@ fn copy_is_that_of_a_single_machine_and_comes_back_as_another_database() {
     writer.insert_pet(&new_pet("Tom")).unwrap();
     writer.commit().unwrap();
     crate::store::renew_mark(&copy).unwrap();
-    load(&path, &copy).unwrap();
+    let closed = close(&path).unwrap();
+    writer.insert_pet(&new_pet("lost")).unwrap();
+    let refused = writer.commit();
+    assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
+    closed.load(&copy).unwrap();
     // Both the connection that has seen more, and a new one.
     for session in [&writer.session, &session(&path)] {
         let mut names = Vec::new();

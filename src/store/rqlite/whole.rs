@@ -2,19 +2,28 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, params};
 
+use super::batch::CLOSER;
 use super::schema::{PATIENCE, is_current, migrate, unused};
-use super::session::{Session, VERSION, Version};
+use super::session::{Session, VERSION, Version, statement};
 use super::{client, connect};
-use crate::error::{Error, ErrorKind};
+use crate::clock::unix_time;
+use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
 use crate::store::opening::Whole;
 
 /// How often a copy is made again that lacks what was acknowledged before.
 const TRIES: usize = 3;
+/// How many seconds a cluster stays closed at most.
+const CLOSED_FOR: i64 = 1800;
+/// How many of them must be left: more than a node may take for the new database.
+const NEEDED: i64 = 660;
+const CLOSE: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) VALUES (?1, ?2, 0, 1) \
+    ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch";
+const OPEN: &str = "DELETE FROM cluster_writers WHERE writer = ?1";
 /// The name of the copy.
 const NAME: &str = "petstore.db";
 const OBJECTS: &str =
@@ -73,17 +82,51 @@ fn strip(copy: &Path) -> Result<Version, StoreError> {
     Ok(version)
 }
 
-/// Replaces the database of a cluster by that of a file, which is a database of petstore.
+/// A cluster whose instances cannot write, so that a restore loses nothing that they acknowledge. They can again when
+/// this goes, or if it never does, once the time is over.
+pub struct Closed {
+    path: PathBuf,
+    /// In Unix time.
+    until: i64,
+}
+
+/// Keeps all instances from writing. A database that no service has used yet stays as it is.
 ///
 /// # Errors
-/// If the cluster does not take it.
-pub fn load(path: &Path, file: &Path) -> Result<(), Error> {
+/// If the cluster does not answer.
+pub fn close(path: &Path) -> Result<Closed, Error> {
     let (client, level) = connect(path)?;
-    let bytes =
-        fs::read(file).map_err(|error| Error::io(format!("cannot read {}", file.display()), error))?;
-    client.load(&bytes, PATIENCE).map_err(|failure: client::Failure| {
-        Error::from(failure).context("the cluster may have either database now; run the command again")
-    })?;
-    // What only a cluster has.
-    migrate(&client, path, level)
+    let closed = Closed { path: path.to_owned(), until: unix_time() + CLOSED_FOR };
+    if is_current(&client, path, level)? {
+        client.write(&[statement(CLOSE, params![CLOSER, closed.until])?], PATIENCE)?;
+    }
+    Ok(closed)
+}
+
+impl Closed {
+    /// Replaces the database by that of a file, which is a database of petstore.
+    ///
+    /// # Errors
+    /// If the cluster does not take it, or was closed too long ago.
+    pub fn load(self, file: &Path) -> Result<(), Error> {
+        if self.until - unix_time() < NEEDED {
+            return fail(ErrorKind::Conflict, "copying the old database took too long; nothing was changed");
+        }
+        let (client, level) = connect(&self.path)?;
+        let bytes =
+            fs::read(file).map_err(|error| Error::io(format!("cannot read {}", file.display()), error))?;
+        client.load(&bytes, PATIENCE).map_err(|failure: client::Failure| {
+            Error::from(failure).context("the cluster may have either database now; run the command again")
+        })?;
+        // What only a cluster has.
+        migrate(&client, &self.path, level)
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        if let (Ok((client, _)), Ok(open)) = (connect(&self.path), statement(OPEN, params![CLOSER])) {
+            let _ = client.write(&[open], PATIENCE);
+        }
+    }
 }
