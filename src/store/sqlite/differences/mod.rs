@@ -270,6 +270,11 @@ mod tests {
         }
     }
 
+    /// Gives the indexes on names a collation that SQLite does not have here.
+    const SPOIL: &str = "PRAGMA writable_schema = ON;
+        UPDATE sqlite_schema SET sql = replace(sql, '(name)', '(name COLLATE uint)') WHERE type = 'index';
+        PRAGMA writable_schema = RESET";
+
     #[test]
     fn index_that_cannot_be_used_is_named_on_one_line_with_sql_that_runs() {
         for (name, expected) in [
@@ -280,16 +285,30 @@ mod tests {
         ] {
             let make = format!("CREATE INDEX {} ON pets (name)", quoted(name));
             let (connection, _) = changed(&make);
-            let spoil = "PRAGMA writable_schema = ON;
-                UPDATE sqlite_schema SET sql = replace(sql, '(name)', '(name COLLATE uint)') WHERE type = 'index';
-                PRAGMA writable_schema = RESET";
-            connection.execute_batch(spoil).unwrap();
+            connection.execute_batch(SPOIL).unwrap();
             assert_eq!(Differences::of(&connection).unwrap().line().as_deref(), Some(expected));
             if let Some((_, mend)) = expected.split_once("repairs it: ") {
                 connection.execute_batch(mend).unwrap();
                 assert_eq!(Differences::of(&connection).unwrap().line(), None);
             }
         }
+        // Petstore does not use an index on a table of others.
+        let (connection, _) = changed("CREATE TABLE theirs (name); CREATE INDEX ci ON theirs (name)");
+        connection.execute_batch(SPOIL).unwrap();
+        let found = Differences::of(&connection).unwrap();
+        assert_eq!((found.changes.len(), found.foreign.len()), (0, 2));
+    }
+
+    #[test]
+    fn failure_of_a_create_is_explained_by_what_is_on_the_pets() {
+        let refusing = "CREATE TABLE theirs (x);
+            CREATE TRIGGER a BEFORE INSERT ON theirs BEGIN SELECT RAISE(ABORT, 'no'); END";
+        let (connection, _) = changed(refusing);
+        let error = connection.execute("INSERT INTO theirs VALUES (1)", []).unwrap_err();
+        assert_eq!(explain(&connection, &error).unwrap(), None);
+        connection.execute_batch("CREATE TRIGGER b AFTER DELETE ON pets BEGIN SELECT 1; END").unwrap();
+        let explained = explain(&connection, &error).unwrap();
+        assert_eq!(explained.as_deref(), Some("no (a trigger on pets refuses it: b)"));
     }
 
     #[test]
