@@ -10,13 +10,10 @@ use super::secret;
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
 use crate::model::{ApiKey, KeyScope};
-use crate::store::Writer;
+use crate::store::{MOST_TRIES, Writer};
 
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 64;
-
-/// How often a change is tried that other instances of a cluster are faster than.
-const MOST_TRIES: usize = 10;
 
 /// The API keys of one database, open for changes.
 ///

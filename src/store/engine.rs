@@ -257,7 +257,7 @@ impl Deref for dyn Writes {
 }
 
 /// How often a transaction is tried that other instances of a cluster are faster than.
-const MOST_TRIES: usize = 10;
+pub const MOST_TRIES: usize = 10;
 
 impl dyn Writes {
     /// Does some reads and writes in a transaction of their own: all of it is on the disk then, or nothing has changed.

@@ -34,7 +34,7 @@ const AT_ONCE: i64 = 1000;
 /// How long no step looks for old records, once there were none left.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
-/// The writer whose last batch is the Unix time until which nobody may write: see `whole.rs`.
+/// The writer whose last batch is the Unix time until which nobody may write: see `whole.rs`. [`BATCH`] names it too.
 pub const CLOSER: &str = "restore";
 /// The batch, and the first id that its pets can have. `is_current` is NULL, and refused, if the batch is not the next
 /// one of its writer, or was made for another state of the database, or the database is closed.

@@ -10,7 +10,8 @@ CREATE TABLE IF NOT EXISTS cluster_writers (
     batch      INTEGER NOT NULL,
     -- The first id that a pet of that batch could have.
     first      INTEGER NOT NULL,
-    -- NULL is refused: the batch is no longer the next one, or was made for another state of the database.
+    -- NULL is refused: the batch is no longer the next one, was made for another state of the database, comes during a
+    -- restore, or would get ids that do not follow each other.
     is_current INTEGER NOT NULL
 ) STRICT;
 
