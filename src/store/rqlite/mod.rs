@@ -78,7 +78,8 @@ pub fn open_writer(path: &Path) -> Result<Writer, Error> {
 /// As [`open_writer`].
 pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
     let writer = WriteAccess::Writes(open_writer(path)?);
-    let (client, _) = connect(path)?;
+    let (client, level) = connect(path)?;
+    schema::look(&client, level)?;
     let version = client.version(schema::PATIENCE)?;
     let leader =
         client.leader(schema::PATIENCE)?.map_or("no leader".to_owned(), |host| format!("the leader {host}"));

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use super::batch::random_name;
 use super::client::{Client, Failure, Level, Statement, Value};
@@ -12,6 +12,7 @@ use super::mirror::TABLES;
 use super::session::statement;
 use crate::error::{Error, ErrorKind};
 use crate::store::StoreError;
+use crate::store::sqlite::differences;
 use crate::store::sqlite::schema::{APPLICATION_ID, STEPS, foreign, newer, newest_version};
 
 /// How long the cluster may be away when a service or a command starts: an election takes a few seconds.
@@ -28,6 +29,10 @@ const GUARD: &str = "INSERT INTO cluster_writers (writer, batch, first, is_curre
 /// See `sqlite/mark.rs`.
 const MARK: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore log', ?1 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'petstore log')";
+
+/// The schema without what only a cluster has, tables first.
+const OBJECTS: &str = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'cluster\\_%' ESCAPE '\\' \
+    AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type <> 'table'";
 
 /// Refuses a database of another application or of a later version, and returns whether this one has every step done.
 ///
@@ -64,6 +69,24 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
             Err(failure) => return Err(failure.into()),
         }
     }
+}
+
+/// Refuses a schema that lacks a table, a column or an index, and logs what other programs have changed or made.
+///
+/// # Errors
+/// If something is missing, or the cluster does not answer.
+pub fn look(client: &Client, fresh: Level) -> Result<(), Error> {
+    let rows = client.read(&[Statement::new(OBJECTS, [])], fresh, PATIENCE)?;
+    let copy = Connection::open_in_memory().map_err(StoreError::from)?;
+    for object in rows.iter().flatten().flatten().filter_map(Value::text) {
+        // What cannot be made here, such as a table of a module that only the cluster has, is not ours.
+        let _ = copy.execute_batch(object);
+    }
+    copy.pragma_update(None, "user_version", newest()).map_err(StoreError::from)?;
+    let address = client.address().to_string();
+    differences::refuse_gaps(&copy, address.as_ref())?;
+    differences::warn(&copy, address.as_ref());
+    Ok(())
 }
 
 fn newest() -> i64 {

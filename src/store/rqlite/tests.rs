@@ -149,6 +149,19 @@ fn refused_unit_leaves_nothing_and_an_undone_batch_neither() {
 }
 
 #[test]
+fn start_names_what_the_schema_lacks_and_takes_what_others_made() {
+    let (_nodes, path) = cluster(1);
+    drop(open_for_service(&path, 1).unwrap());
+    run(&path, "CREATE TABLE theirs (x)");
+    run(&path, "CREATE TRIGGER theirs_too BEFORE INSERT ON pets BEGIN SELECT 1; END");
+    drop(open_for_service(&path, 1).unwrap());
+    run(&path, "DROP INDEX pets_by_status");
+    let refused = open_for_service(&path, 1).err().unwrap().to_string();
+    assert!(refused.contains("the index pets_by_status is missing"), "{refused}");
+    assert!(refused.contains("CREATE INDEX pets_by_status"), "{refused}");
+}
+
+#[test]
 fn create_that_is_refused_fails_no_other_of_its_batch() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);

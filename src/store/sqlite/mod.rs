@@ -14,7 +14,7 @@ mod batch;
 mod claim;
 mod connection;
 mod cost;
-mod differences;
+pub(super) mod differences;
 pub(super) mod engine;
 mod log_check;
 mod log_head;

@@ -70,10 +70,10 @@ impl Trouble {
         Self::new(why, may_be_done)
     }
 
-    /// The trouble of a response with another status than 200.
-    pub fn of_status(status: u16, body: &[u8]) -> Self {
+    /// The trouble of a response with another status than 200, from rqlite or from something on the way to it.
+    pub fn of_status(status: u16, body: &[u8], is_of_rqlite: bool) -> Self {
         let said = plain(&String::from_utf8_lossy(&body[..body.len().min(200)]));
-        let why = format!("status {status}: {}", said.trim());
+        let why = format!("status {status} {}", said.trim()).trim_end().to_owned();
         match status {
             401 | 403 => Self {
                 is_denied: true,
@@ -84,8 +84,9 @@ impl Trouble {
             503 if said.contains("leader not found") => {
                 Self::new("the cluster has no leader just now", false)
             }
-            400..500 => Self { is_final: true, ..Self::new(why, false) },
-            _ => Self::new(why, true),
+            400..500 if is_of_rqlite => Self { is_final: true, ..Self::new(why, false) },
+            _ if is_of_rqlite => Self::new(why, true),
+            _ => Self::new(format!("{why} (not from rqlite)"), true),
         }
     }
 }
@@ -125,13 +126,15 @@ mod tests {
 
     #[test]
     fn only_what_a_node_cannot_have_done_is_sure() {
-        let sure = |status, body: &str| !Trouble::of_status(status, body.as_bytes()).may_be_done;
+        let sure = |status, body: &str| !Trouble::of_status(status, body.as_bytes(), true).may_be_done;
         assert!(sure(503, "leader not found\n") && sure(401, "") && sure(400, "invalid JSON body"));
         assert!(
             !Trouble::of_message("node failed to process Execute on remote node at one:4002: not leader")
                 .may_be_done
         );
         assert!(Trouble::of_message("leadership lost while committing log").may_be_done);
+        let of_proxy = Trouble::of_status(413, b"too large", false);
+        assert!(of_proxy.may_be_done && !of_proxy.is_final && of_proxy.why.ends_with("(not from rqlite)"));
         assert!(!sure(503, "leadership lost while committing log") && !sure(500, "") && !sure(302, ""));
         let error = |kind| Trouble::from(ureq::Error::Io(std::io::Error::from(kind))).may_be_done;
         assert!(!error(Io::ConnectionRefused) && error(Io::ConnectionReset) && error(Io::BrokenPipe));
@@ -141,7 +144,7 @@ mod tests {
 
     #[test]
     fn text_of_a_node_stays_on_its_line_and_is_short() {
-        let trouble = Trouble::of_status(500, format!("a\nb\x1b[31m{}", "x".repeat(1000)).as_bytes());
+        let trouble = Trouble::of_status(500, format!("a\nb\x1b[31m{}", "x".repeat(1000)).as_bytes(), true);
         assert!(!trouble.why.contains(['\n', '\x1b']) && trouble.why.len() < 230, "{}", trouble.why);
     }
 }

@@ -146,7 +146,7 @@ impl Client {
         let address =
             Address::parse(address).map_err(|why| wrong(format!("the address of the database {why}")))?;
         let password = match std::env::var("PETSTORE_DATABASE_PASSWORD") {
-            Ok(password) => Some(password),
+            Ok(password) => Some(password).filter(|password| !password.is_empty()),
             Err(std::env::VarError::NotPresent) => None,
             Err(std::env::VarError::NotUnicode(_)) => {
                 return Err(wrong("PETSTORE_DATABASE_PASSWORD is not UTF-8 text".to_owned()));
@@ -176,8 +176,10 @@ impl Client {
     /// If no node answers in time.
     pub fn version(&self, patience: Duration) -> Result<Version, Failure> {
         let body = statement::encode(&[Statement::new("SELECT 1", [])]);
-        let response = self.send("/db/query?level=none", Some(&body), patience)?;
-        response.version.ok_or_else(|| Failure::Unavailable(format!("{}: this is not rqlite", self.address)))
+        self.try_nodes(patience, |node| {
+            let response = self.exchange(node, "/db/query?level=none", Some(&body))?;
+            response.version.ok_or_else(|| Trouble::new("it is not rqlite", false))
+        })
     }
 
     /// The host of the leader as the cluster knows it, such as `one:4001`; `None` if it has none.
@@ -234,8 +236,9 @@ impl Client {
                 request.config().timeout_global(None).timeout_recv_response(Some(WHOLE)).build().call()?;
             match response.status().as_u16() {
                 200 => Ok(response),
-                status => {
-                    Err(Trouble::of_status(status, &response.body_mut().read_to_vec().unwrap_or_default()))
+                _ => {
+                    let body = response.body_mut().read_to_vec().unwrap_or_default();
+                    Err(refusal(&response, &body))
                 }
             }
         })?;
@@ -261,7 +264,7 @@ impl Client {
             let body = response.body_mut().read_to_vec()?;
             match response.status().as_u16() {
                 200 => Ok(()),
-                status => Err(Trouble::of_status(status, &body)),
+                _ => Err(refusal(&response, &body)),
             }
         })
     }
@@ -374,15 +377,26 @@ impl Client {
                 request.call()?
             }
         };
-        let version = response.headers().get("X-Rqlite-Version");
-        let version = version.and_then(|value| Version::parse(value.to_str().ok()?));
         if let Some(leader) = response.headers().get("X-Rqlite-Served-By").and_then(|name| name.to_str().ok())
         {
             self.follow(leader);
         }
-        let status = response.status().as_u16();
         // Read to its end, so that the connection can be used again.
         let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec()?;
-        if status == 200 { Ok(Response { body, version }) } else { Err(Trouble::of_status(status, &body)) }
+        match response.status().as_u16() {
+            200 => Ok(Response { body, version: version(&response) }),
+            _ => Err(refusal(&response, &body)),
+        }
     }
+}
+
+/// The version of rqlite that a response names; `None` if it is not from rqlite.
+fn version(response: &ureq::http::Response<ureq::Body>) -> Option<Version> {
+    Version::parse(response.headers().get("X-Rqlite-Version")?.to_str().ok()?)
+}
+
+/// What a response with another status than 200 says.
+fn refusal(response: &ureq::http::Response<ureq::Body>, body: &[u8]) -> Trouble {
+    let is_of_rqlite = response.headers().contains_key("X-Rqlite-Version");
+    Trouble::of_status(response.status().as_u16(), body, is_of_rqlite)
 }

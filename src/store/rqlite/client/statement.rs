@@ -29,6 +29,14 @@ impl Value {
             Self::Null | Self::Text(_) | Self::Blob(_) => None,
         }
     }
+
+    /// The text; `None` for anything else.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Null | Self::Integer(_) | Self::Blob(_) => None,
+        }
+    }
 }
 
 impl From<i64> for Value {

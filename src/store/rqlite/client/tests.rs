@@ -360,6 +360,7 @@ fn write_that_got_no_whole_answer_is_unknown() {
         Some(response(r#"{"results":[{}],"error":"leadership lost while committing log"}"#)),
         Some(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()),
         Some(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        Some(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n".to_vec()),
         Some(b"HTTP/1.1 301 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n".to_vec()),
         Some(endless),
         Some(huge),
@@ -399,9 +400,19 @@ fn harmless_write_and_read_are_sent_again() {
 }
 
 #[test]
-fn server_without_a_version_is_not_rqlite() {
-    let (address, thread) = liar(vec![Some(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}".to_vec())]);
-    let failed = client_of(&address, None).version(Duration::ZERO).unwrap_err();
-    assert!(failed.to_string().contains("not rqlite"), "{failed}");
+fn host_that_is_not_rqlite_is_named_and_passed_over() {
+    let web = || Some(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}".to_vec());
+    let missing = Some(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec());
+    for (answer, expected) in [(web(), "it is not rqlite"), (missing, "status 404 (not from rqlite)")] {
+        let (address, thread) = liar(vec![answer]);
+        let failed = client_of(&address, None).version(Duration::ZERO).unwrap_err().to_string();
+        assert_eq!(failed, format!("{}: {expected}", address.trim_start_matches("rqlite://")));
+        thread.join().unwrap();
+    }
+    let (address, thread) = liar(vec![web()]);
+    let (node, node_thread) = liar(vec![Some(response("{}"))]);
+    let client = client_of(&format!("{address},{}", node.trim_start_matches("rqlite://")), None);
+    assert_eq!(client.version(PATIENCE).unwrap().to_string(), "9.4.0");
     thread.join().unwrap();
+    node_thread.join().unwrap();
 }
