@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::harness::{Folder, KEY, Process, Server, petstore, run, terminal};
 use crate::said;
@@ -254,21 +253,17 @@ fn interrupted_import_that_keeps_ids_goes_on_nowhere_else() {
 #[test]
 fn import_and_creates_of_a_running_server_take_turns() {
     let server = Server::start();
-    let (is_over, count) = (AtomicBool::new(false), 30_000);
+    let count = 30_000;
     let created = std::thread::scope(|scope| {
-        let creating = scope.spawn(|| {
-            let mut connection = server.connect();
-            let mut created = 0;
-            while !is_over.load(Ordering::SeqCst) {
-                connection.post("/v1/pets", KEY, r#"{"name":"created","categoryId":1}"#).expect(201);
-                created += 1;
-            }
-            created
-        });
-        let output = import(&server.folder.database(), &[], &pets(count));
-        is_over.store(true, Ordering::SeqCst);
-        expect_imported(output, &format!("imported {count}"));
-        creating.join().unwrap()
+        let importing = scope.spawn(|| import(&server.folder.database(), &[], &pets(count)));
+        let mut connection = server.connect();
+        let mut created = 0;
+        while !importing.is_finished() {
+            connection.post("/v1/pets", KEY, r#"{"name":"created","categoryId":1}"#).expect(201);
+            created += 1;
+        }
+        expect_imported(importing.join().unwrap(), &format!("imported {count}"));
+        created
     });
     let exported = export(&server.folder.database(), "csv");
     let imported: Vec<&str> = exported.lines().filter(|line| line.ends_with(",sold")).collect();
