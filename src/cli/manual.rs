@@ -121,6 +121,20 @@ fn flags(command: &'static Command) -> impl Iterator<Item = &'static str> {
     command.flags.iter().map(|flag| flag.name).chain(settings).chain(["help"])
 }
 
+/// What more words can follow: the beginnings of commands, such as `domain redirect`, the empty one first.
+fn beginnings() -> Vec<Vec<&'static str>> {
+    let mut all_begun = Vec::new();
+    for command in all() {
+        let words: Vec<&str> = command.name.split(' ').collect();
+        for begun in (0..words.len()).map(|count| words[..count].to_vec()) {
+            if !all_begun.contains(&begun) {
+                all_begun.push(begun);
+            }
+        }
+    }
+    all_begun
+}
+
 /// The words of commands that can follow these words, in the order of the table.
 fn next_words(begun: &[&str]) -> Vec<&'static str> {
     let mut words = Vec::new();
@@ -148,34 +162,44 @@ fn bash() -> String {
         // Writing to memory cannot fail.
         let _ = writeln!(script, "    '{}'*) words='{}' ;;", command.name, flags.join(" "));
     }
-    let firsts = next_words(&[]);
-    for first in firsts.iter().filter(|first| !next_words(&[first]).is_empty()) {
-        let _ = writeln!(script, "    '{first}') words='{}' ;;", next_words(&[first]).join(" "));
+    for begun in beginnings() {
+        let flags = if begun.is_empty() { " --help --version" } else { "" };
+        let _ =
+            writeln!(script, "    '{}') words='{}{flags}' ;;", begun.join(" "), next_words(&begun).join(" "));
     }
-    let _ = writeln!(script, "    '') words='{} --help --version' ;;", firsts.join(" "));
     script
         + "    esac\n    mapfile -t COMPREPLY < <(IFS=$' \\n'; compgen -W \"$words\" -- \"$word\"; \
         [[ $word == -* ]] || compgen -f -- \"$word\")\n}\ncomplete -o filenames -F _petstore petstore\n"
 }
 
+/// The function of fish that tells whether one of these words has been typed.
+const SEEN: &str = "__fish_seen_subcommand_from";
+
+/// The condition of fish under which all of these words have been typed, and no word if these are none.
+fn seen(words: &[&str]) -> String {
+    if words.is_empty() {
+        return "__fish_use_subcommand".to_owned();
+    }
+    words.iter().map(|word| format!("{SEEN} {word}")).collect::<Vec<_>>().join("; and ")
+}
+
 fn fish() -> String {
     let mut script = String::new();
+    for begun in beginnings() {
+        let (words, seen) = (next_words(&begun), seen(&begun));
+        let unless =
+            if begun.is_empty() { String::new() } else { format!("; and not {SEEN} {}", words.join(" ")) };
+        for word in words {
+            let name = [&begun[..], &[word]].concat().join(" ");
+            let command = all().find(|command| command.name == name);
+            let about = command.map(|command| command.about.replace('\'', "\\'")).unwrap_or_default();
+            let _ = writeln!(script, "complete -c petstore -n '{seen}{unless}' -a {word} -d '{about}'");
+        }
+    }
     for command in all() {
-        let (first, rest) = command.name.split_once(' ').map_or((command.name, None), |(a, b)| (a, Some(b)));
-        let seen = command.name.split(' ').map(|word| format!("__fish_seen_subcommand_from {word}"));
-        let seen = seen.collect::<Vec<_>>().join("; and ");
-        if rest.is_none_or(|rest| next_words(&[first]).first() == Some(&rest)) {
-            let _ = writeln!(script, "complete -c petstore -n __fish_use_subcommand -a {first}");
-        }
-        if let Some(rest) = rest {
-            let about = command.about.replace('\'', "\\'");
-            let _ = writeln!(
-                script,
-                "complete -c petstore -n '__fish_seen_subcommand_from {first}' -a {rest} -d '{about}'"
-            );
-        }
+        let words: Vec<&str> = command.name.split(' ').collect();
         for flag in flags(command) {
-            let _ = writeln!(script, "complete -c petstore -n '{seen}' -l {flag}");
+            let _ = writeln!(script, "complete -c petstore -n '{}' -l {flag}", seen(&words));
         }
     }
     script
@@ -199,7 +223,69 @@ mod tests {
             assert!(fish.contains(&format!("-l {}\n", setting.flag)), "{}", setting.flag);
         }
         assert!(page.contains("ndjson or csv") && !page.contains("Ndjson"), "names are not changed");
-        assert_eq!(next_words(&["key"])[..2], ["add", "list"]);
-        assert!(next_words(&["serve"]).is_empty());
+    }
+
+    #[test]
+    fn manual_page_is_laid_out_for_man() {
+        let (page, version) = (page(), env!("CARGO_PKG_VERSION"));
+        let begin = format!(
+            r#".TH PETSTORE 1 "" "petstore {version}"
+.SH NAME
+petstore \- a pet store inventory service over HTTP, with an embedded SQLite database
+.SH COMMANDS
+.TP
+\fBpetstore serve\fR
+Run the service until SIGTERM or SIGINT; this is the default command.
+.RS
+.TP
+\fB\-\-read\-only\fR
+Never write to the database; creates get 503 read_only.
+.RE
+"#
+        );
+        assert!(page.starts_with(&begin), "{page}");
+        for item in [
+            "\n.RS\n.TP\n\\fB\\-\\-expires\\fR\\fI DATE\\fR\nWhen the key expires.\n.RE\n",
+            "\n.TP\n\\fB\\-\\-workers\\fR\\fI NUMBER\\fR, \\fBPETSTORE_WORKERS\\fR\n",
+            ". Default: petstore.db.\n.TP\n",
+            "\n.SH ENVIRONMENT\n.TP\n\\fBPETSTORE_API_KEY\\fR\nAn additional API key.\n.TP\n",
+        ] {
+            assert!(page.contains(item), "{item}");
+        }
+    }
+
+    #[test]
+    fn bash_completes_words_and_flags() {
+        let offered = |words: &[&str]| {
+            let script = bash()
+                + "COMP_WORDS=(\"$0\" \"$@\") COMP_CWORD=$#; _petstore; printf '%s\\n' \"${COMPREPLY[@]}\"";
+            let words = ["-c", &script, "petstore"].into_iter().chain(words.iter().copied());
+            let output = std::process::Command::new("bash").args(words).output().unwrap();
+            String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(offered(&["ke"]), ["key"]);
+        assert_eq!(offered(&["--v"]), ["--version"]);
+        assert_eq!(offered(&["key", "re"]), ["revoke"]);
+        assert_eq!(offered(&["key", "add", "ci", "--re"]), ["--read-only"]);
+        // Not without the site.
+        if !next_words(&["domain"]).is_empty() {
+            assert_eq!(offered(&["domain", "redirect", "ad"]), ["add"]);
+            assert_eq!(offered(&["domain", "redirect", "add", "--st"]), ["--status", "--staging-url"]);
+        }
+    }
+
+    #[test]
+    fn fish_offers_the_next_word_of_a_command() {
+        let fish = fish();
+        for line in [
+            "-n '__fish_use_subcommand' -a key -d ''",
+            "-n '__fish_use_subcommand' -a man -d 'print the manual page, for man(1)'",
+            "-n '__fish_seen_subcommand_from pet; and not __fish_seen_subcommand_from status delete' -a delete -d 'delete pets: all of these or none'",
+            "-n '__fish_seen_subcommand_from pet; and __fish_seen_subcommand_from delete' -l database",
+            "-n '__fish_seen_subcommand_from man' -l help",
+        ] {
+            assert!(fish.contains(&format!("complete -c petstore {line}\n")), "{line}\n{fish}");
+        }
+        assert_eq!(fish.matches(" -a pet ").count(), 1);
     }
 }
