@@ -40,8 +40,10 @@ impl Bar {
         let stage = Arc::new(Mutex::new(Stage { what, began: Instant::now(), progress: None }));
         let ((end, is_over), (finished, ended)) = (channel(), channel());
         let shown = Arc::clone(&stage);
+        let has_bar = stderr().is_terminal();
         let show = move || {
-            show(&shown, &is_over);
+            let pause = if has_bar { Duration::from_millis(100) } else { Duration::from_secs(10) };
+            show(shown, &is_over, &mut stderr(), has_bar, pause);
             drop(finished);
         };
         // Without a thread there is no progress to see, and the task goes on.
@@ -53,9 +55,7 @@ impl Bar {
     pub fn copied(&self, progress: Progress) {
         let (what, progress) =
             if progress.done < progress.total { ("copying", Some(progress)) } else { ("checking", None) };
-        let mut stage = lock(&self.stage);
-        let began = if stage.what == what { stage.began } else { Instant::now() };
-        *stage = Stage { what, began, progress };
+        *lock(&self.stage) = Stage { what, began: Instant::now(), progress };
     }
 }
 
@@ -71,25 +71,27 @@ fn lock(stage: &Mutex<Stage>) -> std::sync::MutexGuard<'_, Stage> {
     stage.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shows the stage until the other end of the channel is dropped.
-fn show(stage: &Mutex<Stage>, is_over: &Receiver<()>) {
-    let is_terminal = stderr().is_terminal();
-    let pause = if is_terminal { Duration::from_millis(100) } else { Duration::from_secs(10) };
+/// Shows the stage after each pause until the other end of the channel is dropped.
+fn show(
+    stage: Arc<Mutex<Stage>>,
+    is_over: &Receiver<()>,
+    out: &mut impl Write,
+    has_bar: bool,
+    pause: Duration,
+) {
     let mut is_drawn = false;
     while is_over.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-        let text = text(*lock(stage), is_terminal);
+        let Some(text) = text(*lock(&stage), has_bar) else { continue };
         // If nobody reads it, the task goes on.
-        let _ = match text {
-            None => Ok(()),
-            Some(text) if is_terminal => {
-                is_drawn = true;
-                write!(stderr(), "{ERASE}{text}").and_then(|()| stderr().flush())
-            }
-            Some(text) => writeln!(stderr(), "{text}"),
+        let _ = if has_bar {
+            is_drawn = true;
+            write!(out, "{ERASE}{text}").and_then(|()| out.flush())
+        } else {
+            writeln!(out, "{text}")
         };
     }
     if is_drawn {
-        let _ = write!(stderr(), "{ERASE}");
+        let _ = write!(out, "{ERASE}");
     }
 }
 
@@ -143,15 +145,25 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("petstore-progress-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (database, copy) = (folder.join("pets.db"), folder.join("copy.db"));
-        petstore::KeyRing::open(&database).map(drop).unwrap();
+        let pet = format!("{{\"name\":\"{}\",\"categoryId\":1}}\n", "a".repeat(500_000)).repeat(6);
+        let source = petstore::Source::Stream(Box::new(std::io::Cursor::new(pet)));
+        let options = petstore::ImportOptions::default();
+        let import = petstore::Import::check(&database, source, options, |_, why| panic!("{why}")).unwrap();
+        import.write(&std::sync::atomic::AtomicBool::new(false), |_| ()).unwrap();
         assert_eq!(what(), ("opening", false));
+        let (mut stages, mut texts) = (Vec::new(), Vec::new());
         let done = petstore::backup(&database, &copy, &mut |progress| {
             bar.copied(progress);
+            stages.push(what());
+            texts.extend([false, true].map(|has_bar| text(*lock(&bar.stage), has_bar).unwrap_or_default()));
             std::ops::ControlFlow::Continue(())
         });
         std::fs::remove_dir_all(&folder).unwrap();
         done.unwrap();
-        assert_eq!(what(), ("checking", false));
+        stages.dedup();
+        assert_eq!(stages, [("copying", true), ("checking", false)]);
+        assert!(texts[0].starts_with("copied 1 of 3 MiB (3"), "{texts:?}");
+        assert!(texts[1].starts_with("[#####") && texts[1].contains("--] 1 of 3 MiB (3"), "{texts:?}");
     }
 
     #[test]
@@ -160,5 +172,48 @@ mod tests {
         assert_eq!(at(Instant::now()), None);
         let earlier = Instant::now().checked_sub(Duration::from_secs(12)).unwrap();
         assert_eq!(at(earlier).as_deref(), Some("checking for 12 s"));
+    }
+
+    /// Hands over what is written.
+    struct Handed(Sender<String>);
+
+    impl Write for Handed {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let _ = self.0.send(String::from_utf8_lossy(bytes).into_owned());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn terminal_gets_a_line_that_is_erased_and_a_file_gets_whole_lines() {
+        for (has_bar, first, last) in [(true, ERASE, ERASE), (false, "checking for 12 s\n", "s\n")] {
+            let began = Instant::now().checked_sub(Duration::from_secs(12)).unwrap();
+            let stage = Arc::new(Mutex::new(Stage { what: "checking", began, progress: None }));
+            let ((end, is_over), (out, shown)) = (channel::<()>(), channel());
+            let pause = Duration::from_millis(1);
+            let showing = std::thread::spawn(move || show(stage, &is_over, &mut Handed(out), has_bar, pause));
+            let mut text = String::new();
+            while !text.contains("checking for 12 s") {
+                text += &shown.recv_timeout(Duration::from_secs(60)).expect("progress is shown");
+            }
+            drop(end);
+            showing.join().unwrap();
+            text.extend(shown.iter());
+            assert!(text.starts_with(first) && text.ends_with(last), "{text:?}");
+            assert_eq!((text.contains('\n'), text.contains('\x1b')), (!has_bar, has_bar), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_shown_after_the_end() {
+        let bar = Bar::new("opening");
+        let stage = Arc::clone(&bar.stage);
+        let begun = Instant::now();
+        drop(bar);
+        assert!(Arc::strong_count(&stage) == 1 || begun.elapsed() >= PATIENCE, "the thread has ended");
     }
 }
