@@ -122,14 +122,18 @@ mod tests {
     use super::*;
     use petstore::Config;
 
-    /// Kinds with advice, which differs from command to command.
+    /// Kinds with advice, at least for an import that goes on.
     const KINDS: &[ErrorKind] = &[
         ErrorKind::Config("listen"),
         ErrorKind::AddressInUse,
+        ErrorKind::AddressUnavailable,
+        ErrorKind::SocketUnusable,
         ErrorKind::DatabaseMissing,
         ErrorKind::DatabaseForeign,
         ErrorKind::DatabaseDamaged,
         ErrorKind::SchemaChanged,
+        ErrorKind::DatabaseLocked,
+        ErrorKind::DatabaseInUse,
         ErrorKind::DatabaseMoved,
         ErrorKind::DatabaseOlder,
         ErrorKind::DatabaseNotNew,
@@ -139,10 +143,14 @@ mod tests {
         ErrorKind::KeyUnknown,
         ErrorKind::KeyExists,
         ErrorKind::KeyExpired,
+        ErrorKind::KeyAmbiguous,
         ErrorKind::InvalidInput,
         ErrorKind::InvalidRows,
         ErrorKind::InputFormat,
         ErrorKind::FileExists,
+        ErrorKind::PermissionDenied,
+        ErrorKind::DiskFull,
+        ErrorKind::Conflict,
     ];
 
     fn call(command: &'static str, operands: &[&str], flags: &[(&'static str, &str)]) -> Call {
@@ -163,7 +171,10 @@ mod tests {
         };
         let calls = [call("serve", &[], &[]), call("import", &[], &[("from-line", "3"), ("format", "csv")])];
         for (kind, call) in KINDS.iter().flat_map(|kind| calls.iter().map(move |call| (*kind, call))) {
-            let Some(advice) = of(&Error::new(kind, ""), call) else { continue };
+            let Some(advice) = of(&Error::new(kind, ""), call) else {
+                assert_eq!((kind, call.command), (ErrorKind::InvalidInput, "serve"), "there is no advice");
+                continue;
+            };
             let words: Vec<&str> = advice.split([' ', ',', ':', ';']).collect();
             for (i, word) in words.iter().enumerate() {
                 if let Some(name) = word.strip_prefix("--") {
@@ -190,9 +201,37 @@ mod tests {
 
     #[test]
     fn file_of_the_command_is_not_the_database() {
-        let error = Error::new(ErrorKind::DatabaseForeign, "");
-        assert_eq!(of(&error, &call("check", &["copy.db"], &[])), None);
-        assert!(of(&error, &call("check", &[], &[])).is_some());
+        for kind in [ErrorKind::DatabaseMissing, ErrorKind::DatabaseForeign, ErrorKind::DatabaseDamaged] {
+            let error = Error::new(kind, "");
+            assert_eq!(of(&error, &call("check", &["copy.db"], &[])), None, "{kind:?}");
+            assert!(of(&error, &call("check", &[], &[])).is_some(), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn same_failure_is_mended_in_another_way_elsewhere() {
+        let read_only: &[_] = &[("read-only", "")];
+        for (kind, command, flags, expected) in [
+            (ErrorKind::DatabaseDamaged, "serve", &[][..], "run petstore check: "),
+            (ErrorKind::DatabaseDamaged, "export", &[], "restore a backup: "),
+            (ErrorKind::DatabaseMoved, "serve", read_only, "start the service again "),
+            (ErrorKind::DatabaseMoved, "serve", &[], "put the file back, "),
+            (ErrorKind::FileExists, "serve", &[], "move the file away, "),
+            (ErrorKind::FileExists, "backup", &[], "choose another name"),
+            (ErrorKind::Conflict, "import", &[], "import a copy of the file "),
+            (ErrorKind::Conflict, "restore", &[], "try again"),
+        ] {
+            let advice = of(&Error::new(kind, ""), &call(command, &[], flags)).unwrap();
+            assert!(advice.starts_with(expected), "{kind:?}, {command}: {advice}");
+        }
+    }
+
+    #[test]
+    fn no_flag_is_named_for_a_field_that_has_none() {
+        let call = call("serve", &[], &[]);
+        assert_eq!(of(&Error::new(ErrorKind::Config("ephemeral"), ""), &call), None);
+        let advice = of(&Error::new(ErrorKind::Config("max_connections"), ""), &call);
+        assert_eq!(advice.as_deref(), Some("change --max-connections"));
     }
 
     #[test]

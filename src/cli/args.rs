@@ -258,7 +258,8 @@ mod tests {
         {
             assert_eq!((distance(one, other), distance(other, one)), (apart, apart), "{one} {other}");
         }
-        assert_eq!(nearest("dance"), "");
+        assert_eq!((nearest("dance"), nearest("web")), (String::new(), String::new()));
+        assert!(nearest("lsit").starts_with("; did you mean: key list"), "{}", nearest("lsit"));
     }
 
     #[test]

@@ -93,9 +93,33 @@ mod tests {
     #[test]
     fn help_about_a_command_leaves_out_the_others() {
         let keys = text(&["key".to_owned()]);
-        assert!(keys.contains("petstore key add NAME") && keys.contains("--database"));
-        assert!(
-            !keys.contains("petstore serve") && !keys.contains("--workers") && !keys.contains("RUST_LOG")
-        );
+        let expected = "\
+petstore: a pet store inventory service over HTTP, with an embedded SQLite database
+
+  petstore key add NAME        create an API key and print it; it is not shown again
+      --expires DATE           when the key expires
+      --read-only              the key can only read
+      --admin                  the key can also change the project settings
+  petstore key list            list the keys with their scopes, expiry and last use
+      --json                   print JSON, for programs
+  petstore key rotate NAME     replace a key with a new one, and print it; by default, the expiry stays the same
+      --overlap DURATION       how long the old key stays valid [0s]
+      --expires DATE           when the key expires
+  petstore key revoke NAME [FINGERPRINT]
+                               revoke the keys with this name, or the one with this fingerprint, immediately
+
+Settings, as flags or environment variables (the flag wins) [default]:
+  --database FILE              PETSTORE_DATABASE
+                               the SQLite file; serve, import and key add create it if it does not exist [petstore.db]
+";
+        assert!(keys.starts_with(expected) && keys.ends_with(NOTES), "{keys}");
+        assert!(!keys.contains("--workers") && !keys.contains("RUST_LOG"), "{keys}");
+    }
+
+    #[test]
+    fn first_column_is_followed_by_two_spaces_or_a_new_line() {
+        assert_eq!(row("--twenty-seven-letters-long", "x"), "  --twenty-seven-letters-long  x\n");
+        let below = format!("  --twenty-eight-letters-long!\n{:31}x\n", "");
+        assert_eq!(row("--twenty-eight-letters-long!", "x"), below);
     }
 }

@@ -176,19 +176,26 @@ mod tests {
 
     #[test]
     fn dropped_lines_are_counted() {
-        let (sender, receiver) = sync_channel(2);
-        let mut end = LineEnd(sender);
-        for line in ["a\n", "b\n", "c\n", "d\n"] {
-            end.write_all(line.as_bytes()).unwrap();
-        }
-        drop(end);
-        let mut out = Vec::new();
-        write_lines(&receiver, &mut out, &DROPPED, LogFormat::Text);
-        let text = String::from_utf8(out).unwrap();
+        let written = |format| {
+            let (sender, receiver) = sync_channel(2);
+            let mut end = LineEnd(sender);
+            for line in ["a\n", "b\n", "c\n", "d\n"] {
+                end.write_all(line.as_bytes()).unwrap();
+            }
+            drop(end);
+            let mut out = Vec::new();
+            write_lines(&receiver, &mut out, &DROPPED, format);
+            String::from_utf8(out).unwrap()
+        };
         assert_eq!(
-            text,
+            written(LogFormat::Text),
             "a\npetstore: 2 log lines were dropped, because standard error was not read in time\nb\n"
         );
+        let text = written(LogFormat::Json);
+        let [_, line, _] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["level"], "warn");
+        assert!(line["message"].as_str().unwrap().starts_with("2 log lines were dropped, "), "{line}");
     }
 
     #[test]

@@ -174,3 +174,16 @@ fn watched<T>(
         if is_ending.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_less_than_a_second_is_told_in_milliseconds() {
+        assert_eq!(
+            [999, 1000, 61_540].map(Duration::from_millis).map(seconds),
+            ["999 ms", "1.0 s", "61.5 s"]
+        );
+    }
+}

@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn wrong_values_are_refused() {
-        assert!(Own::default().set("log-format", "xml").is_err());
-        assert!(Own::default().set("first-key-file", "").is_err());
+        assert_eq!(Own::default().set("log-format", "xml"), Err("text or json"));
+        assert_eq!(Own::default().set("first-key-file", ""), Err("a file name"));
     }
 }

@@ -198,33 +198,32 @@ impl Process {
         assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
     }
 
-    /// The first line that it prints, and the rest.
+    /// The first so many lines that it prints, and the rest.
     #[track_caller]
-    fn first_line<R: Read + Send + 'static>(&self, out: R) -> (String, BufReader<R>) {
+    fn first_lines<R: Read + Send + 'static>(&self, out: R, count: usize) -> (String, BufReader<R>) {
         let mut out = BufReader::new(out);
         let reader = std::thread::spawn(move || {
-            let mut line = String::new();
-            out.read_line(&mut line).unwrap();
-            (line, out)
+            let mut lines = String::new();
+            for _ in 0..count {
+                out.read_line(&mut lines).unwrap();
+            }
+            (lines, out)
         });
-        wait_until(&format!("the first line of {}", self.name), || reader.is_finished());
+        wait_until(&format!("{count} lines of {}", self.name), || reader.is_finished());
         reader.join().unwrap()
     }
 
     /// The first line that it prints to a pipe; nobody reads on.
     #[track_caller]
     pub fn take_first_line(&mut self) -> String {
-        let out = self.child.stdout.take().unwrap();
-        self.first_line(out).0
+        self.take_first_lines(1)
     }
 
     /// The first so many lines that it prints to a pipe; nobody reads on.
     #[track_caller]
     pub fn take_first_lines(&mut self, count: usize) -> String {
         let out = self.child.stdout.take().unwrap();
-        let (mut text, out) = self.first_line(out);
-        out.lines().take(count - 1).for_each(|line| text += &(line.unwrap() + "\n"));
-        text
+        self.first_lines(out, count).0
     }
 
     pub fn has_ended(&mut self) -> bool {
@@ -328,7 +327,7 @@ impl Server {
         has_admin: bool,
     ) -> Self {
         let logged = keep(process.child.stderr.take().unwrap(), "log");
-        let (line, mut out) = process.first_line(out);
+        let (line, mut out) = process.first_lines(out, 1);
         let Some(address) = line.trim_end().strip_prefix("petstore listening on ") else {
             drop(process);
             panic!("did not start: {line:?} {}", text(logged));

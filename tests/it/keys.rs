@@ -1,11 +1,12 @@
 //! `petstore key …` on a running server, and the key of the first start.
 
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::backup::succeed;
-use crate::harness::{Folder, Process, Server, change, expect_refusal, output, petstore, run};
+use crate::harness::{Folder, Process, Server, as_nobody, change, expect_refusal, output, petstore, run};
 use crate::said;
 use crate::wait::wait_until;
 
@@ -174,6 +175,22 @@ fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
     let path = folder.path().join("first-key");
     let (_, logged, _) = printed_and_logged(folder, &first_key_in(&path));
     assert!(logged.contains(said::FIRST_KEY_WRITTEN), "it is made as soon as it can be: {logged}");
+}
+
+#[test]
+fn first_key_in_a_folder_of_others_is_refused() {
+    let (folder, others) = (Folder::new(), Folder::new());
+    for (folder, mode) in [(&folder, 0o777), (&others, 0o555)] {
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+    }
+    let path = others.path().join("first-key");
+    let mut command = as_nobody(&first_key_in(&path));
+    let refused = output(command.env("PETSTORE_DATABASE", folder.database()));
+    let said = format!(
+        "cannot write the first API key to {}.partial: this user cannot create files in its folder; run petstore as a user",
+        path.display()
+    );
+    expect_refusal(refused, 1, &said);
 }
 
 /// Starts with this file for the first key, and expects a valid key there and nothing unfinished.

@@ -75,8 +75,8 @@ fn wrong_words_are_refused() {
 #[test]
 fn too_little_address_space_is_one_plain_line_and_more_is_enough() {
     let folder = Folder::new();
-    for mib in [64, 160, 300, 335] {
-        let mut command = petstore(&["--listen", "127.0.0.1:0", "--workers", "1"]);
+    for (mib, workers) in [(64, "1"), (160, "1"), (300, "1"), (335, "1"), (399, "5")] {
+        let mut command = petstore(&["--listen", "127.0.0.1:0", "--workers", workers]);
         command.env("PETSTORE_API_KEY", "k").env("PETSTORE_DATABASE", folder.database());
         let start = Process::start(after(&mut command, &format!("ulimit -v {}", mib * 1024)));
         expect_refusal(start.output(), 1, " MiB (ulimit -v), and ");

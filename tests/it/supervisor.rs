@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::process::Command;
+use std::time::Instant;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
@@ -24,7 +25,9 @@ impl Notices {
     /// Waits for a notification with this line, and skips others.
     #[track_caller]
     fn expect(&self, line: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
         loop {
+            assert!(Instant::now() < deadline, "no {line}");
             let mut bytes = [0; 4096];
             let count = self.0.recv(&mut bytes).unwrap_or_else(|error| panic!("no {line}: {error}"));
             let notice = String::from_utf8(bytes[..count].to_vec()).unwrap();

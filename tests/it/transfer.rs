@@ -1,9 +1,10 @@
 //! `petstore export` and `petstore import`, alone and alongside a running server.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::sync::{Arc, Mutex};
 
 use crate::harness::{Folder, KEY, Process, Server, petstore, run, terminal};
 use crate::said;
@@ -150,10 +151,12 @@ fn refused_lines_are_named_and_nothing_is_written() {
 #[test]
 fn no_more_than_twenty_refused_lines_are_printed() {
     let folder = Folder::new();
-    let output = import(&folder.database(), &[], &"{}\n".repeat(50));
-    let said = text(output.stderr);
+    let refused = |count| text(import(&folder.database(), &[], &"{}\n".repeat(count)).stderr);
+    let said = refused(50);
     assert_eq!(said.lines().count(), 22, "{said}");
     assert!(said.contains("\nLine 20: ") && said.contains("\nand 30 more\n"), "{said}");
+    let said = refused(20);
+    assert!(said.contains("\nLine 20: ") && !said.contains(" more"), "{said}");
 }
 
 #[test]
@@ -330,16 +333,23 @@ fn import_shows_that_it_checks_its_input() {
         .stderr(err);
     let mut process = Process::spawn(&mut command);
     drop(command);
+    let seen = Arc::new(Mutex::new(String::new()));
+    let sees = Arc::clone(&seen);
+    let reader = std::thread::spawn(move || {
+        // Reading fails once the program has ended.
+        for byte in BufReader::new(shown).bytes().map_while(Result::ok) {
+            sees.lock().unwrap().push(byte.into());
+        }
+    });
     // The input comes once the progress has been seen.
-    let mut shown = BufReader::new(shown);
-    let mut seen = Vec::new();
-    while !seen.ends_with(b"checking the input for 1 s") {
-        let byte = shown.fill_buf().unwrap()[0];
-        shown.consume(1);
-        seen.push(byte);
-    }
+    wait_until("the progress", || seen.lock().unwrap().contains("\r\x1b[Kchecking the input for 1 s"));
     process.child.stdin.take().unwrap().write_all(ODD[0].as_bytes()).unwrap();
     expect_imported(process.output(), "imported 1");
+    reader.join().unwrap();
+    let bar = "[##############################]";
+    let last = format!("\r\x1b[K\r{bar} written up to line 1 of 1\x1b[K\r\x1b[K");
+    let seen = seen.lock().unwrap();
+    assert!(seen.contains(&last), "{seen:?}");
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn text(overview: &Overview) -> String {
         }
         if matches!(domain.state, DomainState::PendingDns | DomainState::DnsChanged) {
             text += &if overview.platform_host.is_some() {
-                record(domain)
+                format!("{}\n", record(domain).trim_end())
             } else {
                 "  to see its DNS record, add --platform-host HOST\n".to_owned()
             };
