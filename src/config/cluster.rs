@@ -68,3 +68,35 @@ impl Config {
         self.database = address.into();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_move_into_the_address_and_a_file_stays_as_it_is() {
+        let joined = |database: &str, allow: &str| {
+            let mut config = Config { database: database.into(), ..Config::default() };
+            (ALLOW_OLD.set.unwrap())(&mut config, allow)?;
+            (CA.set.unwrap())(&mut config, "/a?b.pem")?;
+            config.join_access();
+            Ok(config.database.to_str().unwrap().to_owned())
+        };
+        for (database, allow, expected) in [
+            ("rqlites://one", "1", "rqlites://one?allow-old&ca=/a?b.pem"),
+            ("rqlites://one", "0", "rqlites://one?ca=/a?b.pem"),
+            ("rqlites://one/?allow-old", "0", "rqlites://one/?allow-old&ca=/a?b.pem"),
+            ("/a?b.db", "1", "/a?b.db"),
+        ] {
+            assert_eq!(joined(database, allow).as_deref(), Ok(expected));
+        }
+        let mut config = Config { database: "rqlites://one/?ca=x?y".into(), ..Config::default() };
+        config.allow_old_rqlite = true;
+        config.join_access();
+        assert_eq!(config.database, PathBuf::from("rqlites://one/?allow-old&ca=x?y"));
+        for allow in ["", "true", "2"] {
+            assert_eq!(joined("rqlites://one", allow), Err("0 or 1"));
+        }
+        assert_eq!((CA.set.unwrap())(&mut Config::default(), ""), Err("a file name"));
+    }
+}

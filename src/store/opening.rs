@@ -212,3 +212,14 @@ pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error
     }
     sqlite::open_only_to_read(path, readers)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn database_of_a_cluster_is_there_and_a_file_if_it_exists() {
+        let folder = crate::testing::Folder::new();
+        assert!(exists(&folder.0) && exists(Path::new("rqlite://one")) && !exists(&folder.database()));
+    }
+}

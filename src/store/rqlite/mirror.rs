@@ -78,10 +78,8 @@ impl Mirror {
             transaction.execute(&format!("DELETE FROM {table}"), [])?;
         }
         for ((table, columns), rows) in TABLES.iter().zip(&self.columns).zip(tables) {
-            // Inserts into the other tables have made rows of their own here.
-            if *table == "sqlite_sequence" {
-                transaction.execute("DELETE FROM sqlite_sequence", [])?;
-            }
+            // The last one, in which inserts into the others make rows of their own.
+            transaction.execute("DELETE FROM sqlite_sequence", [])?;
             let places = vec!["?"; columns.len()].join(", ");
             let insert = format!("INSERT INTO {table} ({}) VALUES ({places})", columns.join(", "));
             let mut insert = transaction.prepare(&insert)?;

@@ -11,9 +11,9 @@ use super::client::{Client, Failure, Level, Statement, Value};
 use super::mirror::TABLES;
 use super::session::statement;
 use crate::error::{Error, ErrorKind};
-use crate::store::StoreError;
 use crate::store::sqlite::differences;
 use crate::store::sqlite::schema::{APPLICATION_ID, STEPS, foreign, newer, newest_version};
+use crate::store::{MOST_TRIES, StoreError};
 
 /// How long the cluster may be away when a service or a command starts: an election takes a few seconds.
 pub const PATIENCE: Duration = Duration::from_secs(8);
@@ -39,7 +39,7 @@ const OBJECTS: &str = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND n
 /// # Errors
 /// If it does, or the cluster does not answer.
 pub fn is_current(client: &Client, path: &Path, fresh: Level) -> Result<bool, Error> {
-    Ok(state(client, path, fresh)? == (newest(), Some(triggers().len())))
+    Ok(state(client, path, fresh)? == current())
 }
 
 /// Makes the schema, or does the steps that it lacks.
@@ -47,11 +47,12 @@ pub fn is_current(client: &Client, path: &Path, fresh: Level) -> Result<bool, Er
 /// # Errors
 /// As [`is_current`], or if the cluster cannot be written.
 pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> {
-    loop {
-        let (version, has_triggers) = state(client, path, fresh)?;
-        if (version, has_triggers) == (newest(), Some(triggers().len())) {
+    for _ in 0..MOST_TRIES {
+        let state = state(client, path, fresh)?;
+        if state == current() {
             return Ok(());
         }
+        let (version, _) = state;
         let plain = |sql: String| Statement::new(sql, []);
         // With the name first, so that what a start leaves that is interrupted is known to be ours.
         let own = [plain(format!("PRAGMA application_id = {APPLICATION_ID}")), Statement::new(OWN, [])];
@@ -69,6 +70,9 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
             Err(failure) => return Err(failure.into()),
         }
     }
+    let message =
+        "its schema does not become that of this version; has another program made triggers named cluster_…?";
+    Err(StoreError::Internal(message.to_owned()).into())
 }
 
 /// Refuses a schema that lacks a table, a column or an index, and logs what other programs have changed or made.
@@ -93,8 +97,13 @@ fn newest() -> i64 {
     newest_version(STEPS)
 }
 
-/// The version of the schema, and how many triggers of a cluster there are; `None` if the database is empty.
-fn state(client: &Client, path: &Path, fresh: Level) -> Result<(i64, Option<usize>), Error> {
+/// The [`state`] of a database that has every step done.
+fn current() -> (i64, usize) {
+    (newest(), triggers().len())
+}
+
+/// The version of the schema, and how many triggers of a cluster there are.
+fn state(client: &Client, path: &Path, fresh: Level) -> Result<(i64, usize), Error> {
     let rows = client.read(&[Statement::new(STATE, [])], fresh, PATIENCE)?;
     let row: Vec<i64> = rows.iter().flatten().flatten().filter_map(Value::integer).collect();
     let &[version, application, objects, triggers] = row.as_slice() else {
@@ -108,7 +117,7 @@ fn state(client: &Client, path: &Path, fresh: Level) -> Result<(i64, Option<usiz
     if version > newest() {
         return Err(newer(path, version));
     }
-    Ok((version, usize::try_from(triggers).ok().filter(|_| objects > 0)))
+    Ok((version, usize::try_from(triggers).unwrap_or(0)))
 }
 
 /// The refusal of a database that no service has used yet.

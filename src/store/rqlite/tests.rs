@@ -9,7 +9,7 @@ use super::*;
 use crate::model::{ApiKey, Caller, Domain, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus, Plan};
 use crate::store::engine::{Committed, Inserted, Outcome, Snapshots, Units, Writes};
 use crate::store::pets::tests::{all_names, new_pet};
-use crate::store::{Cause, StoreError, Whole};
+use crate::store::{Cause, MOST_TRIES, StoreError, Whole};
 use client::{Statement, Value};
 use nodes::Nodes;
 
@@ -361,8 +361,13 @@ fn every_change_makes_another_version_also_those_of_other_programs() {
         assert_ne!(session.version(), version, "{sql}");
         version = session.version();
     }
-    run(&path, "UPDATE api_keys SET last_used_at = 1");
+    run(
+        &path,
+        "INSERT INTO api_keys (digest, name, read_only, created_at) VALUES (zeroblob(32), 'ci', 0, 0)",
+    );
     session.begin().unwrap();
+    version = session.version();
+    run(&path, "UPDATE api_keys SET last_used_at = 1");
     session.begin().unwrap();
     assert_eq!(session.version(), version, "nothing has changed");
 }
@@ -399,6 +404,16 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
     .unwrap();
     let names: Vec<String> = one.project().domains().unwrap().into_iter().map(|it| it.name).collect();
     assert_eq!((tries, names), (2, ["a.test", "after.test", "c.test"].map(str::to_owned).to_vec()));
+    // Another instance is always faster.
+    let mut tries = 0;
+    let refused = one.change_project(|project| {
+        tries += 1;
+        assert!(tries <= MOST_TRIES);
+        other.change_project(|project| project.set_plan(Plan::Free))?;
+        project.set_plan(Plan::Pro)
+    });
+    assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
+    assert_eq!((tries, one.project().plan().unwrap()), (MOST_TRIES, Plan::Free));
 }
 
 #[test]
@@ -448,6 +463,9 @@ fn database_of_another_program_or_of_a_later_version_is_refused_and_left() {
     run(&path, "DROP TABLE theirs");
     assert_eq!(open_reader(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseMissing);
     drop(open_writer(&path).unwrap());
+    run(&path, "CREATE TRIGGER cluster_theirs AFTER INSERT ON pets BEGIN SELECT 1; END");
+    let refused = open_writer(&path).err().unwrap().to_string();
+    assert!(refused.contains("cluster_"), "{refused}");
     run(&path, "PRAGMA user_version = 99");
     assert_eq!(open_writer(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseNewer);
 }
@@ -490,9 +508,28 @@ fn copy_is_that_of_a_single_machine_and_comes_back_as_another_database() {
         });
         assert_eq!((every, names), (Ok(()), vec!["Rex".to_owned()]));
     }
-    let folder = copy.parent().unwrap().to_owned();
+    let (folder, other) = (copy.parent().unwrap().to_owned(), Whole::of(&path).unwrap());
     drop(copy);
-    assert!(!folder.exists());
+    assert!(!folder.exists() && other.exists(), "two copies at once are two files");
+}
+
+#[test]
+fn cluster_is_closed_for_half_an_hour_at_most_and_takes_no_database_at_its_end() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    let mut create = || {
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.commit()
+    };
+    let closed = close(&path).unwrap();
+    assert!(matches!(create(), Err(StoreError::Unavailable(Cause::Conflict, _))));
+    let left = number(&path, "SELECT batch - unixepoch() FROM cluster_writers WHERE writer = 'restore'");
+    assert!((1700..=1800).contains(&left), "{left}");
+    drop(closed);
+    assert!(create().is_ok(), "an interrupted restore keeps nobody from writing");
+    let late = close(&path).unwrap().begun_earlier(1200);
+    assert_eq!(late.load(Path::new("none")).unwrap_err().kind(), crate::error::ErrorKind::Conflict);
+    assert!(create().is_ok());
 }
 
 #[test]
@@ -505,4 +542,18 @@ fn probe_goes_through_the_quorum() {
     thread::sleep(Duration::from_secs(1));
     writer.be_patient(Duration::ZERO);
     assert!(writer.probe().is_err());
+}
+
+#[test]
+fn connections_of_a_process_share_a_client_and_what_it_has_counted() {
+    let (_nodes, path) = cluster(1);
+    let asked = || -> u64 { crate::store::meters(&path).iter().map(|meter| meter.requests).sum() };
+    for _ in 0..2 {
+        let (client, _) = connect(&path).unwrap();
+        assert!(Arc::ptr_eq(&client, &connect(&path).unwrap().0));
+        let before = asked();
+        number(&path, "SELECT 1");
+        assert_eq!(asked(), before + 1);
+    }
+    assert_eq!(meters(Path::new("rqlite://")).len(), 0, "it is no address");
 }

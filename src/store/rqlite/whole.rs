@@ -123,6 +123,15 @@ impl Closed {
     }
 }
 
+#[cfg(test)]
+impl Closed {
+    /// As if it was closed so many seconds earlier.
+    pub fn begun_earlier(mut self, seconds: i64) -> Self {
+        self.until -= seconds;
+        self
+    }
+}
+
 impl Drop for Closed {
     fn drop(&mut self) {
         if let (Ok((client, _)), Ok(open)) = (connect(&self.path), statement(OPEN, params![CLOSER])) {

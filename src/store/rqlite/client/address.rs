@@ -194,6 +194,7 @@ mod tests {
             ("rqlite://one/?level=none", "allow-old"),
             ("rqlite://one/?ca=x", "rqlites://"),
             ("rqlites://one/?ca=", "ca=FILE"),
+            ("rqlites://one/?allow-oldca=x", "ca=FILE"),
             ("rqlite://one#x", "one#x"),
             ("rqlite://[a\nb", "a\\nb"),
             ("rqlite://[a\rb]", "a\\rb"),
@@ -202,6 +203,8 @@ mod tests {
             let said = refusal(text);
             assert!(said.contains(named) && !said.contains(char::is_control), "{text}: {said}");
         }
+        let most: Vec<String> = (0..16).map(|i| i.to_string()).collect();
+        assert_eq!(Address::parse(&format!("rqlite://{}", most.join(","))).unwrap().hosts.len(), 16);
         assert!(refusal(&format!("rqlite://{}", vec!["h"; 17].join("1,"))).contains("more than 16"));
     }
 

@@ -1,7 +1,6 @@
 //! The HTTP client under the client: its time limits, its certificate authorities, and the addresses of its hosts.
 
 use std::collections::HashMap;
-use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -37,7 +36,7 @@ pub fn agent(is_tls: bool, ca: Option<&Path>, names: Names) -> Result<Agent, Err
         .timeout_resolve(Some(CONNECT))
         .timeout_connect(Some(CONNECT))
         .timeout_global(Some(ANSWER))
-        .max_idle_connections(16 * MOST_IDLE)
+        .max_idle_connections(usize::MAX)
         .max_idle_connections_per_host(MOST_IDLE)
         .user_agent(concat!("petstore/", env!("CARGO_PKG_VERSION")));
     let config = if is_tls { config.tls_config(tls(ca)?) } else { config };
@@ -98,11 +97,38 @@ impl Resolver for Names {
         }
         addresses =
             DefaultResolver::default().resolve(uri, config, timeout).map_err(|error| match error {
-                HttpError::Io(error) if error.kind() != io::ErrorKind::OutOfMemory => HttpError::HostNotFound,
+                HttpError::Io(_) => HttpError::HostNotFound,
                 other => other,
             })?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(host, addresses.iter().copied().collect());
         Ok(addresses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::store::rqlite::client::{Address, Client, Level};
+
+    #[test]
+    fn host_that_has_another_address_now_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = format!("localhost:{}", listener.local_addr().unwrap().port());
+        let client = Client::new(Address::parse(&format!("rqlite://{host}")).unwrap(), None).unwrap();
+        // Nobody listens there.
+        let old = "127.255.255.254:1".parse().unwrap();
+        client.names.known.lock().unwrap().insert(host, vec![old]);
+        let node = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"results\":[]}").unwrap();
+        });
+        assert_eq!(client.read(&[], Level::None, CONNECT), Ok(vec![]));
+        node.join().unwrap();
+        assert_eq!(client.meters()[0].requests, 2);
     }
 }

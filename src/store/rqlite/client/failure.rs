@@ -143,6 +143,29 @@ mod tests {
     }
 
     #[test]
+    fn other_nodes_are_not_asked_what_they_would_refuse_as_well() {
+        let of = |status| {
+            let trouble = Trouble::of_status(status, b"no", true);
+            (trouble.is_final, trouble.is_denied)
+        };
+        assert_eq!((of(401), of(403), of(400)), ((true, true), (true, true), (true, false)));
+        assert_eq!((of(500), of(503), of(302)), ((false, false), (false, false), (false, false)));
+    }
+
+    #[test]
+    fn what_fails_is_said_in_words() {
+        let why = |error| Trouble::from(error).why;
+        let timeout = |timeout| why(ureq::Error::Timeout(timeout));
+        assert_eq!(timeout(ureq::Timeout::Connect), "it does not accept connections");
+        assert_eq!(timeout(ureq::Timeout::Global), "it did not answer in time");
+        assert_eq!(why(ureq::Error::ConnectionFailed), "connection failed");
+        let error = Error::from(Failure::Unavailable("one:4001: it did not answer in time".to_owned()));
+        assert_eq!(error.to_string(), "the cluster cannot be reached: one:4001: it did not answer in time");
+        let error = Error::from(Failure::Denied("one:4001: the password is refused".to_owned()));
+        assert_eq!(error.to_string(), "one:4001: the password is refused");
+    }
+
+    #[test]
     fn text_of_a_node_stays_on_its_line_and_is_short() {
         let trouble = Trouble::of_status(500, format!("a\nb\x1b[31m{}", "x".repeat(1000)).as_bytes(), true);
         assert!(!trouble.why.contains(['\n', '\x1b']) && trouble.why.len() < 230, "{}", trouble.why);

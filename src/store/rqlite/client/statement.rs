@@ -234,10 +234,6 @@ impl Visitor<'_> for Reading {
     fn visit_str<E>(self, text: &str) -> Result<Value, E> {
         Ok(Value::Text(text.to_owned()))
     }
-
-    fn visit_string<E>(self, text: String) -> Result<Value, E> {
-        Ok(Value::Text(text))
-    }
 }
 
 #[cfg(test)]
@@ -312,6 +308,11 @@ mod tests {
                 String::from_utf8_lossy(body)
             );
         }
+        let fraction = decode(br#"{"results":[{"values":[[1.5]]}]}"#, 1);
+        assert!(
+            matches!(&fraction, Err(Unanswered::Garbled(why)) if why.contains("expected null, an integer or a text")),
+            "{fraction:?}"
+        );
         assert!(matches!(decode("[".repeat(100_000).as_bytes(), 1), Err(Unanswered::Garbled(_))));
     }
 

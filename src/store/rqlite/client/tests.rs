@@ -416,3 +416,12 @@ fn host_that_is_not_rqlite_is_named_and_passed_over() {
     thread.join().unwrap();
     node_thread.join().unwrap();
 }
+
+#[test]
+fn name_that_is_not_resolved_is_named_and_nothing_was_written() {
+    // Longer than a name can be, so that no DNS server is asked.
+    let client = client_of(&format!("rqlite://{}", "a".repeat(64)), None);
+    let failed = client.write(&[insert(1)], Duration::ZERO).unwrap_err();
+    let Failure::Unavailable(why) = failed else { panic!("{failed:?}") };
+    assert!(why.ends_with(": the name of the host cannot be resolved"), "{why}");
+}
