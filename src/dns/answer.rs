@@ -83,10 +83,9 @@ impl Answer {
 }
 
 impl Data {
-    /// Copies the content out of its message; `None` for a record without content, which only updates have
-    /// (RFC 2136).
-    pub(super) fn of(data: &RData) -> Option<Self> {
-        Some(match data {
+    /// Copies the content out of its message.
+    pub(super) fn of(data: &RData) -> Self {
+        match data {
             RData::A(data) => Self::Address(IpAddr::V4(data.address.into())),
             RData::AAAA(data) => Self::Address(IpAddr::V6(data.address.into())),
             RData::CNAME(target) => Self::Alias(text(target)),
@@ -96,9 +95,8 @@ impl Data {
                 tag: property.tag.to_string().to_ascii_lowercase(),
                 value: property.value.to_vec(),
             }),
-            RData::Empty(_) => return None,
             _ => Self::Other,
-        })
+        }
     }
 }
 

@@ -41,6 +41,10 @@ fn words(answer: Result<Vec<IpAddr>, DnsError>) -> String {
 fn silence_ends_with_the_deadline() {
     let server = Server::datagrams(|_| Vec::new());
     assert_eq!(words(ask(server.dns().within(60, 20))), "the name server did not answer within seconds");
+    let Err(DnsError::Timeout { waited, .. }) = ask(server.dns().within(60_000, 20)) else {
+        panic!("a timeout")
+    };
+    assert!(waited >= Duration::from_millis(20 + 40), "the second try takes twice as long: {waited:?}");
     // The whole deadline is shorter than the first try.
     assert_eq!(words(ask(server.dns().within(20, 60_000))), "the name server did not answer within seconds");
 }
@@ -226,6 +230,14 @@ fn drip_over_tcp_ends_with_the_deadline() {
     });
     let expected = "the name server asked over TCP, did not answer within seconds";
     assert_eq!(words(ask(server.dns().within(1_000, 60_000))), expected);
+}
+
+#[test]
+fn reset_tcp_is_an_error_at_once() {
+    let server = Server::truncating(|stream, _| {
+        socket2::SockRef::from(&*stream).set_linger(Some(Duration::ZERO)).unwrap();
+    });
+    assert_eq!(words(ask(server.dns())), "the name server asked over TCP, cannot be reached");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Questions to servers that behave well, and the search for authoritative servers.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
 
 use super::tests::{Asked, Record, Records, Server, WWW, respond, with_flags, www};
-use super::{Dns, DnsError, RecordType};
+use super::{Dns, DnsError, Inquiry, RecordType};
 
 fn addresses(dns: &Dns) -> Result<Vec<IpAddr>, DnsError> {
     dns.begin().authorities(WWW)?.ask(WWW, RecordType::A)?.addresses().map(Iterator::collect)
@@ -128,4 +129,45 @@ fn zone_without_servers_that_can_be_found_is_told() {
     let without_address = Server::of(vec![("example.com", Record::Ns("ns1.example.net"))]);
     let error = addresses(&Dns::of_system(vec![without_address.address], 53)).unwrap_err();
     assert_eq!(error.to_string(), "no name server with an address is named for example.com");
+}
+
+#[test]
+fn parents_are_asked_if_the_resolver_fails_for_the_name_itself_only() {
+    let failing = |fails: fn(&str) -> bool| {
+        let server = Server::datagrams(move |query| {
+            let response = respond(query, &vec![("example.com", Record::Ns("ns1.example.net"))]);
+            let name = simple_dns::Packet::parse(query).unwrap().questions[0].qname.to_string();
+            vec![with_flags(response, |flags| *flags |= if fails(&name) { 2 } else { 0 })]
+        });
+        let dns = Dns::of_system(vec![server.address], 53);
+        let error = dns.begin().authorities(WWW).err().unwrap();
+        let mut names: Vec<String> = server.asked().into_iter().map(|asked| asked.name).collect();
+        names.dedup();
+        (error, names)
+    };
+    let (error, names) = failing(|name| name == WWW);
+    assert!(matches!(error, DnsError::NoServers { .. }), "{error:?}");
+    assert_eq!(names, [WWW, "example.com", "ns1.example.net"]);
+    let (error, names) = failing(|_| true);
+    assert!(matches!(error, DnsError::Failed { .. }), "{error:?}");
+    assert_eq!(names, [WWW, "example.com"]);
+}
+
+#[test]
+fn search_for_servers_leaves_time_to_ask_them() {
+    let (resolver, _servers, mut dns) = system(www([192, 0, 2, 7]), Vec::new());
+    dns.whole = Duration::from_secs(3600);
+    let now = Instant::now();
+    // More than a quarter of the time is over.
+    let since = now.checked_sub(dns.whole / 2).unwrap();
+    let late = Inquiry { dns: &dns, since, until: now + dns.whole };
+    assert_eq!(late.authorities(WWW).unwrap().addresses, [SocketAddr::new([127, 0, 0, 2].into(), dns.port)]);
+    assert_eq!(resolver.asked().last().unwrap().name, "ns1.example.net");
+}
+
+#[test]
+fn short_inquiry_has_a_quarter_of_the_time() {
+    let dns = Dns::new(None);
+    let short = dns.begin_short();
+    assert_eq!(short.until - short.since, dns.whole / 4);
 }

@@ -97,9 +97,9 @@ impl<'a> Question<'a> {
                 packet.answers.iter().filter(|record| record.class == CLASS::IN && !record.cache_flush);
             let record = |record: &simple_dns::ResourceRecord| {
                 let (name, kind) = (text(&record.name), record.rdata.type_code());
-                Some(Record { name, kind, data: Data::of(&record.rdata)? })
+                Record { name, kind, data: Data::of(&record.rdata) }
             };
-            response.answer.records = in_use.filter_map(record).collect();
+            response.answer.records = in_use.map(record).collect();
         }
         Received::Response(response)
     }
@@ -176,6 +176,18 @@ mod tests {
         assert!(matches!(question.read(&message), Received::Response(_)));
         message[7] = 3;
         assert!(matches!(question.read(&message), Received::Malformed));
+    }
+
+    #[test]
+    fn records_of_another_class_are_left_out() {
+        let question = Question::new("www.example.com", RecordType::A).unwrap();
+        let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
+        // Internet, Chaos, and Internet with the bit of multicast DNS (RFC 6762, section 10.2).
+        for (class, count) in [([0, 1], 1), ([0, 3], 0), ([0x80, 1], 0)] {
+            message[37..39].copy_from_slice(&class);
+            let Received::Response(read) = question.read(&message) else { panic!("{class:?}") };
+            assert_eq!(read.answer.records.len(), count, "{class:?}");
+        }
     }
 
     #[test]

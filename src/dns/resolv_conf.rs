@@ -44,5 +44,6 @@ mod tests {
     #[test]
     fn machine_itself_is_the_resolver_if_none_is_named() {
         assert_eq!(resolvers("search example.com\n")[0].to_string(), "127.0.0.1:53");
+        assert!((1..=MAX_RESOLVERS).contains(&resolvers_of_the_system().len()));
     }
 }
