@@ -297,4 +297,30 @@ mod tests {
         assert_eq!(error.to_string(), "no key was created: cannot write pets.db: no storage space");
         assert!(std::error::Error::source(&error).unwrap().is::<io::Error>());
     }
+
+    #[test]
+    fn kind_follows_from_the_failed_call() {
+        use rustix::io::Errno;
+        for (number, kind) in [
+            (Errno::NOENT, ErrorKind::FileMissing),
+            (Errno::NOTDIR, ErrorKind::FileMissing),
+            (Errno::EXIST, ErrorKind::FileExists),
+            (Errno::ACCESS, ErrorKind::PermissionDenied),
+            (Errno::PERM, ErrorKind::PermissionDenied),
+            (Errno::ROFS, ErrorKind::PermissionDenied),
+            (Errno::NOSPC, ErrorKind::DiskFull),
+            (Errno::DQUOT, ErrorKind::DiskFull),
+            (Errno::FBIG, ErrorKind::DiskFull),
+            (Errno::ADDRINUSE, ErrorKind::AddressInUse),
+            (Errno::ADDRNOTAVAIL, ErrorKind::AddressUnavailable),
+            (Errno::PIPE, ErrorKind::OutputClosed),
+            (Errno::NOMEM, ErrorKind::Resources),
+            (Errno::NAMETOOLONG, ErrorKind::InvalidInput),
+            (Errno::IO, ErrorKind::Io),
+        ] {
+            assert_eq!(ErrorKind::of_io(&number.into()), kind, "{number}");
+        }
+        let none_left = Error::no_thread(Errno::AGAIN.into()).to_string();
+        assert_eq!(none_left, "cannot start a thread: the system allows no more (ulimit -u, ulimit -v)");
+    }
 }

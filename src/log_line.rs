@@ -64,3 +64,22 @@ macro_rules! log_line {
 }
 
 pub(crate) use log_line;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_thread_name_the_server_that_it_works_for() {
+        let named = || OfServer.to_string();
+        assert_eq!(named(), "");
+        let one = WorksFor::new(Some("one"));
+        assert_eq!(start("of one", named).unwrap().join().unwrap(), "one: ");
+        let two = WorksFor::new(Some("two"));
+        assert_eq!(named(), "two: ");
+        drop(two);
+        assert_eq!(named(), "one: ");
+        drop(one);
+        assert_eq!(named(), "");
+    }
+}

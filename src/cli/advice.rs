@@ -135,6 +135,8 @@ mod tests {
         ErrorKind::DatabaseLocked,
         ErrorKind::DatabaseInUse,
         ErrorKind::DatabaseMoved,
+        ErrorKind::DatabaseUnreachable,
+        ErrorKind::PasswordRefused,
         ErrorKind::DatabaseOlder,
         ErrorKind::DatabaseNotNew,
         ErrorKind::LogForeign,

@@ -184,3 +184,24 @@ fn cannot_write(path: &Path, error: std::io::Error) -> Error {
     let line = format!("cannot write the first API key to {}: {why}", path.display());
     Error::new(kind, line).caused_by(error)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_cannot_be_read_end_only_a_start_that_was_to_write_one() {
+        let folder = std::env::temp_dir().join(format!("petstore-first-key-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut config = Config::default();
+        config.database = folder.join("pets.db");
+        fs::write(&config.database, "not a database, but long enough to be looked at").unwrap();
+        let path = folder.join("first-key");
+        let [without, with] = [None, Some(path.as_path())].map(|file| prepare(&config, file));
+        let is_written = path.exists();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(without.unwrap().is_none());
+        assert_eq!(with.err().map(|error| error.kind()), Some(ErrorKind::DatabaseForeign));
+        assert!(!is_written);
+    }
+}

@@ -48,3 +48,21 @@ impl Ephemeral {
         Err(Error::new(ErrorKind::Config("ephemeral"), line))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_served_is_refused_with_its_field() {
+        let refused = |fail, read_only| {
+            let config = Config { read_only, ..Config::default() };
+            Ephemeral { sample: 0, fail }.check(&config).err().map(|error| error.kind())
+        };
+        assert_eq!([refused(0.0, false), refused(1.0, false)], [None, None]);
+        for fail in [-0.1, 1.1, f64::NAN] {
+            assert_eq!(refused(fail, false), Some(ErrorKind::Config("ephemeral")), "{fail}");
+        }
+        assert_eq!(refused(0.0, true), Some(ErrorKind::Config("read_only")));
+    }
+}

@@ -113,6 +113,7 @@ mod tests {
     fn hosts_are_names() {
         let found = set(&PLATFORM_HOST, "Sites.Example.net.").unwrap();
         assert_eq!(found.address().as_deref(), Some("petstore.sites.example.net"));
+        assert!(set(&PLATFORM_HOST, "1st-2.example").is_ok());
         for text in ["", "localhost", "a..b", "-a.b", "a_b.c", "192.0.2.1", "https://a.b", "a.b:443", "ä.de"]
         {
             assert!(set(&PLATFORM_HOST, text).is_err(), "{text}");

@@ -357,6 +357,8 @@ fn key_that_does_not_fit_is_refused_and_not_valid() {
         let code = ended.status.code().unwrap_or_else(|| panic!("{limit}: {}", ended.status));
         let keys = String::from_utf8(run(&["key", "list"], &folder.database()).stdout).unwrap();
         assert_eq!(code == 0, keys.contains(&format!("key-{limit} ")), "{limit}: {said}");
+        // The line of a key ends once the key is valid.
+        assert_eq!(code == 0, ended.stdout.ends_with(b"\n"), "{limit}: {said}");
         if code != 0 && !ended.stdout.is_empty() {
             assert!(said.contains("the new key is not valid"), "{said}");
         }

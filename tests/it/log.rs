@@ -141,6 +141,23 @@ fn cause_of_a_failure_is_logged_with_the_identifier_of_its_request() {
 }
 
 #[test]
+fn storm_of_failures_is_logged_up_to_the_end_of_the_service() {
+    let server = Server::start_with(|command| command.args(["--workers", "1"]));
+    change(&server.folder.database(), "DROP TABLE pets");
+    let mut connection = server.connect();
+    for _ in 0..50 {
+        connection.get("/v1/pets", KEY).expect(503);
+    }
+    drop(connection);
+    let logged = server.stop();
+    let count = |line: &str| match line.split_once(" more failures within a second") {
+        Some((before, _)) => before.rsplit(' ').next().unwrap().parse().unwrap(),
+        None => u32::from(line.contains("listPets: ")),
+    };
+    assert_eq!(logged.lines().map(count).sum::<u32>(), 50, "{logged}");
+}
+
+#[test]
 fn access_log_has_the_fingerprint_of_a_refused_key_and_never_the_key() {
     let words = ["--admin", "127.0.0.1:0"];
     let server = Server::start_with(|command| command.env("RUST_LOG", "petstore::access=info").args(words));

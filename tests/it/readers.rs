@@ -93,6 +93,19 @@ fn refusal_names_the_address_of_the_service_that_writes() {
     refused.expect_error(503, "read_only", "Send creates to https://pets.example/v1.");
 }
 
+#[test]
+fn reader_makes_no_first_key() {
+    let (folder, other) = (filled(1), Folder::new());
+    let key = other.path().join("first-key");
+    let reader = Server::start_in(folder, |command| {
+        command.arg("--read-only").env_remove("PETSTORE_API_KEY").env("PETSTORE_FIRST_KEY_FILE", &key)
+    });
+    reader.get("/v1/pets").expect(401);
+    let database = reader.folder.database();
+    assert_eq!(succeed(&["key", "list", "--json"], &database), "[]\n");
+    assert!(!key.exists());
+}
+
 /// Starts a service that only reads, as a user who is not root.
 fn reader_as_nobody(database: &Path) -> Process {
     let mut command = as_nobody(&["serve", "--read-only", "--listen", "127.0.0.1:0"]);

@@ -322,6 +322,19 @@ fn import_that_is_stopped_holds_up_no_create() {
 }
 
 #[test]
+fn import_that_could_write_nothing_goes_on_where_it_began() {
+    let folder = Folder::new();
+    let nowhere = folder.path().join("nowhere/pets.db");
+    let said =
+        |from_line: &[&str]| text(import(&nowhere, from_line, &format!("{}\n", ODD[0]).repeat(2)).stderr);
+    let advice = "; give the right file with --database";
+    assert!(said(&[]).ends_with(&format!("; nothing was written{advice}\n")), "{}", said(&[]));
+    let from_second = said(&["--from-line", "2"]);
+    let expected = format!("; everything up to line 1 is written{advice}; continue with --from-line 2\n");
+    assert!(from_second.ends_with(&expected), "{from_second}");
+}
+
+#[test]
 fn import_shows_that_it_checks_its_input() {
     let folder = Folder::new();
     let (shown, err) = terminal();
