@@ -1,10 +1,12 @@
-//! What tests within the crate share: a folder of their own, random numbers that repeat, how long to wait, and the
-//! two ends of a lane, worked by hand.
+//! What tests within the crate share: a folder of their own, random numbers that repeat, how long to wait, what is
+//! logged, and the two ends of a lane, worked by hand.
 
+use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -60,6 +62,38 @@ impl Random {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % bound
     }
+}
+
+thread_local! {
+    /// What this thread logs, while a test wants to know.
+    static LOGGED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+struct Lines;
+
+impl log::Log for Lines {
+    fn enabled(&self, _: &log::Metadata) -> bool {
+        LOGGED.with_borrow(Option::is_some)
+    }
+
+    fn log(&self, record: &log::Record) {
+        let line = || format!("{} {}", record.level(), record.args());
+        LOGGED.with_borrow_mut(|lines| lines.iter_mut().for_each(|lines| lines.push(line())));
+    }
+
+    fn flush(&self) {}
+}
+
+/// The lines that this thread logs meanwhile, each after its level: `WARN the disk is full`.
+pub fn logged(work: impl FnOnce()) -> Vec<String> {
+    static LOGGER: Once = Once::new();
+    LOGGER.call_once(|| {
+        log::set_logger(&Lines).unwrap();
+        log::set_max_level(log::LevelFilter::Trace);
+    });
+    LOGGED.set(Some(Vec::new()));
+    work();
+    LOGGED.take().unwrap_or_default()
 }
 
 /// The worker's end of a lane, worked by hand: it answers each connection's greeting, and leaves the rest to the test.

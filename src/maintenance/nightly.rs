@@ -124,7 +124,7 @@ fn make(
         }
         found => found?,
     };
-    let (file, now) = name(partial, folder, &series)?;
+    let (file, now) = name(partial, folder, &series, || std::thread::sleep(A_SECOND))?;
     // A cluster has no folder for a note.
     let note = Note { unix_time: now, pets, is_sound: true };
     let unnoted = if is_cluster { None } else { note.write(database).err() };
@@ -142,8 +142,13 @@ fn copied(database: &Path, file: &Path, on_progress: OnProgress) -> Result<(Part
     Ok((partial, bytes))
 }
 
-/// Gives the copy its name, never over another file. Returns the file and its time.
-fn name(partial: Partial, folder: &Path, series: &Series) -> Result<(PathBuf, i64), Error> {
+/// Gives the copy its name, never over another file. Returns the file and its time. `wait` waits for the next second.
+fn name(
+    partial: Partial,
+    folder: &Path,
+    series: &Series,
+    mut wait: impl FnMut(),
+) -> Result<(PathBuf, i64), Error> {
     let mut tries = 0;
     loop {
         let now = unix_time();
@@ -152,7 +157,7 @@ fn name(partial: Partial, folder: &Path, series: &Series) -> Result<(PathBuf, i6
             // The backup before was made in the same second.
             Err(error) if error.kind() == ErrorKind::FileExists && tries < MOST_TRIES => {
                 tries += 1;
-                std::thread::sleep(A_SECOND);
+                wait();
             }
             Err(error) => return Err(error),
             Ok(()) => {
@@ -173,9 +178,29 @@ mod tests {
     fn copies_of_the_same_second_get_names_of_their_own() {
         let folder = Folder::new();
         let series = Series::of(&folder.database()).unwrap();
-        let named = || name(Partial::beside(&folder.database()).unwrap(), &folder.0, &series).unwrap().0;
+        let wait = || std::thread::sleep(A_SECOND);
+        let named =
+            || name(Partial::beside(&folder.database()).unwrap(), &folder.0, &series, wait).unwrap().0;
         let files = [named(), named(), named()];
         assert!(files[0] < files[1] && files[1] < files[2], "{files:?}");
         assert!(files.iter().all(|file| file.exists()));
+    }
+
+    #[test]
+    fn only_a_name_that_is_taken_is_waited_for_and_not_for_ever() {
+        let folder = Folder::new();
+        let series = Series::of(&folder.database()).unwrap();
+        let partial = || Partial::beside(&folder.database()).unwrap();
+        let never = || panic!("no waiting makes a folder");
+        let error = name(partial(), &folder.0.join("missing"), &series, never).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FileMissing, "{error}");
+        // As if the clock had been set back.
+        let now = unix_time();
+        for second in now..now + 600 {
+            std::fs::write(folder.0.join(series.name(second)), "").unwrap();
+        }
+        let mut waits = 0;
+        let error = name(partial(), &folder.0, &series, || waits += 1).unwrap_err();
+        assert_eq!((error.kind(), waits), (ErrorKind::FileExists, MOST_TRIES), "{error}");
     }
 }

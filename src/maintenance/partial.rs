@@ -36,7 +36,7 @@ impl Partial {
             let file = made.map_err(|error| cannot_create(target, error))?;
             // Without the lock, another process takes the file for one that was left, and removes it.
             let _ = file.lock();
-            if file.metadata().is_ok_and(|found| found.nlink() > 0) {
+            if file.metadata().is_ok_and(|found| found.nlink() != 0) {
                 return Ok(Self { path, file });
             }
         }
@@ -234,6 +234,16 @@ mod tests {
     }
 
     #[test]
+    fn only_what_a_killed_process_left_is_removed() {
+        let folder = Folder::new();
+        let named = |rest: &str| with_suffix(&folder.database(), &format!("{PARTIAL}{rest}"));
+        let (left, theirs) = (named("0123456789abcdef"), ["cafe", "of my own making"].map(named));
+        theirs.iter().chain([&left]).for_each(|path| fs::write(path, "").unwrap());
+        drop(Partial::beside(&folder.database()).unwrap());
+        assert!(!left.exists() && theirs.iter().all(|path| path.exists()));
+    }
+
+    #[test]
     fn failures_say_what_to_look_at() {
         let at = Path::new("/backups/copy.db");
         for (error, kind, words) in [
@@ -259,6 +269,8 @@ mod tests {
             assert_eq!(is_unsupported(&kind.into()), expected, "{kind}");
         }
         let folder = Folder::new();
+        let error = flush_folder(&folder.0.join("missing/pets.db")).unwrap_err();
+        assert!(error.to_string().contains("cannot flush the folder "), "{error}");
         let (one, other) = (folder.0.join("one"), folder.0.join("other"));
         [&one, &other].into_iter().for_each(|file| fs::write(file, "").unwrap());
         let error = rename_new(&one, &other).unwrap_err();

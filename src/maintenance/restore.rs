@@ -150,9 +150,9 @@ fn exchange(
     let is_one_file = matches!(retired, Some(Retired::Whole(_)));
     let left: Vec<&str> = if is_one_file { Vec::new() } else { left().collect() };
     let kept = dated_name(target)?;
-    let take_along = |taken: &str| {
-        let mut taken = left.iter().filter(|suffix| **suffix == taken);
-        taken.try_for_each(|suffix| rename_new(&with_suffix(target, suffix), &with_suffix(&kept, suffix)))
+    let take_along = |suffix: &str| match left.contains(&suffix) {
+        true => rename_new(&with_suffix(target, suffix), &with_suffix(&kept, suffix)),
+        false => Ok(()),
     };
     let [log, journal] = BESIDE;
     take_along(journal)?;
@@ -237,4 +237,19 @@ fn unusable<T>(path: &Path, why: &str) -> Result<T, Error> {
 
 fn id(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    #[test]
+    fn database_that_came_meanwhile_is_in_use() {
+        let folder = Folder::new();
+        fs::write(folder.database(), "mine").unwrap();
+        let error = put_new(Partial::beside(&folder.database()).unwrap(), &folder.database()).unwrap_err();
+        let line = format!("another process created {} meanwhile", folder.database().display());
+        assert_eq!((error.kind(), error.to_string()), (ErrorKind::DatabaseInUse, line));
+    }
 }

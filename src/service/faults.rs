@@ -154,23 +154,30 @@ mod tests {
             let fault = [Fault::Refused, Fault::Unknown { is_done }, Fault::BrokenOff { is_done }];
             assert_eq!(all.draw(), Some(fault[(number / 2 % 3) as usize]), "{number:x}");
         }
+        let first = (published[0] >> 32) as f64 / 2f64.powi(32);
+        assert_eq!(Faults::new(first).draw(), None, "only a number that is less than the rate");
         let half = Faults::new(0.5);
         assert_eq!(published.map(|_| half.draw().is_some()), [false, true, true, false, true]);
     }
 
     #[test]
-    fn service_is_told_of_its_end() {
+    fn service_rests_and_is_told_of_its_end() {
         struct Stopped(Arc<std::sync::atomic::AtomicBool>);
         impl Service for Stopped {
             fn answer(&mut self, _: &[Request], _: &mut Vec<Response>) -> Duration {
                 Duration::ZERO
+            }
+            fn rest(&mut self) -> Option<Duration> {
+                Some(Duration::from_secs(7))
             }
             fn stop(&mut self) {
                 self.0.store(true, Relaxed);
             }
         }
         let has_ended = Arc::default();
-        Faults::new(0.5).around(Stopped(Arc::clone(&has_ended))).stop();
+        let mut service = Faults::new(0.5).around(Stopped(Arc::clone(&has_ended)));
+        assert_eq!(service.rest(), Some(Duration::from_secs(7)));
+        service.stop();
         assert!(has_ended.load(Relaxed));
     }
 }

@@ -113,6 +113,30 @@ mod tests {
     }
 
     #[test]
+    fn pets_are_written_many_at_once() {
+        let folder = Folder::new();
+        let mut writer = Writer::open(&folder.database()).unwrap();
+        for _ in 0..1000 {
+            let pet = crate::model::NewPet { name: "x".repeat(100).into(), category_id: 1, status: None };
+            writer.insert_pet(&pet).unwrap();
+        }
+        writer.commit().unwrap();
+        struct Count(usize);
+        impl Write for Count {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 += 1;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut writes = Count(0);
+        export(&folder.database(), Format::Csv, &mut writes).unwrap();
+        assert_eq!(writes.0, 2, "64 KiB, and the rest");
+    }
+
+    #[test]
     fn closed_pipe_and_full_disk_are_told_apart() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();

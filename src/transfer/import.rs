@@ -177,7 +177,7 @@ impl Import {
             }
             let deadline = Instant::now() + PATIENCE;
             loop {
-                take_turn(&mut store, stop)?;
+                take_turn(&mut store, stop, PATIENCE)?;
                 match self.write_batch(&mut store, &batch, released.is_none()) {
                     // Another instance of a cluster was faster.
                     Err(error) if error.kind() == ErrorKind::Conflict && Instant::now() < deadline => {}
@@ -333,9 +333,9 @@ fn check(
     Ok(found)
 }
 
-/// Opens a transaction as soon as no other process has one.
-fn take_turn(store: &mut Writer, stop: &AtomicBool) -> Result<(), Error> {
-    let deadline = Instant::now() + PATIENCE;
+/// Opens a transaction as soon as no other process has one, and waits for so long.
+fn take_turn(store: &mut Writer, stop: &AtomicBool, patience: Duration) -> Result<(), Error> {
+    let deadline = Instant::now() + patience;
     loop {
         if stop.load(Ordering::SeqCst) {
             return fail(ErrorKind::Interrupted, "interrupted");
@@ -354,6 +354,101 @@ fn take_turn(store: &mut Writer, stop: &AtomicBool) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::testing::Folder;
+
+    /// Checks an import of this text, and says what it refuses.
+    fn checked(folder: &Folder, text: &str, options: ImportOptions) -> (Result<Import, Error>, Vec<String>) {
+        let source = Source::Stream(Box::new(std::io::Cursor::new(text.to_owned())));
+        let mut refused = Vec::new();
+        let refuse = |line, why: &str| refused.push(format!("{line}: {why}"));
+        let checked = Import::check(&folder.database(), source, options, refuse);
+        (checked, refused)
+    }
+
+    fn from(from_line: u64) -> ImportOptions {
+        ImportOptions { from_line, ..ImportOptions::default() }
+    }
+
+    /// Imports everything, and returns the lines up to which each batch came.
+    fn imported(folder: &Folder, text: &str, options: ImportOptions) -> Vec<u64> {
+        let mut written = Vec::new();
+        let import = checked(folder, text, options).0.unwrap();
+        import.write(&AtomicBool::new(false), |progress| written.push(progress.line)).unwrap();
+        written
+    }
+
+    #[test]
+    fn batch_has_only_so_many_pets_and_bytes() {
+        let pets = |count: usize, bytes: usize| {
+            format!("{{\"name\":\"{}\",\"categoryId\":1}}\n", "x".repeat(bytes)).repeat(count)
+        };
+        let most = MOST_PETS as u64;
+        assert_eq!(
+            imported(&Folder::new(), &pets(2 * MOST_PETS + 1, 1), from(1)),
+            [most, 2 * most, 2 * most + 1]
+        );
+        assert_eq!(imported(&Folder::new(), &pets(17, MOST_BYTES / 8), from(1)), [8, 16, 17]);
+    }
+
+    #[test]
+    fn import_that_is_stopped_tells_up_to_where_it_came() {
+        for (from_line, said) in
+            [(1, "interrupted; nothing was written"), (3, "interrupted; everything up to line 2 is written")]
+        {
+            let (folder, text) = (Folder::new(), "{\"name\":\"a\",\"categoryId\":1}\n".repeat(3));
+            let import = checked(&folder, &text, from(from_line)).0.unwrap();
+            let error = import.write(&AtomicBool::new(true), |_| ()).unwrap_err();
+            assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Interrupted, said));
+        }
+    }
+
+    #[test]
+    fn lines_before_the_first_to_write_count_for_nothing() {
+        let text = "nonsense\n{\"name\":\"a\",\"categoryId\":1}\n{\"name\":\"b\",\"categoryId\":1}\n";
+        for (from_line, valid) in
+            [(2, Ok(2)), (3, Ok(1)), (4, Err("line 4 is beyond the end: the last line is 3"))]
+        {
+            let (import, refused) = checked(&Folder::new(), text, from(from_line));
+            let found = import.map(|import| import.valid()).map_err(|error| error.to_string());
+            assert_eq!((found, refused), (valid.map_err(str::to_owned), Vec::new()));
+        }
+        assert_eq!(checked(&Folder::new(), "", from(1)).0.unwrap().valid(), 0);
+    }
+
+    #[test]
+    fn import_that_keeps_ids_goes_on_only_behind_the_same_pet() {
+        let (folder, pet) = (Folder::new(), |id: i64, name: &str, category: i64| {
+            format!("{{\"id\":{id},\"name\":\"{name}\",\"categoryId\":{category}}}\n")
+        });
+        let keep = |from_line| ImportOptions { keep_ids: true, ..from(from_line) };
+        imported(&folder, &pet(7, "a", 1), keep(1));
+        for (name, category, is_same) in [("a", 1, true), ("a", 2, false), ("b", 1, false)] {
+            let text = pet(7, name, category) + &pet(8, "next", 1);
+            let found = checked(&folder, &text, keep(2)).0.map(|import| import.valid());
+            let said = format!("the pet in line 1 is not in {}", folder.database().display());
+            assert_eq!(found.map_err(|error| error.to_string()), if is_same { Ok(1) } else { Err(said) });
+        }
+    }
+
+    #[test]
+    fn lock_is_waited_for_until_the_deadline_or_the_stop() {
+        let folder = Folder::new();
+        let [mut writer, mut other] = [(); 2].map(|()| Writer::open(&folder.database()).unwrap());
+        assert!(other.try_begin().unwrap());
+        for (patience, kind) in
+            [(PATIENCE, ErrorKind::Interrupted), (Duration::ZERO, ErrorKind::DatabaseLocked)]
+        {
+            let stop = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(100 * RETRY);
+                    stop.store(true, Ordering::SeqCst);
+                });
+                assert_eq!(take_turn(&mut writer, &stop, patience).unwrap_err().kind(), kind);
+            });
+        }
+    }
 
     #[test]
     fn input_in_the_other_format_is_known_by_its_beginning() {

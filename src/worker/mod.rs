@@ -72,8 +72,8 @@ impl Worker {
         let thread = {
             let (server, stopping) = (Arc::clone(&server), Arc::clone(&stopping));
             let work = move || {
-                let worked = guard(|| work(&server, &stopping, service));
-                if worked.is_none() || !stopping.load(Ordering::SeqCst) {
+                // It ends only when it is told to, or with a panic.
+                if guard(|| work(&server, &stopping, service)).is_none() {
                     died();
                 }
                 // The receiver may have given up waiting.

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use crate::testing::{Folder, NearEnd, PATIENCE};
+use crate::testing::{Folder, NearEnd, PATIENCE, logged};
 
 /// A service made of a function.
 struct Probe<F>(F);
@@ -245,7 +245,8 @@ fn worker_that_is_told_to_end_has_not_died() {
     let folder = Folder::new();
     let (died, has_died) = channel();
     let died = move || died.send(()).unwrap();
-    drop(Worker::start(&folder.0.join("lane"), "test".to_owned(), Broken, died).unwrap());
+    let worker = Worker::start(&folder.0.join("lane"), "test".to_owned(), Broken, died).unwrap();
+    assert_eq!(logged(|| drop(worker)), [""; 0], "it has ended in time");
     assert!(has_died.recv().is_err(), "the sender is gone without a word");
 }
 

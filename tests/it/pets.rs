@@ -50,11 +50,13 @@ fn deleted_pets_are_gone_at_once_and_their_ids_too() {
 fn delete_is_all_or_nothing() {
     let server = Server::start();
     server.fill(["Rex", "Tom"]);
-    for (ids, why) in
-        [(["1", "2", "9"], "there is no pet with the id 9"), (["1", "2", "1"], "the id 1 is given twice")]
-    {
-        let output = run(&[&["pet", "delete"][..], &ids].concat(), &server.folder.database());
-        expect_refusal(output, 1, &format!("{why}; nothing was deleted\n"));
+    for (ids, why) in [
+        (&["9"][..], "there is no pet with the id 9"),
+        (&["1", "2", "9"], "there is no pet with the id 9; nothing was deleted"),
+        (&["1", "2", "1"], "the id 1 is given twice; nothing was deleted"),
+    ] {
+        let output = run(&[&["pet", "delete"][..], ids].concat(), &server.folder.database());
+        expect_refusal(output, 1, &format!("petstore: {why}\n"));
     }
     assert_eq!(server.get("/v1/pets").json().as_array().unwrap().len(), 2);
 }
@@ -82,6 +84,10 @@ fn pet_that_another_table_refers_to_is_named_with_that_table() {
         )
         .unwrap();
     refuse(&["2"], "one of the pets cannot be deleted: a row of one of the tables a\\nb, c refers to it");
+    let trigger = "DROP TABLE \"a\nb\"; DROP TABLE c;
+        CREATE TRIGGER stay BEFORE DELETE ON pets BEGIN SELECT RAISE(ABORT, 'not today'); END";
+    other.execute_batch(trigger).unwrap();
+    refuse(&["2"], "not today (a trigger on pets refuses it: stay)");
 }
 
 #[test]

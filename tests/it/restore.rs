@@ -108,11 +108,12 @@ fn damaged_database_is_kept_with_its_log() {
         file.write_all_at(bytes, 0).unwrap();
     };
     header(b"no SQLite at all");
-    succeed(&["restore", &name], &database);
+    let said = succeed(&["restore", &name], &database);
     assert!(!folder.path().join("pets.db-wal").exists() && !folder.path().join("pets.db-shm").exists());
     assert_eq!(count(&database), 1);
     // Repaired, it has all that was acknowledged.
     let old = &kept(folder.path())[0];
+    assert!(said.ends_with(&format!("the old database is kept as {}\n", old.display())), "{said}");
     let file = std::fs::File::options().write(true).open(old).unwrap();
     file.write_all_at(b"SQLite format 3\0", 0).unwrap();
     let repaired = Connection::open(old).unwrap();
