@@ -200,7 +200,11 @@ mod tests {
             std::fs::write(folder.0.join(series.name(second)), "").unwrap();
         }
         let mut waits = 0;
-        let error = name(partial(), &folder.0, &series, || waits += 1).unwrap_err();
+        let wait = || {
+            waits += 1;
+            assert!(waits <= MOST_TRIES, "it waits for ever");
+        };
+        let error = name(partial(), &folder.0, &series, wait).unwrap_err();
         assert_eq!((error.kind(), waits), (ErrorKind::FileExists, MOST_TRIES), "{error}");
     }
 }

@@ -256,6 +256,27 @@ impl Parts {
     fn for_tests(authenticator: Authenticator) -> Self {
         Self { authenticator, lost: Arc::new(|_| ()), metrics: Metrics::default(), hosts: Hosts::default() }
     }
+
+    /// Counts requests to these operations from now on.
+    fn count(&mut self, operations: &[&'static str]) {
+        self.metrics = Metrics::watched(0);
+        operations.iter().for_each(|operation| self.metrics.announce(operation, 200));
+    }
+
+    /// What the metrics show for this name and these labels.
+    fn counted(&self, sample: &str) -> Option<String> {
+        let text = String::from_utf8(self.metrics.print(crate::metrics::Now::default())).unwrap();
+        let mut values = text.lines().filter_map(|line| line.strip_prefix("petstore_")?.strip_prefix(sample));
+        values.find_map(|value| value.strip_prefix(' ')).map(str::to_owned)
+    }
+
+    /// The losses of the database that are reported from now on.
+    fn losses(&mut self) -> std::sync::mpsc::Receiver<StoreError> {
+        let (sender, losses) = std::sync::mpsc::channel();
+        let sender = std::sync::Mutex::new(sender);
+        self.lost = Arc::new(move |error| sender.lock().unwrap().send(error.clone()).unwrap());
+        losses
+    }
 }
 
 #[cfg(test)]
@@ -286,6 +307,21 @@ mod tests {
                 "If-None-Match"
             ]
         );
+    }
+
+    #[test]
+    fn every_operation_is_in_the_metrics_from_the_start() {
+        let mut parts = Parts::for_tests(Authenticator::default());
+        parts.metrics = Metrics::watched(0);
+        announce(&mut parts.metrics);
+        for sample in [
+            r#"requests_total{operation="createPet",status="201"}"#,
+            r#"requests_total{operation="none",status="404"}"#,
+            r#"refusals_total{code="read_only"}"#,
+            r#"responses_total{status="304"}"#,
+        ] {
+            assert_eq!(parts.counted(sample).as_deref(), Some("0"), "{sample}");
+        }
     }
 
     #[test]

@@ -124,6 +124,43 @@ impl WriteService {
 }
 
 impl WriteService {
+    /// What is due now: moves the log, sweeps, looks. Returns in how long more is due.
+    fn rest_at(&mut self, now: Instant) -> Option<Duration> {
+        // Do not wait for a lock, because requests would wait behind it.
+        self.context.store.be_patient(Duration::ZERO);
+        if self.rests_at.take_if(|at| *at <= now).is_some() {
+            let emptied = self.context.store.empty_log();
+            if let Err(error) = &emptied {
+                // A lock passes. Any other cause is told once.
+                let is_news = !error.passes() && !error.is_lost() && !self.log_stays;
+                if is_news {
+                    log_line!(warn, "the write-ahead log stays for now: {error}");
+                    self.log_stays = true;
+                } else {
+                    log_line!(debug, "the write-ahead log stays for now: {error}");
+                }
+                self.rests_at = Some(now + QUIET);
+            } else {
+                self.log_stays = false;
+            }
+        }
+        // Creates do their share. A step between them would cost a flush of its own, so it waits until none have come.
+        let pause =
+            self.rests_at.map_or(Duration::ZERO, |at| (at - (QUIET - SOON)).saturating_duration_since(now));
+        let swept = pause.is_zero() && self.sweep_retries();
+        if swept {
+            self.rests_at = Some(now + QUIET);
+        }
+        let soon = if swept { Some(SOON) } else { Some(pause).filter(|pause| !pause.is_zero()) };
+        // Also when there are no requests, so that a moved file is noticed soon.
+        if let Err(error) = self.context.store.look() {
+            self.pipeline.trouble("", "cannot find the database", &error);
+        }
+        let care = self.key_care.rest(&mut self.context.store, now, unix_time());
+        let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
+        [Some(care), Some(QUIET), quiet, soon, self.pipeline.failures.settle(now)].into_iter().flatten().min()
+    }
+
     /// Moves and removes some records of retries. Returns whether there may be more to do.
     fn sweep_retries(&mut self) -> bool {
         self.context.store.sweep_retries().unwrap_or_else(|error| {
@@ -203,40 +240,7 @@ impl Service for WriteService {
     }
 
     fn rest(&mut self) -> Option<Duration> {
-        let now = Instant::now();
-        // Do not wait for a lock, because requests would wait behind it.
-        self.context.store.be_patient(Duration::ZERO);
-        if self.rests_at.take_if(|at| *at <= now).is_some() {
-            let emptied = self.context.store.empty_log();
-            if let Err(error) = &emptied {
-                // A lock passes. Any other cause is told once.
-                let is_news = !error.passes() && !error.is_lost() && !self.log_stays;
-                if is_news {
-                    log_line!(warn, "the write-ahead log stays for now: {error}");
-                    self.log_stays = true;
-                } else {
-                    log_line!(debug, "the write-ahead log stays for now: {error}");
-                }
-                self.rests_at = Some(now + QUIET);
-            } else {
-                self.log_stays = false;
-            }
-        }
-        // Creates do their share. A step between them would cost a flush of its own, so it waits until none have come.
-        let pause =
-            self.rests_at.map_or(Duration::ZERO, |at| (at - (QUIET - SOON)).saturating_duration_since(now));
-        let swept = pause.is_zero() && self.sweep_retries();
-        if swept {
-            self.rests_at = Some(now + QUIET);
-        }
-        let soon = if swept { Some(SOON) } else { Some(pause).filter(|pause| !pause.is_zero()) };
-        // Also when there are no requests, so that a moved file is noticed soon.
-        if let Err(error) = self.context.store.look() {
-            self.pipeline.trouble("", "cannot find the database", &error);
-        }
-        let care = self.key_care.rest(&mut self.context.store, now, unix_time());
-        let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
-        [Some(care), Some(QUIET), quiet, soon, self.pipeline.failures.settle(now)].into_iter().flatten().min()
+        self.rest_at(Instant::now())
     }
 
     fn stop(&mut self) {
@@ -257,179 +261,4 @@ impl Service for WriteService {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::ROUTER;
-    use crate::endpoint::Router;
-    use crate::http::{ApiError, Code};
-    use crate::model::ApiKey;
-    use crate::model::{NewPet, Page, PetQuery};
-    use crate::service::Authenticator;
-    use crate::store::tests::{Folder, refuse_writes};
-    use crate::store::{Cause, Reader, StoreError};
-
-    const ROWS: &[Operation] = &[
-        Operation::new("/good", "good", Handler::Post(|context, call| insert(context, call.json_body()?))),
-        Operation::new(
-            "/panic",
-            "panic",
-            Handler::Post(|context, call| {
-                let _staged = insert(context, call.json_body()?)?;
-                panic!("after the insert")
-            }),
-        ),
-        Operation::new(
-            "/refused",
-            "refused",
-            Handler::Post(|context, call| {
-                let _staged = insert(context, call.json_body()?)?;
-                Err(ApiError::new(Code::InvalidMember).into())
-            }),
-        ),
-        Operation::new(
-            "/early",
-            "early",
-            Handler::Post(|_, _| Err(ApiError::new(Code::InvalidMember).into())),
-        ),
-        Operation::new(
-            "/ready",
-            "ready",
-            Handler::Check {
-                read: |_| Ok(()),
-                write: |context| Ok(context.takes_writes().map(|()| Response::new(204, b""))?),
-                read_only: "",
-            },
-        ),
-        Operation::new("/read", "read", Handler::Get(|_, _| Ok(Response::new(204, b"")))),
-    ];
-
-    fn insert<'r>(context: &mut WriteContext, body: &[u8]) -> Result<Staged<'r>, Failure> {
-        let inserted = context.store.insert_pet(&NewPet::from_json(body)?)?;
-        Ok(Box::new(move |committed| Ok(Response::json(201, &inserted.id(committed)))))
-    }
-
-    struct Bench {
-        service: WriteService,
-        reader: Reader,
-        /// How long the flush of the last batch took.
-        flush: Duration,
-        folder: Folder,
-    }
-
-    fn bench() -> Bench {
-        let folder = Folder::new();
-        let store = Writer::open(&folder.database()).unwrap();
-        let mut service = WriteService::new(store, Parts::for_tests(Authenticator::default()), || false);
-        service.pipeline.router = &Router(&[ROWS]);
-        let reader = Reader::open(&folder.database()).unwrap();
-        Bench { service, reader, flush: Duration::ZERO, folder }
-    }
-
-    impl Bench {
-        /// Sends all in one batch; returns the statuses.
-        fn ask(&mut self, targets: &[&str]) -> Vec<u16> {
-            let bodies: Vec<String> =
-                targets.iter().map(|target| format!(r#"{{"name":"{target}","categoryId":1}}"#)).collect();
-            let requests: Vec<Request> = targets
-                .iter()
-                .zip(&bodies)
-                .map(|(target, body)| {
-                    let method = if target.starts_with("/rea") { "GET" } else { "POST" };
-                    Request { id: "-", method, target, headers: Vec::new(), body: body.as_bytes() }
-                })
-                .collect();
-            let mut responses = Vec::new();
-            self.flush = self.service.answer(&requests, &mut responses);
-            responses.iter().map(Response::status).collect()
-        }
-
-        fn kept(&mut self) -> Vec<String> {
-            let mut names = Vec::new();
-            let all = PetQuery { page: Page { limit: 1000, after: None }, status: None };
-            self.reader
-                .visit_pets(&all, |pet| {
-                    names.push(pet.name.to_owned());
-                    std::ops::ControlFlow::Continue(())
-                })
-                .unwrap();
-            names
-        }
-    }
-
-    #[test]
-    fn what_is_refused_is_not_written_by_a_batch_that_goes_on() {
-        let mut bench = bench();
-        let asked = ["/good", "/panic", "/good", "/refused", "/early", "/good", "/panic"];
-        assert_eq!(bench.ask(&asked), [201, 500, 201, 400, 400, 201, 500]);
-        assert_eq!(bench.kept(), ["/good", "/good", "/good"]);
-        assert_eq!(bench.ask(&["/good"]), [201]);
-        assert_eq!(bench.ask(&["/panic"]), [500]);
-        assert_eq!(bench.kept().len(), 4);
-    }
-
-    #[test]
-    fn request_down_the_wrong_lane_is_500() {
-        let mut bench = bench();
-        assert_eq!(bench.ask(&["/read", "/good"]), [500, 201]);
-        assert_eq!(bench.kept(), ["/good"]);
-    }
-
-    #[test]
-    fn failed_commit_fails_what_was_written_and_nothing_else() {
-        let mut bench = bench();
-        refuse_writes(&bench.service.context.store, true);
-        assert_eq!(bench.ask(&["/good", "/early", "/good", "/nowhere"]), [503, 400, 503, 404]);
-        assert_eq!(bench.ask(&["/ready"]), [503]);
-        refuse_writes(&bench.service.context.store, false);
-        assert_eq!(bench.kept(), [""; 0]);
-        assert_eq!(bench.ask(&["/good"]), [201]);
-    }
-
-    #[test]
-    fn readiness_comes_back_with_the_first_write_that_works() {
-        let mut bench = bench();
-        bench.service.pipeline.router = &ROUTER;
-        bench.service.context.hold(Err(StoreError::Unavailable(Cause::Locked, "as if just seen".to_owned())));
-        assert_eq!(bench.ask(&["/readyz"]), [503], "nothing has been written since");
-        bench.service.pipeline.router = &Router(&[ROWS]);
-        assert_eq!(bench.ask(&["/good"]), [201]);
-        bench.service.pipeline.router = &ROUTER;
-        assert_eq!(bench.ask(&["/readyz"]), [200]);
-    }
-
-    #[test]
-    fn flush_is_told_where_there_was_one() {
-        let mut bench = bench();
-        bench.ask(&["/early"]);
-        assert_eq!(bench.flush, Duration::ZERO);
-        bench.ask(&["/good"]);
-        assert_ne!(bench.flush, Duration::ZERO);
-    }
-
-    #[test]
-    fn end_keeps_when_keys_were_last_used() {
-        let mut bench = bench();
-        let key = ApiKey {
-            digest: [1; 32],
-            name: "ci".to_owned(),
-            scope: crate::model::KeyScope::Full,
-            created_at: 0,
-            expires_at: None,
-            last_used_at: None,
-        };
-        bench.service.context.store.insert_key(&key).unwrap();
-        bench.service.pipeline.parts.authenticator.uses().note(key.digest, 7);
-        bench.service.stop();
-        assert_eq!(bench.reader.keys().unwrap()[0].last_used_at, Some(7));
-    }
-
-    #[test]
-    fn end_leaves_nothing_in_the_log_of_the_store() {
-        let mut bench = bench();
-        bench.ask(&["/good"]);
-        let log = bench.folder.0.join("pets.db-wal");
-        assert_ne!(std::fs::metadata(&log).unwrap().len(), 0);
-        bench.service.stop();
-        assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
-    }
-}
+mod tests;

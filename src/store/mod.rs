@@ -44,6 +44,13 @@ pub(crate) mod tests {
         run(writer, &format!("PRAGMA query_only = {refuse}"));
     }
 
+    /// A writer whose log cannot be moved into the file, as on a disk that fails.
+    pub fn writer_that_keeps_its_log(path: &std::path::Path) -> Writer {
+        let mut writer = sqlite::Writer::open(path).unwrap();
+        sqlite::tests::refuse_to_move_log(&mut writer);
+        Writer::new(writer)
+    }
+
     /// Takes the pets away, so that nobody can read them.
     pub fn lose_pets(writer: &Writer) {
         run(writer, "DROP TABLE pets");

@@ -291,6 +291,16 @@ pub(crate) mod tests {
         writer.connection.pragma_update(None, "query_only", refuse).unwrap();
     }
 
+    /// Has SQLite refuse to move the log.
+    pub fn refuse_to_move_log(writer: &mut Writer) {
+        use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+        let allow = |context: AuthContext| match context.action {
+            AuthAction::Pragma { pragma_name: "wal_checkpoint", .. } => Authorization::Deny,
+            _ => Authorization::Allow,
+        };
+        writer.database.connection.authorizer(Some(allow)).unwrap();
+    }
+
     /// The writer of a new database, and a reader.
     pub fn pair() -> (Folder, Writer, Reader) {
         let folder = Folder::new();

@@ -1,0 +1,298 @@
+//! The writing service over a real database, without sockets: what a batch answers, counts and logs, and what it does
+//! at rest.
+
+use super::*;
+use crate::api::ROUTER;
+use crate::endpoint::Router;
+use crate::http::{ApiError, Code};
+use crate::model::ApiKey;
+use crate::model::{NewPet, Page, PetQuery};
+use crate::service::Authenticator;
+use crate::store::tests::{Folder, refuse_writes, writer_that_keeps_its_log};
+use crate::store::{Cause, Reader, StoreError};
+use crate::testing::logged;
+
+const ROWS: &[Operation] = &[
+    Operation::new("/good", "good", Handler::Post(|context, call| insert(context, call.json_body()?))),
+    Operation::new(
+        "/panic",
+        "panic",
+        Handler::Post(|context, call| {
+            let _staged = insert(context, call.json_body()?)?;
+            panic!("after the insert")
+        }),
+    ),
+    Operation::new(
+        "/refused",
+        "refused",
+        Handler::Post(|context, call| {
+            let _staged = insert(context, call.json_body()?)?;
+            Err(ApiError::new(Code::InvalidMember).into())
+        }),
+    ),
+    Operation::new("/early", "early", Handler::Post(|_, _| Err(ApiError::new(Code::InvalidMember).into()))),
+    Operation::new(
+        "/ready",
+        "ready",
+        Handler::Check {
+            read: |_| Ok(()),
+            write: |context| Ok(context.takes_writes().map(|()| Response::new(204, b""))?),
+            read_only: "",
+        },
+    ),
+    Operation::new("/read", "read", Handler::Get(|_, _| Ok(Response::new(204, b"")))),
+    Operation::new(
+        "/full",
+        "full",
+        Handler::Post(|context, call| {
+            refuse_writes(&context.store, true);
+            insert(context, call.json_body()?)
+        }),
+    ),
+];
+
+fn insert<'r>(context: &mut WriteContext, body: &[u8]) -> Result<Staged<'r>, Failure> {
+    let inserted = context.store.insert_pet(&NewPet::from_json(body)?)?;
+    Ok(Box::new(move |committed| Ok(Response::json(201, &inserted.id(committed)))))
+}
+
+struct Bench {
+    service: WriteService,
+    reader: Reader,
+    /// How long the flush of the last batch took.
+    flush: Duration,
+    folder: Folder,
+}
+
+fn bench() -> Bench {
+    let folder = Folder::new();
+    let store = Writer::open(&folder.database()).unwrap();
+    bench_with(store, folder)
+}
+
+fn bench_with(store: Writer, folder: Folder) -> Bench {
+    let mut service = WriteService::new(store, Parts::for_tests(Authenticator::default()), || false);
+    service.pipeline.router = &Router(&[ROWS]);
+    let reader = Reader::open(&folder.database()).unwrap();
+    Bench { service, reader, flush: Duration::ZERO, folder }
+}
+
+impl Bench {
+    /// Sends all in one batch; returns the statuses.
+    fn ask(&mut self, targets: &[&str]) -> Vec<u16> {
+        let bodies: Vec<String> =
+            targets.iter().map(|target| format!(r#"{{"name":"{target}","categoryId":1}}"#)).collect();
+        let requests: Vec<Request> = targets
+            .iter()
+            .zip(&bodies)
+            .map(|(target, body)| {
+                let method = if target.starts_with("/rea") { "GET" } else { "POST" };
+                Request { id: "-", method, target, headers: Vec::new(), body: body.as_bytes() }
+            })
+            .collect();
+        let mut responses = Vec::new();
+        self.flush = self.service.answer(&requests, &mut responses);
+        responses.iter().map(Response::status).collect()
+    }
+
+    fn counted(&self, sample: &str) -> Option<String> {
+        self.service.pipeline.parts.counted(sample)
+    }
+
+    /// The bytes of the write-ahead log.
+    fn log(&self) -> u64 {
+        std::fs::metadata(self.folder.0.join("pets.db-wal")).unwrap().len()
+    }
+
+    fn kept(&mut self) -> Vec<String> {
+        let mut names = Vec::new();
+        let all = PetQuery { page: Page { limit: 1000, after: None }, status: None };
+        self.reader
+            .visit_pets(&all, |pet| {
+                names.push(pet.name.to_owned());
+                std::ops::ControlFlow::Continue(())
+            })
+            .unwrap();
+        names
+    }
+}
+
+#[test]
+fn what_is_refused_is_not_written_by_a_batch_that_goes_on() {
+    let mut bench = bench();
+    let asked = ["/good", "/panic", "/good", "/refused", "/early", "/good", "/panic"];
+    assert_eq!(bench.ask(&asked), [201, 500, 201, 400, 400, 201, 500]);
+    assert_eq!(bench.kept(), ["/good", "/good", "/good"]);
+    assert_eq!(bench.ask(&["/good"]), [201]);
+    assert_eq!(bench.ask(&["/panic"]), [500]);
+    assert_eq!(bench.kept().len(), 4);
+}
+
+#[test]
+fn request_down_the_wrong_lane_is_500() {
+    let mut bench = bench();
+    assert_eq!(bench.ask(&["/read", "/good"]), [500, 201]);
+    assert_eq!(bench.kept(), ["/good"]);
+}
+
+#[test]
+fn failed_commit_fails_what_was_written_and_nothing_else() {
+    let mut bench = bench();
+    refuse_writes(&bench.service.context.store, true);
+    assert_eq!(bench.ask(&["/good", "/early", "/good", "/nowhere"]), [503, 400, 503, 404]);
+    assert_eq!(bench.ask(&["/ready"]), [503]);
+    refuse_writes(&bench.service.context.store, false);
+    assert_eq!(bench.kept(), [""; 0]);
+    assert_eq!(bench.ask(&["/good"]), [201]);
+}
+
+#[test]
+fn readiness_comes_back_with_the_first_write_that_works() {
+    let mut bench = bench();
+    bench.service.pipeline.router = &ROUTER;
+    bench.service.context.hold(Err(StoreError::Unavailable(Cause::Locked, "as if just seen".to_owned())));
+    assert_eq!(bench.ask(&["/readyz"]), [503], "nothing has been written since");
+    bench.service.pipeline.router = &Router(&[ROWS]);
+    assert_eq!(bench.ask(&["/good"]), [201]);
+    bench.service.pipeline.router = &ROUTER;
+    assert_eq!(bench.ask(&["/readyz"]), [200]);
+}
+
+#[test]
+fn flush_is_told_where_there_was_one() {
+    let mut bench = bench();
+    bench.ask(&["/early"]);
+    assert_eq!(bench.flush, Duration::ZERO);
+    bench.ask(&["/good"]);
+    assert_ne!(bench.flush, Duration::ZERO);
+}
+
+#[test]
+fn end_keeps_when_keys_were_last_used() {
+    let mut bench = bench();
+    let key = ApiKey {
+        digest: [1; 32],
+        name: "ci".to_owned(),
+        scope: crate::model::KeyScope::Full,
+        created_at: 0,
+        expires_at: None,
+        last_used_at: None,
+    };
+    bench.service.context.store.insert_key(&key).unwrap();
+    bench.service.pipeline.parts.authenticator.uses().note(key.digest, 7);
+    bench.service.stop();
+    assert_eq!(bench.reader.keys().unwrap()[0].last_used_at, Some(7));
+}
+
+#[test]
+fn end_leaves_nothing_in_the_log_of_the_store() {
+    let mut bench = bench();
+    bench.ask(&["/good"]);
+    assert_ne!(bench.log(), 0);
+    bench.service.stop();
+    assert_eq!(bench.log(), 0);
+}
+
+#[test]
+fn failed_writes_are_counted_and_named_in_one_line() {
+    let why = "attempt to write a readonly database";
+    let batch = |what: &str| format!("ERROR {what}: the database can only be read: {why}");
+    for (asked, failed, told) in [
+        (&["/full", "/early", "/nowhere"][..], "1", vec![]),
+        (&["/good", "/full", "/early"], "2", vec![batch("request -: 1 write failed and was undone")]),
+        (&["/good", "/good", "/full"], "3", vec![batch("requests -, -: 2 writes failed and were undone")]),
+    ] {
+        let mut bench = bench();
+        bench.service.pipeline.parts.count(&[]);
+        let lines = logged(|| drop(bench.ask(asked)));
+        assert_eq!(bench.counted("failed_writes_total").as_deref(), Some(failed), "{asked:?}");
+        assert_eq!((&lines[0], &lines[1..]), (&format!("ERROR request -: full: {why}"), &told[..]));
+    }
+}
+
+#[test]
+fn batch_without_a_write_is_not_counted_and_needs_no_rest() {
+    let mut bench = bench();
+    bench.service.pipeline.parts.count(&[]);
+    let batches = "write_batch_size_count";
+    bench.ask(&["/early", "/nowhere"]);
+    assert_eq!((bench.counted(batches).as_deref(), bench.service.rests_at), (Some("0"), None));
+    let before = Instant::now();
+    bench.ask(&["/early", "/good"]);
+    assert_eq!(bench.counted(batches).as_deref(), Some("1"));
+    assert!(bench.service.rests_at.unwrap() >= before + QUIET);
+}
+
+#[test]
+fn log_is_moved_into_the_database_once_nothing_was_written_for_a_while() {
+    let mut bench = bench();
+    bench.ask(&["/good"]);
+    let at = bench.service.rests_at.unwrap();
+    // The next step of a sweep is due sooner than that.
+    assert_eq!(bench.service.rest_at(at - QUIET), Some(SOON));
+    assert_ne!(bench.log(), 0);
+    // Whoever reads keeps the log.
+    bench.reader.begin().unwrap();
+    let lines = logged(|| assert_eq!(bench.service.rest_at(at), Some(SOON)));
+    assert!(lines[0].starts_with("DEBUG the write-ahead log stays for now: "), "{lines:?}");
+    assert_eq!(bench.service.rests_at, Some(at + QUIET));
+    bench.reader.end().unwrap();
+    assert_eq!(bench.service.rest_at(at + QUIET), Some(QUIET));
+    assert_eq!((bench.log(), bench.service.rests_at), (0, None));
+}
+
+#[test]
+fn failing_disk_is_told_once_while_the_log_stays() {
+    let folder = Folder::new();
+    let mut bench = bench_with(writer_that_keeps_its_log(&folder.database()), folder);
+    bench.ask(&["/good"]);
+    for level in ["WARN", "DEBUG"] {
+        let at = bench.service.rests_at.unwrap();
+        let lines = logged(|| _ = bench.service.rest_at(at));
+        assert!(
+            lines[0].starts_with(&format!("{level} the write-ahead log stays for now: not auth")),
+            "{lines:?}"
+        );
+    }
+}
+
+#[test]
+fn lost_database_is_not_told_as_a_log_that_stays() {
+    let mut bench = bench();
+    bench.ask(&["/good"]);
+    let losses = bench.service.pipeline.parts.losses();
+    std::fs::remove_file(bench.folder.database()).unwrap();
+    let at = bench.service.rests_at.unwrap();
+    let lines = logged(|| _ = bench.service.rest_at(at));
+    assert!(lines.iter().all(|line| !line.starts_with("WARN ")), "{lines:?}");
+    assert!(losses.try_recv().unwrap().is_lost());
+}
+
+#[test]
+fn old_records_of_retries_are_swept_in_steps_while_nobody_asks() {
+    let folder = Folder::new();
+    let writer = Writer::open(&folder.database()).unwrap();
+    // A service that has run for years.
+    crate::store::tests::run(&writer, "INSERT INTO newest_retries VALUES (1, 100000000, x'')");
+    let mut bench = bench_with(writer, folder);
+    let mut now = Instant::now();
+    let mut steps = 0;
+    while bench.service.rest_at(now) == Some(SOON) {
+        steps += 1;
+        assert!(steps < 100, "the sweep never ends");
+        assert_eq!(bench.service.rests_at, Some(now + QUIET));
+        now += SOON;
+    }
+    assert_ne!(steps, 0);
+    bench.service.rests_at = None;
+    assert_eq!(bench.service.rest_at(now), Some(QUIET), "nothing is due for now");
+}
+
+#[test]
+fn locks_are_waited_for_only_so_long_once_the_service_ends() {
+    let mut bench = bench();
+    assert_eq!(bench.service.patience(), BUSY_TIMEOUT);
+    bench.service.is_stopping = Box::new(|| true);
+    assert_eq!(bench.service.patience(), LAST_PATIENCE);
+    assert!(bench.service.patience() < LAST_PATIENCE);
+}
