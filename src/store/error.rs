@@ -111,6 +111,9 @@ impl std::fmt::Display for StoreError {
     }
 }
 
+/// What SQLite says of a statement that it cannot place: for some, rusqlite does not tell that it cannot be prepared.
+const LACKS: [&str; 2] = ["no such ", " has no column named "];
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let detail = error.to_string();
@@ -120,7 +123,9 @@ impl From<rusqlite::Error> for StoreError {
             _ if is_lack(&error) => Cause::IndexUnusable,
             _ if is_statement => Cause::SchemaChanged,
             Some(ErrorCode::SchemaChanged) => Cause::SchemaChanged,
-            Some(ErrorCode::Unknown) if detail.contains("no such ") => Cause::SchemaChanged,
+            Some(ErrorCode::Unknown) if LACKS.iter().any(|lack| detail.contains(lack)) => {
+                Cause::SchemaChanged
+            }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Locked,
             Some(ErrorCode::DiskFull) => Cause::Full,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Cause::ReadOnly,
@@ -205,6 +210,16 @@ mod tests {
     fn lost_table_is_another_schema() {
         let error = Connection::open_in_memory().unwrap().execute("DELETE FROM pets", []).unwrap_err();
         assert!(matches!(StoreError::from(error), StoreError::Unavailable(Cause::SchemaChanged, _)));
+        for (sql, expected) in [
+            ("INSERT INTO pets (name) VALUES ('Rex')", Cause::SchemaChanged),
+            ("SELECT id FROM pets, pets AS others", Cause::SchemaChanged),
+            ("SELECT id FROM pets ORDER BY id COLLATE uint", Cause::IndexUnusable),
+        ] {
+            let connection = Connection::open_in_memory().unwrap();
+            connection.execute_batch("CREATE TABLE pets (id INTEGER)").unwrap();
+            let error = StoreError::from(connection.prepare(sql).unwrap_err());
+            assert!(matches!(error, StoreError::Unavailable(cause, _) if cause == expected), "{error}");
+        }
     }
 
     #[test]
