@@ -132,7 +132,9 @@ fn what_is_refused_is_not_written_by_a_batch_that_goes_on() {
 fn request_down_the_wrong_lane_is_500() {
     let mut bench = bench();
     assert_eq!(bench.ask(&["/read", "/good"]), [500, 201]);
-    assert_eq!(bench.kept(), ["/good"]);
+    // Also where each request is a unit of its own.
+    assert_eq!(bench.ask(&["/panic", "/good", "/read"]), [500, 201, 500]);
+    assert_eq!(bench.kept(), ["/good", "/good"]);
 }
 
 #[test]

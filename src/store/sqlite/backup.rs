@@ -121,8 +121,28 @@ fn cannot_write(name: &Path, error: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::pair;
+    use super::super::tests::{new_pet, pair};
     use super::*;
+
+    #[test]
+    fn progress_is_told_in_bytes_up_to_the_size_of_the_copy() {
+        let (folder, mut writer, _reader) = pair();
+        writer.insert_pet(&new_pet(&"x".repeat(3_000_000))).unwrap();
+        writer.commit().unwrap();
+        let snapshot = Snapshot::of_database(&folder.database()).unwrap();
+        let path = folder.0.join("copy.db");
+        let file = File::create_new(&path).unwrap();
+        let mut told = Vec::new();
+        let target = Target { file: &file, path: &path, name: &path };
+        let copied = snapshot.copy(&target, |done, all| {
+            told.push((done, all));
+            ControlFlow::Continue(())
+        });
+        assert!(copied.unwrap().is_continue());
+        let all = file.metadata().unwrap().len();
+        let step = 1024 * 1024;
+        assert_eq!(told, [(step, all), (2 * step, all), (all, all)]);
+    }
 
     #[test]
     fn failure_names_the_copy_if_it_cannot_be_written_and_else_the_database() {

@@ -293,6 +293,7 @@ mod tests {
         fs::hard_link(&path, &hard).unwrap();
         symlink(&path, &soft).unwrap();
         let claim = Claim::take(&path).unwrap();
+        assert!(!claim.is_new());
         for name in [&path, &hard, &soft] {
             assert_eq!(Claim::take(name).unwrap_err().kind(), ErrorKind::DatabaseInUse);
         }
@@ -301,5 +302,21 @@ mod tests {
         assert_eq!(check_before_writing(&hard).unwrap_err().kind(), ErrorKind::DatabaseInUse);
         drop(claim);
         Claim::take(&soft).unwrap();
+    }
+
+    #[test]
+    fn claim_is_of_the_file_and_its_log_and_not_of_the_path() {
+        let folder = Folder::new();
+        let path = folder.database();
+        let claim = Claim::take(&path).unwrap();
+        assert!(claim.is_new());
+        // An empty log has nothing of another database.
+        fs::write(log_of(&path), "").unwrap();
+        claim.check_log(&path).and_then(|()| claim.check_place(&path)).unwrap();
+        fs::write(log_of(&path), "what SQLite would delete").unwrap();
+        assert_eq!(claim.check_log(&path).unwrap_err().kind(), ErrorKind::LogForeign);
+        fs::rename(&path, folder.0.join("elsewhere")).unwrap();
+        fs::write(&path, "").unwrap();
+        assert_eq!(claim.check_place(&path).unwrap_err().kind(), ErrorKind::Conflict);
     }
 }

@@ -79,6 +79,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_a_log_alone_keeps_a_reader_from_writing() {
+        let folder = crate::testing::Folder::new();
+        let path = folder.database();
+        assert_eq!(reading(&path), OpenFlags::SQLITE_OPEN_READ_WRITE);
+        std::fs::write(log_of(&path), "").unwrap();
+        assert_eq!(reading(&path), OpenFlags::SQLITE_OPEN_READ_ONLY);
+        std::fs::write(journal_of(&path), "").unwrap();
+        assert_eq!(reading(&path), OpenFlags::SQLITE_OPEN_READ_WRITE);
+    }
+
+    #[test]
     fn refusals_of_sqlite_have_their_kind_and_their_words() {
         for (code, kind, words) in [
             (ffi::SQLITE_NOTADB, Kind::DatabaseForeign, "is not an SQLite database"),

@@ -111,10 +111,7 @@ impl Whole {
         let frames = schema::version(&connection).and_then(|_| {
             connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get::<_, i64>(1))
         });
-        let frames = match frames {
-            Err(error) if !is_damage(&error) => return Err(error),
-            frames => frames.ok().and_then(|frames| u64::try_from(frames).ok()),
-        };
+        let frames = frames.ok().and_then(|frames| u64::try_from(frames).ok());
         connection.execute_batch("BEGIN")?;
         let owner = Owner::of(&connection)?;
         Ok(Self { _connection: connection, frames, owner })
@@ -190,6 +187,17 @@ mod tests {
         let before = files();
         assert_eq!(opened(), Some(ErrorKind::DatabaseForeign));
         assert!(files() == before);
+    }
+
+    #[test]
+    fn log_of_another_application_is_refused() {
+        let (here, theirs) = (killed(2), Folder::new());
+        let other = Connection::open(theirs.database()).unwrap();
+        other
+            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA application_id = 7; CREATE TABLE t (x)")
+            .unwrap();
+        fs::copy(log_of(&theirs.database()), log_of(&here.database())).unwrap();
+        assert!(is_refused(&here));
     }
 
     #[test]

@@ -122,6 +122,9 @@ mod tests {
         }
         fs::write(log_of(&path), [7; HEADER + 1]).unwrap();
         assert_eq!(damaged_log(&path), Some(log_of(&path)));
+        let said = format!("WARN the header of {} is damaged", log_of(&path).display());
+        let lines = crate::testing::logged(|| warn_reader(&path));
+        assert!(lines.len() == 1 && lines[0].starts_with(&said), "{lines:?}");
     }
 
     #[test]
@@ -133,5 +136,6 @@ mod tests {
             keep(&log, &copy).unwrap();
         }
         assert_eq!(fs::read(&copy).unwrap(), b"first");
+        assert!(keep(&log, &folder.0.join("missing/copy")).is_err());
     }
 }

@@ -7,7 +7,6 @@
 //! writer, and a commit moves only the rest. The log starts over when a writer finds all of it moved and nobody reading
 //! it. The file of a log that was large shrinks in steps, because a commit waits for each.
 
-use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
@@ -91,7 +90,7 @@ impl Writer {
         self.database.connection.wal_hook(Some(note)).map_err(|error| cannot_open(path, error))?;
         let mut watch = Watch::new(path).map_err(|error| open_file::cannot_open(path, error))?;
         watch.share(loss);
-        let mover = Mover { path: path.to_owned(), watch, loss: Arc::clone(loss), database: None, moved: 0 };
+        let mover = Mover { path: path.to_owned(), watch, loss: Arc::clone(loss), database: None };
         let passes = Arc::new(AtomicU32::new(0));
         let (wake, woken) = sync_channel(1);
         let counter = Arc::clone(&passes);
@@ -182,7 +181,7 @@ impl Database {
         })
     }
 
-    fn lose_flush(&self, error: &str) -> StoreError {
+    pub(super) fn lose_flush(&self, error: &str) -> StoreError {
         let detail = format!("{error}; the next start moves its whole log into it again");
         let error = StoreError::Unavailable(Cause::Unflushed, detail);
         self.watch.lose(&error);
@@ -232,8 +231,6 @@ struct Mover {
     loss: Arc<Loss>,
     /// Opened when it is first needed, which is seldom.
     database: Option<Database>,
-    /// The frames that were moved after the last pass.
-    moved: i32,
 }
 
 impl Mover {
@@ -253,9 +250,7 @@ impl Mover {
         };
         let log = database.move_log(PASSIVE)?;
         // SQLite flushes the file only when the last frame is moved, and that is the writer's part.
-        if log.moved != mem::replace(&mut self.moved, log.moved) {
-            database._files.0.sync_data().map_err(|error| database.lose_flush(&error.to_string()))?;
-        }
+        database._files.0.sync_data().map_err(|error| database.lose_flush(&error.to_string()))?;
         self.database = Some(database);
         Ok(!log.is_busy && log.moved == log.frames)
     }
@@ -364,6 +359,77 @@ mod tests {
         assert!(writer.keeper.as_ref().unwrap().frames.load(Relaxed) < 20, "the log starts over");
         assert_eq!(writer.empty_log(), Ok(()));
         assert_eq!(std::fs::metadata(folder.0.join("pets.db-wal")).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn commit_leaves_much_to_the_thread_and_moves_any_other_long_log() {
+        let (folder, mut writer, mut reader) = pair();
+        writer.keep_log_short(&folder.database(), &Arc::default()).unwrap();
+        add(&mut writer, 1);
+        for (frames, is_moved) in [(LONG - 1, false), (LONG, true)] {
+            writer.keeper.as_ref().unwrap().frames.store(frames, Relaxed);
+            writer.shorten_log();
+            assert_eq!(waiting(&writer.connection).unwrap() == 0, is_moved, "{frames}");
+        }
+        // As if the thread never came to its work.
+        let keeper = writer.keeper.as_mut().unwrap();
+        keeper.wake = None;
+        reader.begin().unwrap();
+        while waiting(&writer.connection).unwrap() <= MOST {
+            add(&mut writer, 1_000_000);
+        }
+        reader.end().unwrap();
+        add(&mut writer, 1);
+        assert!(waiting(&writer.connection).unwrap() > MOST);
+    }
+
+    #[test]
+    fn file_of_a_log_that_was_large_shrinks_in_steps() {
+        let (folder, mut writer, _reader) = pair();
+        writer.keep_log_short(&folder.database(), &Arc::default()).unwrap();
+        let large = 40_000;
+        let bytes = i64::from(large) * FRAME;
+        for (frames, stays) in [
+            (large, bytes - SHRINK),
+            (LONG, bytes - 2 * SHRINK),
+            (LONG, MAX_IDLE_LOG_BYTES),
+            (LONG, MAX_IDLE_LOG_BYTES),
+        ] {
+            writer.keeper.as_ref().unwrap().frames.store(frames, Relaxed);
+            writer.shorten_log();
+            let limit = writer.connection.pragma_query_value(None, "journal_size_limit", |row| row.get(0));
+            assert_eq!((limit, writer.keeper.as_ref().unwrap().most_bytes), (Ok(stays), stays));
+        }
+    }
+
+    #[test]
+    fn pass_says_whether_it_moved_all() {
+        let (folder, mut writer, mut reader) = pair();
+        let (path, loss) = (folder.database(), Arc::default());
+        let mut mover = Mover { watch: Watch::new(&path).unwrap(), path, loss, database: None };
+        add(&mut writer, 1);
+        assert_eq!(mover.pass(), Ok(true));
+        reader.begin().unwrap();
+        add(&mut writer, 1);
+        assert_eq!(mover.pass(), Ok(false), "somebody reads what was before");
+        reader.end().unwrap();
+        assert_eq!(mover.pass(), Ok(true));
+    }
+
+    #[test]
+    fn end_waits_for_the_thread() {
+        let (folder, mut writer, _reader) = pair();
+        writer.keep_log_short(&folder.database(), &Arc::default()).unwrap();
+        let passes = Arc::clone(&writer.keeper.as_ref().unwrap().passes);
+        writer.keeper.as_ref().unwrap().wake();
+        let deadline = Instant::now() + PATIENCE;
+        while passes.load(Relaxed) == 0 {
+            assert!(Instant::now() < deadline, "the thread does nothing");
+            thread::yield_now();
+        }
+        // Now it pauses.
+        writer.checkpoint().unwrap();
+        assert_eq!(Arc::strong_count(&passes), 1, "it is gone");
     }
 
     #[test]

@@ -119,5 +119,10 @@ mod tests {
         writer.commit().unwrap();
         assert_ne!(text(&writer), created);
         assert_eq!(Mark::read(&writer.connection).unwrap(), before);
+        writer.change(FORGET, &[]).unwrap();
+        writer.commit().unwrap();
+        writer.checkpoint().and_then(|()| writer.ensure_mark()).unwrap();
+        let after = Mark::read(&writer.connection).unwrap();
+        assert!(after.is_some() && after != before);
     }
 }

@@ -158,6 +158,20 @@ mod tests {
     }
 
     #[test]
+    fn file_alone_is_whole_without_a_log_or_a_journal() {
+        let folder = Folder::new();
+        let path = folder.database();
+        assert!(has_no_log(&path));
+        for beside in ["-wal", "-journal"].map(|suffix| folder.0.join(format!("pets.db{suffix}"))) {
+            for (text, expected) in [("", true), ("pages", false)] {
+                std::fs::write(&beside, text).unwrap();
+                assert_eq!(has_no_log(&path), expected, "{}", beside.display());
+            }
+            std::fs::remove_file(&beside).unwrap();
+        }
+    }
+
+    #[test]
     fn missing_database_is_not_made() {
         let folder = Folder::new();
         assert_eq!(Reader::open_only(&folder.database()).err().unwrap().kind(), ErrorKind::DatabaseMissing);

@@ -82,8 +82,7 @@ impl Snapshot {
         let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let opened = match unlocked {
             Some(_) => connect(&immutable(&real), read_only | OpenFlags::SQLITE_OPEN_URI),
-            None if journal_of(&real).exists() => connect(&real, reading(&real)),
-            None => connect(&real, read_only),
+            None => connect(&real, reading(&real)),
         };
         let connection = opened.map_err(|error| unreadable(path, error))?;
         let snapshot = Self { connection, file, path: real, unlocked };
@@ -121,5 +120,62 @@ pub fn unreadable(path: &Path, error: rusqlite::Error) -> Error {
             Error::new(Kind::DatabaseDamaged, message).caused_by(error)
         }
         _ => cannot_open(path, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Folder, new_pet, pair};
+    use super::*;
+
+    /// How many pets a snapshot of the file has.
+    fn pets(snapshot: &Snapshot) -> i64 {
+        snapshot.connection.query_row("SELECT count(*) FROM pets", [], |row| row.get(0)).unwrap()
+    }
+
+    /// The files of a folder with their content.
+    fn files(folder: &Folder) -> Vec<(PathBuf, Vec<u8>)> {
+        let entries = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn file_at_rest_is_read_alone_and_its_change_noticed() {
+        let (folder, writer, reader) = pair();
+        drop((reader, writer));
+        let before = files(&folder);
+        let snapshot = Snapshot::of_file(&folder.database()).unwrap();
+        assert!(snapshot.is_unchanged() && snapshot.unlocked.is_some());
+        assert!(files(&folder) == before);
+        fs::OpenOptions::new().write(true).open(folder.database()).unwrap().set_len(1 << 20).unwrap();
+        assert!(!snapshot.is_unchanged());
+    }
+
+    #[test]
+    fn log_and_journal_of_a_kill_are_read_too() {
+        let (folder, mut writer, reader) = pair();
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
+        let killed = Folder::new();
+        for path in [folder.database(), log_of(&folder.database())] {
+            fs::copy(&path, killed.0.join(path.file_name().unwrap())).unwrap();
+        }
+        let log = fs::read(log_of(&killed.database())).unwrap();
+        assert_eq!(pets(&Snapshot::of_file(&killed.database()).unwrap()), 1);
+        assert!(fs::read(log_of(&killed.database())).unwrap() == log);
+        // A change without a log that was killed before its commit.
+        drop((reader, writer));
+        let other = Connection::open(folder.database()).unwrap();
+        other
+            .execute_batch("PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN; DELETE FROM pets")
+            .unwrap();
+        other.cache_flush().unwrap();
+        let killed = Folder::new();
+        for path in [folder.database(), journal_of(&folder.database())] {
+            fs::copy(&path, killed.0.join(path.file_name().unwrap())).unwrap();
+        }
+        assert_eq!(pets(&Snapshot::of_file(&killed.database()).unwrap()), 1);
     }
 }

@@ -139,6 +139,38 @@ fn ids(connection: &Connection) -> rusqlite::Result<Vec<Fault>> {
 mod tests {
     use super::*;
 
+    /// What is wrong with a database of so many steps that some SQL has changed.
+    fn faults(steps: usize, sql: &str) -> Vec<String> {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, Path::new("new"), &STEPS[..steps]).unwrap();
+        connection.execute_batch(sql).unwrap();
+        let mut findings = Findings::default();
+        look(&connection, &mut findings).unwrap();
+        findings.faults.iter().map(Fault::line).collect()
+    }
+
+    #[test]
+    fn every_version_is_sound_and_has_its_project() {
+        let insert = "INSERT INTO pets (id, name, category_id) VALUES (5, 'Rex', 1)";
+        for steps in 1..=STEPS.len() {
+            assert_eq!(faults(steps, insert), [""; 0], "{steps}");
+            let found = faults(steps, if steps > 1 { "DELETE FROM project" } else { "" });
+            assert_eq!(found.len(), usize::from(steps > 1), "{found:?}");
+        }
+        assert!(faults(STEPS.len(), "DELETE FROM project")[0].starts_with("the table project does not have"));
+    }
+
+    #[test]
+    fn tables_next_to_an_index_that_cannot_be_used_are_checked_as_well() {
+        // An index of a collation that SQLite does not have here, and a row that its table does not allow.
+        let spoil = "CREATE TABLE theirs (x); CREATE INDEX uses ON theirs (x COLLATE NOCASE);
+            CREATE TABLE strict (y); INSERT INTO strict VALUES (NULL); PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = replace(sql, 'NOCASE', 'uint') WHERE name = 'uses';
+            UPDATE sqlite_schema SET sql = 'CREATE TABLE strict (y NOT NULL)' WHERE name = 'strict';
+            PRAGMA writable_schema = RESET";
+        assert_eq!(faults(STEPS.len(), spoil), ["its content contradicts itself: NULL value in strict.y"]);
+    }
+
     #[test]
     fn new_database_is_sound() {
         let mut connection = Connection::open_in_memory().unwrap();

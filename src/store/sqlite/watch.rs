@@ -161,6 +161,29 @@ mod tests {
     }
 
     #[test]
+    fn database_that_was_moved_away_keeps_its_log() {
+        let (folder, mut writer, reader) = pair();
+        drop(reader);
+        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.commit().unwrap();
+        let log = log_of(&folder.database());
+        fs::rename(folder.database(), folder.0.join("elsewhere")).unwrap();
+        drop(writer);
+        assert_ne!(fs::metadata(log).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn flush_that_failed_stops_the_other_connections() {
+        let (_folder, mut writer, mut reader) = pair();
+        let loss = Arc::default();
+        writer.database.watch.share(&loss);
+        reader.0.watch.share(&loss);
+        assert!(reader.begin().and_then(|()| reader.end()).is_ok());
+        assert!(writer.database.lose_flush("it failed").is_lost());
+        assert!(reader.begin().unwrap_err().is_lost());
+    }
+
+    #[test]
     fn damage_that_one_connection_meets_stops_the_others() {
         let (folder, mut writer, mut reader) = pair();
         let loss = Arc::default();

@@ -44,11 +44,10 @@ pub fn is_lack(error: &rusqlite::Error) -> bool {
 pub fn explain(connection: &Connection, error: &rusqlite::Error) -> rusqlite::Result<Option<String>> {
     let text = error.to_string();
     let is_trigger = error.sqlite_error().is_some_and(|error| error.extended_code == TRIGGER);
-    let kind = match () {
-        () if is_lack(error) => "index",
-        () if is_trigger => "trigger",
-        () => return Ok(None),
-    };
+    let kind = if is_trigger { "trigger" } else { "index" };
+    if !is_trigger && !is_lack(error) {
+        return Ok(None);
+    }
     let mut statement = connection.prepare(
         "SELECT name FROM sqlite_schema WHERE type = ?1 AND tbl_name = 'pets' COLLATE NOCASE ORDER BY name",
     )?;

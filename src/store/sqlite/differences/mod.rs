@@ -222,6 +222,11 @@ mod tests {
             ("ALTER TABLE pets ADD COLUMN tag TEXT DEFAULT 'a, b)'", "the column tag of pets"),
             ("ALTER TABLE deploy_files ADD COLUMN tag2 TEXT", "the column tag2 of deploy_files"),
             ("CREATE TABLE \"a\nb\u{1b}\" (x)", "the table a\\nb\\u{1b}"),
+            (
+                "CREATE TABLE theirs (x); CREATE INDEX t_i ON theirs (x);
+                 CREATE TRIGGER t_t AFTER INSERT ON theirs BEGIN DELETE FROM theirs; END",
+                "the index t_i, the trigger t_t, the table theirs",
+            ),
         ] {
             let (_, found) = changed(sql);
             assert_eq!(found.line(), Some(format!("it also has {expected}")), "{sql}");
@@ -229,6 +234,35 @@ mod tests {
         }
         let many: String = (0..12).map(|i| format!("CREATE TABLE t{i:02} (x);")).collect();
         assert!(changed(&many).1.line().unwrap().ends_with("the table t09 and 2 more"));
+    }
+
+    #[test]
+    fn only_one_addition_makes_an_extended_table() {
+        let table = "CREATE TABLE t (a, b, c)";
+        assert!(is_extended("CREATE TABLE t (a, b, b2, c)", table));
+        for other in
+            [table, "CREATE TABLE t (a, xyz, c)", "CREATE TABLE t (a, c)", "CREATE TABLE t (a, b, d)"]
+        {
+            assert!(!is_extended(other, table), "{other}");
+        }
+    }
+
+    #[test]
+    fn tables_that_are_there_are_those_to_check() {
+        let (_, found) = changed("DROP TABLE redirects; CREATE TABLE theirs (x)");
+        assert!(found.tables.contains(&"pets".to_owned()), "{:?}", found.tables);
+        assert!(
+            !found.tables.iter().any(|table| table == "redirects" || table == "theirs"),
+            "{:?}",
+            found.tables
+        );
+    }
+
+    #[test]
+    fn name_that_does_not_fit_on_a_line_is_not_put_into_sql() {
+        let (_, found) = changed("ALTER TABLE pets RENAME COLUMN status TO \"a\nstate\"");
+        let line = found.line().unwrap();
+        assert!(line.starts_with("the table pets lacks the column status; without a backup"), "{line}");
     }
 
     #[test]
