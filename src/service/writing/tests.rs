@@ -219,6 +219,7 @@ fn batch_without_a_write_is_not_counted_and_needs_no_rest() {
     let batches = "write_batch_size_count";
     bench.ask(&["/early", "/nowhere"]);
     assert_eq!((bench.counted(batches).as_deref(), bench.service.rests_at), (Some("0"), None));
+    assert!(bench.service.rest().is_some_and(|pause| !pause.is_zero() && pause <= QUIET));
     let before = Instant::now();
     bench.ask(&["/early", "/good"]);
     assert_eq!(bench.counted(batches).as_deref(), Some("1"));

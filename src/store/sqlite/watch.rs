@@ -161,6 +161,16 @@ mod tests {
     }
 
     #[test]
+    fn look_of_a_moment_ago_is_not_enough_for_long() {
+        let (folder, _writer, _reader) = pair();
+        let mut watch = Watch::new(&folder.database()).unwrap();
+        assert_eq!(watch.look(), Ok(()));
+        fs::remove_file(folder.database()).unwrap();
+        watch.looked_at = watch.looked_at.and_then(|at| at.checked_sub(LOOK_HOLDS));
+        assert!(watch.look().unwrap_err().is_lost());
+    }
+
+    #[test]
     fn database_that_was_moved_away_keeps_its_log() {
         let (folder, mut writer, reader) = pair();
         drop(reader);
