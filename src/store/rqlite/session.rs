@@ -346,3 +346,42 @@ impl From<Failure> for StoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn database_has_all_of_another_if_it_is_the_same_and_no_older() {
+        let version = |changes, seq, mark: &str| Version::new(changes, seq, mark.to_owned());
+        let seen = version(5, 7, "a");
+        for newer in [seen.clone(), version(6, 7, "a"), version(5, 8, "a")] {
+            assert!(newer.has_all_of(&seen), "{newer:?}");
+        }
+        for other in [version(4, 8, "a"), version(6, 6, "a"), version(9, 9, "b")] {
+            assert!(!other.has_all_of(&seen), "{other:?}");
+        }
+        // A create changes no small table.
+        assert!(seen.has_same_small_tables(&version(5, 8, "a")));
+        assert!(!seen.has_same_small_tables(&version(6, 7, "a")));
+        assert!(!seen.has_same_small_tables(&version(5, 7, "b")));
+    }
+
+    #[test]
+    fn what_sqlite_says_decides_what_clients_are_told() {
+        let of = |why: &str| StoreError::from(Failure::Statement(1, why.to_owned()));
+        let why = "database or disk is full";
+        assert_eq!(of(why), StoreError::Unavailable(Cause::Full, why.to_owned()));
+        let why = "no such table: pets";
+        assert_eq!(of(why), StoreError::Unavailable(Cause::SchemaChanged, why.to_owned()));
+        let why = "there is no such pet";
+        assert_eq!(of(why), StoreError::Internal(why.to_owned()));
+    }
+
+    #[test]
+    fn blob_is_sent_as_its_digits_wherever_it_stands() {
+        let sent = statement("SELECT ?2, ?1 WHERE ?10 AND ?", &[&7, &[1_u8, 255].as_slice(), &"x"]).unwrap();
+        assert_eq!(sent.sql, "SELECT unhex(?2), ?1 WHERE ?10 AND ?");
+        assert_eq!(sent.values, [Value::Integer(7), Value::Blob(vec![1, 255]), "x".into()]);
+    }
+}

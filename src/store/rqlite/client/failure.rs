@@ -159,6 +159,7 @@ mod tests {
         assert_eq!(timeout(ureq::Timeout::Connect), "it does not accept connections");
         assert_eq!(timeout(ureq::Timeout::Global), "it did not answer in time");
         assert_eq!(why(ureq::Error::ConnectionFailed), "connection failed");
+        assert_eq!(Trouble::of_status(500, b"no\n", true).why, "status 500 no");
         let error = Error::from(Failure::Unavailable("one:4001: it did not answer in time".to_owned()));
         assert_eq!(error.to_string(), "the cluster cannot be reached: one:4001: it did not answer in time");
         let error = Error::from(Failure::Denied("one:4001: the password is refused".to_owned()));

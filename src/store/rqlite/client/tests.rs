@@ -108,7 +108,7 @@ fn any_node_that_is_left_serves() {
 
 #[test]
 fn client_follows_the_leader_but_not_to_where_it_has_failed() {
-    let (mut nodes, client) = cluster();
+    let (mut nodes, mut client) = cluster();
     let leader = nodes.leader();
     let requests = |i: usize| client.meters()[i].requests;
     numbers(&client);
@@ -121,8 +121,8 @@ fn client_follows_the_leader_but_not_to_where_it_has_failed() {
     let next = nodes.leader();
     nodes.start_node(leader);
     nodes.wait_until_ready();
-    // The next leader may have failed too, while it was none.
-    client.nodes.iter().for_each(|node| node.shunned_until.store(0, Relaxed));
+    // The next leader may have failed too, while it was none. As if that was long ago.
+    client.made -= Duration::from_millis(SHUNNED);
     (0..5).for_each(|_| drop(numbers(&client)));
     let before = requests(next);
     numbers(&client);
@@ -322,7 +322,8 @@ fn response(body: &str) -> Vec<u8> {
 fn follower_has_as_long_for_a_whole_database_as_the_leader() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = client_of(&format!("rqlite://{}", listener.local_addr().unwrap()), None);
-    let follower = std::thread::spawn(move || {
+    let (told, tell) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
         let asked = |end: &str| {
             let (mut stream, _) = listener.accept().unwrap();
             let mut asked = Vec::new();
@@ -334,12 +335,15 @@ fn follower_has_as_long_for_a_whole_database_as_the_leader() {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}").unwrap();
             String::from_utf8(asked).unwrap().lines().next().unwrap().to_owned()
         };
-        [asked("file"), asked("\r\n\r\n")]
+        told.send([asked("file"), asked("\r\n\r\n")]).unwrap();
     });
     client.load(b"file", PATIENCE).unwrap();
     client.download(&mut Vec::new(), PATIENCE).unwrap();
     let path = format!("timeout={}s HTTP/1.1", WHOLE.as_secs());
-    assert_eq!(follower.join().unwrap(), [format!("POST /db/load?{path}"), format!("GET /db/backup?{path}")]);
+    assert_eq!(
+        tell.recv_timeout(PATIENCE).unwrap(),
+        [format!("POST /db/load?{path}"), format!("GET /db/backup?{path}")]
+    );
 }
 
 #[test]

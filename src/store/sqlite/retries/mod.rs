@@ -287,7 +287,7 @@ mod tests {
             matches!(insert(&mut writer, "Rex", "5459"), Inserted::Now(Outcome::Made(_))),
             "memory has forgotten it too"
         );
-        writer.commit().unwrap();
+        assert_eq!(writer.commit().unwrap().replays, 1);
         pass(&mut writer, 3 * KEPT);
         sweep(&mut writer);
         assert_eq!(records(&writer), (1, 0), "the newest row stays");
