@@ -110,11 +110,11 @@ fn any_node_that_is_left_serves() {
 fn client_follows_the_leader_but_not_to_where_it_has_failed() {
     let (mut nodes, mut client) = cluster();
     let leader = nodes.leader();
-    let requests = |i: usize| client.meters()[i].requests;
+    let requests = |client: &Client, i: usize| client.meters()[i].requests;
     numbers(&client);
-    let before = requests(leader);
+    let before = requests(&client, leader);
     (0..5).for_each(|_| drop(numbers(&client)));
-    assert_eq!(requests(leader), before + 5);
+    assert_eq!(requests(&client, leader), before + 5);
     // Another leads, is reached through the node that led, and then from here.
     nodes.kill(leader);
     write_once(&client, 1).unwrap();
@@ -124,9 +124,9 @@ fn client_follows_the_leader_but_not_to_where_it_has_failed() {
     // The next leader may have failed too, while it was none. As if that was long ago.
     client.made -= Duration::from_millis(SHUNNED);
     (0..5).for_each(|_| drop(numbers(&client)));
-    let before = requests(next);
+    let before = requests(&client, next);
     numbers(&client);
-    assert_eq!(requests(next), before + 1);
+    assert_eq!(requests(&client, next), before + 1);
     // What an unreachable leader is called.
     client.nodes[leader].shunned_until.store(u64::MAX, Relaxed);
     let place = client.favourite.load(Relaxed);
