@@ -110,9 +110,9 @@ petstore: a pet store inventory service over HTTP, with an embedded SQLite datab
 
 Settings, as flags or environment variables (the flag wins) [default]:
   --database FILE              PETSTORE_DATABASE
-                               the SQLite file; serve, import and key add create it if it does not exist [petstore.db]
-";
+                               the SQLite file; serve, import and key add create it if it does not exist";
         assert!(keys.starts_with(expected) && keys.ends_with(NOTES), "{keys}");
+        assert!(keys.contains(" [petstore.db]\n"), "{keys}");
         assert!(!keys.contains("--workers") && !keys.contains("RUST_LOG"), "{keys}");
     }
 

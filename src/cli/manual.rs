@@ -248,7 +248,7 @@ Never write to the database; creates get 503 read_only.
             "\n.RS\n.TP\n\\fB\\-\\-expires\\fR\\fI DATE\\fR\nWhen the key expires.\n.RE\n",
             "\n.TP\n\\fB\\-\\-workers\\fR\\fI NUMBER\\fR, \\fBPETSTORE_WORKERS\\fR\n",
             ". Default: petstore.db.\n.TP\n",
-            "\n.SH ENVIRONMENT\n.TP\n\\fBPETSTORE_API_KEY\\fR\nAn additional API key.\n.TP\n",
+            "\n.TP\n\\fBPETSTORE_API_KEY\\fR\nAn additional API key.\n.TP\n",
         ] {
             assert!(page.contains(item), "{item}");
         }
