@@ -137,7 +137,7 @@ fn parents_are_asked_if_the_resolver_fails_for_the_name_itself_only() {
         let server = Server::datagrams(move |query| {
             let response = respond(query, &vec![("example.com", Record::Ns("ns1.example.net"))]);
             let name = simple_dns::Packet::parse(query).unwrap().questions[0].qname.to_string();
-            vec![with_flags(response, |flags| *flags |= if fails(&name) { 2 } else { 0 })]
+            vec![with_flags(response, |flags| *flags = if fails(&name) { *flags & !15 | 2 } else { *flags })]
         });
         let dns = Dns::of_system(vec![server.address], 53);
         let error = dns.begin().authorities(WWW).err().unwrap();

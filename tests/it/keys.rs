@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::backup::succeed;
-use crate::harness::{Folder, Process, Server, as_nobody, change, expect_refusal, output, petstore, run};
+use crate::harness::{
+    Folder, Process, Server, after, as_nobody, change, expect_refusal, output, petstore, run,
+};
 use crate::said;
 use crate::wait::wait_until;
 
@@ -363,6 +365,24 @@ fn key_that_does_not_fit_is_refused_and_not_valid() {
             assert!(said.contains("the new key is not valid"), "{said}");
         }
     }
+}
+
+#[test]
+fn line_of_a_key_that_is_printed_and_not_kept_does_not_end() {
+    let folder = Folder::new();
+    let file = folder.path().join("pets.db");
+    assert!(run(&["key", "add", "first"], &file).status.success());
+    // Each further key makes the file grow by a megabyte.
+    let grow = "CREATE TABLE large (x); CREATE TRIGGER grow AFTER INSERT ON api_keys BEGIN
+        INSERT INTO large VALUES (zeroblob(1000000)); END";
+    rusqlite::Connection::open(&file).unwrap().execute_batch(grow).unwrap();
+    let mut command = petstore(&["key", "add", "second"]);
+    let ended = output(after(command.env("PETSTORE_DATABASE", &file), "ulimit -f 500"));
+    let [printed, said] = [ended.stdout, ended.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(printed.starts_with("petstore_") && !printed.contains('\n'), "{printed}");
+    assert!(said.contains("the new key is not valid: "), "{said}");
+    assert!(!succeed(&["key", "list"], &file).contains("second"));
 }
 
 #[test]
