@@ -42,12 +42,13 @@ impl ReadService {
         Self { refusal: Some(refusal), ..service }
     }
 
-    fn respond(&mut self, request: &Request, now: i64) -> Response {
+    /// Answers a request; `None` if the store puts off what it reads, which only happens if `may_put_off`.
+    fn respond(&mut self, request: &Request, now: i64, may_put_off: bool) -> Option<Response> {
         let Self { context, pipeline, refusal } = self;
         let (findings, entered) = pipeline.enter(request, context.store.database(), now);
         let call = match entered {
             Ok(call) => call,
-            Err(response) => return pipeline.finish(None, findings, request, response),
+            Err(response) => return Some(pipeline.finish(None, findings, request, response)),
         };
         let operation = call.operation();
         context.store.bound_rows(operation.rows);
@@ -62,8 +63,11 @@ impl ReadService {
                 .map_or_else(wrong_lane, |message| ApiError::with_message(Code::ReadOnly, message).into())),
         });
         context.store.bound_rows(None);
+        if may_put_off && context.store.has_put_off() {
+            return None;
+        }
         let response = done.unwrap_or_else(|refused| refused);
-        pipeline.finish(Some(operation), findings, request, response)
+        Some(pipeline.finish(Some(operation), findings, request, response))
     }
 }
 
@@ -73,14 +77,27 @@ impl Service for ReadService {
             // The queries that follow fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to read", &error);
         }
+        let may_put_off = requests.len() > 1 && self.context.store.put_off();
         let now = unix_time();
-        let mut bytes = 0;
-        for request in requests {
-            let response = self.respond(request, now);
+        let (mut bytes, mut put_off) = (0, Vec::new());
+        for (place, request) in requests.iter().enumerate() {
+            let response = self.respond(request, now, may_put_off).unwrap_or_else(|| {
+                put_off.push(place);
+                Response::new(500, b"")
+            });
             bytes += response.body().len();
             responses.push(response);
             if bytes >= ENOUGH_BYTES {
                 break;
+            }
+        }
+        if !put_off.is_empty() {
+            self.context.store.read_put_off();
+            for place in put_off {
+                // The store puts off no more, and a response of 500 is left where it does.
+                if let Some(response) = self.respond(&requests[place], now, false) {
+                    responses[place] = response;
+                }
             }
         }
         if let Err(error) = self.context.store.end() {

@@ -10,7 +10,7 @@ use crate::http::{Request, Response, name_all};
 use crate::keys::KeyCare;
 use crate::log_line::log_line;
 use crate::service::{Findings, Parts, Pipeline, wrong_lane};
-use crate::store::{BUSY_TIMEOUT, Units, Writer};
+use crate::store::{BUSY_TIMEOUT, StoreError, Units, Writer};
 use crate::worker::Service;
 
 /// Answers the requests of the write lane.
@@ -174,15 +174,23 @@ impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         let patience = self.patience();
         self.context.store.be_patient(patience);
-        let staged = self.stage(requests, Units::Joined).or_else(|MustUndo| {
-            self.context.store.undo();
-            self.stage(requests, Units::Separate)
-        });
-        // With separate units staging never fails.
-        let stagings = staged.unwrap_or_default();
-        let began = Instant::now();
-        let committed = self.context.store.commit();
-        let flush = began.elapsed();
+        let mut is_again = false;
+        let (stagings, committed, flush) = loop {
+            let staged = self.stage(requests, Units::Joined).or_else(|MustUndo| {
+                self.context.store.undo();
+                self.stage(requests, Units::Separate)
+            });
+            // With separate units staging never fails.
+            let stagings = staged.unwrap_or_default();
+            let began = Instant::now();
+            let committed = self.context.store.commit();
+            // Another instance of a cluster has changed what the batch relied on, such as the keys.
+            if !is_again && committed.as_ref().is_err_and(StoreError::is_conflict) {
+                is_again = true;
+                continue;
+            }
+            break (stagings, committed, began.elapsed());
+        };
         let writing = stagings.iter().filter(|staging| matches!(staging.outcome, Outcome::Staged(..)));
         let writes = writing.clone().count();
         match &committed {

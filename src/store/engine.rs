@@ -127,6 +127,20 @@ pub trait Snapshots: Send {
     /// If the connection is broken.
     fn end(&mut self) -> Result<(), StoreError>;
 
+    /// Puts off reads until [`Snapshots::read_put_off`], if the engine is faster when it reads several at once. They fail
+    /// until then. Returns whether it does.
+    fn put_off(&mut self) -> bool {
+        false
+    }
+
+    /// Whether a read was put off since the last call.
+    fn has_put_off(&mut self) -> bool {
+        false
+    }
+
+    /// Reads what was put off, for whoever asks again.
+    fn read_put_off(&mut self) {}
+
     /// Looks whether the database is still the one that was opened.
     ///
     /// # Errors

@@ -38,6 +38,8 @@ pub enum Cause {
     Conflict,
     /// A cluster did not answer, and may have carried out what it was sent.
     Unknown,
+    /// It is read together with others, and whoever asks again gets it. No client is told so.
+    PutOff,
 }
 
 impl Cause {
@@ -61,6 +63,7 @@ impl Cause {
             Cause::Denied => "refuses the user or the password",
             Cause::Conflict => "was changed by another instance at the same time",
             Cause::Unknown => "did not answer, and may or may not have carried out the request",
+            Cause::PutOff => "is read later",
         }
     }
 
@@ -162,7 +165,7 @@ impl From<StoreError> for Error {
                 Cause::Failing | Cause::Unflushed => ErrorKind::Io,
                 Cause::Unreachable | Cause::Unknown => ErrorKind::DatabaseUnreachable,
                 Cause::Denied => ErrorKind::PasswordRefused,
-                Cause::Conflict => ErrorKind::Conflict,
+                Cause::Conflict | Cause::PutOff => ErrorKind::Conflict,
             },
             StoreError::Internal(_) => ErrorKind::Internal,
         };

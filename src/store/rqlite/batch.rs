@@ -6,7 +6,9 @@
 //! with a key comes to is decided within the transaction, whichever instance of the service sends it.
 //!
 //! Changes of the small tables are tried out on the mirror first. They hold only if nobody else has changed
-//! anything since the mirror was read, which the first statement checks too.
+//! anything since the mirror was read, which the first statement checks too. So a batch of creates need not ask
+//! first whether the keys of its requests still hold: it is refused if they may not, and its requests are answered
+//! again.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -14,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{ToSql, params};
 
-use super::client::{Failure, Rows, Statement, Value};
-use super::session::{Session, is_large, statement};
+use super::client::{self, Failure, Rows, Statement, Value};
+use super::session::{Session, Version, is_large, statement};
 use crate::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::engine::{Committed, Inserted, Outcome, Reads, Units, Writes};
@@ -40,7 +42,8 @@ pub const CLOSER: &str = "restore";
 /// one of its writer, or was made for another state of the database, or the database is closed.
 const BATCH: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) SELECT ?1, ?2, \
     1 + max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), (SELECT ifnull(max(id), 0) FROM pets)), \
-    CASE WHEN (?3 IS NULL OR ?3 = (SELECT changes FROM cluster_changes)) \
+    CASE WHEN (?3 IS NULL OR ?3 = (SELECT changes FROM cluster_changes) \
+            AND ?5 = ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'), '')) \
         AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = ?1 AND batch >= ?2) \
         AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = 'restore' AND batch > ?4) THEN 1 END \
     WHERE true ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
@@ -79,6 +82,8 @@ pub struct Writer {
     name: OnceCell<String>,
     /// The number of its last batch.
     batch: Cell<i64>,
+    /// Whether the last batch went well, so that the next may rely on what was seen.
+    is_sure: bool,
     creates: Vec<Create>,
     /// How many of them are of earlier requests.
     kept: usize,
@@ -102,6 +107,7 @@ impl Writer {
             session,
             name: OnceCell::new(),
             batch: Cell::new(0),
+            is_sure: false,
             creates: Vec::new(),
             kept: 0,
             changes: RefCell::default(),
@@ -138,18 +144,17 @@ impl Writer {
         self.session.end();
     }
 
-    /// Carries out creates and changes: all of them or none.
+    /// Carries out creates and changes, if the small tables are those of the guard: all of them or none.
     ///
     /// # Errors
     /// If they were not carried out, or nobody knows.
     fn send(
         &self,
+        guard: Option<Version>,
         creates: &[&Create],
         changes: &[Statement],
         patience: Duration,
     ) -> Result<Vec<Done>, Failure> {
-        let guard =
-            self.session.seen().filter(|_| self.is_open && !changes.is_empty()).map(|seen| seen.changes);
         let request = self.request(guard, creates, changes)?;
         self.deliver(&request, creates, patience)
     }
@@ -157,7 +162,7 @@ impl Writer {
     /// The next batch.
     fn request(
         &self,
-        guard: Option<i64>,
+        guard: Option<Version>,
         creates: &[&Create],
         changes: &[Statement],
     ) -> Result<Request, Failure> {
@@ -183,13 +188,11 @@ impl Writer {
         let Request { statements, finds } = request;
         let written = self.session.client.write(statements, patience);
         match &written {
-            // Without keys, the pets are the rows of one statement.
-            Ok(answers) if finds.len() == 1 => {
-                let last = answers.get(1).map_or(0, |answer| answer.last_insert_id);
-                let count = i64::try_from(creates.len()).unwrap_or(i64::MAX);
-                return Ok((last - count + 1..=last).map(|id| Ok(Outcome::Made(id))).collect());
+            Ok(answers) => {
+                if let Some(done) = made(creates, answers) {
+                    return Ok(done);
+                }
             }
-            Ok(_) => {}
             // An earlier try was carried out, or the guard has refused the batch.
             Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {}
             Err(failure) => return Err(failure.clone()),
@@ -208,14 +211,17 @@ impl Writer {
     fn carry_out(&self) -> Result<Vec<Done>, StoreError> {
         let creates: Vec<&Create> = self.creates.iter().collect();
         let changes = self.changes.borrow();
-        match self.send(&creates, &changes, self.patience) {
+        let is_guarded = self.session.is_trusting() || self.is_open && !changes.is_empty();
+        let guard = self.session.seen().filter(|_| is_guarded);
+        match self.send(guard, &creates, &changes, self.patience) {
             Ok(done) => Ok(done),
             Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {
                 let why = "another instance has changed something, or a restore is under way".to_owned();
                 Err(StoreError::Unavailable(Cause::Conflict, why))
             }
             Err(Failure::Statement(..)) if creates.len() > 1 && changes.is_empty() => {
-                let alone = |create| match self.send(&[create], &[], self.patience) {
+                // What the batch relies on has held: its first statement was not refused.
+                let alone = |create| match self.send(None, &[create], &[], self.patience) {
                     Ok(mut done) => done.pop().unwrap_or_else(|| Err(StoreError::Internal(String::new()))),
                     Err(failure) => Err(self.explained(failure)),
                 };
@@ -276,11 +282,12 @@ struct Request {
 impl Request {
     fn new(
         (name, batch): (&str, i64),
-        guard: Option<i64>,
+        guard: Option<Version>,
         creates: &[&Create],
         changes: &[Statement],
     ) -> Result<Self, StoreError> {
-        let mut statements = vec![statement(BATCH, params![name, batch, guard, unix_time()])?];
+        let (state, mark) = guard.map(|seen| (seen.changes, seen.mark)).unzip();
+        let mut statements = vec![statement(BATCH, params![name, batch, state, unix_time(), mark])?];
         let mut finds = vec![statement(FIRST, params![name, batch])?];
         let plain: Vec<&&Create> = creates.iter().filter(|create| create.once.is_none()).collect();
         if !plain.is_empty() {
@@ -304,6 +311,27 @@ impl Request {
         }
         Ok(Self { statements, finds })
     }
+}
+
+/// What has become of the creates if each has made a pet, as the answers to the statements of a [`Request`] tell;
+/// otherwise `None`.
+fn made(creates: &[&Create], answers: &[client::Outcome]) -> Option<Vec<Done>> {
+    let plain = creates.iter().filter(|create| create.once.is_none()).count();
+    // The pets without keys are the rows of one statement, and another one has counted them.
+    let last = answers.get(1).map_or(0, |answer| answer.last_insert_id);
+    let mut places = (1..).step_by(2);
+    let mut ids = (1..=plain).rev().map(|left| Some(last - i64::try_from(left).ok()? + 1));
+    if plain > 0 {
+        places.next();
+    }
+    let outcome = |create: &&Create| match create.once {
+        None => ids.next()?.map(|id| Ok(Outcome::Made(id))),
+        Some(_) => {
+            let answer = answers.get(places.next()?)?;
+            (answer.rows_affected == 1).then_some(Ok(Outcome::Made(answer.last_insert_id)))
+        }
+    };
+    creates.iter().map(outcome).collect()
 }
 
 /// What has become of the creates, as the rows of [`FIRST`] and of a [`FIND`] for each key tell; `None` if they do not.
@@ -346,7 +374,13 @@ impl Writes for Writer {
 
     fn begin(&mut self, _: Units) -> Result<(), StoreError> {
         self.end();
-        self.session.begin()
+        if self.is_sure {
+            self.session.begin_trusting();
+            return Ok(());
+        }
+        let begun = self.session.begin();
+        self.is_sure = begun.is_ok();
+        begun
     }
 
     fn begin_unit(&mut self) -> Result<(), StoreError> {
@@ -368,7 +402,11 @@ impl Writes for Writer {
         if self.is_open {
             return Ok(());
         }
-        self.session.begin()?;
+        if self.session.is_trusting() {
+            self.session.settle()?;
+        } else {
+            self.session.begin()?;
+        }
         self.session.mirror.begin()?;
         self.is_open = true;
         Ok(())
@@ -397,10 +435,24 @@ impl Writes for Writer {
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
         let has_work = !self.creates.is_empty() || !self.changes.get_mut().is_empty();
-        let done = if has_work { self.carry_out() } else { Ok(Vec::new()) };
+        if !has_work {
+            // Why it fails, if it does, is told by the next try.
+            let _ = self.session.settle();
+        }
+        let done = if self.session.is_stale() {
+            let why = "another instance has changed something".to_owned();
+            Err(StoreError::Unavailable(Cause::Conflict, why))
+        } else if has_work {
+            self.carry_out()
+        } else {
+            Ok(Vec::new())
+        };
         self.end();
-        if has_work && done.is_err() {
-            self.probed = None;
+        if done.is_err() {
+            self.is_sure = false;
+            if has_work {
+                self.probed = None;
+            }
         }
         done.map(Committed::later)
     }
@@ -416,7 +468,8 @@ impl Writes for Writer {
         {
             return probed.clone();
         }
-        let probed = self.send(&[], &[], self.patience.min(PROBE_FOR)).map(drop).map_err(StoreError::from);
+        let probed =
+            self.send(None, &[], &[], self.patience.min(PROBE_FOR)).map(drop).map_err(StoreError::from);
         self.probed = Some((Instant::now(), probed.clone()));
         probed
     }
@@ -449,7 +502,7 @@ impl Writes for Writer {
         let forget = |key| statement(FORGET, params![key, old]);
         let changes = keys.iter().map(forget).collect::<Result<Vec<_>, _>>()?;
         if !changes.is_empty() {
-            self.send(&[], &changes, self.patience)?;
+            self.send(None, &[], &changes, self.patience)?;
         }
         self.sweep = last.ok_or_else(|| Instant::now() + SWEEP_EVERY);
         Ok(self.sweep.is_ok())

@@ -2,11 +2,12 @@
 //!
 //! - `client/` asks one node after the other. It knows no table.
 //! - `session.rs` is a connection: what it reads is never older than what was acknowledged before, and `mirror.rs` has
-//!   the small tables in memory.
+//!   the small tables in memory. `ahead.rs` makes one request of many reads.
 //! - `batch.rs` writes, and sends again what may have been lost on its way.
 //! - `whole.rs` copies the whole database, and replaces it.
 //! - `schema.rs` brings the database up to date; `cluster.sql` is what it has besides `schema.sql`.
 
+mod ahead;
 mod batch;
 mod client;
 mod mirror;

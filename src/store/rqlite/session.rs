@@ -3,7 +3,11 @@
 //! A batch begins with one question that no node can answer from memory: which [`Version`] the database has. A
 //! node's own copy of the database may be old, but it only moves forward. So every other read asks the nearest
 //! node for its version and the rows in one request, and believes the rows if that version is not older than the
-//! batch's. Otherwise the leader is asked.
+//! batch's. Otherwise the leader is asked. The pets that the requests of a batch get by their ids are
+//! asked for together: see `ahead.rs`.
+//!
+//! A batch that writes need not ask first: it relies on what was seen last, and the cluster refuses it if that no
+//! longer holds: see `batch.rs`.
 
 use std::cell::RefCell;
 use std::ops::{ControlFlow, Deref};
@@ -13,6 +17,7 @@ use std::time::{Duration, Instant};
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
+use super::ahead::{Ahead, MOST_ROWS};
 use super::client::{Client, Failure, Level, Rows, Statement, Value};
 use super::mirror::Mirror;
 use crate::store::engine::{Reads, Row, Snapshots, Visit};
@@ -25,8 +30,10 @@ const SHORT_PATIENCE: Duration = Duration::from_millis(250);
 /// How long a cluster that did not answer in time counts as away, so that no request waits for it behind another.
 const AWAY: Duration = Duration::from_secs(1);
 
+/// A word of the statements on pets.
+const PETS: &str = "pets";
 /// Words of the statements on tables that may be large. Only the cluster has these tables; the mirror has all others.
-const LARGE: [&str; 3] = ["pets", "deploy_files", "older_retries"];
+const LARGE: [&str; 3] = [PETS, "deploy_files", "older_retries"];
 
 /// What changes with every commit. Creates raise `seq`, and triggers count all other changes.
 pub const VERSION: &str = "SELECT changes, ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'pets'), 0), \
@@ -40,7 +47,7 @@ pub struct Version {
     /// The greatest id of a pet.
     seq: i64,
     /// Which database it is. A restore makes another one.
-    mark: String,
+    pub mark: String,
 }
 
 impl Version {
@@ -78,6 +85,7 @@ pub struct Session {
     pub fresh: Level,
     pub mirror: Mirror,
     state: RefCell<State>,
+    ahead: RefCell<Ahead>,
 }
 
 #[derive(Default)]
@@ -89,6 +97,10 @@ struct State {
     is_in_batch: bool,
     /// When the cluster last did not answer in time, and what it said, until it answers again.
     away: Option<(Instant, StoreError)>,
+    /// Whether the batch relies on what was seen last, and nobody has asked whether it still holds.
+    is_trusting: bool,
+    /// Whether it relied on it, and it no longer held.
+    is_stale: bool,
     /// Another one for each version, and for each batch that knows of none.
     number: i64,
 }
@@ -99,7 +111,13 @@ impl Session {
     /// # Errors
     /// If SQLite cannot make a database in memory.
     pub fn new(client: Arc<Client>, fresh: Level) -> Result<Self, StoreError> {
-        Ok(Self { client, fresh, mirror: Mirror::new()?, state: RefCell::default() })
+        Ok(Self {
+            client,
+            fresh,
+            mirror: Mirror::new()?,
+            state: RefCell::default(),
+            ahead: RefCell::default(),
+        })
     }
 
     /// Asks the cluster for rows.
@@ -127,6 +145,7 @@ impl Session {
         let refreshed = self.refresh_unless_away();
         let mut state = self.state.borrow_mut();
         state.is_in_batch = true;
+        state.is_trusting = false;
         state.failed = refreshed.as_ref().err().cloned();
         if refreshed.is_err() {
             state.number += 1;
@@ -134,9 +153,50 @@ impl Session {
         refreshed
     }
 
+    /// Begins a batch that relies on what was seen last, until its first read, or until its end: what it writes must
+    /// be refused if that no longer holds. Call it only after a batch that could begin.
+    pub fn begin_trusting(&self) {
+        let mut state = self.state.borrow_mut();
+        (state.is_in_batch, state.is_trusting, state.failed) = (true, true, None);
+    }
+
+    /// Whether the batch relies on what was seen last, and nobody has asked whether it still holds.
+    pub fn is_trusting(&self) -> bool {
+        self.state.borrow().is_trusting
+    }
+
+    /// Whether the batch has relied on something that no longer held, so that it must be done again.
+    pub fn is_stale(&self) -> bool {
+        self.state.borrow().is_stale
+    }
+
+    /// Asks what the batch has relied on so far without asking.
+    ///
+    /// # Errors
+    /// If the cluster does not answer. The reads of the batch fail then too.
+    pub fn settle(&self) -> Result<(), StoreError> {
+        if !self.is_trusting() {
+            return self.begun();
+        }
+        let (relied_on, number) = (self.seen(), self.version());
+        let begun = self.begin();
+        let seen = self.seen();
+        let holds =
+            matches!((&relied_on, &seen), (Some(one), Some(other)) if one.has_same_small_tables(other));
+        let mut state = self.state.borrow_mut();
+        state.is_stale = begun.is_err() || !holds;
+        if !state.is_stale {
+            // Only pets have come. Whoever knows keys by this number would read them again in each batch.
+            state.number = number;
+        }
+        begun
+    }
+
     /// Ends the batch.
     pub fn end(&self) {
-        self.state.borrow_mut().is_in_batch = false;
+        let mut state = self.state.borrow_mut();
+        (state.is_in_batch, state.is_trusting, state.is_stale) = (false, false, false);
+        self.ahead.borrow_mut().end();
     }
 
     /// As [`refresh`](Self::refresh), but the cluster is waited for once: while it is away, it is tried once a second,
@@ -202,17 +262,16 @@ impl Session {
 
     /// Makes sure that what is read next is fresh: within a batch, as of its beginning.
     fn be_fresh(&self) -> Result<(), StoreError> {
-        if self.state.borrow().is_in_batch { self.begun() } else { self.refresh_unless_away() }
+        if self.state.borrow().is_in_batch { self.settle() } else { self.refresh_unless_away() }
     }
 
-    /// The rows of a statement that the cluster answers, at least as new as what was seen last.
-    fn ask(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Rows, StoreError> {
+    /// The rows of statements that the cluster answers, at least as new as what was seen last: those of each.
+    fn ask(&self, statements: &[Statement]) -> Result<Vec<Rows>, StoreError> {
         let seen = self.seen();
-        let statements = [Statement::new(VERSION, []), statement(sql, values)?];
-        let ask = |level| -> Result<Option<Rows>, StoreError> {
-            let mut answers = self.read(&statements, level, PATIENCE)?;
-            let rows = answers.pop().unwrap_or_default();
-            let version = Version::of(&answers.pop().unwrap_or_default())?;
+        let statements = [&[Statement::new(VERSION, [])], statements].concat();
+        let ask = |level| -> Result<Option<Vec<Rows>>, StoreError> {
+            let mut rows = self.read(&statements, level, PATIENCE)?;
+            let version = Version::of(&rows.remove(0))?;
             Ok(seen.as_ref().is_none_or(|seen| version.has_all_of(seen)).then_some(rows))
         };
         // A node that is behind may lack more than rows, such as a table.
@@ -232,7 +291,14 @@ impl Reads for Session {
         if !is_large(sql) {
             return self.mirror.rows(sql, values, visit);
         }
-        for row in self.ask(sql, values)? {
+        let statement = statement(sql, values)?;
+        // A file of a deploy may be large.
+        let found = if sql.contains(PETS) { self.ahead.borrow_mut().rows(&statement)? } else { None };
+        let rows = match found {
+            Some(rows) => rows,
+            None => self.ask(&[statement])?.pop().unwrap_or_default(),
+        };
+        for row in rows {
             let row: Vec<ValueRef> = row.iter().map(value_ref).collect();
             if let ControlFlow::Break(()) = visit(&Row::Values(&row))? {
                 break;
@@ -245,8 +311,10 @@ impl Reads for Session {
         self.state.borrow().number
     }
 
-    /// No request may ask the cluster for more than a page.
-    fn bound_rows(&self, _: Option<u32>) {}
+    /// No request may ask the cluster for more than a page, so nothing is stopped.
+    fn bound_rows(&self, rows: Option<u32>) {
+        self.ahead.borrow_mut().bound(rows);
+    }
 }
 
 impl Deref for Session {
@@ -269,6 +337,29 @@ impl Snapshots for Session {
     fn end(&mut self) -> Result<(), StoreError> {
         Session::end(self);
         Ok(())
+    }
+
+    fn put_off(&mut self) -> bool {
+        self.ahead.get_mut().begin();
+        true
+    }
+
+    fn has_put_off(&mut self) -> bool {
+        self.ahead.get_mut().has_put_off()
+    }
+
+    fn read_put_off(&mut self) {
+        let statements = self.ahead.get_mut().wanted();
+        for some in statements.chunks(MOST_ROWS) {
+            match self.ask(some) {
+                Ok(rows) => self.ahead.get_mut().take(some, rows),
+                // If the cluster is away, none of them waits for it again. Otherwise each tells why it fails.
+                Err(error) => {
+                    self.state.get_mut().failed = Some(error).filter(StoreError::passes);
+                    return;
+                }
+            }
+        }
     }
 
     /// Nobody can move or replace what the cluster has.

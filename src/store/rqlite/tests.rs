@@ -329,6 +329,106 @@ fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
     assert_eq!(number(&path, "SELECT count(*) FROM pets"), 2);
 }
 
+/// How many requests some work takes.
+fn requests<T>(client: &client::Client, work: impl FnOnce() -> T) -> (T, u64) {
+    let asked = || client.meters().iter().map(|meter| meter.requests).sum::<u64>();
+    let before = asked();
+    (work(), asked() - before)
+}
+
+#[test]
+fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
+    let (_nodes, path) = cluster(1);
+    let (mut writer, mut other) = (writer(&path), writer(&path));
+    let client = std::sync::Arc::clone(&writer.session.client);
+    let create = |writer: &mut batch::Writer, name: &str| {
+        writer.begin(Units::Joined).unwrap();
+        let pets = [writer.insert_pet(&new_pet(name)).unwrap(), once(writer, name, name)];
+        writer.commit().map(|committed| outcomes(&pets, &committed))
+    };
+    assert_eq!(
+        requests(&client, || create(&mut writer, "a")),
+        (Ok(vec![Outcome::Made(1), Outcome::Made(2)]), 3)
+    );
+    for (name, id) in [("b", 3), ("c", 5)] {
+        let made = vec![Outcome::Made(id), Outcome::Made(id + 1)];
+        assert_eq!(requests(&client, || create(&mut writer, name)), (Ok(made), 1));
+    }
+    // A read asks once, and what is known by the version stays known if only pets have come.
+    let version = writer.session.version();
+    writer.begin(Units::Joined).unwrap();
+    let read = || [7, 8].map(|i| writer.session.key(&[i; 32]).unwrap());
+    assert_eq!(requests(&client, read), ([None, None], 1));
+    writer.commit().unwrap();
+    assert_eq!(writer.session.version(), version);
+    let other: &mut dyn Writes = &mut other;
+    other.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
+    let is_conflict = |error: StoreError| error.is_conflict();
+    assert_eq!(create(&mut writer, "d").map_err(is_conflict), Err(true));
+    assert_eq!(create(&mut writer, "d"), Ok(vec![Outcome::Made(7), Outcome::Made(8)]));
+    // What is read is fresh, and what was decided before it may not be.
+    other.delete_key(&[7; 32]).unwrap();
+    writer.begin(Units::Joined).unwrap();
+    assert_eq!(writer.session.key(&[7; 32]), Ok(None));
+    writer.insert_pet(&new_pet("e")).unwrap();
+    assert_eq!(writer.commit().map_err(is_conflict), Err(true));
+    // The same without creates.
+    writer.begin(Units::Joined).unwrap();
+    writer.commit().unwrap();
+    other.transact(|writer| writer.insert_key(&api_key(8))).unwrap();
+    writer.begin(Units::Joined).unwrap();
+    assert_eq!(writer.commit().map_err(is_conflict), Err(true));
+    assert_eq!(number(&path, "SELECT count(*) FROM pets"), 8);
+}
+
+#[test]
+fn reads_of_a_batch_are_one_request() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    for i in 0..9 {
+        writer.insert_pet(&new_pet(&i.to_string())).unwrap();
+    }
+    writer.commit().unwrap();
+    let mut session = session(&path);
+    let client = std::sync::Arc::clone(&session.client);
+    let name = |session: &Session, id| session.pet(id, |pet| pet.name.to_owned());
+    Snapshots::begin(&mut session).unwrap();
+    assert!(session.put_off());
+    session.bound_rows(Some(1));
+    for id in [1, 2, 2, 10] {
+        assert_eq!(name(&session, id).map_err(|error| error.passes()), Err(false));
+        assert!(session.has_put_off() && !session.has_put_off());
+    }
+    session.bound_rows(Some(2));
+    assert_eq!(name(&session, 3), Ok(Some("2".to_owned())), "only single rows are put off");
+    session.bound_rows(Some(1));
+    (100..225).for_each(|id| assert!(name(&session, id).is_err()));
+    assert_eq!(requests(&client, || session.read_put_off()).1, 1, "128 pets");
+    let read = || [1, 2, 10, 224].map(|id| name(&session, id).unwrap());
+    assert_eq!(requests(&client, read), ([Some("0".to_owned()), Some("1".to_owned()), None, None], 0));
+    assert_eq!(requests(&client, || name(&session, 5)), (Ok(Some("4".to_owned())), 1));
+    Snapshots::end(&mut session).unwrap();
+    run(&path, "DELETE FROM pets WHERE id = 1");
+    Snapshots::begin(&mut session).unwrap();
+    assert_eq!(name(&session, 1), Ok(None), "a batch takes nothing over");
+}
+
+#[test]
+fn reads_that_fail_together_wait_for_the_cluster_once() {
+    let (mut nodes, path) = cluster(1);
+    drop(writer(&path));
+    let mut session = session(&path);
+    let client = std::sync::Arc::clone(&session.client);
+    Snapshots::begin(&mut session).unwrap();
+    session.put_off();
+    session.bound_rows(Some(1));
+    assert!((1..9).all(|id| session.pet(id, |_| ()).is_err()));
+    nodes.kill(0);
+    session.read_put_off();
+    let read = || (1..9).all(|id| session.pet(id, |_| ()).is_err_and(|error| error.passes()));
+    assert_eq!(requests(&client, read), (true, 0));
+}
+
 #[test]
 fn cluster_that_is_away_is_waited_for_once() {
     let (mut nodes, path) = cluster(1);

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
 /// A value of a statement or of a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     Null,
     Integer(i64),
@@ -70,7 +70,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 }
 
 /// An SQL statement with the values of its parameters.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Statement {
     pub sql: Cow<'static, str>,
     pub values: Vec<Value>,
