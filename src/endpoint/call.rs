@@ -88,7 +88,8 @@ impl<'r, H> Call<'r, H> {
     /// Catches a parameter that the row does not declare, which the interface description would lack.
     fn check_declared(&self, parameter: &str) {
         if cfg!(debug_assertions) {
-            let is_declared = self.operation().parameters.iter().any(|declared| declared.name() == parameter);
+            let mut declared = self.operation().parameters.iter().map(|declared| declared.describe());
+            let is_declared = declared.any(|declared| declared["name"] == parameter);
             assert!(is_declared, "{} does not declare the parameter {parameter}", self.operation().id);
         }
     }
@@ -133,7 +134,7 @@ mod tests {
 
     fn with_call<T>(target: &str, ask: impl FnOnce(&Call<&str>) -> T) -> T {
         let headers = vec![("content-type", "a"), ("Accept", "b"), ("Content-Type", "c")];
-        let request = Request { id: "-", method: "GET", target, headers, body: b"" };
+        let request = Request { id: "an-id", method: "GET", target, headers, body: b"" };
         let target = Target::parse(target);
         ask(&Call::new(ROUTER.route("GET", &target).unwrap(), &request, target))
     }
@@ -141,6 +142,7 @@ mod tests {
     #[test]
     fn parameters_of_the_path_are_found_by_name() {
         with_call("/x/7/photos/%41b?id=9", |call| {
+            assert_eq!(call.request_id(), "an-id");
             assert_eq!(call.path(&ID), Some(7));
             assert_eq!(call.path(&NAME).as_deref(), Some("Ab"));
         });

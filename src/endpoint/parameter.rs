@@ -8,7 +8,6 @@ use crate::json::Schema;
 
 /// A parameter, for the interface description.
 pub trait Parameter: Sync {
-    fn name(&self) -> &'static str;
     /// The Parameter Object (OpenAPI 3.1, section 4.8.12).
     fn describe(&self) -> serde_json::Value;
 }
@@ -29,9 +28,6 @@ pub type PathParameter<S> = DeclaredParameter<S, true>;
 pub type QueryParameter<S> = DeclaredParameter<S, false>;
 
 impl<S: Schema + Sync, const IN_PATH: bool> Parameter for DeclaredParameter<S, IN_PATH> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
     fn describe(&self) -> serde_json::Value {
         let mut described = json!({ "name": self.name, "in": if IN_PATH { "path" } else { "query" } });
         if IN_PATH {
@@ -55,9 +51,6 @@ pub struct HeaderParameter {
 }
 
 impl Parameter for HeaderParameter {
-    fn name(&self) -> &'static str {
-        self.name
-    }
     fn describe(&self) -> serde_json::Value {
         let mut schema = json!({ "type": "string", "examples": [self.example] });
         if let Some(pattern) = self.pattern {

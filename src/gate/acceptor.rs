@@ -143,6 +143,21 @@ mod tests {
     }
 
     #[test]
+    fn file_of_a_socket_is_looked_at_once_a_second() {
+        let folder = crate::testing::Folder::new();
+        let path = folder.0.join("socket");
+        let listening = Listening::bind(&crate::config::Listen::Unix(path.clone())).unwrap();
+        let poll = Poll::new().unwrap();
+        let mut acceptor = Acceptor::new(listening, Token(0), poll.registry()).unwrap();
+        let now = Instant::now();
+        assert_eq!(acceptor.lost_path(now), None);
+        assert_eq!(acceptor.next_try(now), Some(LOOK_EVERY));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(acceptor.lost_path(now), None, "not yet");
+        assert_eq!(acceptor.lost_path(now + LOOK_EVERY), Some(path));
+    }
+
+    #[test]
     fn who_waits_for_want_of_resources_is_let_in_after_the_pause() {
         let (mut acceptor, _poll, address) = acceptor();
         let now = Instant::now();

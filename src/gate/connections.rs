@@ -23,6 +23,8 @@ use crate::log_line::log_line;
 pub const MAX_ACCEPTS: usize = 128;
 /// The bytes to read from a client before the others get a turn.
 pub const READ_BYTES: usize = 16 * 1024;
+/// The clients to accept at the end: everything in the backlog, but not endlessly, because others may come as fast.
+const MAX_LAST_ACCEPTS: usize = 2 * BACKLOG;
 /// The clients with more to read that are served before the others get a turn.
 const MAX_READ_ON: usize = 4;
 
@@ -86,11 +88,10 @@ impl Gate {
         }
     }
 
-    /// Accepts all clients that have connected so far: everything in the backlog, but not endlessly, because
-    /// others may come as fast.
+    /// Accepts all clients that have connected so far.
     pub(super) fn accept_all(&mut self) {
         self.note_newcomers();
-        self.accept(2 * BACKLOG);
+        self.accept(MAX_LAST_ACCEPTS);
     }
 
     /// Accepts the service's own connections regardless of limits. Each has one request, which has already

@@ -127,9 +127,9 @@ impl Gate {
             let Some(slot) = sent.asker.and_then(|asker| self.holder(asker)) else { continue };
             let client = &mut self.connections[slot].client;
             match response.course {
-                Course::PassOn if kind == LaneKind::Read => client.go_on(&self.shared),
+                Course::PassOn => client.go_on(&self.shared),
                 Course::BreakOff => client.close(&self.shared),
-                Course::Send | Course::PassOn => client.answer(&response.answer, &mut self.shared),
+                Course::Send => client.answer(&response.answer, &mut self.shared),
             }
             self.drive(slot);
             self.make_room();

@@ -140,6 +140,9 @@ mod tests {
         assert_eq!(estimates.expected(asked), 75_000);
         (0..100).for_each(|_| estimates.learn(asked, 200, 20_000));
         assert!((20_000..21_000).contains(&estimates.expected(asked)));
+        let other = estimates.asked(b"GET /a?other");
+        (0..100).for_each(|_| estimates.learn(asked, 200, 100));
+        assert!(estimates.expected(other) < 1000, "the path is no longer one of large responses");
     }
 
     #[test]

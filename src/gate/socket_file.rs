@@ -205,6 +205,17 @@ mod tests {
     }
 
     #[test]
+    fn socket_with_a_full_backlog_has_an_owner() {
+        let folder = Folder::new();
+        let path = folder.0.join("socket");
+        let busy = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        busy.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+        busy.listen(0).unwrap();
+        let _waits = UnixStream::connect(&path).unwrap();
+        assert_eq!(refused(&path).0, ErrorKind::AddressInUse);
+    }
+
+    #[test]
     fn temporary_names_that_killed_services_left_are_removed() {
         let folder = Folder::new();
         let path = folder.0.join("socket");

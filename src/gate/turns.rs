@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn who_leaves_unserved_has_had_no_work() {
         let mut turns = Turns::new(10);
-        turns.push(1, PAGE, 'a').unwrap();
+        turns.push(1, DEAR, 'a').unwrap();
         for item in ['b', 'c', 'd'] {
             turns.push(2, DEAR - 1, item).unwrap();
         }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!((turns.take(), turns.lead), (Some('b'), 0));
         assert_eq!((turns.pop(), turns.lead), (Some('c'), u64::from(DEAR - 1)));
         turns.retain(|item| *item != 'd');
-        assert_eq!(turns.peek(), Some((&'a', PAGE)));
+        assert_eq!(turns.peek(), Some((&'a', DEAR)));
         assert_eq!((turns.pop(), turns.lead), (Some('a'), 0));
         assert_eq!((turns.pop(), turns.take()), (None, None));
     }

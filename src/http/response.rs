@@ -257,7 +257,8 @@ mod tests {
 
     #[test]
     fn every_status_has_a_reason() {
-        for status in [200, 201, 202, 204, 301, 302, 304, 307, 308]
+        // 402 and 409 are refusals of the project.
+        for status in [200, 201, 202, 204, 301, 302, 304, 307, 308, 402, 409]
             .into_iter()
             .chain(crate::http::Code::ALL.iter().map(|code| code.status()))
         {

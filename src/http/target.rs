@@ -34,17 +34,16 @@ impl<'a> Target<'a> {
 fn normalize(path: &str) -> Cow<'_, str> {
     let mut normal = String::with_capacity(path.len());
     let mut rest = path;
-    while let Some(at) = rest.find('%') {
-        normal.push_str(&rest[..at]);
-        let unreserved = rest.as_bytes().get(at + 1..at + 3).and_then(unreserved);
-        match unreserved {
+    while let Some((before, after)) = rest.split_once('%') {
+        normal.push_str(before);
+        match after.as_bytes().get(..2).and_then(unreserved) {
             Some(character) => {
                 normal.push(character);
-                rest = &rest[at + 3..];
+                rest = &after[2..];
             }
             None => {
                 normal.push('%');
-                rest = &rest[at + 1..];
+                rest = after;
             }
         }
     }

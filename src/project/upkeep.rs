@@ -278,7 +278,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dns::tests::Server;
+    use crate::dns::tests::{Record, Server};
     use crate::model::{Domain, DomainEvent, DomainState};
     use crate::project::tests::{code, project};
     use crate::testing;
@@ -299,14 +299,47 @@ mod tests {
         let dns = Server::of(Vec::new());
         let (_folder, upkeep) = upkeep(&dns);
         upkeep.shared.begin_due();
-        let until = Instant::now() + testing::PATIENCE;
-        while upkeep.is_checking("a.test") {
-            assert!(Instant::now() < until, "the check ends");
-            std::thread::yield_now();
-        }
+        wait_for_check(&upkeep, "a.test");
         let overview = upkeep.project().overview().unwrap();
         assert_eq!(overview.domains[0].state, DomainState::DnsChanged);
         assert_eq!(upkeep.project().due(unix_time()).unwrap(), [""; 0]);
+    }
+
+    /// Waits until a domain's check has ended.
+    fn wait_for_check(upkeep: &Upkeep, name: &str) {
+        let until = Instant::now() + testing::PATIENCE;
+        while upkeep.is_checking(name) {
+            assert!(Instant::now() < until, "the check ends");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn check_of_an_apex_domain_finds_the_addresses_that_it_may_have() {
+        let dns = Server::of(vec![("sites.test", Record::A([192, 0, 2, 1]))]);
+        let (folder, upkeep) = upkeep(&dns);
+        upkeep.begin("a.test").unwrap();
+        wait_for_check(&upkeep, "a.test");
+        let reader = crate::store::Reader::open(&folder.database()).unwrap();
+        let overview = upkeep.overview(reader.database()).unwrap();
+        assert_eq!(overview.domains[0].record.addresses, [IpAddr::from([192, 0, 2, 1])]);
+    }
+
+    #[test]
+    fn domains_that_are_requested_over_https_are_kept_one_after_the_other() {
+        let silent = Server::datagrams(|_| Vec::new());
+        let (_folder, upkeep) = upkeep(&silent);
+        let other = Domain::new("b.test".to_owned(), 0).after(DomainEvent::Right, None, 1);
+        upkeep.project().store.change_project(|project| project.put_domain(&other)).unwrap();
+        let until = Instant::now() + testing::PATIENCE;
+        for (place, name) in ["a.test", "b.test"].into_iter().enumerate() {
+            upkeep.note_served(name);
+            let state = || upkeep.project().overview().unwrap().domains[place].state;
+            while state() != DomainState::Active {
+                assert!(Instant::now() < until, "{name} is kept");
+                std::thread::yield_now();
+            }
+        }
     }
 
     #[test]

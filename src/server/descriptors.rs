@@ -14,10 +14,9 @@ use crate::log_line::log_line;
 const OWN: usize = 25;
 /// What a lane has open: its listener, three for its connection, and the database with its log.
 const LANE: usize = 6;
-/// What the admin address has open in addition to its lanes: its gate and its listener, and a connection that is
-/// turned away.
-const ADMIN: usize = 4;
-const ADMIN_LANES: usize = 2;
+/// What the admin address has open: its gate and its listener, and a connection that is turned away (4), two lanes,
+/// and its fewest clients with as many that are refused.
+const ADMIN: usize = 4 + 2 * LANE + 2 * FEWEST_ADMIN;
 /// The project's connection to the database.
 const PROJECT: usize = 2;
 /// The most looks at DNS at once, with a socket each.
@@ -44,7 +43,7 @@ fn own(config: &Config) -> usize {
     let has_platform = config.hosting.platform_host.is_some();
     let count = |is_there: bool, descriptors: usize| if is_there { descriptors } else { 0 };
     OWN + LANE * (config.workers + 1)
-        + count(config.admin.is_some(), ADMIN + ADMIN_LANES * LANE + 2 * FEWEST_ADMIN)
+        + count(config.admin.is_some(), ADMIN)
         + count(config.admin.is_some() || has_platform, PROJECT)
         + count(has_platform, LOOKS)
 }
@@ -108,7 +107,7 @@ mod tests {
             let (clients, _) = places(&config(Some(usize::MAX), has_all)).unwrap();
             assert_eq!(clients, Places { connections: 1000, refused: MAX_REFUSED });
             let own = own(&config(None, has_all));
-            for limit in own + 2 * FEWEST..2000 {
+            for limit in own + FEWEST..2000 {
                 let (clients, admin) = places(&config(Some(limit), has_all)).unwrap();
                 let for_admin = if has_all { admin.connections - FEWEST_ADMIN } else { 0 };
                 assert!(own + clients.connections + clients.refused + for_admin <= limit, "{limit}");

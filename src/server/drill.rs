@@ -51,8 +51,6 @@ pub fn drill(file: &Path, on_progress: OnProgress) -> Result<Drill, Error> {
     let config = Config {
         listen: Listen::Unix(socket.clone()),
         database: database.clone(),
-        max_connections: 4,
-        workers: 1,
         api_key: Some(key.clone()),
         ..Config::default()
     };

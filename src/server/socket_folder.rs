@@ -174,6 +174,7 @@ mod tests {
         let file = parent.0.join("file");
         std::fs::write(&file, "").unwrap();
         assert_eq!(refusal(&file).kind(), ErrorKind::FileMissing);
+        assert!(lock(&file.join("folder")).is_err(), "which another try would not mend");
     }
 
     #[test]

@@ -312,6 +312,8 @@ mod tests {
         }
         let document = document(&ServerUrls::default());
         assert_eq!(document["info"]["version"], "1.0.0");
+        let tag = json!({ "name": "animals", "description": "The pets in the inventory." });
+        assert_eq!(document["tags"], json!([tag]));
         for schema in ["PetStatus", "NewPet", "Pet", "Pets", "Error"] {
             assert!(document["components"]["schemas"][schema].is_object(), "{schema}");
         }
@@ -370,6 +372,72 @@ mod tests {
         assert_eq!(contact(None), Value::Null);
         assert_eq!(contact(Some("mailto:a@example.com")), json!({ "email": "a@example.com" }));
         assert_eq!(contact(Some("https://example.com/help")), json!({ "url": "https://example.com/help" }));
+    }
+
+    const RESPONSES: &str = "\
+Unauthorized X-Request-Id WWW-Authenticate: unauthorized
+Failure X-Request-Id Retry-After: bad_request request_timeout content_too_large uri_too_long expectation_failed \
+    misdirected_request request_header_fields_too_large internal_error unsupported_transfer_coding overloaded \
+    storage_unavailable http_version_not_supported
+get /pets
+200 X-Request-Id Link ETag:
+304 X-Request-Id Link ETag:
+400 X-Request-Id: bad_request invalid_parameter duplicate_parameter
+401 #/components/responses/Unauthorized
+default #/components/responses/Failure
+post /pets
+201 X-Request-Id Location Idempotency-Replayed:
+400 X-Request-Id: bad_request invalid_json missing_member invalid_member duplicate_member invalid_idempotency_key
+401 #/components/responses/Unauthorized
+403 X-Request-Id WWW-Authenticate: insufficient_scope
+415 X-Request-Id Accept Accept-Encoding: unsupported_media_type unsupported_content_encoding
+422 X-Request-Id: idempotency_key_reused
+503 X-Request-Id Retry-After: overloaded storage_unavailable outcome_unknown read_only
+default #/components/responses/Failure
+get /pets/{petId}
+200 X-Request-Id ETag Deprecation Link Sunset:
+304 X-Request-Id ETag Deprecation Link Sunset:
+401 #/components/responses/Unauthorized
+404 X-Request-Id Deprecation Link Sunset: not_found
+default X-Request-Id Retry-After Deprecation Link Sunset: bad_request request_timeout content_too_large uri_too_long \
+    expectation_failed misdirected_request request_header_fields_too_large internal_error unsupported_transfer_coding \
+    overloaded storage_unavailable http_version_not_supported
+get /store/orders
+401 #/components/responses/Unauthorized
+501 X-Request-Id: unsupported_transfer_coding not_implemented
+default #/components/responses/Failure";
+
+    /// A response in a line: the component that it refers to, or its header fields and its codes.
+    fn outline(response: &Value) -> String {
+        let names = |map: &Value| {
+            let names = map.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+            names.collect::<Vec<_>>().join(" ")
+        };
+        match response["$ref"].as_str() {
+            Some(component) => component.to_owned(),
+            None => {
+                let codes = names(&response["content"]["application/json"]["examples"]);
+                format!("{}: {codes}", names(&response["headers"])).trim_end().to_owned()
+            }
+        }
+    }
+
+    #[test]
+    fn responses_have_their_header_fields_and_codes_and_shared_ones_stand_once() {
+        let document = document(&ServerUrls::default());
+        let mut lines = Vec::new();
+        for (name, response) in document["components"]["responses"].as_object().unwrap() {
+            lines.push(format!("{name} {}", outline(response)));
+        }
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                lines.push(format!("{method} {path}"));
+                for (status, response) in operation["responses"].as_object().unwrap() {
+                    lines.push(format!("{status} {}", outline(response)));
+                }
+            }
+        }
+        assert_eq!(lines.join("\n"), RESPONSES);
     }
 
     #[test]

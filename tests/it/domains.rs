@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::{Connection, Reply};
 use crate::dns_server::{DnsServer, Record};
@@ -489,7 +489,7 @@ fn settings_do_what_the_commands_do() {
     ask("POST", "domains", name).expect_error(409, "domain_exists", "already");
     ask("POST", "domains", r#"{"name":"*.a.example"}"#).expect_error(400, "invalid_domain", "wildcard");
     ask("POST", "domains", "{}").expect_error(400, "missing_member", "name");
-    hosted.dns.set(&[RIGHT]);
+    hosted.dns.set(&[RIGHT, (PLATFORM, Record::A([192, 0, 2, 10]))]);
     ask("POST", "domains/pets.example.com/verify", "").expect(202);
     let first = || ask("GET", "project", "").expect(200).json()["domains"][0].take();
     wait_until("the result", || first()["isChecking"] == false && first()["state"] == "verified");
@@ -502,6 +502,8 @@ fn settings_do_what_the_commands_do() {
     let pair = ask("POST", "pairs", r#"{"name":"b.example"}"#).expect(201).json();
     assert_eq!((&pair[0]["name"], &pair[1]["name"]), (&"b.example".into(), &"www.b.example".into()));
     ask("POST", "pairs", r#"{"name":"b.example"}"#).expect_error(409, "domain_exists", "already");
+    let addresses = || first()["record"]["addresses"].take();
+    wait_until("the addresses of an apex domain", || addresses() == json!(["192.0.2.10"]));
     ask("DELETE", "domains/b.example", "").expect(200);
     ask("DELETE", "domains/www.b.example", "").expect(200);
     ask("DELETE", "redirects/www.example.com", "").expect(204);

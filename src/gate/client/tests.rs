@@ -62,7 +62,9 @@ const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\n";
 fn persistent_connection_goes_round() {
     let mut bench = bench();
     for _ in 0..2 {
+        assert!(!bench.client.has_request());
         assert_eq!(bench.receive("G"), State::Head);
+        assert!(bench.client.has_request());
         assert_eq!(bench.receive(&GET[1..]), State::Ready(LaneKind::Read));
         assert_eq!(bench.answer("x"), State::Responding);
         assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), State::Idle));

@@ -93,6 +93,14 @@ fn of_equal_connections_the_one_so_large_for_the_longest_gives_way() {
 }
 
 #[test]
+fn connections_within_one_step_are_alike() {
+    let mut holders = of(&[v4(1), v4(1)]);
+    holders.hold(0, 2 * SMALL_BYTES);
+    holders.hold(1, 3 * SMALL_BYTES - 1);
+    assert_eq!(holders.largest(), Some(0), "it has been so large for longer");
+}
+
+#[test]
 fn small_ones_never_pay() {
     let mut holders = of(&[v4(1); 1000]);
     for slot in 0..1000 {

@@ -114,7 +114,7 @@ impl Lane {
         let mut greeting = LaneRequest::default();
         greeting.begin(b"OPTIONS", [b"*", b""], 0);
         greeting.end_head();
-        self.push(Sent { bytes: greeting.len(), ..Sent::default() }, b"greeting", &greeting);
+        self.push(Sent::default(), b"greeting", &greeting);
         self.flush(registry)
     }
 

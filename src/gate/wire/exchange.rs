@@ -152,14 +152,11 @@ mod tests {
 
     #[test]
     fn log_line_has_the_duration_in_milliseconds() {
-        let exchange = Exchange::unknown(RequestId::from_client(b"id").unwrap(), Instant::now());
+        let begun = Instant::now();
+        let exchange = Exchange::unknown(RequestId::from_client(b"id").unwrap(), begun);
         let response = Response::new(200, b"abc");
-        let line = exchange.line(
-            "1.2.3.4:5",
-            &Answer::of(&response, &mut Vec::new()),
-            "ci",
-            Duration::from_micros(2500),
-        );
+        let duration = exchange.duration(begun + Duration::from_micros(2500));
+        let line = exchange.line("1.2.3.4:5", &Answer::of(&response, &mut Vec::new()), "ci", duration);
         assert_eq!(line, "1.2.3.4:5 id - 200 3 bytes 2.500 ms key=ci");
     }
 

@@ -183,6 +183,55 @@ mod tests {
     }
 
     #[test]
+    fn operation_is_shown_with_what_it_takes_and_returns() {
+        let one = of("getPet");
+        let about = "<p>Returns one pet by its identifier. Call <code>GET /v1/pets</code> instead, \
+            with the <code>status</code> filter.</p>";
+        assert!(one.contains(about), "{one}");
+        let create = of("createPet");
+        for (name, kind) in [
+            ("name", "string, required"),
+            ("categoryId", "64-bit integer, required"),
+            ("status", "string, optional"),
+        ] {
+            let member = format!("<dt><code>{name}</code> <span>{kind}</span></dt>");
+            assert!(create.contains(&member), "{create}");
+        }
+        let success = "Success</a></h4>\n<dl>\n<div><dt><code>201</code> <span>Created</span></dt><dd>The pet was added.</dd></div>\n\
+             <div><dt><code>Location</code> <span>header</span></dt><dd>The path of the new pet.</dd></div>\n";
+        assert!(create.contains(success), "{create}");
+    }
+
+    #[test]
+    fn form_has_a_field_for_each_parameter() {
+        for (id, field) in [
+            (
+                "listPets",
+                "<label for=\"listPets-limit\">limit</label><input id=\"listPets-limit\" name=\"limit\" data-in=\"query\" \
+                 autocomplete=\"off\" spellcheck=\"false\" inputmode=\"numeric\" placeholder=\"20\">\n",
+            ),
+            (
+                "listPets",
+                "<select id=\"listPets-status\" name=\"status\" data-in=\"query\" autocomplete=\"off\">\
+                 <option value=\"\">any</option><option>available</option>",
+            ),
+            (
+                "getPet",
+                "<input id=\"getPet-petId\" name=\"petId\" data-in=\"path\" autocomplete=\"off\" required \
+                 spellcheck=\"false\" inputmode=\"numeric\">\n",
+            ),
+            (
+                "createPet",
+                "<input id=\"createPet-Idempotency-Key\" name=\"Idempotency-Key\" data-in=\"header\" autocomplete=\"off\" \
+                 spellcheck=\"false\">\n",
+            ),
+        ] {
+            let operation = of(id);
+            assert!(operation.contains(field), "{field}: {operation}");
+        }
+    }
+
+    #[test]
     fn failures_are_those_of_the_operation() {
         let list = of("listPets");
         assert!(list.contains("<code>400</code> <a href=\"/docs/errors#invalid_parameter\">"), "{list}");

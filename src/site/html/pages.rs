@@ -181,6 +181,45 @@ mod tests {
     }
 
     #[test]
+    fn page_shows_where_it_stands_among_the_others() {
+        let guide = page("/docs");
+        for part in [
+            "<title>Documentation · Pet store inventory</title>",
+            "<summary>Menu <span>Guide: Overview</span></summary>",
+            "<h2 id=\"guide\"><a class=\"anchor\" href=\"#guide\">Guide</a></h2>\n<dl>\n\
+             <dt><a href=\"/docs/first-call\">Quickstart</a></dt>\n\
+             <dd>List pets, add one, and see an error, with curl.</dd>\n",
+            "<nav class=\"turn\" aria-label=\"Previous and next page\">\n\
+             <a href=\"/docs/first-call\" rel=\"next\"><span>Next</span> Quickstart</a>\n</nav>\n",
+        ] {
+            assert!(guide.contains(part), "{part}: {guide}");
+        }
+        let keys = page("/docs/keys");
+        let turn = "<a href=\"/docs/first-call\" rel=\"prev\"><span>Previous</span> Quickstart</a>\n\
+            <a href=\"/docs/pages\" rel=\"next\"><span>Next</span> Pagination</a>\n</nav>\n";
+        assert!(keys.contains(turn), "{keys}");
+    }
+
+    #[test]
+    fn page_for_what_is_not_there_has_no_place_and_no_address() {
+        let page = page(crate::api::NOT_FOUND);
+        for part in ["og:url", "rel=\"next\"", "aria-current", "Guide: "] {
+            assert!(!page.contains(part), "{part}: {page}");
+        }
+    }
+
+    #[test]
+    fn codes_of_the_description_lead_to_their_headings() {
+        let description = crate::site::document::print(&crate::config::ServerUrls::default());
+        assert!(description.contains("[`not_found`](/docs/errors#not_found): There is no pet"));
+        let errors = page("/docs/errors");
+        for link in description.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let id = link.strip_prefix("/docs/errors#").unwrap();
+            assert!(ids(&errors).contains(&id), "{link}");
+        }
+    }
+
+    #[test]
     fn examples_call_the_production_address() {
         assert!(page("/docs/first-call").contains("curl -i https://pets.example/v1/pets"));
     }

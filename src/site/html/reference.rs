@@ -83,6 +83,21 @@ mod tests {
     }
 
     #[test]
+    fn server_can_be_chosen_if_there_are_two() {
+        let label = |hidden, options| {
+            format!("<label{hidden}>Server <select id=\"server\">\n{options}</select></label>\n")
+        };
+        let own = "<option value=\"/v1\">This service: /v1</option>\n";
+        let mut servers = ServerUrls::default();
+        assert_eq!(choice(&servers), label(" hidden", own));
+        servers.production = Some("https://a/v1".to_owned());
+        servers.staging = Some("https://b/v1".to_owned());
+        let both = "<option value=\"https://a/v1\">Production: https://a/v1</option>\n\
+            <option value=\"https://b/v1\">Staging: https://b/v1</option>\n";
+        assert_eq!(choice(&servers), label("", both));
+    }
+
+    #[test]
     fn reference_loads_at_most_40_kilobytes_and_nothing_from_elsewhere() {
         let assets = assets();
         let page = assets.find("/").unwrap().respond([None, None].map(Option::into_iter));

@@ -82,14 +82,9 @@ fn choice(schema: &Value) -> Option<String> {
     value.as_str().map(str::to_owned).or_else(|| value.as_i64().map(|number| number.to_string()))
 }
 
-fn curl(Request { method, path, query, body }: &Request) -> String {
+fn curl(Request { path, query, body, .. }: &Request) -> String {
     // The data of a request with -G becomes its query, and each parameter has a line of its own.
-    let head = match *method {
-        "GET" if query.is_empty() => "",
-        "GET" => "-G ",
-        _ if body.is_some() => "",
-        other => &format!("-X {other} "),
-    };
+    let head = if query.is_empty() { "" } else { "-G " };
     let mut code = format!("curl {head}'{path}' \\\n    -H \"Authorization: Bearer $KEY\"");
     for pair in query {
         code += &format!(" \\\n    -d {pair}");
@@ -186,6 +181,8 @@ mod tests {
             of("listPets", "curl").starts_with("curl -G 'https://pets.example/v1/pets' \\\n")
                 && of("listPets", "curl").ends_with(" \\\n    -d limit=20 \\\n    -d status=available")
         );
+        let one = "curl 'https://pets.example/v1/pets/1' \\\n    -H \"Authorization: Bearer $KEY\"";
+        assert_eq!(of("getPet", "curl"), one);
         assert!(of("getPet", "Rust").contains("ureq::get(\"https://pets.example/v1/pets/1\")\n"));
     }
 
@@ -198,7 +195,9 @@ mod tests {
         );
         let python = of("createPet", "Python");
         assert!(python.contains("    json={\n        \"name\": \"Rex\",\n"), "{python}");
-        assert!(of("createPet", "JavaScript").contains("  body: JSON.stringify({\n    \"name\": \"Rex\",\n"));
+        let script = of("createPet", "JavaScript");
+        let options = ", {\n  method: 'POST',\n  body: JSON.stringify({\n    \"name\": \"Rex\",\n";
+        assert!(script.contains(options), "{script}");
     }
 
     #[test]

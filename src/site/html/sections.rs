@@ -54,8 +54,8 @@ pub fn contents(html: &str) -> String {
 /// The text of HTML, on one line.
 fn plain(html: &str) -> String {
     let mut text = String::new();
-    for (number, part) in html.split('<').enumerate() {
-        match part.split_once('>').filter(|_| number > 0) {
+    for part in html.split('<') {
+        match part.split_once('>') {
             Some((tag, rest)) => {
                 // Words of different blocks and cells stay apart.
                 let is_within_words = ["a", "code", "em", "span", "strong"]

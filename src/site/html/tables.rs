@@ -176,6 +176,11 @@ mod tests {
         assert!(codes.contains("<h3 id=\"outcome_unknown\">") && codes.contains("503 Service Unavailable"));
         assert!(codes.contains("&quot;code&quot;: &quot;not_found&quot;,\n"), "{codes}");
         assert!(filled("{{operations}}").contains("<code>GET /v1/pets/{petId}</code>"));
+        let stability = |word| {
+            let cell = format!("<td data-head=\"stability\">{word}</td>");
+            filled("{{operations}}").matches(&cell).count()
+        };
+        assert_eq!((stability("stable"), stability("experimental")), (2, 1));
         let marks = filled("{{marks}}");
         assert!(marks.contains("/v1/store/orders") && !marks.contains("/v1/pets"));
         let deprecations = filled("{{deprecations}}");
