@@ -264,13 +264,14 @@ fn tls_needs_the_authority_that_is_named() {
     nodes.kill(0);
     nodes.change(["-http-cert".to_owned(), file("node.pem"), "-http-key".to_owned(), file("node.key")]);
     nodes.start_node(0);
-    let address = format!("rqlites://{host}/?allow-old&ca={}", file("ca.pem"));
-    let client = client_of(&address, None);
+    let client = client_of(&format!("rqlites://{host}/?allow-old&ca={}", file("ca.pem")), None);
     create(&client);
     assert_eq!(numbers(&client), [0; 0]);
-    // That of the system, and another one of the same name.
-    certificates(&folder.0, host.ip());
-    for address in [address, format!("rqlites://{host}")] {
+    // Another one of the same name, and that of the system.
+    let other = Folder::new();
+    certificates(&other.0, host.ip());
+    let other = format!("rqlites://{host}/?ca={}", other.0.join("ca.pem").display());
+    for address in [other, format!("rqlites://{host}")] {
         let failed = client_of(&address, None).version(Duration::ZERO).unwrap_err();
         let Failure::Unavailable(why) = failed else { panic!("{failed:?}") };
         assert!(why.contains("certificate"), "{why}");
