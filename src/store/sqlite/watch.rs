@@ -171,18 +171,6 @@ mod tests {
     }
 
     #[test]
-    fn database_that_was_moved_away_keeps_its_log() {
-        let (folder, mut writer, reader) = pair();
-        drop(reader);
-        writer.insert_pet(&new_pet("Rex")).unwrap();
-        writer.commit().unwrap();
-        let log = log_of(&folder.database());
-        fs::rename(folder.database(), folder.0.join("elsewhere")).unwrap();
-        drop(writer);
-        assert_ne!(fs::metadata(log).unwrap().len(), 0);
-    }
-
-    #[test]
     fn flush_that_failed_stops_the_other_connections() {
         let (_folder, mut writer, mut reader) = pair();
         let loss = Arc::default();
@@ -203,7 +191,8 @@ mod tests {
         loss.declare(&StoreError::Unavailable(Cause::Damaged, "a page".to_owned()));
         assert!(writer.commit().unwrap_err().is_lost());
         assert!(reader.begin().unwrap_err().is_lost() && writer.checkpoint().unwrap_err().is_lost());
-        drop((writer, reader));
+        // The last to close would move it.
+        drop((reader, writer));
         assert!(log_of(&folder.database()).exists(), "nothing is moved into the file");
     }
 }
