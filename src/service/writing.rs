@@ -170,6 +170,16 @@ impl WriteService {
     }
 }
 
+/// What became of so many writes whose commit failed.
+fn fate(writes: usize, error: &StoreError) -> String {
+    match (writes, error.is_unknown()) {
+        (1, true) => "the outcome of 1 write is unknown".to_owned(),
+        (_, true) => format!("the outcome of {writes} writes is unknown"),
+        (1, false) => "1 write failed and was undone".to_owned(),
+        (_, false) => format!("{writes} writes failed and were undone"),
+    }
+}
+
 impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         let patience = self.patience();
@@ -210,13 +220,7 @@ impl Service for WriteService {
                 // A request that could not write at all has logged that itself.
                 if writes > 0 || error.is_lost() {
                     let ids: Vec<&str> = writing.map(|staging| staging.request.id).collect();
-                    let what = match writes {
-                        1 if error.is_unknown() => "the outcome of 1 write is unknown".to_owned(),
-                        _ if error.is_unknown() => format!("the outcome of {writes} writes is unknown"),
-                        1 => "1 write failed and was undone".to_owned(),
-                        _ => format!("{writes} writes failed and were undone"),
-                    };
-                    self.pipeline.trouble(&name_all(ids.into_iter()), &what, error);
+                    self.pipeline.trouble(&name_all(ids.into_iter()), &fate(writes, error), error);
                 }
                 self.context.failed(error.clone());
             }

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_lock_passes_and_only_a_lost_file_ends_the_service() {
+    fn what_passes_is_tried_again_and_only_a_lost_file_ends_the_service() {
         use Cause::*;
         for cause in [
             Locked,
@@ -240,9 +240,18 @@ mod tests {
             SchemaChanged,
             IndexUnusable,
             Failing,
+            Unreachable,
+            Denied,
+            Conflict,
+            Unknown,
         ] {
             let error = StoreError::Unavailable(cause, String::new());
-            assert_eq!(error.passes(), cause == Locked, "{error}");
+            assert_eq!(error.passes(), matches!(cause, Locked | Unreachable | Conflict | Unknown), "{error}");
+            assert_eq!(
+                (error.is_conflict(), error.is_unknown()),
+                (cause == Conflict, cause == Unknown),
+                "{error}"
+            );
             assert_eq!(error.is_lost(), matches!(cause, Moved | Changed | Damaged | Unflushed), "{error}");
         }
         let internal = StoreError::Internal(String::new());

@@ -432,6 +432,23 @@ mod tests {
     }
 
     #[test]
+    fn pets_that_came_since_the_check_end_an_import_that_keeps_ids() {
+        let (folder, text) = (Folder::new(), r#"{"id":7,"name":"a","categoryId":1}"#);
+        let import = checked(&folder, text, ImportOptions { keep_ids: true, ..from(1) }).0.unwrap();
+        imported(&folder, text, from(1));
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // So that trying for ever fails.
+            scope.spawn(|| {
+                std::thread::sleep(100 * RETRY);
+                stop.store(true, Ordering::SeqCst);
+            });
+            let error = import.write(&stop, |_| ()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::DatabaseNotNew, "{error}");
+        });
+    }
+
+    #[test]
     fn lock_is_waited_for_until_the_deadline_or_the_stop() {
         let folder = Folder::new();
         let [mut writer, mut other] = [(); 2].map(|()| Writer::open(&folder.database()).unwrap());

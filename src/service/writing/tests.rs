@@ -9,7 +9,7 @@ use crate::model::ApiKey;
 use crate::model::{NewPet, Page, PetQuery};
 use crate::service::Authenticator;
 use crate::store::tests::{Folder, refuse_writes, writer_that_keeps_its_log};
-use crate::store::{Cause, Reader, StoreError};
+use crate::store::{Cause, Reader};
 use crate::testing::logged;
 
 const ROWS: &[Operation] = &[
@@ -210,6 +210,19 @@ fn failed_writes_are_counted_and_named_in_one_line() {
         assert_eq!(bench.counted("failed_writes_total").as_deref(), Some(failed), "{asked:?}");
         assert_eq!((&lines[0], &lines[1..]), (&format!("ERROR request -: full: {why}"), &told[..]));
     }
+}
+
+#[test]
+fn writes_that_may_have_been_carried_out_are_not_said_to_be_undone() {
+    let fates = [1, 2].map(|writes| {
+        [Cause::Unknown, Cause::Full]
+            .map(|cause| fate(writes, &StoreError::Unavailable(cause, String::new())))
+    });
+    let expected = [
+        ["the outcome of 1 write is unknown", "1 write failed and was undone"],
+        ["the outcome of 2 writes is unknown", "2 writes failed and were undone"],
+    ];
+    assert_eq!(fates, expected);
 }
 
 #[test]

@@ -343,6 +343,13 @@ mod tests {
         connection.execute_batch("CREATE TRIGGER b AFTER DELETE ON pets BEGIN SELECT 1; END").unwrap();
         let explained = explain(&connection, &error).unwrap();
         assert_eq!(explained.as_deref(), Some("no (a trigger on pets refuses it: b)"));
+        connection.execute_batch("CREATE INDEX ci ON pets (name)").unwrap();
+        connection.execute_batch(SPOIL).unwrap();
+        let error =
+            connection.execute("INSERT INTO pets (name, category_id) VALUES ('a', 1)", []).unwrap_err();
+        let explained = explain(&connection, &error).unwrap();
+        let named = "the index ci needs the collation uint; this SQL repairs it: DROP INDEX ci";
+        assert_eq!(explained.as_deref(), Some(named));
     }
 
     #[test]
