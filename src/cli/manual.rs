@@ -1,6 +1,7 @@
 //! `petstore man` and `petstore completions`: the manual page and the scripts for shells, generated from the
 //! tables of commands and settings.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use petstore::{SETTINGS, VARIABLES};
@@ -121,33 +122,19 @@ fn flags(command: &'static Command) -> impl Iterator<Item = &'static str> {
     command.flags.iter().map(|flag| flag.name).chain(settings).chain(["help"])
 }
 
-/// What more words can follow: the beginnings of commands, such as `domain redirect`, the empty one first.
-fn beginnings() -> Vec<Vec<&'static str>> {
-    let mut all_begun = Vec::new();
+/// Which words can follow the beginning of a command, such as `domain redirect`. Nothing is a beginning, too.
+fn next_words() -> BTreeMap<Vec<&'static str>, Vec<&'static str>> {
+    let mut next = BTreeMap::<_, Vec<_>>::new();
     for command in all() {
         let words: Vec<&str> = command.name.split(' ').collect();
-        for begun in (0..words.len()).map(|count| words[..count].to_vec()) {
-            if !all_begun.contains(&begun) {
-                all_begun.push(begun);
+        for (count, word) in words.iter().enumerate() {
+            let known = next.entry(words[..count].to_vec()).or_default();
+            if !known.contains(word) {
+                known.push(*word);
             }
         }
     }
-    all_begun
-}
-
-/// The words of commands that can follow these words, in the order of the table.
-fn next_words(begun: &[&str]) -> Vec<&'static str> {
-    let mut words = Vec::new();
-    for command in all() {
-        let mut name = command.name.split(' ');
-        let fits = begun.iter().all(|word| name.next() == Some(word));
-        if let (true, Some(next)) = (fits, name.next())
-            && !words.contains(&next)
-        {
-            words.push(next);
-        }
-    }
-    words
+    next
 }
 
 fn bash() -> String {
@@ -162,10 +149,9 @@ fn bash() -> String {
         // Writing to memory cannot fail.
         let _ = writeln!(script, "    '{}'*) words='{}' ;;", command.name, flags.join(" "));
     }
-    for begun in beginnings() {
+    for (begun, words) in next_words() {
         let flags = if begun.is_empty() { " --help --version" } else { "" };
-        let _ =
-            writeln!(script, "    '{}') words='{}{flags}' ;;", begun.join(" "), next_words(&begun).join(" "));
+        let _ = writeln!(script, "    '{}') words='{}{flags}' ;;", begun.join(" "), words.join(" "));
     }
     script
         + "    esac\n    mapfile -t COMPREPLY < <(IFS=$' \\n'; compgen -W \"$words\" -- \"$word\"; \
@@ -185,8 +171,8 @@ fn seen(words: &[&str]) -> String {
 
 fn fish() -> String {
     let mut script = String::new();
-    for begun in beginnings() {
-        let (words, seen) = (next_words(&begun), seen(&begun));
+    for (begun, words) in next_words() {
+        let seen = seen(&begun);
         let unless =
             if begun.is_empty() { String::new() } else { format!("; and not {SEEN} {}", words.join(" ")) };
         for word in words {
@@ -268,7 +254,7 @@ Never write to the database; creates get 503 read_only.
         assert_eq!(offered(&["key", "re"]), ["revoke"]);
         assert_eq!(offered(&["key", "add", "ci", "--re"]), ["--read-only"]);
         // Not without the site.
-        if !next_words(&["domain"]).is_empty() {
+        if next_words().contains_key(&["domain"][..]) {
             assert_eq!(offered(&["domain", "redirect", "ad"]), ["add"]);
             assert_eq!(offered(&["domain", "redirect", "add", "--st"]), ["--status", "--staging-url"]);
         }
