@@ -279,6 +279,8 @@ mod tests {
             (&["key", "add", "a", "b"], "'b'"),
             (&["key", "list", "b"], "'b'"),
             (&["key", "drop", "a"], "drop"),
+            (&["man", "--database", "a"], "'man' does not take --database"),
+            (&["completions", "fish", "--database", "a"], "'completions' does not take --database"),
             (&["key", "rotate", "a", "--read-only"], "--read-only"),
             (&["import", "a", "b"], "'b'"),
             (&["pet", "delete"], "needs an ID"),
