@@ -198,7 +198,7 @@ mod tests {
             let showing = std::thread::spawn(move || show(stage, &is_over, &mut Handed(out), has_bar, pause));
             let mut text = String::new();
             while !text.contains("checking for 12 s") && text.len() < 1000 {
-                text += &shown.recv_timeout(Duration::from_secs(60)).expect("progress is shown");
+                text += &shown.recv_timeout(Duration::from_secs(30)).expect("progress is shown");
             }
             drop(end);
             showing.join().unwrap();
