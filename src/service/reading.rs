@@ -8,7 +8,7 @@ use crate::api::{Handler, ReadContext};
 use crate::clock::unix_time;
 use crate::http::{ApiError, Assets, Code, Request, Response};
 use crate::service::{Parts, Pipeline, wrong_lane};
-use crate::store::Reader;
+use crate::store::{MOST_PUT_OFF, Reader};
 use crate::worker::Service;
 
 /// The bytes of responses at which a batch is sent, so that huge pages do not pile up.
@@ -87,7 +87,7 @@ impl Service for ReadService {
             });
             bytes += response.body().len();
             responses.push(response);
-            if bytes >= ENOUGH_BYTES {
+            if bytes >= ENOUGH_BYTES || put_off.len() == MOST_PUT_OFF {
                 break;
             }
         }

@@ -109,6 +109,9 @@ impl dyn Reads {
     }
 }
 
+/// The most reads that are put off. Even if each has a name of 64 KiB, their rows are not too large for one response.
+pub const MOST_PUT_OFF: usize = 128;
+
 /// A connection that cannot write.
 pub trait Snapshots: Send {
     /// What can be read.
@@ -128,7 +131,7 @@ pub trait Snapshots: Send {
     fn end(&mut self) -> Result<(), StoreError>;
 
     /// Puts off reads until [`Snapshots::read_put_off`], if the engine is faster when it reads several at once. They fail
-    /// until then. Returns whether it does.
+    /// until then. The caller reads them once there are [`MOST_PUT_OFF`]. Returns whether the engine does this.
     fn put_off(&mut self) -> bool {
         false
     }

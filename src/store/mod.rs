@@ -19,7 +19,7 @@ mod rqlite;
 mod sqlite;
 mod transfer;
 
-pub use engine::{Committed, Database, MOST_TRIES, Outcome, Units};
+pub use engine::{Committed, Database, MOST_PUT_OFF, MOST_TRIES, Outcome, Units};
 use engine::{Row, Writes};
 pub use error::{Cause, StoreError};
 pub use opening::{

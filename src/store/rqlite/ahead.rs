@@ -6,9 +6,6 @@ use std::collections::{HashMap, HashSet};
 use super::client::{Rows, Statement};
 use crate::store::{Cause, StoreError};
 
-/// The most rows of one request. Even if all names are as long as they can be, the response is not too large then.
-pub const MOST_ROWS: usize = 128;
-
 /// What the batch under way has put off, and what it has got.
 #[derive(Default)]
 pub struct Ahead {
@@ -66,7 +63,7 @@ impl Ahead {
     }
 
     /// Takes the rows of statements that were wanted.
-    pub fn take(&mut self, statements: &[Statement], rows: Vec<Rows>) {
-        self.found.extend(statements.iter().cloned().zip(rows));
+    pub fn take(&mut self, statements: Vec<Statement>, rows: Vec<Rows>) {
+        self.found.extend(statements.into_iter().zip(rows));
     }
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-use super::ahead::{Ahead, MOST_ROWS};
+use super::ahead::Ahead;
 use super::client::{Client, Failure, Level, Rows, Statement, Value};
 use super::mirror::Mirror;
 use crate::store::engine::{Reads, Row, Snapshots, Visit};
@@ -350,15 +350,10 @@ impl Snapshots for Session {
 
     fn read_put_off(&mut self) {
         let statements = self.ahead.get_mut().wanted();
-        for some in statements.chunks(MOST_ROWS) {
-            match self.ask(some) {
-                Ok(rows) => self.ahead.get_mut().take(some, rows),
-                // If the cluster is away, none of them waits for it again. Otherwise each tells why it fails.
-                Err(error) => {
-                    self.state.get_mut().failed = Some(error).filter(StoreError::passes);
-                    return;
-                }
-            }
+        match self.ask(&statements) {
+            Ok(rows) => self.ahead.get_mut().take(statements, rows),
+            // If the cluster is away, none of them waits for it again. Otherwise each tells why it fails.
+            Err(error) => self.state.get_mut().failed = Some(error).filter(StoreError::passes),
         }
     }
 
