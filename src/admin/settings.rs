@@ -281,7 +281,30 @@ fn answer(done: Result<Response, Refusal>) -> Result<Response, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::ROUTER;
+    use crate::admin::{AdminService, ROUTER};
+    use crate::metrics::Metrics;
+    use crate::store::{Reader, Writer};
+    use crate::testing::Folder;
+    use crate::worker::Service as _;
+
+    #[test]
+    fn failures_that_are_held_back_are_told_later() {
+        let folder = Folder::new();
+        drop(Writer::open(&folder.database()).unwrap());
+        let settings =
+            ProjectSettings { upkeep: None, assets: Arc::default(), authenticator: Authenticator::new(None) };
+        let mut service = AdminService::new(AdminContext {
+            metrics: Metrics::default(),
+            store: Reader::open(&folder.database()).unwrap(),
+            database: folder.database(),
+            read_only: false,
+            newest: None,
+            settings,
+        });
+        assert_eq!(service.rest(), None, "nothing is held back");
+        (0..100).for_each(|_| service.failures.say("request x", "it failed"));
+        assert!(service.rest().is_some_and(|rest| !rest.is_zero()));
+    }
 
     #[test]
     fn every_file_of_the_page_has_a_row() {

@@ -408,6 +408,12 @@ fn deployed_files_are_served_alongside_the_site() {
     connection.send("HEAD /a%20b.txt HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let head = connection.reply_to("HEAD");
     assert_eq!((head.expect(200).header("Content-Length"), &*head.body), (Some("4"), &b""[..]));
+    for (method, status) in [("POST", 405), ("OPTIONS", 204)] {
+        connection
+            .send(format!("{method} /a%20b.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"));
+        let methods = connection.reply().expect(status).header("Allow").map(str::to_owned);
+        assert_eq!(methods.as_deref(), Some("GET, HEAD, OPTIONS"), "{method}");
+    }
     assert_eq!(get("/.well-known/security.txt").expect(200).body, b"Contact: tel:1");
     get("/.well-known/api-catalog").expect(200);
     assert_eq!(get("/robots.txt").expect(200).body, b"User-agent: mine");
