@@ -215,11 +215,7 @@ impl Writer {
         let guard = self.session.seen().filter(|_| is_guarded);
         match self.send(guard, &creates, &changes, self.patience) {
             Ok(done) => Ok(done),
-            Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {
-                let why = "another instance has changed something, or a restore is under way".to_owned();
-                Err(StoreError::Unavailable(Cause::Conflict, why))
-            }
-            Err(Failure::Statement(..)) if creates.len() > 1 && changes.is_empty() => {
+            Err(Failure::Statement(1.., _)) if changes.is_empty() => {
                 // What the batch relies on has held: its first statement was not refused.
                 let alone = |create| match self.send(None, &[create], &[], self.patience) {
                     Ok(mut done) => done.pop().unwrap_or_else(|| Err(StoreError::Internal(String::new()))),
@@ -232,13 +228,16 @@ impl Writer {
     }
 
     fn explained(&self, failure: Failure) -> StoreError {
-        if let Failure::Statement(place, why) = &failure
-            && *place > 0
-            && why.contains(REFUSED)
-        {
-            return StoreError::Internal(
-                "a trigger of another program leaves out pets, or adds some".to_owned(),
-            );
+        match &failure {
+            Failure::Statement(0, why) if why.contains(REFUSED) => {
+                let why = "another instance has changed something, or a restore is under way";
+                return StoreError::Unavailable(Cause::Conflict, why.to_owned());
+            }
+            Failure::Statement(_, why) if why.contains(REFUSED) => {
+                let why = "a trigger of another program leaves out pets, or adds some";
+                return StoreError::Internal(why.to_owned());
+            }
+            _ => {}
         }
         // SQLite cannot count beyond the greatest id.
         match StoreError::from(failure) {

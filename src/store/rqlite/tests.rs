@@ -87,13 +87,16 @@ fn pets_and_keys_are_kept_to_the_letter() {
         })
         .collect();
     let committed = writer.commit().unwrap();
-    let session = session(&path);
+    let mut session = session(&path);
     for (i, pet) in pets.iter().enumerate() {
         let found =
             session.pet(pet.id(&committed), |pet: Pet| (pet.name.to_owned(), pet.category_id, pet.status));
         let status = [None, Some(PetStatus::Sold)][i % 2];
         assert_eq!(found, Ok(Some((names[i].to_owned(), numbers[i], status))));
     }
+    // What is read after a batch is no older.
+    Snapshots::begin(&mut session).unwrap();
+    Snapshots::end(&mut session).unwrap();
     let writes: &mut dyn Writes = &mut writer;
     writes.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
     assert_eq!(session.key(&[7; 32]), Ok(Some(api_key(7))));
@@ -354,6 +357,10 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
         let made = vec![Outcome::Made(id), Outcome::Made(id + 1)];
         assert_eq!(requests(&client, || create(&mut writer, name)), (Ok(made), 1));
     }
+    writer.begin(Units::Joined).unwrap();
+    let pets = ["f", "g"].map(|name| once(&mut writer, name, name));
+    let made = requests(&client, || outcomes(&pets, &writer.commit().unwrap()));
+    assert_eq!(made, (vec![Outcome::Made(7), Outcome::Made(8)], 1));
     // A read asks once, and what is known by the version stays known if only pets have come.
     let version = writer.session.version();
     writer.begin(Units::Joined).unwrap();
@@ -365,7 +372,7 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     other.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
     let is_conflict = |error: StoreError| error.is_conflict();
     assert_eq!(create(&mut writer, "d").map_err(is_conflict), Err(true));
-    assert_eq!(create(&mut writer, "d"), Ok(vec![Outcome::Made(7), Outcome::Made(8)]));
+    assert_eq!(create(&mut writer, "d"), Ok(vec![Outcome::Made(9), Outcome::Made(10)]));
     // What is read is fresh, and what was decided before it may not be.
     other.delete_key(&[7; 32]).unwrap();
     writer.begin(Units::Joined).unwrap();
@@ -378,7 +385,7 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     other.transact(|writer| writer.insert_key(&api_key(8))).unwrap();
     writer.begin(Units::Joined).unwrap();
     assert_eq!(writer.commit().map_err(is_conflict), Err(true));
-    assert_eq!(number(&path, "SELECT count(*) FROM pets"), 8);
+    assert_eq!(number(&path, "SELECT count(*) FROM pets"), 10);
 }
 
 #[test]
@@ -432,12 +439,18 @@ fn reads_that_fail_together_wait_for_the_cluster_once() {
 #[test]
 fn cluster_that_is_away_is_waited_for_once() {
     let (mut nodes, path) = cluster(1);
-    drop(writer(&path));
-    let session = session(&path);
-    let asked = || session.client.meters().iter().map(|meter| meter.requests).sum::<u64>();
-    session.begin().unwrap();
+    let (mut writer, mut session) = (writer(&path), session(&path));
+    let client = Arc::clone(&session.client);
+    let asked = || client.meters().iter().map(|meter| meter.requests).sum::<u64>();
+    Snapshots::begin(&mut session).unwrap();
+    let before = session.version();
     nodes.kill(0);
-    let failed = session.begin();
+    // At the end of a service, one try must do.
+    let tries = asked();
+    writer.be_patient(Duration::ZERO);
+    assert!(writer.probe().is_err() && asked() == tries + 1);
+    let failed = Snapshots::begin(&mut session);
+    assert_ne!(session.version(), before, "nothing is known by it");
     assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Unreachable, _))), "{failed:?}");
     let tries = asked();
     assert_eq!((session.begin(), asked()), (failed, tries), "the next batch does not wait behind it");
@@ -445,9 +458,16 @@ fn cluster_that_is_away_is_waited_for_once() {
     nodes.wait_until_ready();
     // It is tried again once the second is over.
     let deadline = Instant::now() + crate::testing::PATIENCE;
+    let mut failures = 2;
     while let Err(error) = session.begin() {
         assert!(Instant::now() < deadline, "{error}");
-        thread::yield_now();
+        failures += 1;
+        thread::sleep(Duration::from_millis(200));
+    }
+    for _ in 0..failures {
+        run(&path, "UPDATE project SET plan = 'pro'");
+        session.begin().unwrap();
+        assert_ne!(session.version(), before);
     }
 }
 

@@ -100,7 +100,7 @@ impl Client {
     /// If the certificate authorities cannot be read, there is a password without a user, or it cannot be sent.
     pub fn new(address: Address, password: Option<&str>) -> Result<Self, Error> {
         let wrong = |message: &str| Error::new(ErrorKind::Config("database"), message);
-        let authorization = match (&address.user, password) {
+        let authorization = match (&address.user, password.filter(|password| !password.is_empty())) {
             (None, None) => None,
             (None, Some(_)) => {
                 return Err(wrong("there is a password for the database, but no user in its address"));
@@ -146,7 +146,7 @@ impl Client {
         let address =
             Address::parse(address).map_err(|why| wrong(format!("the address of the database {why}")))?;
         let password = match std::env::var("PETSTORE_DATABASE_PASSWORD") {
-            Ok(password) => Some(password).filter(|password| !password.is_empty()),
+            Ok(password) => Some(password),
             Err(std::env::VarError::NotPresent) => None,
             Err(std::env::VarError::NotUnicode(_)) => {
                 return Err(wrong("PETSTORE_DATABASE_PASSWORD is not UTF-8 text".to_owned()));
@@ -154,7 +154,7 @@ impl Client {
         };
         let client = Self::new(address, password.as_deref())?;
         let version = client.version(patience)?;
-        if version < version::NEEDED && !client.address.allows_old {
+        if version.is_old() && !client.address.allows_old {
             let message = format!(
                 "{} runs rqlite {version}, which may lose acknowledged pets in a power cut; version {} and later flush snapshots to the disk",
                 client.address,

@@ -25,6 +25,11 @@ impl Version {
             patch: numbers.next().unwrap_or(Some(0))?,
         })
     }
+
+    /// Whether it may lose what it has acknowledged.
+    pub fn is_old(self) -> bool {
+        self < NEEDED
+    }
 }
 
 impl fmt::Display for Version {
@@ -45,7 +50,7 @@ mod tests {
                 .map(|text| Version::parse(text).unwrap())
                 .collect();
         assert!(parsed.is_sorted());
-        assert_eq!(parsed.iter().filter(|version| **version >= NEEDED).count(), 5);
+        assert_eq!(parsed.iter().filter(|version| !version.is_old()).count(), 5);
         assert_eq!(parsed[1].to_string(), "8.26.8");
     }
 
