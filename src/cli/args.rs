@@ -233,6 +233,8 @@ mod tests {
             [("PETSTORE_DATABASE", "a.db"), ("PETSTORE_WORKERS", "wrong"), ("PETSTORE_API_KEY", "k")];
         let (_, call) = parsed(&["key", "list"], &environment).unwrap();
         assert_eq!((call.config.database, call.config.api_key), (PathBuf::from("a.db"), None));
+        let (_, call) = parsed(&["openapi", "--base-url", "https://pets.example/v1"], &environment).unwrap();
+        assert_eq!(call.config.base_url.as_deref(), Some("https://pets.example/v1"));
         let error = parsed(&["key", "list", "--workers", "2"], &[]).unwrap_err();
         assert!(error.contains("--workers") && error.contains("key list"), "{error}");
     }
