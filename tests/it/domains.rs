@@ -479,6 +479,18 @@ fn settings_take_only_an_admin_key_from_their_own_page() {
 }
 
 #[test]
+fn settings_are_there_without_a_platform() {
+    let server = Server::start_with(|command| command.args(["--admin", "0"]));
+    let home = server.admin.unwrap();
+    let made = run(&["key", "add", "owner", "--admin"], &server.folder.database());
+    let key = String::from_utf8(made.stdout).unwrap();
+    let mut connection = Connection::open(home);
+    let fields = format!("Host: {home}\r\nAuthorization: Bearer {}\r\n", key.trim_end());
+    connection.send(format!("GET /settings/api/project HTTP/1.1\r\n{fields}\r\n"));
+    assert_eq!(connection.reply().expect(200).json()["platformHost"], Value::Null);
+}
+
+#[test]
 fn settings_do_what_the_commands_do() {
     let hosted = Hosted::start();
     let key = hosted.done(&["key", "add", "owner", "--admin"]);

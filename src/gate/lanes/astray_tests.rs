@@ -163,7 +163,7 @@ fn no_response_goes_astray_while_lanes_break_at_random() {
     let (_folder, worker, proxy, bench) = behind_a_proxy(SlowEcho(Duration::from_millis(1)));
     let (served, lost) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        for client in 0..8 {
+        let client = |client: usize| {
             let (bench, served, lost) = (&bench, &served, &lost);
             scope.spawn(move || {
                 for i in 0..150 {
@@ -175,15 +175,19 @@ fn no_response_goes_astray_while_lanes_break_at_random() {
                     assert!(is_own || is_lost, "{path} got {response}");
                     (if is_own { served } else { lost }).fetch_add(1, Ordering::SeqCst);
                 }
-            });
-        }
-        scope.spawn(|| {
-            let mut random = Random::new();
-            while served.load(Ordering::SeqCst) + lost.load(Ordering::SeqCst) < 1000 {
-                std::thread::sleep(Duration::from_micros(500 + random.below(4000) as u64));
+            })
+        };
+        let clients: Vec<_> = (0..8).map(client).collect();
+        let (mut random, mut before) = (Random::new(), 0);
+        while clients.iter().any(|client| !client.is_finished()) {
+            std::thread::sleep(Duration::from_micros(500 + random.below(4000) as u64));
+            // If no lane ever got as far as a response, the gate would end.
+            let now = served.load(Ordering::SeqCst);
+            if now > before {
+                before = now;
                 proxy.break_lane();
             }
-        });
+        }
     });
     assert!(served.into_inner() > 0 && lost.into_inner() > 0, "both happen");
     bench.stop();
