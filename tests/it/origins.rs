@@ -11,7 +11,7 @@ fn allowing(origins: &[&str]) -> Server {
 #[test]
 fn allowed_origin_may_read_every_response() {
     let server = allowing(&["http://localhost:3000", APP]);
-    let fields = format!("Origin: {APP}\r\nAuthorization: Bearer {KEY}\r\n");
+    let fields = format!("Origin: {APP}\r\nAccept: */*\r\nAuthorization: Bearer {KEY}\r\n");
     for (method, target, fields, status) in [
         ("GET", "/v1/pets", fields.as_str(), 200),
         ("GET", "/v1/pets/1", fields.as_str(), 404),
