@@ -247,7 +247,8 @@ fn worker_that_is_told_to_end_has_not_died() {
     let died = move || died.send(()).unwrap();
     let worker = Worker::start(&folder.0.join("lane"), "test".to_owned(), Broken, died).unwrap();
     assert_eq!(logged(|| drop(worker)), [""; 0], "it has ended in time");
-    assert!(has_died.recv().is_err(), "the sender is gone without a word");
+    let word = has_died.recv_timeout(PATIENCE);
+    assert_eq!(word, Err(RecvTimeoutError::Disconnected), "the sender is gone without a word");
 }
 
 /// Says when it answers and when it rests, and wants to rest once a millisecond.
