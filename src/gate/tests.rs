@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix;
+use std::sync::Arc;
 
 use mio::Interest;
 use mio::net::UnixStream;
@@ -12,6 +13,7 @@ use super::ending::LAST_WORDS;
 use super::lanes::tests::{MEMORY, config};
 use super::stream::{Peer, Stream};
 use super::*;
+use crate::config::Listen;
 use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -122,6 +124,15 @@ fn address_has_a_quarter_of_the_connections_unless_many_may_stand_behind_it() {
         inside.extend((0..3).map(|_| bench.let_in(exempt, "")));
     }
     assert_eq!(bench.states(), [State::Idle; 8]);
+}
+
+#[test]
+fn newcomer_takes_an_idle_place_before_that_of_an_older_one_who_waits() {
+    let mut bench = Bench::new(2, 1);
+    let (_older, idle) = (bench.let_in(far(1), GET), bench.let_in(far(2), ""));
+    let _newcomer = bench.let_in(far(3), GET);
+    assert_eq!(all(idle), "", "closed for a newcomer");
+    assert_eq!(bench.states(), [State::Waiting; 2]);
 }
 
 #[test]
@@ -379,6 +390,21 @@ fn who_waits_at_the_door_when_the_service_ends_is_let_in() {
     bench.gate.begin_drain();
     assert_eq!(bench.gate.connections.len(), 2);
     assert!(TcpStream::connect(bench.address).is_err(), "and nobody else");
+}
+
+#[test]
+fn who_waits_at_a_passed_socket_is_left_to_the_next_service() {
+    let mut bench = Bench::new(100, 1);
+    let passed = TcpListener::bind((LOOPBACK, 0)).unwrap();
+    let _client = connect(passed.local_addr().unwrap(), GET);
+    let next = passed.try_clone().unwrap();
+    let listening = Listening::bind(&Listen::Socket(Arc::new(passed.into()))).unwrap();
+    let acceptor = Acceptor::new(listening, LISTENER, bench.gate.poll.registry()).unwrap();
+    bench.gate.acceptor = Some(acceptor);
+    bench.gate.begin_drain();
+    assert_eq!(bench.states(), []);
+    next.set_nonblocking(true).unwrap();
+    next.accept().unwrap();
 }
 
 #[test]
