@@ -70,9 +70,11 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
             Err(failure) => return Err(failure.into()),
         }
     }
-    let message =
-        "its schema does not become that of this version; has another program made triggers named cluster_…?";
-    Err(StoreError::Internal(message.to_owned()).into())
+    let message = format!(
+        "the schema of {} does not become that of this version; has another program made triggers named cluster_…?",
+        client.address()
+    );
+    Err(StoreError::Internal(message).into())
 }
 
 /// Refuses a schema that lacks a table, a column or an index, and logs what other programs have changed or made.
