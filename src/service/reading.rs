@@ -94,7 +94,7 @@ impl Service for ReadService {
         if !put_off.is_empty() {
             self.context.store.read_put_off();
             for place in put_off {
-                // The store puts off no more, and a response of 500 is left where it does.
+                // Nothing is put off now, so this is always `Some`.
                 if let Some(response) = self.respond(&requests[place], now, false) {
                     responses[place] = response;
                 }

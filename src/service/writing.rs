@@ -35,7 +35,8 @@ const QUIET: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_millis(20);
 
 /// The total time to wait for locks of other processes once the service is ending. A wait already under way, of
-/// 5 s at most, does not count: together they fit the 10 s of `Deadlines::drain`.
+/// 5 s at most, does not count: together they fit the 10 s of `Deadlines::drain`. Without a quorum, a cluster takes up
+/// to 15 s.
 const LAST_PATIENCE: Duration = Duration::from_secs(4);
 
 /// The result of a request before its batch is committed.
@@ -194,7 +195,8 @@ impl Service for WriteService {
             let stagings = staged.unwrap_or_default();
             let began = Instant::now();
             let committed = self.context.store.commit();
-            // Another instance of a cluster has changed what the batch relied on, such as the keys.
+            // Another instance of a cluster has changed what the batch relied on, such as the keys. The second try asks
+            // first, so only a restore, or yet another change, can refuse it.
             if !is_again && committed.as_ref().is_err_and(StoreError::is_conflict) {
                 is_again = true;
                 continue;
