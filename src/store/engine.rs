@@ -16,8 +16,8 @@ pub trait Reads {
     /// If the database cannot be read, or `visit` refuses a row.
     fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError>;
 
-    /// A number that differs from that of an earlier batch if anybody else has committed since. What this connection
-    /// itself writes does not count.
+    /// A number that changes if what callers cache by it may have changed. The connection's own writes need not change
+    /// it.
     fn version(&self) -> i64;
 
     /// Stops the statements from now on soon after they have visited so many rows; `None`: never.
@@ -109,7 +109,8 @@ impl dyn Reads {
     }
 }
 
-/// The most reads that are put off. Even if each has a name of 64 KiB, their rows are not too large for one response.
+/// The most reads that are put off: few enough that their rows fit into one response (`MOST_BYTES` of the client), even
+/// if each has a name of 64 KiB.
 pub const MOST_PUT_OFF: usize = 128;
 
 /// A connection that cannot write.
@@ -130,8 +131,9 @@ pub trait Snapshots: Send {
     /// If the connection is broken.
     fn end(&mut self) -> Result<(), StoreError>;
 
-    /// Puts off reads until [`Snapshots::read_put_off`], if the engine is faster when it reads several at once. They fail
-    /// until then. The caller reads them once there are [`MOST_PUT_OFF`]. Returns whether the engine does this.
+    /// Puts off reads of single rows until [`Snapshots::read_put_off`], if the engine reads many at once faster.
+    /// Each fails with `PutOff` until then, and the caller asks again, at the latest after [`MOST_PUT_OFF`] of them.
+    /// Returns whether the engine does this.
     fn put_off(&mut self) -> bool {
         false
     }
@@ -141,7 +143,7 @@ pub trait Snapshots: Send {
         false
     }
 
-    /// Reads what was put off, for whoever asks again.
+    /// Reads what was put off, so that asking again succeeds.
     fn read_put_off(&mut self) {}
 
     /// Looks whether the database is still the one that was opened.
@@ -157,6 +159,7 @@ pub trait Writes: Send {
     fn database(&self) -> &Database;
 
     /// Starts a batch, if possible with its transaction. If another process has the lock, the first write waits for it.
+    /// On a cluster it may start without a request.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -177,7 +180,8 @@ pub trait Writes: Send {
     /// Undoes the writes of the request. `false` if the whole batch must be undone instead.
     fn undo_unit(&mut self) -> bool;
 
-    /// Opens the transaction if it is not open yet. Until its end no other process can write.
+    /// Opens the transaction if it is not open yet. On a file, no other process can write until it ends. On a cluster,
+    /// [`Writes::commit`] fails with `Conflict` if another instance has meanwhile changed anything but added pets.
     ///
     /// # Errors
     /// If another process keeps its lock, or the database cannot be written.
@@ -201,13 +205,15 @@ pub trait Writes: Send {
     /// If the database cannot be written.
     fn insert_pet_once(&mut self, new: &NewPet, key: &IdempotencyKey) -> Result<Inserted, StoreError>;
 
-    /// Runs a statement within the batch, and returns how many rows it changed.
+    /// Runs a statement within the batch, and returns how many rows it changed. On a cluster, it returns 1 for a large
+    /// table, whatever was changed.
     ///
     /// # Errors
     /// If the database cannot be written.
     fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError>;
 
-    /// Runs a statement within the open transaction, which its caller undoes if this fails.
+    /// Runs a statement within the open transaction, which the caller undoes if this fails. Returns the same as
+    /// [`Writes::change`].
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -216,7 +222,8 @@ pub trait Writes: Send {
     /// Ends the batch. If this returns `Ok`, everything is on disk; otherwise everything is undone.
     ///
     /// # Errors
-    /// If the commit, or a write before it, failed.
+    /// If the commit, or a write before it, failed. On a cluster also `Conflict`, if another instance was faster or a
+    /// restore is under way, and `Unknown`, if the cluster did not answer and may have carried out the batch.
     fn commit(&mut self) -> Result<Committed, StoreError>;
 
     /// Undoes the batch.
@@ -234,7 +241,7 @@ pub trait Writes: Send {
     /// If it does not.
     fn look(&mut self) -> Result<(), StoreError>;
 
-    /// Has batches wait for so long for the lock of another process.
+    /// Sets how long batches wait for the lock of another process.
     fn be_patient(&mut self, patience: std::time::Duration);
 
     /// Moves and removes some records of retries, in a transaction of its own. Returns whether there may be more to do.
@@ -273,12 +280,12 @@ impl Deref for dyn Writes {
     }
 }
 
-/// How often a transaction is tried that other instances of a cluster are faster than.
+/// The most tries of a transaction that conflicts with other instances of a cluster.
 pub const MOST_TRIES: usize = 10;
 
 impl dyn Writes {
-    /// Does some reads and writes in a transaction of their own: all of it is on the disk then, or nothing has changed.
-    /// They are done again if another instance of a cluster has changed meanwhile what they have read.
+    /// Runs reads and writes in one transaction: afterwards all of it is on disk, or nothing has changed. Repeats the
+    /// work if another instance of a cluster has changed what it read.
     ///
     /// # Errors
     /// The error of the work, or if the database cannot be written.
@@ -304,7 +311,8 @@ impl dyn Writes {
     }
 }
 
-/// How the writes of one request are kept apart from those of the others in its batch.
+/// How the writes of one request are kept apart from those of the others in its batch. A cluster ignores this: it sends
+/// nothing before the commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Units {
     /// Not at all, which costs nothing. To undo one request, undo the batch.
@@ -318,20 +326,20 @@ pub enum Units {
 pub struct Committed {
     /// How many of the creates had been carried out before.
     pub replays: usize,
-    /// What became of the creates that were to be known later.
+    /// The outcomes of [`Inserted::Later`], in order.
     done: Vec<Result<Outcome, StoreError>>,
 }
 
 impl Committed {
-    /// The proof for creates whose outcome the engine has told at once. So many had been carried out before.
+    /// For engines that know outcomes before the commit, with the number of replays.
     pub(super) fn at_once(replays: usize) -> Self {
         Self { replays, done: Vec::new() }
     }
 
-    /// The proof for creates whose outcome was to be known later.
+    /// For engines that know outcomes only after the commit.
     #[cfg_attr(
         not(feature = "cluster"),
-        expect(dead_code, reason = "an engine that knows it at once has no use for it")
+        expect(dead_code, reason = "only the engine of a cluster knows outcomes later")
     )]
     pub(super) fn later(done: Vec<Result<Outcome, StoreError>>) -> Self {
         let is_replay = |done: &&Result<Outcome, StoreError>| matches!(done, Ok(Outcome::Replayed(_)));
@@ -345,7 +353,7 @@ pub enum Inserted {
     /// The engine knows its outcome already.
     Now(Outcome),
     /// The engine will know it: the place among the creates of the batch.
-    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "as above"))]
+    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only the engine of a cluster makes it"))]
     Later(usize),
 }
 
@@ -364,7 +372,7 @@ impl Inserted {
     /// What became of the create, which is valid only once its batch is committed.
     ///
     /// # Errors
-    /// If only this one of the batch was refused.
+    /// If this create of the batch was refused; the others are not affected.
     pub fn outcome(&self, committed: &Committed) -> Result<Outcome, StoreError> {
         match self {
             Self::Now(outcome) => Ok(*outcome),

@@ -96,12 +96,12 @@ impl Writer {
     }
 }
 
-/// Whether there is a database at a path. Whether a cluster has one is known once it is asked.
+/// Whether there is a database at a path. For a cluster, this returns `true` without asking it.
 pub fn exists(path: &Path) -> bool {
     is_cluster(path) || path.exists()
 }
 
-/// A database in one file of this machine: the file itself, or a copy of what a cluster has, which goes with this.
+/// A database in one file of this machine: the file itself, or a temporary copy of a cluster's, deleted on drop.
 pub struct Whole {
     path: PathBuf,
     folder: Option<PathBuf>,
@@ -111,12 +111,12 @@ impl Whole {
     /// The database at a path.
     ///
     /// # Errors
-    /// If it is that of a cluster, and cannot be copied.
+    /// If it belongs to a cluster and cannot be copied.
     pub fn of(path: &Path) -> Result<Self, Error> {
         if is_cluster(path) { rqlite::fetch(path) } else { Ok(Self { path: path.to_owned(), folder: None }) }
     }
 
-    /// A file in a folder that goes with this.
+    /// A file in a folder that is deleted on drop.
     #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only a cluster is copied"))]
     pub(super) fn temporary(folder: PathBuf, name: &str) -> Self {
         Self { path: folder.join(name), folder: Some(folder) }
@@ -139,14 +139,14 @@ impl Drop for Whole {
     }
 }
 
-/// What was asked of one host of a cluster.
+/// The requests to one host of a cluster.
 #[derive(Debug)]
 pub struct HostMeter {
     /// Such as `one:4001`.
     pub host: String,
     /// Requests to it.
     pub requests: u64,
-    /// Those that it did not answer.
+    /// Requests that failed, refusals included.
     pub failures: u64,
     /// How long all of them took.
     pub duration: Duration,
@@ -192,8 +192,7 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     }
 }
 
-/// Opens the database of a service that it goes with: a new file with so many sample pets, which is never flushed to
-/// the disk.
+/// Opens a new database that is deleted with its service: a file with this many sample pets, never flushed to the disk.
 ///
 /// # Errors
 /// As [`open_for_service`].

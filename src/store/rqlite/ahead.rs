@@ -1,17 +1,17 @@
-//! Reads of a batch that are put off, so that many of them are one request. Only reads of single rows: the lists of a
-//! batch are mostly the same one, which is read once.
+//! Reads that are put off, so that the gets of a batch go in one request. Lists are not put off: those of a batch are
+//! mostly the same, and are cached.
 
 use std::collections::{HashMap, HashSet};
 
 use super::client::{Rows, Statement};
 use crate::store::{Cause, StoreError};
 
-/// What the batch under way has put off, and what it has got.
+/// What the current batch has put off, and the rows it has got.
 #[derive(Default)]
 pub struct Ahead {
     /// Whether reads are put off.
     is_on: bool,
-    /// Whether one was, since somebody asked.
+    /// Whether one was, since the last call of `has_put_off`.
     has_put_off: bool,
     /// Whether the next statement has one row at most.
     is_single: bool,
@@ -56,7 +56,7 @@ impl Ahead {
         std::mem::take(&mut self.has_put_off)
     }
 
-    /// Puts off no more, and returns what is wanted.
+    /// Stops putting off reads, and returns those that are wanted.
     pub fn wanted(&mut self) -> Vec<Statement> {
         self.is_on = false;
         std::mem::take(&mut self.wanted).into_iter().collect()

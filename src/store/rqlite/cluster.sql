@@ -2,7 +2,8 @@
 
 -- The last batch of each writer. A writer counts its batches, so one that arrives again, however late, is found out.
 CREATE TABLE IF NOT EXISTS cluster_writers (
-    -- Ascending in the order of their first batches. Those of long ago are removed.
+    -- Ascending in the order of the writers' first batches. A writer's row is removed once 100,000 newer ones exist,
+    -- even if it still writes.
     id         INTEGER PRIMARY KEY,
     -- 32 random hexadecimal digits.
     writer     TEXT    NOT NULL UNIQUE,
@@ -10,8 +11,7 @@ CREATE TABLE IF NOT EXISTS cluster_writers (
     batch      INTEGER NOT NULL,
     -- The first id that a pet of that batch could have.
     first      INTEGER NOT NULL,
-    -- NULL is refused: the batch is no longer the next one, was made for another state of the database, comes during a
-    -- restore, or would get ids that do not follow each other.
+    -- Always 1. To refuse a batch, a statement writes NULL, which NOT NULL rejects: see batch.rs.
     is_current INTEGER NOT NULL
 ) STRICT;
 

@@ -1,5 +1,5 @@
-//! The small tables of the cluster in memory: keys, project, domains. Reads find them here, and a change of them is tried out
-//! here before it is sent.
+//! The small tables of the cluster in memory: keys, project, domains. They are read here, and changes of them are tried
+//! out here before they are sent.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,8 @@ use crate::store::engine::Visit;
 use crate::store::sqlite::engine::rows;
 use crate::store::sqlite::schema::STEPS;
 
-/// Every table of which whoever operates the service makes each row, referred tables before those that refer.
+/// The small tables, all rows of which the mirror has. `sqlite_sequence` must be last: inserts into the others add rows
+/// to it.
 pub const TABLES: [&str; 8] = [
     "api_keys",
     "deploys",
@@ -29,7 +30,7 @@ pub struct Mirror {
     connection: Connection,
     /// The columns of each table.
     columns: Vec<Vec<String>>,
-    /// Of which version it is.
+    /// The version whose rows it has.
     version: RefCell<Option<Version>>,
 }
 
@@ -69,16 +70,16 @@ impl Mirror {
     /// If they do not fit the schema. It is empty then.
     pub fn fill(&self, tables: &[Rows], version: &Version) -> Result<(), StoreError> {
         self.version.take();
-        // A transaction that a panic has left open.
+        // Ends a transaction that a panic left open.
         self.roll_back();
         let transaction = self.connection.unchecked_transaction()?;
-        // Until the end, so that the order of the tables does not matter.
+        // Checked only at the commit, so that the order of the tables does not matter.
         transaction.pragma_update(None, "defer_foreign_keys", true)?;
         for table in TABLES {
             transaction.execute(&format!("DELETE FROM {table}"), [])?;
         }
         for ((table, columns), rows) in TABLES.iter().zip(&self.columns).zip(tables) {
-            // The last one, in which inserts into the others make rows of their own.
+            // Removes the rows that the inserts into other tables added; its own rows come last.
             transaction.execute("DELETE FROM sqlite_sequence", [])?;
             let places = vec!["?"; columns.len()].join(", ");
             let insert = format!("INSERT INTO {table} ({}) VALUES ({places})", columns.join(", "));
@@ -119,7 +120,7 @@ impl Mirror {
     /// Undoes the changes since the transaction began, if one is open.
     pub fn roll_back(&self) {
         if !self.connection.is_autocommit() {
-            // In memory, nothing can keep it.
+            // A rollback in memory cannot fail.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }

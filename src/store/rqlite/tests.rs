@@ -20,7 +20,7 @@ fn cluster(count: usize) -> (Nodes, PathBuf) {
     (nodes, path)
 }
 
-/// The writer of another instance: with a client of its own, whose first host is another one.
+/// A writer. For a client of its own, pass a `turned` path.
 fn writer(path: &Path) -> batch::Writer {
     let (client, level) = connect(path).unwrap();
     schema::migrate(&client, path, level).unwrap();
