@@ -50,7 +50,7 @@ impl Address {
         };
         let (hosts, path) = hosts.split_once('/').unwrap_or((hosts, ""));
         if !path.is_empty() {
-            return Err("has a path; only hosts belong into it, with commas between them".to_owned());
+            return Err("has a path; only hosts, separated by commas, are allowed".to_owned());
         }
         let hosts = hosts.split(',').map(host).collect::<Result<Vec<_>, _>>()?;
         if hosts.len() > MOST_HOSTS {
@@ -63,7 +63,7 @@ impl Address {
     }
 }
 
-/// The address without what belongs to this machine alone, for people.
+/// The address for people, without options.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let scheme = if self.is_tls { "rqlites" } else { "rqlite" };
@@ -81,7 +81,10 @@ fn options(query: &str) -> Result<(bool, Option<PathBuf>), String> {
     match rest.strip_prefix("ca=") {
         None if rest.is_empty() => Ok((allows_old, None)),
         Some(file) if !file.is_empty() => Ok((allows_old, Some(file.into()))),
-        Some(_) | None => Err("has a ? that neither allow-old nor ca=FILE follows".to_owned()),
+        Some(_) | None => {
+            Err("has wrong options after the ?; only allow-old and ca=FILE are allowed, in this order"
+                .to_owned())
+        }
     }
 }
 
@@ -132,7 +135,7 @@ fn host(text: &str) -> Result<String, String> {
         }
         // What is there may be a password, if the host after it was forgotten.
         Some(_) | None => {
-            Err(format!("has the host {name} with something else than a port from 1 to 65535 after it"))
+            Err(format!("has something other than a port from 1 to 65535 after the host {name}"))
         }
     }
 }
@@ -188,7 +191,7 @@ mod tests {
             ("rqlite://::1", "brackets"),
             ("rqlite://[::1", "no ]"),
             ("rqlite://[one]", "\"one\" in brackets"),
-            ("rqlite://[::1]x", "[::1] with something else"),
+            ("rqlite://[::1]x", "after the host [::1]"),
             ("rqlite://one two", "one two"),
             ("rqlite://one,one:4001", "twice"),
             ("rqlite://one/?level=none", "allow-old"),

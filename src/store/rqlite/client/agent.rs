@@ -14,11 +14,12 @@ use ureq::{Agent, Error as HttpError};
 
 use crate::error::{Error, ErrorKind};
 
-/// For a name to be resolved, and again for a connection to be accepted.
+/// The time limit for resolving a name, and again for connecting.
 const CONNECT: Duration = Duration::from_secs(1);
-/// From the first byte of a request to the last of its response, whatever drips between.
+/// The time limit for a whole exchange, from resolving the name to the last byte. It is longer than the
+/// `linearizable_timeout` of reads.
 pub const ANSWER: Duration = Duration::from_secs(3);
-/// As many idle connections to a host as there can be threads that ask.
+/// The most idle connections to a host: as many as there can be threads that ask.
 const MOST_IDLE: usize = 66;
 
 /// Makes the agent for a cluster.
@@ -76,7 +77,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Has DNS asked again, as what it said does not accept connections.
+    /// Forgets all addresses, so that DNS is asked again.
     pub fn forget(&self) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -14,7 +14,7 @@ pub enum Failure {
     Denied(String),
     /// No node took the request in time. Nothing was written.
     Unavailable(String),
-    /// A node may have taken the request, or may still carry it out, and did not say how it ended.
+    /// A node may have carried out the request, or still may.
     Unknown(String),
 }
 
@@ -45,13 +45,13 @@ impl From<Failure> for Error {
     }
 }
 
-/// What became of one request to one node.
+/// Why one request to one node failed.
 #[derive(Debug)]
 pub struct Trouble {
     pub why: String,
     /// Whether the node may have carried it out.
     pub may_be_done: bool,
-    /// What another node would answer as well.
+    /// Whether every node would refuse it.
     pub is_final: bool,
     /// Whether the user or the password is refused.
     pub is_denied: bool,
@@ -70,7 +70,7 @@ impl Trouble {
         Self::new(why, may_be_done)
     }
 
-    /// The trouble of a response with another status than 200, from rqlite or from something on the way to it.
+    /// The trouble of a response with a status other than 200, from rqlite or from something on the way to it.
     pub fn of_status(status: u16, body: &[u8], is_of_rqlite: bool) -> Self {
         let said = plain(&String::from_utf8_lossy(&body[..body.len().min(200)]));
         let why = format!("status {status} {}", said.trim()).trim_end().to_owned();

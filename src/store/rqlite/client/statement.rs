@@ -17,7 +17,7 @@ pub enum Value {
     Null,
     Integer(i64),
     Text(String),
-    /// In a statement for `unhex(?)`.
+    /// As a parameter it needs `unhex(?)`.
     Blob(Vec<u8>),
 }
 

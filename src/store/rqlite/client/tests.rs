@@ -115,13 +115,13 @@ fn client_follows_the_leader_but_not_to_where_it_has_failed() {
     let before = requests(&client, leader);
     (0..5).for_each(|_| drop(numbers(&client)));
     assert_eq!(requests(&client, leader), before + 5);
-    // Another leads, is reached through the node that led, and then from here.
+    // Another node leads. It is first reached through another node, then directly.
     nodes.kill(leader);
     write_once(&client, 1).unwrap();
     let next = nodes.leader();
     nodes.start_node(leader);
     nodes.wait_until_ready();
-    // The next leader may have failed too, while it was none. As if that was long ago.
+    // The new leader may have failed too, before it led. Pretend that this was long ago.
     client.made -= Duration::from_millis(SHUNNED);
     (0..5).for_each(|_| drop(numbers(&client)));
     let before = requests(&client, next);
