@@ -1,13 +1,10 @@
 //! One connection to the cluster, and what can be read with it.
 //!
-//! A batch begins with one question that no node can answer from memory: which [`Version`] the database has. A
-//! node's own copy of the database may be old, but it only moves forward. So every other read asks the nearest
-//! node for its version and the rows in one request, and believes the rows if that version is not older than the
-//! batch's. Otherwise the leader is asked. The pets that the requests of a batch get by their ids are
-//! asked for together: see `ahead.rs`.
+//! A read batch first asks for the [`Version`] at a level that sees every acknowledged write. Then the copy of any node
+//! will do: the session asks for its version and the rows in one request, and takes the rows if that version is no
+//! older. Otherwise it asks again at the first level. Gets of single pets go in one request: see `ahead.rs`.
 //!
-//! A batch that writes need not ask first: it relies on what was seen last, and the cluster refuses it if that no
-//! longer holds: see `batch.rs`.
+//! A write batch begins without asking: see `batch.rs`.
 
 use std::cell::RefCell;
 use std::ops::{ControlFlow, Deref};
@@ -25,17 +22,18 @@ use crate::store::{Cause, Database, StoreError};
 
 /// How long a read tries one node after the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// The same while the cluster is away: long enough for each node to refuse once.
+/// How long a read tries while the cluster is away: enough for three nodes to refuse.
 const SHORT_PATIENCE: Duration = Duration::from_millis(250);
-/// How long a cluster that did not answer in time counts as away, so that no request waits for it behind another.
+/// How long a cluster that did not answer in time counts as away: requests fail at once instead of waiting in turn.
 const AWAY: Duration = Duration::from_secs(1);
 
-/// A word of the statements on pets.
+/// A word that only statements on pets have.
 const PETS: &str = "pets";
-/// Words of the statements on tables that may be large. Only the cluster has these tables; the mirror has all others.
+/// Words that only statements on large tables have. The mirror has these tables without rows, and also
+/// `newest_retries`, which a cluster does not use.
 const LARGE: [&str; 3] = [PETS, "deploy_files", "older_retries"];
 
-/// What changes with every commit. Creates raise `seq`, and triggers count all other changes.
+/// The version of what clients can see. A create raises `seq`, and triggers count other changes in `changes`.
 pub const VERSION: &str = "SELECT changes, ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'pets'), 0), \
     ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'), '') FROM cluster_changes";
 
@@ -62,7 +60,7 @@ impl Version {
         }
     }
 
-    /// As the columns of [`VERSION`].
+    /// Makes a version of the columns of [`VERSION`].
     pub fn new(changes: i64, seq: i64, mark: String) -> Self {
         Self { changes, seq, mark }
     }
@@ -81,7 +79,7 @@ impl Version {
 /// A connection.
 pub struct Session {
     pub client: Arc<Client>,
-    /// The level of consistency that holds on this version of rqlite.
+    /// The level that sees every acknowledged write: `Strong` with `allow-old`, otherwise `Linearizable`.
     pub fresh: Level,
     pub mirror: Mirror,
     state: RefCell<State>,
@@ -90,18 +88,18 @@ pub struct Session {
 
 #[derive(Default)]
 struct State {
-    /// What was seen last.
+    /// The last version seen.
     seen: Option<Version>,
-    /// Why the batch under way knows of no version.
+    /// Why the current batch could not begin.
     failed: Option<StoreError>,
     is_in_batch: bool,
-    /// When the cluster last did not answer in time, and what it said, until it answers again.
+    /// When the cluster last failed to answer in time, and the error; `None` once it answers again.
     away: Option<(Instant, StoreError)>,
-    /// Whether the batch relies on what was seen last, and nobody has asked whether it still holds.
+    /// See [`Session::is_trusting`].
     is_trusting: bool,
-    /// Whether it relied on it, and it no longer held.
+    /// See [`Session::is_stale`].
     is_stale: bool,
-    /// Another one for each version, and for each batch that knows of none.
+    /// Changes when the small tables may have changed. After `settle`, new pets alone do not change it.
     number: i64,
 }
 
@@ -153,24 +151,24 @@ impl Session {
         refreshed
     }
 
-    /// Begins a batch that relies on what was seen last, until its first read, or until its end: what it writes must
-    /// be refused if that no longer holds. Call it only after a batch that could begin.
+    /// Begins a batch without asking. Until its first read it relies on the last version seen: its commit must be
+    /// refused if that no longer holds. Call this only after a batch that could begin.
     pub fn begin_trusting(&self) {
         let mut state = self.state.borrow_mut();
         (state.is_in_batch, state.is_trusting, state.failed) = (true, true, None);
     }
 
-    /// Whether the batch relies on what was seen last, and nobody has asked whether it still holds.
+    /// Whether the batch relies on the last version seen, without having asked whether it still holds.
     pub fn is_trusting(&self) -> bool {
         self.state.borrow().is_trusting
     }
 
-    /// Whether the batch has relied on something that no longer held, so that it must be done again.
+    /// Whether what the batch relied on no longer held, so that the batch must be done again.
     pub fn is_stale(&self) -> bool {
         self.state.borrow().is_stale
     }
 
-    /// Asks what the batch has relied on so far without asking.
+    /// Checks whether what the batch relies on still holds. Asks once for each batch.
     ///
     /// # Errors
     /// If the cluster does not answer. The reads of the batch fail then too.
@@ -186,7 +184,7 @@ impl Session {
         let mut state = self.state.borrow_mut();
         state.is_stale = begun.is_err() || !holds;
         if !state.is_stale {
-            // Only pets have come. Whoever knows keys by this number would read them again in each batch.
+            // Only pets were added. With another number, callers would read the keys again in each batch.
             state.number = number;
         }
         begun
@@ -199,8 +197,8 @@ impl Session {
         self.ahead.borrow_mut().end();
     }
 
-    /// As [`refresh`](Self::refresh), but the cluster is waited for once: while it is away, it is tried once a second,
-    /// and every other batch fails at once.
+    /// Refreshes, but waits only once for a cluster that is away: it is then tried once a second, and other batches
+    /// fail at once.
     fn refresh_unless_away(&self) -> Result<(), StoreError> {
         let away = self.state.borrow().away.clone();
         let patience = match away {
@@ -214,7 +212,7 @@ impl Session {
         refreshed
     }
 
-    /// Asks for the version, and renews the mirror if it is old.
+    /// Asks for the version, and reads the mirror again if it is old.
     ///
     /// # Errors
     /// If the cluster does not answer.
@@ -249,23 +247,23 @@ impl Session {
         self.seen().is_none_or(|seen| version.has_all_of(&seen))
     }
 
-    /// What was seen last.
+    /// The last version seen.
     pub fn seen(&self) -> Option<Version> {
         self.state.borrow().seen.clone()
     }
 
-    /// Why the batch under way could not begin, if it could not.
+    /// Returns the error with which the current batch began, if it could not begin.
     pub fn begun(&self) -> Result<(), StoreError> {
         let state = self.state.borrow();
         state.failed.clone().filter(|_| state.is_in_batch).map_or(Ok(()), Err)
     }
 
-    /// Makes sure that what is read next is fresh: within a batch, as of its beginning.
+    /// Makes sure that the next read is fresh: within a batch, no older than its beginning.
     fn be_fresh(&self) -> Result<(), StoreError> {
         if self.state.borrow().is_in_batch { self.settle() } else { self.refresh_unless_away() }
     }
 
-    /// The rows of statements that the cluster answers, at least as new as what was seen last: those of each.
+    /// Returns the rows of each statement, no older than the last version seen.
     fn ask(&self, statements: &[Statement]) -> Result<Vec<Rows>, StoreError> {
         let seen = self.seen();
         let statements = [&[Statement::new(VERSION, [])], statements].concat();
@@ -274,7 +272,7 @@ impl Session {
             let version = Version::of(&rows.remove(0))?;
             Ok(seen.as_ref().is_none_or(|seen| version.has_all_of(seen)).then_some(rows))
         };
-        // A node that is behind may lack more than rows, such as a table.
+        // A node that is behind may fail because it lacks a table, for example.
         if let Ok(Some(rows)) = ask(Level::None) {
             return Ok(rows);
         }
@@ -292,7 +290,7 @@ impl Reads for Session {
             return self.mirror.rows(sql, values, visit);
         }
         let statement = statement(sql, values)?;
-        // A file of a deploy may be large.
+        // Files of deploys are not put off, because they may be large.
         let found = if sql.contains(PETS) { self.ahead.borrow_mut().rows(&statement)? } else { None };
         let rows = match found {
             Some(rows) => rows,
@@ -311,7 +309,7 @@ impl Reads for Session {
         self.state.borrow().number
     }
 
-    /// No request may ask the cluster for more than a page, so nothing is stopped.
+    /// Stops nothing: no request reads more than a page. Notes which reads can be put off.
     fn bound_rows(&self, rows: Option<u32>) {
         self.ahead.borrow_mut().bound(rows);
     }
@@ -352,7 +350,7 @@ impl Snapshots for Session {
         let statements = self.ahead.get_mut().wanted();
         match self.ask(&statements) {
             Ok(rows) => self.ahead.get_mut().take(statements, rows),
-            // If the cluster is away, none of them waits for it again. Otherwise each tells why it fails.
+            // If the cluster is away, the reads that follow fail at once. Otherwise each asks again by itself.
             Err(error) => self.state.get_mut().failed = Some(error).filter(StoreError::passes),
         }
     }
@@ -363,7 +361,7 @@ impl Snapshots for Session {
     }
 }
 
-/// Whether a statement is on a table that only the cluster has.
+/// Whether a statement is on a large table, whose rows only the cluster has.
 pub fn is_large(sql: &str) -> bool {
     LARGE.iter().any(|table| sql.contains(table))
 }
