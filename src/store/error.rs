@@ -34,11 +34,11 @@ pub enum Cause {
     Unreachable,
     /// A cluster refuses the user or the password.
     Denied,
-    /// Another instance of a cluster has changed what this one has read and was about to change.
+    /// Another instance of a cluster changed what this one had read and was about to change, or it is being restored.
     Conflict,
     /// A cluster did not answer, and may have carried out what it was sent.
     Unknown,
-    /// It is read together with others, and whoever asks again gets it. No client is told so.
+    /// The read is put off, and asking again succeeds. No client gets this.
     PutOff,
 }
 
@@ -61,7 +61,7 @@ impl Cause {
             }
             Cause::Unreachable => "cannot be reached",
             Cause::Denied => "refuses the user or the password",
-            Cause::Conflict => "was changed by another instance at the same time",
+            Cause::Conflict => "is being restored, or another instance changed it at the same time",
             Cause::Unknown => "did not answer, and may or may not have carried out the request",
             Cause::PutOff => "is read later",
         }
@@ -88,7 +88,7 @@ impl StoreError {
         matches!(self, Self::Unavailable(cause, _) if cause.passes())
     }
 
-    /// Whether it is worth to read again, and to try the same again.
+    /// Whether the caller should read and try again.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Unavailable(Cause::Conflict, _))
     }

@@ -1,14 +1,13 @@
-//! The writer: what a batch writes is one request, which the cluster carries out whole or not at all.
+//! The writer: a batch is one request, which the cluster carries out as a whole or not at all.
 //!
 //! A writer counts its batches, and the first statement of each records its number. So the request can be sent again,
-//! to another node as well, until one answers: a batch that was carried out already is found by its number, and its
-//! pets by their ids. A request that a node kept and sends on late, minutes or days after, is refused. What a create
-//! with a key comes to is decided within the transaction, whichever instance of the service sends it.
+//! also to another node, until one answers: a batch that was already carried out is found by its number, and its pets
+//! by their ids. A request that a node kept and forwards later is refused, however late. The outcome of a create with a
+//! key is decided within the transaction, whichever instance of the service sends it.
 //!
-//! Changes of the small tables are tried out on the mirror first. They hold only if nobody else has changed
-//! anything since the mirror was read, which the first statement checks too. So a batch of creates need not ask
-//! first whether the keys of its requests still hold: it is refused if they may not, and its requests are answered
-//! again.
+//! Changes of the small tables are tried out on the mirror first. They hold only if nobody else has changed anything
+//! since the mirror was read, which the first statement checks too. So a batch of creates does not check API keys
+//! first. If keys may have changed, the cluster refuses it, and the service handles its requests again.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -23,23 +22,24 @@ use crate::model::{IdempotencyKey, NewPet};
 use crate::store::engine::{Committed, Inserted, Outcome, Reads, Units, Writes};
 use crate::store::{BUSY_TIMEOUT, Cause, Database, StoreError};
 
-/// How long a batch is sent again and again. Then nobody knows its outcome.
+/// How long a batch is sent again until a node answers. After that, its outcome is unknown.
 const SEND_FOR: Duration = Duration::from_secs(8);
 /// How long a probe is sent again.
 const PROBE_FOR: Duration = Duration::from_secs(1);
-/// How long a probe holds.
+/// How long the result of a probe is used again.
 const PROBE_HOLDS: Duration = Duration::from_secs(1);
 /// How long a record of a create is kept at least, in seconds.
 const KEPT: i64 = 24 * 3600;
-/// How many records a step looks at.
+/// How many records one step of a sweep looks at.
 const AT_ONCE: i64 = 1000;
-/// How long no step looks for old records, once there were none left.
+/// How long after the end of a sweep the next one begins.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
-/// The writer whose last batch is the Unix time until which nobody may write: see `whole.rs`. [`BATCH`] names it too.
+/// The writer of the row that closes the cluster. Its `batch` is the Unix time until which nobody may write: see
+/// `whole.rs`. [`BATCH`] names it too.
 pub const CLOSER: &str = "restore";
-/// The batch, and the first id that its pets can have. `is_current` is NULL, and refused, if the batch is not the next
-/// one of its writer, or was made for another state of the database, or the database is closed.
+/// Records the batch, and the first id that its pets can have. `is_current` is NULL, and refused, if the batch is not
+/// the next one of its writer, was made for another state of the database, or the database is closed.
 const BATCH: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) SELECT ?1, ?2, \
     1 + max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), (SELECT ifnull(max(id), 0) FROM pets)), \
     CASE WHEN (?3 IS NULL OR ?3 = (SELECT changes FROM cluster_changes) \
@@ -47,14 +47,14 @@ const BATCH: &str = "INSERT INTO cluster_writers (writer, batch, first, is_curre
         AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = ?1 AND batch >= ?2) \
         AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = 'restore' AND batch > ?4) THEN 1 END \
     WHERE true ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
-/// Writers so long ago that nothing of theirs can still be under way.
+/// Removes all but the newest 100,000 writers. One that still writes gets a new row with its next batch.
 const PRUNE: &str = "DELETE FROM cluster_writers WHERE id <= (SELECT max(id) FROM cluster_writers) - 100000";
-/// Refused if the ids of the pets without keys do not follow each other, because a trigger of another program has left
-/// one out, or added one.
+/// Refuses the batch if the ids of the pets without keys are not consecutive, because a trigger of another program has
+/// left one out or added one.
 const COUNTED: &str = "UPDATE cluster_writers \
     SET is_current = CASE WHEN changes() = ?2 AND last_insert_rowid() = first + ?2 - 1 THEN 1 END WHERE writer = ?1";
 const FIRST: &str = "SELECT first FROM cluster_writers WHERE writer = ?1 AND batch = ?2";
-/// If there is a record of the key, there is no row to insert, and none has changed.
+/// Inserts nothing if the key is recorded; [`RECORD`] then sees `changes() = 0`.
 const INSERT_ONCE: &str = "INSERT INTO pets (name, category_id, status) SELECT ?1, ?2, ?3 \
     WHERE NOT EXISTS (SELECT 1 FROM older_retries WHERE key = ?4)";
 const RECORD: &str = "INSERT INTO older_retries (key, fingerprint, pet, at) SELECT ?1, ?2, last_insert_rowid(), ?3 \
@@ -63,7 +63,7 @@ const FIND: &str = "SELECT fingerprint, pet FROM older_retries WHERE key = ?1";
 const OLD: &str = "SELECT key, at FROM older_retries WHERE key > ?1 ORDER BY key LIMIT ?2";
 const FORGET: &str = "DELETE FROM older_retries WHERE key = ?1 AND at < ?2";
 
-/// What SQLite says of a batch that is not current.
+/// What SQLite's message contains if a statement has refused the batch.
 const REFUSED: &str = "cluster_writers.is_current";
 
 /// A create that waits for the commit.
@@ -71,7 +71,7 @@ struct Create {
     name: String,
     category_id: i64,
     status: Option<crate::model::PetStatus>,
-    /// Its key, and the fingerprints that tell that another create is the same one.
+    /// Its key, and the fingerprints by which another create is known to be the same one.
     once: Option<([u8; 16], [[u8; 16]; 2])>,
 }
 
@@ -82,10 +82,10 @@ pub struct Writer {
     name: OnceCell<String>,
     /// The number of its last batch.
     batch: Cell<i64>,
-    /// Whether the last batch went well, so that the next may rely on what was seen.
+    /// Whether a batch may begin without asking: an earlier one has asked, and no commit has failed since.
     is_sure: bool,
     creates: Vec<Create>,
-    /// How many of them are of earlier requests.
+    /// The length of `creates` when the current request began.
     kept: usize,
     /// The changes other than creates.
     changes: RefCell<Vec<Statement>>,
@@ -93,7 +93,7 @@ pub struct Writer {
     is_open: bool,
     patience: Duration,
     probed: Option<(Instant, Result<(), StoreError>)>,
-    /// The last record of a create that was looked at, or when to begin again.
+    /// Where the sweep goes on, or when the next one begins.
     sweep: Result<Vec<u8>, Instant>,
 }
 
@@ -118,7 +118,7 @@ impl Writer {
         }
     }
 
-    /// Adds a create to the batch, unless the cluster was away as the batch began: then nothing of it is sent.
+    /// Adds a create to the batch, unless the cluster was away when the batch began: then nothing of it is sent.
     fn insert(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
         self.session.begun()?;
         let once = key.map(|key| (*key.bytes(), [new.fingerprint(), new.old_fingerprint()]));
@@ -127,14 +127,14 @@ impl Writer {
         Ok(Inserted::Later(self.creates.len() - 1))
     }
 
-    /// Adds a change to the batch, and returns how many rows it changes; for a table that only the cluster has, 1.
+    /// Adds a change to the batch, and returns how many rows it changes: for a large table, always 1.
     fn record(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
         let count = if is_large(sql) { 1 } else { self.session.mirror.execute(sql, values)? };
         self.changes.borrow_mut().push(statement(sql, values)?);
         Ok(count)
     }
 
-    /// Ends the batch, whatever came of it.
+    /// Ends the batch, whatever its outcome.
     fn end(&mut self) {
         self.creates.clear();
         self.kept = 0;
@@ -147,7 +147,7 @@ impl Writer {
     /// Carries out creates and changes, if the small tables are those of the guard: all of them or none.
     ///
     /// # Errors
-    /// If they were not carried out, or nobody knows.
+    /// If they were not carried out, or the outcome is unknown.
     fn send(
         &self,
         guard: Option<Version>,
@@ -159,7 +159,7 @@ impl Writer {
         self.deliver(&request, creates, patience)
     }
 
-    /// The next batch.
+    /// Makes the request of the next batch.
     fn request(
         &self,
         guard: Option<Version>,
@@ -178,7 +178,7 @@ impl Writer {
         request.map_err(|error| Failure::Statement(0, error.to_string()))
     }
 
-    /// Sends a request until a node says what has become of it.
+    /// Sends a request until its outcome is known.
     fn deliver(
         &self,
         request: &Request,
@@ -230,7 +230,7 @@ impl Writer {
     fn explained(&self, failure: Failure) -> StoreError {
         match &failure {
             Failure::Statement(0, why) if why.contains(REFUSED) => {
-                let why = "another instance has changed something, or a restore is under way";
+                let why = "the cluster refused the batch";
                 return StoreError::Unavailable(Cause::Conflict, why.to_owned());
             }
             Failure::Statement(_, why) if why.contains(REFUSED) => {
@@ -273,8 +273,11 @@ impl Writer {
 
 /// A batch as it is sent.
 struct Request {
+    /// First [`BATCH`]. If there are creates without keys, then their INSERT and [`COUNTED`]. Then [`INSERT_ONCE`] and
+    /// [`RECORD`] for each create with a key, then the changes, and in a writer's first batch [`PRUNE`]. Creates
+    /// without keys come first, so ids do not follow the order of requests.
     statements: Vec<Statement>,
-    /// What tells what has become of the creates.
+    /// [`FIRST`], then [`FIND`] for each create with a key: their rows tell the outcomes of the creates.
     finds: Vec<Statement>,
 }
 
@@ -312,11 +315,10 @@ impl Request {
     }
 }
 
-/// What has become of the creates if each has made a pet, as the answers to the statements of a [`Request`] tell;
-/// otherwise `None`.
+/// The outcomes of the creates, from the answers to the statements of a [`Request`]; `None` unless each made a pet.
 fn made(creates: &[&Create], answers: &[client::Outcome]) -> Option<Vec<Done>> {
     let plain = creates.iter().filter(|create| create.once.is_none()).count();
-    // The pets without keys are the rows of one statement, and another one has counted them.
+    // One statement inserted the pets without keys, and the next one counted them.
     let last = answers.get(1).map_or(0, |answer| answer.last_insert_id);
     let mut places = (1..).step_by(2);
     let mut ids = (1..=plain).rev().map(|left| Some(last - i64::try_from(left).ok()? + 1));
@@ -333,7 +335,7 @@ fn made(creates: &[&Create], answers: &[client::Outcome]) -> Option<Vec<Done>> {
     creates.iter().map(outcome).collect()
 }
 
-/// What has become of the creates, as the rows of [`FIRST`] and of a [`FIND`] for each key tell; `None` if they do not.
+/// The outcomes of the creates, from the rows of [`FIRST`] and of a [`FIND`] for each key; `None` if one is missing.
 fn outcomes<'c>(creates: &[&'c Create], found: &[Rows]) -> Option<Vec<Done>> {
     let (first, records) = found.split_first()?;
     let &[Value::Integer(first)] = first.first()?.as_slice() else { return None };
@@ -396,7 +398,7 @@ impl Writes for Writer {
         true
     }
 
-    /// What is read from here on is what the changes are made for.
+    /// Changes are checked against what is read from here on.
     fn open_transaction(&mut self) -> Result<(), StoreError> {
         if self.is_open {
             return Ok(());
@@ -435,11 +437,12 @@ impl Writes for Writer {
     fn commit(&mut self) -> Result<Committed, StoreError> {
         let has_work = !self.creates.is_empty() || !self.changes.get_mut().is_empty();
         if !has_work {
-            // Why it fails, if it does, is told by the next try.
+            // Nothing is sent that could be refused, so check here. If this fails, the batch is stale, and the next
+            // `begin` returns the cause.
             let _ = self.session.settle();
         }
         let done = if self.session.is_stale() {
-            let why = "another instance has changed something".to_owned();
+            let why = "the batch relied on something that has changed".to_owned();
             Err(StoreError::Unavailable(Cause::Conflict, why))
         } else if has_work {
             self.carry_out()
@@ -460,7 +463,7 @@ impl Writes for Writer {
         self.end();
     }
 
-    /// A batch of nothing goes through the quorum, at most once a second.
+    /// Sends an empty batch through the quorum, at most once a second.
     fn probe(&mut self) -> Result<(), StoreError> {
         if let Some((at, probed)) = &self.probed
             && at.elapsed() < PROBE_HOLDS
@@ -477,7 +480,7 @@ impl Writes for Writer {
         Ok(())
     }
 
-    /// Instances do not wait for each other. A batch is sent for longer than one waits for a lock, except at the end.
+    /// There are no locks to wait for. A shorter patience means that the service is idle or ending.
     fn be_patient(&mut self, patience: Duration) {
         self.patience = if patience < BUSY_TIMEOUT { patience } else { SEND_FOR };
     }
