@@ -1,5 +1,5 @@
-//! Brings the database of a cluster up to date. Of instances that start at once, one does it: the first statement of
-//! the transaction is refused if the version is no longer the one that its steps were chosen for.
+//! Brings the database of a cluster up to date. If several instances start at once, one migrates: the first statement
+//! refuses a database whose version has changed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::store::{MOST_TRIES, StoreError};
 /// How long the cluster may be away when a service or a command starts: an election takes a few seconds.
 pub const PATIENCE: Duration = Duration::from_secs(8);
 
-/// The version, whose database it is, and how many objects and how many triggers of a cluster it has.
+/// The version, the application, how many objects there are, and how many triggers of a cluster.
 const STATE: &str = "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema), \
     (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'cluster\\_%' ESCAPE '\\') \
     FROM pragma_user_version, pragma_application_id";
@@ -34,10 +34,10 @@ const MARK: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore log
 const OBJECTS: &str = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'cluster\\_%' ESCAPE '\\' \
     AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type <> 'table'";
 
-/// Refuses a database of another application or of a later version, and returns whether this one has every step done.
+/// Whether the database has every step done.
 ///
 /// # Errors
-/// If it does, or the cluster does not answer.
+/// If the database is foreign or newer, or the cluster does not answer.
 pub fn is_current(client: &Client, path: &Path, fresh: Level) -> Result<bool, Error> {
     Ok(state(client, path, fresh)? == current())
 }
@@ -54,7 +54,7 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
         }
         let (version, _) = state;
         let plain = |sql: String| Statement::new(sql, []);
-        // With the name first, so that what a start leaves that is interrupted is known to be ours.
+        // `application_id` first, so that an interrupted start leaves a database known to be ours.
         let own = [plain(format!("PRAGMA application_id = {APPLICATION_ID}")), Statement::new(OWN, [])];
         client.write(&own, PATIENCE)?;
         let writer = random_name()?;
@@ -65,13 +65,13 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
         statements.push(statement(MARK, params![format!("{} 0", writer[..16].to_ascii_uppercase())])?);
         statements.push(plain(format!("PRAGMA user_version = {}", newest())));
         match client.write(&statements, PATIENCE) {
-            // By this request, or by another instance at the same time.
+            // Migrated by this request or another instance; look again.
             Ok(_) | Err(Failure::Statement(0, _)) => {}
             Err(failure) => return Err(failure.into()),
         }
     }
     let message = format!(
-        "the schema of {} does not become that of this version; has another program made triggers named cluster_…?",
+        "the schema of {} cannot be brought to this version; has another program made triggers named cluster_…?",
         client.address()
     );
     Err(StoreError::Internal(message).into())
@@ -85,7 +85,7 @@ pub fn look(client: &Client, fresh: Level) -> Result<(), Error> {
     let rows = client.read(&[Statement::new(OBJECTS, [])], fresh, PATIENCE)?;
     let copy = Connection::open_in_memory().map_err(StoreError::from)?;
     for object in rows.iter().flatten().flatten().filter_map(Value::text) {
-        // What cannot be made here, such as a table of a module that only the cluster has, is not ours.
+        // What cannot be made here is not ours, such as a table of a module that only the cluster has.
         let _ = copy.execute_batch(object);
     }
     copy.pragma_update(None, "user_version", newest()).map_err(StoreError::from)?;
@@ -134,11 +134,11 @@ fn triggers() -> Vec<String> {
     let tables = TABLES.iter().filter(|table| **table != "sqlite_sequence").chain(&["pets", "deploy_files"]);
     let trigger = |(table, event): (&str, &str)| {
         let what = match (table, event) {
-            // A pet that comes with an id that was used or left out.
+            // Only a pet with an id that was used before or left out.
             ("pets", "INSERT") => "WHEN new.id <= (SELECT seq FROM sqlite_sequence WHERE name = 'pets')",
             _ => "",
         };
-        // That a key was used changes nothing.
+        // When a key was last used does not count.
         let event_of = match (table, event) {
             ("api_keys", "UPDATE") => {
                 "UPDATE OF id, digest, name, read_only, is_admin, created_at, expires_at"

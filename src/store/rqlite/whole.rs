@@ -15,11 +15,11 @@ use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
 use crate::store::opening::Whole;
 
-/// How often a copy is made again that lacks what was acknowledged before.
+/// The most copies to make until one has everything that was acknowledged before.
 const TRIES: usize = 3;
-/// How many seconds a cluster stays closed at most.
+/// The most seconds that a cluster stays closed.
 const CLOSED_FOR: i64 = 1800;
-/// How many of them must be left: more than a node may take for the new database.
+/// The seconds that must be left to begin loading; a node may take 600.
 const NEEDED: i64 = 660;
 const CLOSE: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) VALUES (?1, ?2, 0, 1) \
     ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch";
@@ -44,7 +44,7 @@ pub fn fetch(path: &Path) -> Result<Whole, Error> {
     let folder = std::env::temp_dir().join(format!("petstore-copy-{:016x}", random()?));
     let cannot = |error| Error::io(format!("cannot write to {} (TMPDIR)", folder.display()), error);
     DirBuilder::new().mode(0o700).create(&folder).map_err(cannot)?;
-    // From here on, it goes when this ends.
+    // Deleted on drop from here on.
     let whole = Whole::temporary(folder.clone(), NAME);
     for _ in 0..TRIES {
         let mut options = OpenOptions::new();
@@ -82,8 +82,8 @@ fn strip(copy: &Path) -> Result<Version, StoreError> {
     Ok(version)
 }
 
-/// A cluster whose instances cannot write, so that a restore loses nothing that they acknowledge. They can again when
-/// this goes, or if it never does, once the time is over.
+/// A cluster that accepts no writes, until this is dropped or [`CLOSED_FOR`] is over. So a restore loses nothing that
+/// was acknowledged.
 pub struct Closed {
     path: PathBuf,
     /// In Unix time.
@@ -118,7 +118,7 @@ impl Closed {
         client.load(&bytes, PATIENCE).map_err(|failure: client::Failure| {
             Error::from(failure).context("the cluster may have either database now; run the command again")
         })?;
-        // What only a cluster has.
+        // Adds what only a cluster has.
         migrate(&client, &self.path, level)
     }
 }
