@@ -6,6 +6,21 @@
 //! - `batch.rs` writes, and sends again what may have been lost on its way.
 //! - `whole.rs` copies the whole database, and replaces it.
 //! - `schema.rs` brings the database up to date; `cluster.sql` is what it has besides `schema.sql`.
+//!
+//! Time limits, and what each must outlast. A patience is how long a new try may begin, so the last try ends up to
+//! `ANSWER` after it.
+//!
+//! | limit | seconds | |
+//! |---|---|---|
+//! | `session::SHORT_PATIENCE` | 0.25 | of a read while the cluster is away: three refusals and the pauses between |
+//! | `agent::CONNECT` | 1 | to resolve a name, and again to connect |
+//! | `session::AWAY` | 1 | between two tries while the cluster is away |
+//! | `batch::PROBE_FOR` | 1 | patience of a probe |
+//! | `linearizable_timeout` | 2 | of a node that asks its quorum |
+//! | `agent::ANSWER` | 3 | of one request: outlasts `linearizable_timeout` and `CONNECT` twice |
+//! | `session::PATIENCE` | 5 | of a read: outlasts `ANSWER`, so that another node is asked if one hangs |
+//! | `batch::SEND_FOR` | 8 | of a batch: outlasts an election and `ANSWER` twice, because its failure leaves doubt |
+//! | `schema::PATIENCE` | 8 | at the start and of commands: outlasts an election |
 
 mod ahead;
 mod batch;
@@ -34,7 +49,7 @@ pub use whole::{close, fetch};
 /// The clients in use, by address: all connections of a process share one.
 static CLIENTS: Mutex<Vec<(String, Weak<Client>, Level)>> = Mutex::new(Vec::new());
 
-/// The client for an address, and the level of consistency that holds on its cluster.
+/// The client for an address, and the level for fresh reads.
 fn connect(path: &Path) -> Result<(Arc<Client>, Level), Error> {
     let address = path.to_string_lossy();
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,8 +59,8 @@ fn connect(path: &Path) -> Result<(Arc<Client>, Level), Error> {
         return Ok((client, level));
     }
     let (client, _) = Client::connect(&address, schema::PATIENCE)?;
-    // An old rqlite answers at once what it takes to be the level 'linearizable', without asking the others. While a
-    // cluster is upgraded, an old node may lead, whatever the version of the one that has answered.
+    // An old rqlite answers `linearizable` without asking a quorum. An old node may lead during an upgrade, even if the
+    // node that answered is new.
     let level = if client.address().allows_old { Level::Strong } else { Level::Linearizable };
     let client = Arc::new(client);
     clients.push((address.into_owned(), Arc::downgrade(&client), level));
