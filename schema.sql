@@ -149,6 +149,7 @@ CREATE TABLE older_retries (
     fingerprint BLOB    NOT NULL CHECK (length(fingerprint) = 16),
     -- The id of the pet, which may have been changed or deleted since.
     pet         INTEGER NOT NULL,
-    -- As in newest_retries.
+    -- As in newest_retries. In a cluster, which keeps all records here: Unix time, seconds. A move there or back gives
+    -- every record a new time.
     at          INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

@@ -14,6 +14,8 @@ use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
 use crate::store::opening::Whole;
+use crate::store::sqlite::retries::sweep::gather;
+use crate::store::sqlite::schema::{self, STEPS};
 
 /// The most copies to make until one has everything that was acknowledged before.
 const TRIES: usize = 3;
@@ -64,11 +66,17 @@ fn random() -> Result<u64, Error> {
     getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))
 }
 
-/// Removes what only a cluster has, and returns the version of the copy.
-fn strip(copy: &Path) -> Result<Version, StoreError> {
+/// Opens a copy to change it.
+fn open(copy: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     // What is interrupted is thrown away.
     connection.pragma_update(None, "journal_mode", "MEMORY")?;
+    Ok(connection)
+}
+
+/// Makes a copy that of a single machine: removes what only a cluster has, and returns the version of the copy.
+fn strip(copy: &Path) -> Result<Version, StoreError> {
+    let mut connection = open(copy)?;
     let version =
         connection.query_row(VERSION, [], |row| Ok(Version::new(row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let objects = connection
@@ -78,6 +86,9 @@ fn strip(copy: &Path) -> Result<Version, StoreError> {
     for (kind, name) in objects.iter().filter(|(kind, _)| kind != "index") {
         connection.execute_batch(&format!("DROP {kind} {name}"))?;
     }
+    // A single machine begins to count how long it has run. A damaged copy is for a check or a rescue, and stays as it
+    // is: it keeps its records for longer.
+    let _ = gather(&mut connection, 0);
     connection.pragma_update(None, "journal_mode", "DELETE")?;
     Ok(version)
 }
@@ -104,17 +115,24 @@ pub fn close(path: &Path) -> Result<Closed, Error> {
 }
 
 impl Closed {
-    /// Replaces the database by that of a file, which is a database of petstore.
+    /// Replaces the database by a copy of a file, which is a database of petstore. Changes the copy first: a cluster
+    /// counts in Unix time.
     ///
     /// # Errors
     /// If the cluster does not take it, or was closed too long ago.
-    pub fn load(self, file: &Path) -> Result<(), Error> {
+    pub fn load(self, copy: &Path) -> Result<(), Error> {
+        let convert = || -> Result<(), Error> {
+            let mut connection = open(copy).map_err(StoreError::from)?;
+            schema::migrate(&mut connection, copy, STEPS)?;
+            Ok(gather(&mut connection, unix_time()).map_err(StoreError::from)?)
+        };
+        convert().map_err(|error| error.followed_by("nothing was changed"))?;
         if self.until - unix_time() < NEEDED {
             return fail(ErrorKind::Conflict, "copying the old database took too long; nothing was changed");
         }
         let (client, level) = connect(&self.path)?;
         let bytes =
-            fs::read(file).map_err(|error| Error::io(format!("cannot read {}", file.display()), error))?;
+            fs::read(copy).map_err(|error| Error::io(format!("cannot read {}", copy.display()), error))?;
         client.load(&bytes, PATIENCE).map_err(|failure: client::Failure| {
             Error::from(failure).context("the cluster may have either database now; run the command again")
         })?;

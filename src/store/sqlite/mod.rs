@@ -26,7 +26,7 @@ mod opening;
 mod plans;
 mod read_only;
 mod retire;
-mod retries;
+pub(super) mod retries;
 pub(super) mod schema;
 mod snapshot;
 mod soundness;

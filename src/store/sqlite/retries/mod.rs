@@ -7,7 +7,7 @@
 //! removes what is old enough.
 
 mod memory;
-mod sweep;
+pub mod sweep;
 
 use std::time::Instant;
 

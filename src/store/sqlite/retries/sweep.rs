@@ -39,6 +39,24 @@ pub enum Search {
     Older(i64, Key),
 }
 
+/// Moves every record to the older ones, and gives all of them this time. An engine that counts the time in another way
+/// then keeps them for as long as new ones.
+#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "a cluster counts in Unix time"))]
+pub fn gather(connection: &mut Connection, at: i64) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    let mut retries = Retries::new();
+    // All of them move.
+    retries.memory.generation = 1;
+    retries.load(&transaction)?;
+    for (key, record) in retries.memory.next(u32::MAX) {
+        let values = params![key, record.fingerprint, record.pet, record.at];
+        transaction.prepare_cached(MOVE)?.execute(values)?;
+    }
+    transaction.execute("DELETE FROM newest_retries", [])?;
+    transaction.execute("UPDATE older_retries SET at = ?1", [at])?;
+    transaction.commit()
+}
+
 impl Retries {
     /// Reads the newest records of earlier services, once.
     pub fn load(&mut self, connection: &Connection) -> rusqlite::Result<()> {
