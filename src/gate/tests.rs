@@ -53,12 +53,12 @@ impl Bench {
     }
 
     /// A gate with a lane for one request that reads, and the lane's far end.
-    fn with_lane() -> (Self, unix::net::UnixStream) {
+    fn with_lane(max_connections: usize, max_refused: usize) -> (Self, unix::net::UnixStream) {
         let folder = Folder::new();
         let path = folder.0.join("lane");
         let far_end = FarEnd::bind(&path);
         let lane = LaneAddress { path, kind: LaneKind::Read, window: 1, window_bytes: usize::MAX };
-        let bench = Self::start(100, 1, folder, vec![lane]);
+        let bench = Self::start(max_connections, max_refused, folder, vec![lane]);
         (bench, far_end.accept())
     }
 
@@ -146,6 +146,18 @@ fn newcomer_takes_an_idle_place_or_that_of_the_oldest_who_waits() {
     let response = all(oldest);
     assert!(response.starts_with("HTTP/1.1 503 ") && response.contains("Retry-After"), "{response}");
     assert_eq!(bench.states(), [State::Waiting; 2]);
+}
+
+#[test]
+fn newcomer_without_a_place_to_wait_for_its_response_is_told_at_the_door() {
+    let (mut bench, mut lane) = Bench::with_lane(1, 0);
+    let _served = bench.let_in(far(1), GET);
+    assert_eq!(bench.gate.connections.len(), 1);
+    bench.until(|gate| gate.lanes[0].load() == 1);
+    expect(&mut lane, "/");
+    let response = all(bench.let_in(far(2), GET));
+    assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
+    assert_eq!(bench.states(), [State::Inside(LaneKind::Read)]);
 }
 
 #[test]
@@ -269,7 +281,7 @@ fn queue_is_cleared_of_those_who_have_gone() {
 
 #[test]
 fn response_does_not_reach_the_next_one_in_the_slot() {
-    let (mut bench, mut lane) = Bench::with_lane();
+    let (mut bench, mut lane) = Bench::with_lane(100, 1);
     let _gone = bench.let_in(far(1), GET);
     bench.until(|gate| gate.lanes[0].load() == 1);
     let gone = expect(&mut lane, "/");
@@ -286,7 +298,7 @@ fn response_does_not_reach_the_next_one_in_the_slot() {
 
 #[test]
 fn response_that_comes_too_late_is_thrown_away() {
-    let (mut bench, mut lane) = Bench::with_lane();
+    let (mut bench, mut lane) = Bench::with_lane(100, 1);
     let client = bench.let_in(far(1), GET);
     bench.until(|gate| gate.lanes[0].load() == 1);
     let ticket = expect(&mut lane, "/");
@@ -301,7 +313,7 @@ fn response_that_comes_too_late_is_thrown_away() {
 
 #[test]
 fn what_turns_out_dear_while_it_waits_goes_after_what_is_cheap() {
-    let (mut bench, mut lane) = Bench::with_lane();
+    let (mut bench, mut lane) = Bench::with_lane(100, 1);
     let large = GET.replacen('/', "/large", 1);
     let small = GET.replacen('/', "/small", 1);
     // So that it keeps its estimate even if the two paths share an entry.
@@ -317,7 +329,7 @@ fn what_turns_out_dear_while_it_waits_goes_after_what_is_cheap() {
 
 #[test]
 fn crowd_holds_up_neither_lanes_nor_newcomers() {
-    let (mut bench, mut lane) = Bench::with_lane();
+    let (mut bench, mut lane) = Bench::with_lane(100, 1);
     let _client = bench.let_in(far(1), GET);
     bench.until(|gate| gate.lanes[0].load() == 1);
     let ticket = expect(&mut lane, "/");
