@@ -28,7 +28,7 @@ pub const CA: Setting = Setting::new("database-ca", "FILE")
     });
 
 pub const ALLOW_OLD: Setting = Setting::new("allow-old-rqlite", "")
-    .help("use rqlite before 9.4, or while it is upgraded from there: it may lose acknowledged pets in a power cut")
+    .help("accept rqlite before 9.4, also during an upgrade: reads are slower, and a power cut can lose acknowledged pets")
     .set(|config, text| {
         put(
             &mut config.allow_old_rqlite,
