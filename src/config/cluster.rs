@@ -39,7 +39,7 @@ pub const ALLOW_OLD: Setting = Setting::new("allow-old-rqlite", "")
 
 impl Config {
     /// Moves the settings of a cluster into its address, where every function finds them that takes the path of a
-    /// database. A file stays as it is.
+    /// database, in place of what the address says. A file stays as it is.
     ///
     /// ```
     /// let mut config = petstore::Config::default();
@@ -53,18 +53,24 @@ impl Config {
         if !is_cluster(&self.database) {
             return;
         }
-        let mut address = self.database.to_string_lossy().into_owned();
-        if std::mem::take(&mut self.allow_old_rqlite) {
-            // First, because the name of the file may have any character.
-            let at = address.find('?').unwrap_or(address.len());
-            let rest = address.split_off(at);
-            address += "?allow-old";
-            address += &rest.replacen('?', "&", 1);
+        let address = self.database.to_string_lossy().into_owned();
+        let (hosts, query) = address.split_once('?').unwrap_or((&address, ""));
+        let allow = "allow-old";
+        // What is wrong stays as it is, and is refused later.
+        let (is_allowed, mut rest) = match query.strip_prefix(allow) {
+            Some(rest) if rest.is_empty() || rest.starts_with('&') => (true, rest.trim_start_matches('&')),
+            Some(_) | None => (false, query),
+        };
+        let ca = self.database_ca.take().map(|file| format!("ca={}", file.to_string_lossy()));
+        if let Some(ca) = ca.as_deref().filter(|_| rest.is_empty() || rest.starts_with("ca=")) {
+            rest = ca;
         }
-        if let Some(file) = self.database_ca.take() {
-            address.push(if address.contains('?') { '&' } else { '?' });
-            address += &format!("ca={}", file.to_string_lossy());
-        }
+        // The file comes last, because its name may have any character.
+        let allows = std::mem::take(&mut self.allow_old_rqlite) || is_allowed;
+        let parts = [allow, rest].into_iter().skip(usize::from(!allows)).filter(|part| !part.is_empty());
+        let query = parts.collect::<Vec<_>>().join("&");
+        let mark = if query.is_empty() { "" } else { "?" };
+        let address = format!("{hosts}{mark}{query}");
         self.database = address.into();
     }
 }
@@ -86,6 +92,11 @@ mod tests {
             ("rqlites://one", "1", "rqlites://one?allow-old&ca=/a?b.pem"),
             ("rqlites://one", "0", "rqlites://one?ca=/a?b.pem"),
             ("rqlites://one/?allow-old", "0", "rqlites://one/?allow-old&ca=/a?b.pem"),
+            ("rqlites://one/?allow-old", "1", "rqlites://one/?allow-old&ca=/a?b.pem"),
+            ("rqlites://one/?allow-old&ca=x", "1", "rqlites://one/?allow-old&ca=/a?b.pem"),
+            ("rqlites://one?ca=x?y", "0", "rqlites://one?ca=/a?b.pem"),
+            ("rqlites://one?level=none", "1", "rqlites://one?allow-old&level=none"),
+            ("rqlites://one?allow-older", "0", "rqlites://one?allow-older"),
             ("/a?b.db", "1", "/a?b.db"),
         ] {
             assert_eq!(joined(database, allow).as_deref(), Ok(expected));
