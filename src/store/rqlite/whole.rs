@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags, params};
 
 use super::batch::CLOSER;
+use super::client::{self, Value};
+use super::connect;
 use super::schema::{PATIENCE, is_current, migrate, unused};
 use super::session::{Session, VERSION, Version, statement};
-use super::{client, connect};
-use crate::clock::unix_time;
+use crate::clock::{rfc3339, unix_time};
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
 use crate::store::opening::Whole;
@@ -23,9 +24,13 @@ const TRIES: usize = 3;
 const CLOSED_FOR: i64 = 1800;
 /// The seconds that must be left to begin loading; a node may take 600.
 const NEEDED: i64 = 660;
-const CLOSE: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) VALUES (?1, ?2, 0, 1) \
-    ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch";
-const OPEN: &str = "DELETE FROM cluster_writers WHERE writer = ?1";
+/// Changes nothing if another restore has closed the cluster. One that would be over in more than twice the time had a
+/// wrong clock, and would keep it closed for ever.
+const CLOSE: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) VALUES (?1, ?2, ?3, 1) \
+    ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first \
+    WHERE first = excluded.first OR batch NOT BETWEEN ?4 AND ?4 + 3600";
+const CLOSED_UNTIL: &str = "SELECT batch FROM cluster_writers WHERE writer = ?1";
+const OPEN: &str = "DELETE FROM cluster_writers WHERE writer = ?1 AND first = ?2";
 /// The name of the copy.
 const NAME: &str = "petstore.db";
 const OBJECTS: &str =
@@ -97,6 +102,8 @@ fn strip(copy: &Path) -> Result<Version, StoreError> {
 /// was acknowledged.
 pub struct Closed {
     path: PathBuf,
+    /// A random number that tells this restore from others.
+    number: i64,
     /// In Unix time.
     until: i64,
 }
@@ -104,14 +111,27 @@ pub struct Closed {
 /// Keeps all instances from writing. A database that no service has used yet stays as it is.
 ///
 /// # Errors
-/// If the cluster does not answer.
+/// If the cluster does not answer, or another restore has closed it.
 pub fn close(path: &Path) -> Result<Closed, Error> {
     let (client, level) = connect(path)?;
-    let closed = Closed { path: path.to_owned(), until: unix_time() + CLOSED_FOR };
-    if is_current(&client, path, level)? {
-        client.write(&[statement(CLOSE, params![CLOSER, closed.until])?], PATIENCE)?;
+    let now = unix_time();
+    let closed = Closed { path: path.to_owned(), number: random()?.cast_signed(), until: now + CLOSED_FOR };
+    if !is_current(&client, path, level)? {
+        return Ok(closed);
     }
-    Ok(closed)
+    let close = statement(CLOSE, params![CLOSER, closed.until, closed.number, now])?;
+    if client.write(&[close], PATIENCE)?.iter().any(|outcome| outcome.rows_affected == 1) {
+        return Ok(closed);
+    }
+    let rows = client.read(&[statement(CLOSED_UNTIL, params![CLOSER])?], level, PATIENCE)?;
+    let until = rows.iter().flatten().flatten().find_map(Value::integer).unwrap_or(now);
+    let message = format!(
+        "another restore closed {} at {}; nothing was changed. Wait until it has ended or, if it was killed, until {}",
+        client.address(),
+        rfc3339(until - CLOSED_FOR),
+        rfc3339(until)
+    );
+    fail(ErrorKind::Conflict, message)
 }
 
 impl Closed {
@@ -152,7 +172,8 @@ impl Closed {
 
 impl Drop for Closed {
     fn drop(&mut self) {
-        if let (Ok((client, _)), Ok(open)) = (connect(&self.path), statement(OPEN, params![CLOSER])) {
+        let open = statement(OPEN, params![CLOSER, self.number]);
+        if let (Ok((client, _)), Ok(open)) = (connect(&self.path), open) {
             let _ = client.write(&[open], PATIENCE);
         }
     }
