@@ -114,8 +114,12 @@ impl std::fmt::Display for StoreError {
     }
 }
 
-/// What SQLite says of a statement that it cannot place: for some, rusqlite does not tell that it cannot be prepared.
-const LACKS: [&str; 2] = ["no such ", " has no column named "];
+/// Whether this is what SQLite says of a statement that needs a table or a column that is missing. For some, rusqlite
+/// does not tell that they cannot be prepared, and a cluster tells the message alone.
+pub fn names_a_lack(message: &str) -> bool {
+    message.starts_with("no such ")
+        || message.starts_with("table ") && message.contains(" has no column named ")
+}
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
@@ -126,9 +130,7 @@ impl From<rusqlite::Error> for StoreError {
             _ if is_lack(&error) => Cause::IndexUnusable,
             _ if is_statement => Cause::SchemaChanged,
             Some(ErrorCode::SchemaChanged) => Cause::SchemaChanged,
-            Some(ErrorCode::Unknown) if LACKS.iter().any(|lack| detail.contains(lack)) => {
-                Cause::SchemaChanged
-            }
+            Some(ErrorCode::Unknown) if names_a_lack(&detail) => Cause::SchemaChanged,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Locked,
             Some(ErrorCode::DiskFull) => Cause::Full,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Cause::ReadOnly,

@@ -35,8 +35,8 @@ const AT_ONCE: i64 = 1000;
 /// How long after the end of a sweep the next one begins.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
-/// The writer of the row that closes the cluster. Its `batch` is the Unix time until which nobody may write: see
-/// `whole.rs`. [`BATCH`] names it too.
+/// The writer of the row that closes the cluster. Its `batch` is the Unix time until which nobody may write, and its
+/// `first` is the number of the restore: see `whole.rs`. [`BATCH`] names it too.
 pub const CLOSER: &str = "restore";
 /// Records the batch, and the first id that its pets can have. `is_current` is NULL, and refused, if the batch is not
 /// the next one of its writer, was made for another state of the database, or the database is closed.
@@ -197,7 +197,7 @@ impl Writer {
             Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {}
             Err(failure) => return Err(failure.clone()),
         }
-        let found = self.session.read(finds, self.session.fresh, SEND_FOR);
+        let found = self.session.read(finds, self.session.fresh, patience);
         let found = found.map_err(|error| Failure::Unknown(error.to_string()))?;
         match written {
             Err(failure) if found[0].is_empty() => Err(failure),
@@ -395,7 +395,8 @@ impl Writes for Writer {
 
     fn undo_unit(&mut self) -> bool {
         self.creates.truncate(self.kept);
-        true
+        // Nothing tells which of the changes are of this request, and the mirror has them too.
+        self.changes.get_mut().is_empty()
     }
 
     /// Changes are checked against what is read from here on.
@@ -470,8 +471,8 @@ impl Writes for Writer {
         {
             return probed.clone();
         }
-        let probed =
-            self.send(None, &[], &[], self.patience.min(PROBE_FOR)).map(drop).map_err(StoreError::from);
+        let probed = self.send(None, &[], &[], self.patience.min(PROBE_FOR));
+        let probed = probed.map(drop).map_err(|failure| self.explained(failure));
         self.probed = Some((Instant::now(), probed.clone()));
         probed
     }
@@ -504,7 +505,8 @@ impl Writes for Writer {
         let forget = |key| statement(FORGET, params![key, old]);
         let changes = keys.iter().map(forget).collect::<Result<Vec<_>, _>>()?;
         if !changes.is_empty() {
-            self.send(None, &[], &changes, self.patience)?;
+            let sent = self.send(None, &[], &changes, self.patience);
+            sent.map_err(|failure| self.explained(failure))?;
         }
         self.sweep = last.ok_or_else(|| Instant::now() + SWEEP_EVERY);
         Ok(self.sweep.is_ok())

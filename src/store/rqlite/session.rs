@@ -18,6 +18,7 @@ use super::ahead::Ahead;
 use super::client::{Client, Failure, Level, Rows, Statement, Value};
 use super::mirror::Mirror;
 use crate::store::engine::{Reads, Row, Snapshots, Visit};
+use crate::store::error::names_a_lack;
 use crate::store::{Cause, Database, StoreError};
 
 /// How long a read tries one node after the other.
@@ -221,17 +222,21 @@ impl Session {
     }
 
     fn refresh_within(&self, patience: Duration) -> Result<(), StoreError> {
+        let start = Instant::now();
         let answers = self.read(&[Statement::new(VERSION, [])], self.fresh, patience)?;
         let mut version = Version::of(&answers[0])?;
         while !self.mirror.is_of(&version) {
             // If nothing has changed between the first statement and the last, the tables go together.
             let [first, last] = [(); 2].map(|()| Statement::new(VERSION, []));
             let statements = [vec![first], self.mirror.selects(), vec![last]].concat();
-            let mut answers = self.read(&statements, self.fresh, PATIENCE)?;
+            let mut answers = self.read(&statements, self.fresh, patience)?;
             let last = Version::of(&answers.pop().unwrap_or_default())?;
             version = Version::of(&answers.remove(0))?;
             if version.has_same_small_tables(&last) {
                 self.mirror.fill(&answers, &version)?;
+            } else if start.elapsed() >= patience {
+                let why = "it changes faster than it can be read".to_owned();
+                return Err(StoreError::Unavailable(Cause::Conflict, why));
             }
         }
         let mut state = self.state.borrow_mut();
@@ -419,9 +424,7 @@ impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         let unavailable = Self::Unavailable;
         match failure {
-            Failure::Statement(_, why) if why.starts_with("no such ") => {
-                unavailable(Cause::SchemaChanged, why)
-            }
+            Failure::Statement(_, why) if names_a_lack(&why) => unavailable(Cause::SchemaChanged, why),
             Failure::Statement(_, why) if why.contains("disk is full") => unavailable(Cause::Full, why),
             Failure::Statement(_, why) => Self::Internal(why),
             Failure::Denied(why) => unavailable(Cause::Denied, why),
@@ -452,14 +455,35 @@ mod tests {
     }
 
     #[test]
+    fn tables_that_change_during_each_read_are_not_waited_for_without_end() {
+        let row = |changes: usize| format!(r#"{{"values":[[{changes},0,""]]}}"#);
+        let address = super::super::tests::pretender(move |request| {
+            let mut results = vec![row(2 * request)];
+            if request > 0 {
+                results.extend(crate::store::rqlite::mirror::TABLES.map(|_| "{}".to_owned()));
+                results.push(row(2 * request + 1));
+            }
+            Some(format!(r#"{{"results":[{}]}}"#, results.join(",")))
+        });
+        let client =
+            Client::new(crate::store::rqlite::client::Address::parse(&address).unwrap(), None).unwrap();
+        let session = Session::new(Arc::new(client), Level::Linearizable).unwrap();
+        let failed = session.refresh_within(Duration::ZERO);
+        assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Conflict, _))), "{failed:?}");
+    }
+
+    #[test]
     fn what_sqlite_says_decides_what_clients_are_told() {
         let of = |why: &str| StoreError::from(Failure::Statement(1, why.to_owned()));
         let why = "database or disk is full";
         assert_eq!(of(why), StoreError::Unavailable(Cause::Full, why.to_owned()));
         let why = "no such table: pets";
         assert_eq!(of(why), StoreError::Unavailable(Cause::SchemaChanged, why.to_owned()));
-        let why = "there is no such pet";
-        assert_eq!(of(why), StoreError::Internal(why.to_owned()));
+        let why = "table pets has no column named status";
+        assert_eq!(of(why), StoreError::Unavailable(Cause::SchemaChanged, why.to_owned()));
+        for why in ["there is no such pet", "the pet has no column named so"] {
+            assert_eq!(of(why), StoreError::Internal(why.to_owned()));
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The engine against real nodes. Needs `RQLITED`: run by `scripts/test.d/cluster`.
 
+use std::io::{Read, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::thread;
@@ -136,6 +137,40 @@ fn creates_of_a_batch_get_their_own_ids_and_repeats_get_those_of_the_first() {
     assert_eq!(number(&path, "SELECT changes FROM cluster_changes"), 0, "creates raise the sequence");
 }
 
+/// A server at this address that answers each request with this body, or hangs up.
+pub fn pretender(answer: impl Fn(usize) -> Option<String> + Send + 'static) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("rqlite://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for (request, stream) in listener.incoming().enumerate() {
+            let (mut stream, mut asked, mut buffer) = (stream.unwrap(), Vec::new(), [0; 4096]);
+            // The end of a list of statements.
+            while !asked.ends_with(b"]") {
+                let count = stream.read(&mut buffer).unwrap();
+                asked.extend_from_slice(&buffer[..count]);
+            }
+            let Some(body) = answer(request) else { continue };
+            let head = "HTTP/1.1 200 OK\r\nX-Rqlite-Version: v9.4.0\r\nConnection: close\r\nContent-Length:";
+            stream.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes()).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
+    let address = pretender(|request| {
+        let refused = r#"{"results":[{"error":"NOT NULL constraint failed: cluster_writers.is_current"}]}"#;
+        (request == 0).then(|| refused.to_owned())
+    });
+    let client = Arc::new(Client::new(client::Address::parse(&address).unwrap(), None).unwrap());
+    let mut writer = batch::Writer::new(Session::new(Arc::clone(&client), Level::Linearizable).unwrap());
+    writer.be_patient(Duration::ZERO);
+    let (probed, asked) = requests(&client, || writer.probe());
+    assert!(matches!(probed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{probed:?}");
+    assert_eq!(asked, 2);
+}
+
 #[test]
 fn refused_unit_leaves_nothing_and_an_undone_batch_neither() {
     let (_nodes, path) = cluster(1);
@@ -151,6 +186,13 @@ fn refused_unit_leaves_nothing_and_an_undone_batch_neither() {
     writer.undo();
     writer.commit().unwrap();
     assert_eq!(all_names(&session(&path)), ["a", "c"]);
+    // A change is undone with its batch.
+    writer.begin(Units::Joined).unwrap();
+    writer.begin_unit().unwrap();
+    writer.change("UPDATE project SET plan = 'pro'", &[]).unwrap();
+    assert!(!writer.undo_unit());
+    writer.undo();
+    assert_eq!(writer.session.project().plan(), Ok(Plan::Free));
 }
 
 #[test]
@@ -766,10 +808,25 @@ fn cluster_is_closed_for_half_an_hour_at_most_and_takes_no_database_at_its_end()
         writer.insert_pet(&new_pet("Rex")).unwrap();
         writer.commit()
     };
-    let closed = close(&path).unwrap();
+    let mut closed = Some(close(&path).unwrap());
     assert!(matches!(create(), Err(StoreError::Unavailable(Cause::Conflict, _))));
+    let probed = self::writer(&path).probe();
+    assert!(matches!(probed, Err(StoreError::Unavailable(Cause::Conflict, _))), "{probed:?}");
     let left = number(&path, "SELECT batch - unixepoch() FROM cluster_writers WHERE writer = 'restore'");
     assert!((1700..=1800).contains(&left), "{left}");
+    // Another restore is refused, and leaves it closed.
+    let refused = close(&path).err().unwrap();
+    assert_eq!(refused.kind(), crate::error::ErrorKind::Conflict);
+    assert!(refused.to_string().contains("if it was killed, until 2"), "{refused}");
+    assert!(create().is_err());
+    // But for one that has ended, or had a wrong clock; then the first leaves it closed.
+    for until in [0, i64::MAX] {
+        run(&path, &format!("UPDATE cluster_writers SET batch = {until} WHERE writer = 'restore'"));
+        let other = close(&path).unwrap();
+        drop(closed.take());
+        assert!(create().is_err());
+        closed = Some(other);
+    }
     drop(closed);
     assert!(create().is_ok(), "an interrupted restore keeps nobody from writing");
     let (late, copy) = (close(&path).unwrap().begun_earlier(1200), Whole::of(&path).unwrap());
