@@ -38,8 +38,8 @@ pub const ALLOW_OLD: Setting = Setting::new("allow-old-rqlite", "")
     });
 
 impl Config {
-    /// Moves the settings of a cluster into its address, where every function finds them that takes the path of a
-    /// database, in place of what the address says. A file stays as it is.
+    /// Moves the cluster settings into the address, so that functions need only the address. They replace what it says.
+    /// A file stays as it is.
     ///
     /// ```
     /// let mut config = petstore::Config::default();

@@ -24,8 +24,8 @@ const TRIES: usize = 3;
 const CLOSED_FOR: i64 = 1800;
 /// The seconds that must be left to begin loading; a node may take 600.
 const NEEDED: i64 = 660;
-/// Changes nothing if another restore has closed the cluster. One that would be over in more than twice the time had a
-/// wrong clock, and would keep it closed for ever.
+/// Changes nothing if another restore has closed the cluster, unless it would end after more than twice
+/// [`CLOSED_FOR`]: the clock of that restore was wrong, and the cluster could stay closed forever.
 const CLOSE: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) VALUES (?1, ?2, ?3, 1) \
     ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first \
     WHERE first = excluded.first OR batch NOT BETWEEN ?4 AND ?4 + 3600";
