@@ -58,7 +58,7 @@ fn connect(path: &Path) -> Result<(Arc<Client>, Level), Error> {
     if let Some((client, level)) = known.and_then(|(_, client, level)| Some((client.upgrade()?, *level))) {
         return Ok((client, level));
     }
-    let (client, _) = Client::connect(&address, schema::PATIENCE)?;
+    let client = Client::connect(&address, schema::PATIENCE)?;
     // An old rqlite answers `linearizable` without asking a quorum. An old node may lead during an upgrade, even if the
     // node that answered is new.
     let level = if client.address().allows_old { Level::Strong } else { Level::Linearizable };

@@ -15,7 +15,7 @@ mod version;
 
 use std::fmt;
 use std::io::Write;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
@@ -77,6 +77,8 @@ struct Node {
     shunned_until: AtomicU64,
     /// Such as `http://one:4001`.
     base: String,
+    /// Whether it last named a version that is too old.
+    is_old: AtomicBool,
     requests: AtomicU64,
     failures: AtomicU64,
     nanoseconds: AtomicU64,
@@ -86,6 +88,8 @@ struct Node {
 struct Response {
     body: Vec<u8>,
     version: Option<Version>,
+    /// Whether the node that made it, perhaps the leader that it was passed on to, is known to be too old.
+    is_old: bool,
 }
 
 impl fmt::Debug for Client {
@@ -121,6 +125,7 @@ impl Client {
             host: host.clone(),
             shunned_until: AtomicU64::new(0),
             base: format!("{scheme}://{host}"),
+            is_old: AtomicBool::new(false),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             nanoseconds: AtomicU64::new(0),
@@ -137,12 +142,12 @@ impl Client {
         })
     }
 
-    /// Makes a client for the address of a database, and asks the cluster for its version. The password comes from
+    /// Makes a client for the address of a database, and checks the version of a node. The password comes from
     /// the environment variable `PETSTORE_DATABASE_PASSWORD`.
     ///
     /// # Errors
     /// If the address is wrong, no node answers in time, the password is refused, or rqlite is too old.
-    pub fn connect(address: &str, patience: Duration) -> Result<(Self, Version), Error> {
+    pub fn connect(address: &str, patience: Duration) -> Result<Self, Error> {
         let wrong = |why: String| Error::new(ErrorKind::Config("database"), why);
         let address =
             Address::parse(address).map_err(|why| wrong(format!("the address of the database {why}")))?;
@@ -163,7 +168,7 @@ impl Client {
             );
             return Err(Error::new(ErrorKind::RqliteOlder, message));
         }
-        Ok((client, version))
+        Ok(client)
     }
 
     /// The address, for people.
@@ -210,7 +215,9 @@ impl Client {
             Level::Linearizable => "/db/query?level=linearizable&linearizable_timeout=2s",
             Level::Strong => "/db/query?level=strong",
         };
-        let outcomes = self.ask(path, statements, patience)?;
+        // An old leader answers `linearizable` without asking a quorum.
+        let refuses_old = level == Level::Linearizable && !self.address.allows_old;
+        let outcomes = self.ask(path, statements, patience, refuses_old)?;
         Ok(outcomes.into_iter().map(|outcome| outcome.rows).collect())
     }
 
@@ -220,7 +227,8 @@ impl Client {
     /// If a statement fails, so that nothing is written, or no node answers in time.
     pub fn write(&self, statements: &[Statement], patience: Duration) -> Result<Vec<Outcome>, Failure> {
         // `/db/request` goes on after a statement that cannot be prepared, even within a transaction.
-        self.ask("/db/execute?transaction", statements, patience)
+        // What an old node has carried out is not refused: that would make its outcome unknown.
+        self.ask("/db/execute?transaction", statements, patience, false)
     }
 
     /// Writes a copy of the whole database to `to`, as the leader has it. The transfer has no time limit.
@@ -281,10 +289,24 @@ impl Client {
         self.nodes.iter().map(meter).collect()
     }
 
-    fn ask(&self, path: &str, statements: &[Statement], patience: Duration) -> Result<Vec<Outcome>, Failure> {
+    fn ask(
+        &self,
+        path: &str,
+        statements: &[Statement],
+        patience: Duration,
+        refuses_old: bool,
+    ) -> Result<Vec<Outcome>, Failure> {
         let body = statement::encode(statements);
         self.try_nodes(patience, |node| {
             let response = self.exchange(node, path, Some(&body))?;
+            if refuses_old && response.is_old {
+                let version = response.version.filter(|version| version.is_old());
+                let who = version.map_or("its leader runs an old rqlite".to_owned(), |version| {
+                    format!("it runs rqlite {version}")
+                });
+                let why = format!("{who}, whose reads may be stale; version {} is needed", version::NEEDED);
+                return Err(Trouble::new(why, false));
+            }
             match statement::decode(&response.body, statements.len()) {
                 Ok(outcomes) => Ok(Ok(outcomes)),
                 Err(Unanswered::Failed(i, message)) => Ok(Err(Failure::Statement(i, message))),
@@ -346,16 +368,17 @@ impl Client {
         u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Makes the node with the host name of the leader the favourite. Ports differ: that of `leader` is Raft's.
-    fn follow(&self, leader: &str) {
+    /// Makes the node with the host name of the leader the favourite, and returns its place. Ports differ: that of
+    /// `leader` is Raft's.
+    fn follow(&self, leader: &str) -> Option<usize> {
         let name = |host: &str| host.rsplit_once(':').map(|(name, _)| name.to_owned());
         let is_it = |node: &Node| name(&node.host) == name(leader);
         let mut places = (0..self.nodes.len()).filter(|&place| is_it(&self.nodes[place]));
-        if let (Some(place), None) = (places.next(), places.next())
-            && self.nodes[place].shunned_until.load(Relaxed) <= self.milliseconds()
-        {
+        let place = places.next().filter(|_| places.next().is_none())?;
+        if self.nodes[place].shunned_until.load(Relaxed) <= self.milliseconds() {
             self.favourite.store(place, Relaxed);
         }
+        Some(place)
     }
 
     /// One request to one node.
@@ -377,14 +400,18 @@ impl Client {
                 request.call()?
             }
         };
-        if let Some(leader) = response.headers().get("X-Rqlite-Served-By").and_then(|name| name.to_str().ok())
-        {
-            self.follow(leader);
+        let version = version(&response);
+        if let Some(version) = version {
+            node.is_old.store(version.is_old(), Relaxed);
         }
+        let leader = response.headers().get("X-Rqlite-Served-By").and_then(|name| name.to_str().ok());
+        let leader = leader.and_then(|leader| self.follow(leader));
+        // A node that passes a request on names its own version, so that of a leader that was never asked is unknown.
+        let is_old = leader.map_or(node, |place| &self.nodes[place]).is_old.load(Relaxed);
         // Read to its end, so that the connection can be used again.
         let body = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec()?;
         match response.status().as_u16() {
-            200 => Ok(Response { body, version: version(&response) }),
+            200 => Ok(Response { body, version, is_old }),
             _ => Err(refusal(&response, &body)),
         }
     }

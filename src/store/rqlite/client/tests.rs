@@ -232,7 +232,7 @@ fn wrong_password_is_named_and_no_password_is_ever_shown() {
 fn old_version_is_refused_unless_it_is_allowed() {
     let nodes = Nodes::start(1);
     let address = nodes.address();
-    let (_, version) = Client::connect(&address, PATIENCE).unwrap();
+    let version = Client::connect(&address, PATIENCE).unwrap().version(PATIENCE).unwrap();
     let refused = Client::connect(address.trim_end_matches("?allow-old"), PATIENCE);
     match refused {
         Err(error) => {
@@ -300,7 +300,11 @@ fn authorities_that_cannot_be_read_are_named() {
 /// A server that answers each connection with the next of these, and then closes it. `None`: it says nothing, until
 /// the client gives up.
 fn liar(answers: Vec<Option<Vec<u8>>>) -> (String, std::thread::JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    liar_at("127.0.0.1", answers)
+}
+
+fn liar_at(ip: &str, answers: Vec<Option<Vec<u8>>>) -> (String, std::thread::JoinHandle<()>) {
+    let listener = TcpListener::bind((ip, 0)).unwrap();
     let address = format!("rqlite://{}", listener.local_addr().unwrap());
     let thread = std::thread::spawn(move || {
         for answer in answers {
@@ -319,6 +323,32 @@ fn liar(answers: Vec<Option<Vec<u8>>>) -> (String, std::thread::JoinHandle<()>) 
 fn response(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nX-Rqlite-Version: v9.4.0\r\nContent-Length: {}\r\n\r\n{body}", body.len())
         .into()
+}
+
+#[test]
+fn read_of_an_old_leader_is_refused_also_through_another_node() {
+    let answer = |headers: &str| {
+        let body = r#"{"results":[{"values":[[7]]}]}"#;
+        let head = format!("HTTP/1.1 200 OK\r\n{headers}\r\nContent-Length: {}", body.len());
+        Some(format!("{head}\r\n\r\n{body}").into_bytes())
+    };
+    let old = || answer("X-Rqlite-Version: v8.26.8");
+    let read = |client: &Client, patience| {
+        client.read(&[Statement::new("SELECT 7", [])], Level::Linearizable, patience)
+    };
+    let (leader, first) = liar_at("127.0.0.2", vec![old(), old(), answer("X-Rqlite-Version: v9.4.0")]);
+    let passed_on = answer("X-Rqlite-Version: v9.4.0\r\nX-Rqlite-Served-By: 127.0.0.2:4002");
+    let (other, second) = liar(vec![passed_on]);
+    assert!(read(&client_of(&format!("{leader}?allow-old"), None), Duration::ZERO).is_ok());
+    let client = client_of(&format!("{leader},{}", other.trim_start_matches("rqlite://")), None);
+    let refused = read(&client, Duration::ZERO).unwrap_err();
+    let Failure::Unavailable(why) = refused else { panic!("{refused:?}") };
+    assert!(why.starts_with("127.0.0.2:") && why.contains("runs rqlite 8.26.8"), "{why}");
+    // Until it has been upgraded.
+    assert_eq!(read(&client, PATIENCE).unwrap(), [[[7.into()]]]);
+    assert_eq!(client.meters().iter().map(|meter| meter.requests).sum::<u64>(), 3);
+    first.join().unwrap();
+    second.join().unwrap();
 }
 
 /// 1,000,000 pets took 86 s.
