@@ -11,7 +11,7 @@ use super::client::{self, Value};
 use super::connect;
 use super::schema::{PATIENCE, is_current, migrate, unused};
 use super::session::{Session, VERSION, Version, statement};
-use crate::clock::{rfc3339, unix_time};
+use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
 use crate::store::opening::Whole;
@@ -24,12 +24,10 @@ const TRIES: usize = 3;
 const CLOSED_FOR: i64 = 1800;
 /// The seconds that must be left to begin loading; a node may take 600.
 const NEEDED: i64 = 660;
-/// Changes nothing if another restore has closed the cluster, unless it would end after more than twice
-/// [`CLOSED_FOR`]: the clock of that restore was wrong, and the cluster could stay closed forever.
+/// Takes over from another restore, which may have been killed. If it was not, it finds out before it loads.
 const CLOSE: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) VALUES (?1, ?2, ?3, 1) \
-    ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first \
-    WHERE first = excluded.first OR batch NOT BETWEEN ?4 AND ?4 + 3600";
-const CLOSED_UNTIL: &str = "SELECT batch FROM cluster_writers WHERE writer = ?1";
+    ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
+const CLOSED_BY: &str = "SELECT first FROM cluster_writers WHERE writer = ?1";
 const OPEN: &str = "DELETE FROM cluster_writers WHERE writer = ?1 AND first = ?2";
 /// The name of the copy.
 const NAME: &str = "petstore.db";
@@ -102,8 +100,8 @@ fn strip(copy: &Path) -> Result<Version, StoreError> {
 /// was acknowledged.
 pub struct Closed {
     path: PathBuf,
-    /// A random number that tells this restore from others.
-    number: i64,
+    /// A random number that tells this restore from others; `None` if there was nothing to close.
+    number: Option<i64>,
     /// In Unix time.
     until: i64,
 }
@@ -111,27 +109,15 @@ pub struct Closed {
 /// Keeps all instances from writing. A database that no service has used yet stays as it is.
 ///
 /// # Errors
-/// If the cluster does not answer, or another restore has closed it.
+/// If the cluster does not answer.
 pub fn close(path: &Path) -> Result<Closed, Error> {
     let (client, level) = connect(path)?;
-    let now = unix_time();
-    let closed = Closed { path: path.to_owned(), number: random()?.cast_signed(), until: now + CLOSED_FOR };
-    if !is_current(&client, path, level)? {
-        return Ok(closed);
+    let number = if is_current(&client, path, level)? { Some(random()?.cast_signed()) } else { None };
+    let closed = Closed { path: path.to_owned(), number, until: unix_time() + CLOSED_FOR };
+    if number.is_some() {
+        client.write(&[statement(CLOSE, params![CLOSER, closed.until, number])?], PATIENCE)?;
     }
-    let close = statement(CLOSE, params![CLOSER, closed.until, closed.number, now])?;
-    if client.write(&[close], PATIENCE)?.iter().any(|outcome| outcome.rows_affected == 1) {
-        return Ok(closed);
-    }
-    let rows = client.read(&[statement(CLOSED_UNTIL, params![CLOSER])?], level, PATIENCE)?;
-    let until = rows.iter().flatten().flatten().find_map(Value::integer).unwrap_or(now);
-    let message = format!(
-        "another restore closed {} at {}; nothing was changed. Wait until it has ended or, if it was killed, until {}",
-        client.address(),
-        rfc3339(until - CLOSED_FOR),
-        rfc3339(until)
-    );
-    fail(ErrorKind::Conflict, message)
+    Ok(closed)
 }
 
 impl Closed {
@@ -139,7 +125,7 @@ impl Closed {
     /// counts in Unix time.
     ///
     /// # Errors
-    /// If the cluster does not take it, or was closed too long ago.
+    /// If the cluster does not take it, was closed too long ago, or another restore has begun or ended meanwhile.
     pub fn load(self, copy: &Path) -> Result<(), Error> {
         let convert = || -> Result<(), Error> {
             let mut connection = open(copy).map_err(StoreError::from)?;
@@ -151,6 +137,13 @@ impl Closed {
             return fail(ErrorKind::Conflict, "copying the old database took too long; nothing was changed");
         }
         let (client, level) = connect(&self.path)?;
+        if self.number.is_some() {
+            let rows = client.read(&[statement(CLOSED_BY, params![CLOSER])?], level, PATIENCE)?;
+            if rows.iter().flatten().flatten().find_map(Value::integer) != self.number {
+                let message = "another restore has begun or ended meanwhile; nothing was changed";
+                return fail(ErrorKind::Conflict, message);
+            }
+        }
         let bytes =
             fs::read(copy).map_err(|error| Error::io(format!("cannot read {}", copy.display()), error))?;
         client.load(&bytes, PATIENCE).map_err(|failure: client::Failure| {
