@@ -1,7 +1,6 @@
 //! `petstore man` and `petstore completions`: the manual page and the scripts for shells, generated from the
 //! tables of commands and settings.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use petstore::{SETTINGS, VARIABLES};
@@ -122,15 +121,18 @@ fn flags(command: &'static Command) -> impl Iterator<Item = &'static str> {
     command.flags.iter().map(|flag| flag.name).chain(settings).chain(["help"])
 }
 
-/// Which words can follow the beginning of a command, such as `domain redirect`. Nothing is a beginning, too.
-fn next_words() -> BTreeMap<Vec<&'static str>, Vec<&'static str>> {
-    let mut next = BTreeMap::<_, Vec<_>>::new();
+/// The beginnings of commands, such as `domain redirect` or nothing, and which words can follow each.
+fn next_words() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut next: Vec<(&str, Vec<&str>)> = Vec::new();
     for command in all() {
-        let words: Vec<&str> = command.name.split(' ').collect();
-        for (count, word) in words.iter().enumerate() {
-            let known = next.entry(words[..count].to_vec()).or_default();
-            if !known.contains(word) {
-                known.push(*word);
+        let mut end = 0;
+        for word in command.name.split(' ') {
+            let begun = &command.name[..end];
+            end += word.len() + usize::from(end > 0);
+            match next.iter_mut().find(|(known, _)| *known == begun) {
+                Some((_, words)) if words.contains(&word) => {}
+                Some((_, words)) => words.push(word),
+                None => next.push((begun, vec![word])),
             }
         }
     }
@@ -151,7 +153,7 @@ fn bash() -> String {
     }
     for (begun, words) in next_words() {
         let flags = if begun.is_empty() { " --help --version" } else { "" };
-        let _ = writeln!(script, "    '{}') words='{}{flags}' ;;", begun.join(" "), words.join(" "));
+        let _ = writeln!(script, "    '{begun}') words='{}{flags}' ;;", words.join(" "));
     }
     script
         + "    esac\n    mapfile -t COMPREPLY < <(IFS=$' \\n'; compgen -W \"$words\" -- \"$word\"; \
@@ -162,30 +164,29 @@ fn bash() -> String {
 const SEEN: &str = "__fish_seen_subcommand_from";
 
 /// The condition of fish under which all of these words have been typed, and no word if these are none.
-fn seen(words: &[&str]) -> String {
+fn seen(words: &str) -> String {
     if words.is_empty() {
         return "__fish_use_subcommand".to_owned();
     }
-    words.iter().map(|word| format!("{SEEN} {word}")).collect::<Vec<_>>().join("; and ")
+    format!("{SEEN} {}", words.replace(' ', &format!("; and {SEEN} ")))
 }
 
 fn fish() -> String {
     let mut script = String::new();
     for (begun, words) in next_words() {
-        let seen = seen(&begun);
+        let seen = seen(begun);
         let unless =
             if begun.is_empty() { String::new() } else { format!("; and not {SEEN} {}", words.join(" ")) };
         for word in words {
-            let name = [&begun[..], &[word]].concat().join(" ");
-            let command = all().find(|command| command.name == name);
+            let name = format!("{begun} {word}");
+            let command = all().find(|command| command.name == name.trim_start());
             let about = command.map(|command| command.about.replace('\'', "\\'")).unwrap_or_default();
             let _ = writeln!(script, "complete -c petstore -n '{seen}{unless}' -a {word} -d '{about}'");
         }
     }
     for command in all() {
-        let words: Vec<&str> = command.name.split(' ').collect();
         for flag in flags(command) {
-            let _ = writeln!(script, "complete -c petstore -n '{}' -l {flag}", seen(&words));
+            let _ = writeln!(script, "complete -c petstore -n '{}' -l {flag}", seen(command.name));
         }
     }
     script
@@ -254,7 +255,7 @@ Never write to the database; creates get 503 read_only.
         assert_eq!(offered(&["key", "re"]), ["revoke"]);
         assert_eq!(offered(&["key", "add", "ci", "--re"]), ["--read-only"]);
         // Not without the site.
-        if next_words().contains_key(&["domain"][..]) {
+        if next_words().iter().any(|(begun, _)| *begun == "domain") {
             assert_eq!(offered(&["domain", "redirect", "ad"]), ["add"]);
             assert_eq!(offered(&["domain", "redirect", "add", "--st"]), ["--status", "--staging-url"]);
         }

@@ -8,7 +8,7 @@ use crate::api::{Handler, ReadContext};
 use crate::clock::unix_time;
 use crate::http::{ApiError, Assets, Code, Request, Response};
 use crate::service::{Parts, Pipeline, wrong_lane};
-use crate::store::{MOST_PUT_OFF, Reader};
+use crate::store::{IS_SHARED, MOST_PUT_OFF, Reader};
 use crate::worker::Service;
 
 /// The bytes of responses at which a batch is sent, so that huge pages do not pile up.
@@ -63,7 +63,7 @@ impl ReadService {
                 .map_or_else(wrong_lane, |message| ApiError::with_message(Code::ReadOnly, message).into())),
         });
         context.store.bound_rows(None);
-        if may_put_off && context.store.has_put_off() {
+        if IS_SHARED && may_put_off && context.store.has_put_off() {
             return None;
         }
         let response = done.unwrap_or_else(|refused| refused);
@@ -77,7 +77,7 @@ impl Service for ReadService {
             // The queries that follow fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to read", &error);
         }
-        let may_put_off = requests.len() > 1 && self.context.store.put_off();
+        let may_put_off = IS_SHARED && requests.len() > 1 && self.context.store.put_off();
         let now = unix_time();
         let (mut bytes, mut put_off) = (0, Vec::new());
         for (place, request) in requests.iter().enumerate() {
@@ -91,7 +91,7 @@ impl Service for ReadService {
                 break;
             }
         }
-        if !put_off.is_empty() {
+        if IS_SHARED && !put_off.is_empty() {
             self.context.store.read_put_off();
             for place in put_off {
                 // Nothing is put off now, so this is always `Some`.

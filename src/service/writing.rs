@@ -10,7 +10,7 @@ use crate::http::{Request, Response, name_all};
 use crate::keys::KeyCare;
 use crate::log_line::log_line;
 use crate::service::{Findings, Parts, Pipeline, wrong_lane};
-use crate::store::{BUSY_TIMEOUT, StoreError, Units, Writer};
+use crate::store::{BUSY_TIMEOUT, IS_SHARED, StoreError, Units, Writer};
 use crate::worker::Service;
 
 /// Answers the requests of the write lane.
@@ -197,7 +197,7 @@ impl Service for WriteService {
             let committed = self.context.store.commit();
             // Another instance of a cluster has changed what the batch relied on, such as the keys. The second try asks
             // first, so only a restore, or yet another change, can refuse it.
-            if !is_again && committed.as_ref().is_err_and(StoreError::is_conflict) {
+            if IS_SHARED && !is_again && committed.as_ref().is_err_and(StoreError::is_conflict) {
                 is_again = true;
                 continue;
             }

@@ -27,7 +27,7 @@ pub use opening::{
     open_for_service, open_only_to_read,
 };
 pub use project::{FileInfo, ProjectChange, ProjectReads};
-pub use rqlite::close;
+pub use rqlite::{IS_SHARED, close};
 pub use sqlite::{
     BUSY_TIMEOUT, Claim, CopyTarget, Fault, Findings, Retired, SCHEMA_VERSION, Snapshot, lock_log,
     log_damage, log_of, renew_mark, retire,

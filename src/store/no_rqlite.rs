@@ -5,6 +5,9 @@ use std::path::Path;
 use super::opening::{HostMeter, OpenStore, Reader, Whole, Writer};
 use crate::error::{Error, unsupported};
 
+/// Whether several services can share a database.
+pub const IS_SHARED: bool = false;
+
 pub fn open_reader(_: &Path) -> Result<Reader, Error> {
     Err(unsupported())
 }

@@ -46,6 +46,9 @@ use session::Session;
 
 pub use whole::{close, fetch};
 
+/// Whether several services can share a database.
+pub const IS_SHARED: bool = true;
+
 /// The clients in use, by address: all connections of a process share one.
 static CLIENTS: Mutex<Vec<(String, Weak<Client>, Level)>> = Mutex::new(Vec::new());
 
