@@ -83,16 +83,23 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
 /// If something is missing, or the cluster does not answer.
 pub fn look(client: &Client, fresh: Level) -> Result<(), Error> {
     let rows = client.read(&[Statement::new(OBJECTS, [])], fresh, PATIENCE)?;
-    let copy = Connection::open_in_memory().map_err(StoreError::from)?;
-    for object in rows.iter().flatten().flatten().filter_map(Value::text) {
-        // What cannot be made here is not ours, such as a table of a module that only the cluster has.
-        let _ = copy.execute_batch(object);
-    }
+    let copy = copy_of(rows.iter().flatten().flatten().filter_map(Value::text))?;
     copy.pragma_update(None, "user_version", newest()).map_err(StoreError::from)?;
     let address = client.address().to_string();
     differences::refuse_gaps(&copy, address.as_ref())?;
     differences::warn(&copy, address.as_ref());
     Ok(())
+}
+
+/// A database in memory with these definitions. Whoever can write the cluster writes them, so nothing else is run.
+fn copy_of<'a>(definitions: impl Iterator<Item = &'a str>) -> Result<Connection, StoreError> {
+    let copy = Connection::open_in_memory()?;
+    for definition in definitions.filter(|definition| definition.starts_with("CREATE ")) {
+        // Runs one statement only. What cannot be made here is not ours, such as a table of a module that only the
+        // cluster has.
+        let _ = copy.execute(definition, []);
+    }
+    Ok(copy)
 }
 
 fn newest() -> i64 {
@@ -152,4 +159,23 @@ fn triggers() -> Vec<String> {
         )
     };
     tables.flat_map(|table| ["INSERT", "UPDATE", "DELETE"].map(|event| trigger((table, event)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    #[test]
+    fn nothing_but_a_definition_of_the_cluster_is_run() {
+        let folder = Folder::new();
+        let file = folder.0.join("file");
+        let attach = format!("ATTACH DATABASE '{}' AS other; CREATE TABLE other.t (x)", file.display());
+        let both = format!("CREATE TABLE a (x); {attach}");
+        let copy =
+            copy_of([attach.as_str(), &both, "CREATE INDEX i ON b (x)", "CREATE TABLE b (x)"].into_iter());
+        let names = "SELECT group_concat(name) FROM sqlite_schema WHERE name = 'b'";
+        assert_eq!(copy.unwrap().query_row(names, [], |row| row.get(0)), Ok("b".to_owned()));
+        assert!(!file.exists());
+    }
 }
