@@ -10,7 +10,7 @@
 //! first. If keys may have changed, the cluster refuses it, and the service handles its requests again.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use rusqlite::{ToSql, params};
@@ -63,6 +63,8 @@ const FIND: &str = "SELECT fingerprint, pet FROM older_retries WHERE key = ?1";
 const OLD: &str = "SELECT key, at FROM older_retries WHERE key > ?1 ORDER BY key LIMIT ?2";
 const FORGET: &str = "DELETE FROM older_retries WHERE key = ?1 AND at < ?2";
 
+/// Why a create of a batch that was carried out has made no pet.
+const LEFT_OUT: &str = "a trigger of another program leaves out pets, or adds some";
 /// What SQLite's message contains if a statement has refused the batch.
 const REFUSED: &str = "cluster_writers.is_current";
 
@@ -234,8 +236,7 @@ impl Writer {
                 return StoreError::Unavailable(Cause::Conflict, why.to_owned());
             }
             Failure::Statement(_, why) if why.contains(REFUSED) => {
-                let why = "a trigger of another program leaves out pets, or adds some";
-                return StoreError::Internal(why.to_owned());
+                return StoreError::Internal(LEFT_OUT.to_owned());
             }
             _ => {}
         }
@@ -335,22 +336,23 @@ fn made(creates: &[&Create], answers: &[client::Outcome]) -> Option<Vec<Done>> {
     creates.iter().map(outcome).collect()
 }
 
-/// The outcomes of the creates, from the rows of [`FIRST`] and of a [`FIND`] for each key; `None` if one is missing.
+/// The outcomes of the creates, from the rows of [`FIRST`] and of a [`FIND`] for each key; `None` if it was not carried out.
 fn outcomes<'c>(creates: &[&'c Create], found: &[Rows]) -> Option<Vec<Done>> {
     let (first, records) = found.split_first()?;
     let &[Value::Integer(first)] = first.first()?.as_slice() else { return None };
-    let (mut next, mut records, mut made) = (first, records.iter(), HashMap::new());
+    let (mut next, mut records, mut made) = (first, records.iter(), HashSet::new());
     let outcome = |create: &'c Create| {
         let Some((key, fingerprints)) = &create.once else {
             next += 1;
             return Some(Ok(Outcome::Made(next - 1)));
         };
-        let [Value::Blob(fingerprint), Value::Integer(pet)] = records.next()?.first()?.as_slice() else {
-            return None;
+        let record = records.next()?.first();
+        let Some([Value::Blob(fingerprint), Value::Integer(pet)]) = record.map(Vec::as_slice) else {
+            return Some(Err(StoreError::Internal(LEFT_OUT.to_owned())));
         };
         let is_same = fingerprints.iter().any(|own| own == fingerprint.as_slice());
         // The record is of this batch if its pet is, and then of the first create with the key.
-        let is_first = *pet >= first && made.insert(key, ()).is_none();
+        let is_first = *pet >= first && made.insert(key);
         Some(Ok(match (is_same, is_first) {
             (true, true) => Outcome::Made(*pet),
             (true, false) => Outcome::Replayed(*pet),

@@ -239,6 +239,16 @@ fn create_that_a_trigger_leaves_out_gets_no_id_of_another_pet() {
     assert_eq!((&done[0], &done[2]), (&Ok(Outcome::Made(1)), &Ok(Outcome::Made(2))));
     assert!(matches!(&done[1], Err(StoreError::Internal(why)) if why.contains("trigger")), "{:?}", done[1]);
     assert_eq!(all_names(&session(&path)), ["good", "fine"]);
+    // The same with keys, next to a create without.
+    let pets = [None, Some("good"), Some("bad"), Some("fine")].map(|name| match name {
+        Some(name) => once(&mut writer, name, name),
+        None => writer.insert_pet(&new_pet("plain")).unwrap(),
+    });
+    let committed = writer.commit().unwrap();
+    let done = pets.each_ref().map(|pet| pet.outcome(&committed));
+    let made = |id| Ok(Outcome::Made(id));
+    assert_eq!((&done[0], &done[1], &done[3]), (&made(3), &made(4), &made(5)));
+    assert!(matches!(&done[2], Err(StoreError::Internal(why)) if why.contains("trigger")), "{:?}", done[2]);
 }
 
 #[test]

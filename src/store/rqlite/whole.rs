@@ -165,8 +165,8 @@ impl Closed {
 
 impl Drop for Closed {
     fn drop(&mut self) {
-        let open = statement(OPEN, params![CLOSER, self.number]);
-        if let (Ok((client, _)), Ok(open)) = (connect(&self.path), open) {
+        let open = self.number.map(|number| statement(OPEN, params![CLOSER, number]));
+        if let (Some(Ok(open)), Ok((client, _))) = (open, connect(&self.path)) {
             let _ = client.write(&[open], PATIENCE);
         }
     }
