@@ -18,8 +18,8 @@ use crate::site;
 use crate::store::{Claim, OpenStore, WriteAccess};
 use crate::worker::Worker;
 
-/// The most requests in one lane for reading at once, and their bytes: 64 lists of 100 pets.
-const READ_WINDOW: (usize, usize) = (64, 512 * 1024);
+/// The bytes of the requests in one lane for reading at once, with their responses: 64 lists of 100 pets.
+const READ_BYTES: usize = 512 * 1024;
 /// The most requests in the lane for writing at once, and their bytes: they share a flush of the disk.
 const WRITE_WINDOW: (usize, usize) = (512, 256 * 1024);
 
@@ -46,7 +46,7 @@ impl Running {
         store: OpenStore,
         stopper: &Stopper,
     ) -> Result<Self, Error> {
-        let OpenStore { writer, readers, loss, claim, about: _ } = store;
+        let OpenStore { writer, readers, reads_at_once, loss, claim, about: _ } = store;
         let Bound { folder, listening, admin } = bound;
         let lost: Lost = {
             let stopper = stopper.clone();
@@ -71,7 +71,8 @@ impl Running {
         let mut lanes = Lanes::new(&folder, stopper, fail.map(Faults::new));
         for (i, store) in readers.into_iter().enumerate() {
             let service = ReadService::new(store, Arc::clone(&assets), parts.clone());
-            lanes.open(LaneKind::Read, READ_WINDOW, &format!("read-{i}"), format!("reader-{i}"), service)?;
+            let window = (reads_at_once, READ_BYTES);
+            lanes.open(LaneKind::Read, window, &format!("read-{i}"), format!("reader-{i}"), service)?;
         }
         let (kind, window, name) = (LaneKind::Write, WRITE_WINDOW, "writer".to_owned());
         match writer {

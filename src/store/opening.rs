@@ -163,6 +163,8 @@ pub struct OpenStore {
     pub writer: WriteAccess,
     /// The connections that read.
     pub readers: Vec<Reader>,
+    /// The most requests that a reader is worth being sent at once, because they share what a batch costs.
+    pub reads_at_once: usize,
     /// What stops all of them once one has lost the database.
     pub loss: Arc<Loss>,
     /// Keeps other services that write away.

@@ -49,6 +49,9 @@ pub use whole::{close, fetch};
 /// Whether several services can share a database.
 pub const IS_SHARED: bool = true;
 
+/// A batch of reads asks the cluster once, which takes as long as answering a hundred cached lists.
+const READS_AT_ONCE: usize = 256;
+
 /// The clients in use, by address: all connections of a process share one.
 static CLIENTS: Mutex<Vec<(String, Weak<Client>, Level)>> = Mutex::new(Vec::new());
 
@@ -105,7 +108,7 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
         client.leader(schema::PATIENCE)?.map_or("no leader".to_owned(), |host| format!("the leader {host}"));
     let about = format!("cluster {} of rqlite {version} with {leader}", client.address());
     let readers = (0..readers).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
-    Ok(OpenStore { writer, readers, loss: Arc::default(), claim: None, about })
+    Ok(OpenStore { writer, readers, reads_at_once: READS_AT_ONCE, loss: Arc::default(), claim: None, about })
 }
 
 /// What this process has asked of each host.

@@ -9,7 +9,8 @@ use super::claim::{Claim, check_before_reading};
 use super::open_file::OpenFile;
 use super::watch::Loss;
 use super::{
-    Database, Reader, Units, Writer, cannot_open, connect, differences, log_head, open_file, reading, schema,
+    Database, READS_AT_ONCE, Reader, Units, Writer, cannot_open, connect, differences, log_head, open_file,
+    reading, schema,
 };
 use crate::error::Error;
 use crate::log_line::log_line;
@@ -82,6 +83,7 @@ fn open_with(
     Ok(OpenStore {
         writer: WriteAccess::Writes(store::Writer::new(writer)),
         readers,
+        reads_at_once: READS_AT_ONCE,
         loss,
         claim: Some(claim),
         about,

@@ -11,7 +11,7 @@ use super::claim::check_before_reading;
 use super::open_file::{self, immutable, journal_of, log_of};
 use super::snapshot::Stamp;
 use super::watch::Loss;
-use super::{Cause, Database, Reader, StoreError, cannot_open, connect, log_head, schema};
+use super::{Cause, Database, READS_AT_ONCE, Reader, StoreError, cannot_open, connect, log_head, schema};
 use crate::error::{Error, ErrorKind};
 use crate::store::{self, OpenStore, WriteAccess};
 
@@ -30,7 +30,7 @@ pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error
     let writer = WriteAccess::Refused(open()?);
     let readers = (0..readers).map(|_| open()).collect::<Result<_, Error>>()?;
     let about = format!("read-only database {}", path.display());
-    Ok(OpenStore { writer, readers, loss, claim: None, about })
+    Ok(OpenStore { writer, readers, reads_at_once: READS_AT_ONCE, loss, claim: None, about })
 }
 
 impl Reader {
