@@ -16,9 +16,9 @@
 //! | `agent::CONNECT` | 1 | to resolve a name, and again to connect |
 //! | `session::AWAY` | 1 | between two tries while the cluster is away |
 //! | `batch::PROBE_FOR` | 1 | patience of a probe |
-//! | `linearizable_timeout` | 2 | of a node that asks its quorum |
-//! | `agent::ANSWER` | 3 | of one request: outlasts `linearizable_timeout` and `CONNECT` twice |
-//! | `session::PATIENCE` | 5 | of a read: outlasts `ANSWER`, so that another node is asked if one hangs |
+//! | `linearizable_timeout` | 1 | of a node that asks its quorum |
+//! | `agent::ANSWER` | 2 | of one request: outlasts `linearizable_timeout` |
+//! | `session::PATIENCE` | 5 | of a read: outlasts `ANSWER` twice, so that a third node is asked if two hang |
 //! | `batch::SEND_FOR` | 8 | of a batch: outlasts an election and `ANSWER` twice, because its failure leaves doubt |
 //! | `schema::PATIENCE` | 8 | at the start and of commands: outlasts an election |
 

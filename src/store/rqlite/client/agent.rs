@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind};
 const CONNECT: Duration = Duration::from_secs(1);
 /// The time limit for a whole exchange, from resolving the name to the last byte. It is longer than the
 /// `linearizable_timeout` of reads.
-pub const ANSWER: Duration = Duration::from_secs(3);
+pub const ANSWER: Duration = Duration::from_secs(2);
 /// The most idle connections to a host: as many as there can be threads that ask.
 const MOST_IDLE: usize = 66;
 

@@ -212,7 +212,7 @@ impl Client {
     ) -> Result<Vec<Rows>, Failure> {
         let path = match level {
             Level::None => "/db/query?level=none",
-            Level::Linearizable => "/db/query?level=linearizable&linearizable_timeout=2s",
+            Level::Linearizable => "/db/query?level=linearizable&linearizable_timeout=1s",
             Level::Strong => "/db/query?level=strong",
         };
         // An old leader answers `linearizable` without asking a quorum.
