@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{ToSql, params};
 
 use super::client::{self, Failure, Rows, Statement, Value};
-use super::session::{Session, Version, is_large, statement};
+use super::session::{Phase, Session, Version, is_large, statement};
 use crate::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::engine::{Committed, Inserted, Outcome, Reads, Units, Writes};
@@ -213,7 +213,7 @@ impl Writer {
     fn carry_out(&self) -> Result<Vec<Done>, StoreError> {
         let creates: Vec<&Create> = self.creates.iter().collect();
         let changes = self.changes.borrow();
-        let is_guarded = self.session.is_trusting() || self.is_open && !changes.is_empty();
+        let is_guarded = self.session.phase() == Phase::Trusting || self.is_open && !changes.is_empty();
         let guard = self.session.seen().filter(|_| is_guarded);
         match self.send(guard, &creates, &changes, self.patience) {
             Ok(done) => Ok(done),
@@ -406,10 +406,9 @@ impl Writes for Writer {
         if self.is_open {
             return Ok(());
         }
-        if self.session.is_trusting() {
-            self.session.settle()?;
-        } else {
-            self.session.begin()?;
+        match self.session.phase() {
+            Phase::Trusting | Phase::Stale(_) => self.session.settle()?,
+            Phase::None | Phase::Asked(_) => self.session.begin()?,
         }
         self.session.mirror.begin()?;
         self.is_open = true;
@@ -444,13 +443,13 @@ impl Writes for Writer {
             // `begin` returns the cause.
             let _ = self.session.settle();
         }
-        let done = if self.session.is_stale() {
-            let why = "the batch relied on something that has changed".to_owned();
-            Err(StoreError::Unavailable(Cause::Conflict, why))
-        } else if has_work {
-            self.carry_out()
-        } else {
-            Ok(Vec::new())
+        let done = match self.session.phase() {
+            Phase::Stale(_) => {
+                let why = "the batch relied on something that has changed".to_owned();
+                Err(StoreError::Unavailable(Cause::Conflict, why))
+            }
+            _ if has_work => self.carry_out(),
+            _ => Ok(Vec::new()),
         };
         self.end();
         if done.is_err() {

@@ -91,17 +91,25 @@ pub struct Session {
 struct State {
     /// The last version seen.
     seen: Option<Version>,
-    /// Why the current batch could not begin.
-    failed: Option<StoreError>,
-    is_in_batch: bool,
+    phase: Phase,
     /// When the cluster last failed to answer in time, and the error; `None` once it answers again.
     away: Option<(Instant, StoreError)>,
-    /// See [`Session::is_trusting`].
-    is_trusting: bool,
-    /// See [`Session::is_stale`].
-    is_stale: bool,
     /// Changes when the small tables may have changed. After `settle`, new pets alone do not change it.
     number: i64,
+}
+
+/// How sure the current batch is that it sees everything that was acknowledged before.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Phase {
+    /// There is none: each read asks.
+    #[default]
+    None,
+    /// It relies on the last version seen, and has not asked whether that still holds.
+    Trusting,
+    /// It has asked. If the cluster did not answer, its reads fail.
+    Asked(Result<(), StoreError>),
+    /// What it relied on did not hold, or nobody could tell, so that it must be done again. It has asked then.
+    Stale(Result<(), StoreError>),
 }
 
 impl Session {
@@ -143,9 +151,7 @@ impl Session {
     pub fn begin(&self) -> Result<(), StoreError> {
         let refreshed = self.refresh_unless_away();
         let mut state = self.state.borrow_mut();
-        state.is_in_batch = true;
-        state.is_trusting = false;
-        state.failed = refreshed.as_ref().err().cloned();
+        state.phase = Phase::Asked(refreshed.clone());
         if refreshed.is_err() {
             state.number += 1;
         }
@@ -155,18 +161,12 @@ impl Session {
     /// Begins a batch without asking. Until its first read it relies on the last version seen: its commit must be
     /// refused if that no longer holds. Call this only after a batch that could begin.
     pub fn begin_trusting(&self) {
-        let mut state = self.state.borrow_mut();
-        (state.is_in_batch, state.is_trusting, state.failed) = (true, true, None);
+        self.state.borrow_mut().phase = Phase::Trusting;
     }
 
-    /// Whether the batch relies on the last version seen, without having asked whether it still holds.
-    pub fn is_trusting(&self) -> bool {
-        self.state.borrow().is_trusting
-    }
-
-    /// Whether what the batch relied on no longer held, so that the batch must be done again.
-    pub fn is_stale(&self) -> bool {
-        self.state.borrow().is_stale
+    /// How sure the current batch is.
+    pub fn phase(&self) -> Phase {
+        self.state.borrow().phase.clone()
     }
 
     /// Checks whether what the batch relies on still holds. Asks once for each batch.
@@ -174,7 +174,7 @@ impl Session {
     /// # Errors
     /// If the cluster does not answer. The reads of the batch fail then too.
     pub fn settle(&self) -> Result<(), StoreError> {
-        if !self.is_trusting() {
+        if self.phase() != Phase::Trusting {
             return self.begun();
         }
         let (relied_on, number) = (self.seen(), self.version());
@@ -183,8 +183,9 @@ impl Session {
         let holds =
             matches!((&relied_on, &seen), (Some(one), Some(other)) if one.has_same_small_tables(other));
         let mut state = self.state.borrow_mut();
-        state.is_stale = begun.is_err() || !holds;
-        if !state.is_stale {
+        if begun.is_err() || !holds {
+            state.phase = Phase::Stale(begun.clone());
+        } else {
             // Only pets were added. With another number, callers would read the keys again in each batch.
             state.number = number;
         }
@@ -193,8 +194,7 @@ impl Session {
 
     /// Ends the batch.
     pub fn end(&self) {
-        let mut state = self.state.borrow_mut();
-        (state.is_in_batch, state.is_trusting, state.is_stale) = (false, false, false);
+        self.state.borrow_mut().phase = Phase::None;
         self.ahead.borrow_mut().end();
     }
 
@@ -259,13 +259,15 @@ impl Session {
 
     /// Returns the error with which the current batch began, if it could not begin.
     pub fn begun(&self) -> Result<(), StoreError> {
-        let state = self.state.borrow();
-        state.failed.clone().filter(|_| state.is_in_batch).map_or(Ok(()), Err)
+        match &self.state.borrow().phase {
+            Phase::None | Phase::Trusting => Ok(()),
+            Phase::Asked(begun) | Phase::Stale(begun) => begun.clone(),
+        }
     }
 
     /// Makes sure that the next read is fresh: within a batch, no older than its beginning.
     fn be_fresh(&self) -> Result<(), StoreError> {
-        if self.state.borrow().is_in_batch { self.settle() } else { self.refresh_unless_away() }
+        if self.phase() == Phase::None { self.refresh_unless_away() } else { self.settle() }
     }
 
     /// Returns the rows of each statement, no older than the last version seen.
@@ -356,7 +358,8 @@ impl Snapshots for Session {
         match self.ask(&statements) {
             Ok(rows) => self.ahead.get_mut().take(statements, rows),
             // If the cluster is away, the reads that follow fail at once. Otherwise each asks again by itself.
-            Err(error) => self.state.get_mut().failed = Some(error).filter(StoreError::passes),
+            Err(error) if error.passes() => self.state.get_mut().phase = Phase::Asked(Err(error)),
+            Err(_) => {}
         }
     }
 

@@ -433,6 +433,16 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     assert_eq!(writer.session.key(&[7; 32]), Ok(None));
     writer.insert_pet(&new_pet("e")).unwrap();
     assert_eq!(writer.commit().map_err(is_conflict), Err(true));
+    // Also if a change follows, which is checked against what is read from there on.
+    writer.begin(Units::Joined).unwrap();
+    writer.commit().unwrap();
+    other.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
+    writer.begin(Units::Joined).unwrap();
+    writer.insert_pet(&new_pet("e")).unwrap();
+    assert_eq!(writer.session.key(&[7; 32]), Ok(Some(api_key(7))));
+    writer.open_transaction().unwrap();
+    (&mut writer as &mut dyn Writes).insert_key(&api_key(9)).unwrap();
+    assert_eq!(writer.commit().map_err(is_conflict), Err(true));
     // The same without creates.
     writer.begin(Units::Joined).unwrap();
     writer.commit().unwrap();
