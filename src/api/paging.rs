@@ -63,7 +63,7 @@ impl ReadContext {
         call: &Call,
         fill: impl FnOnce(&Reader, &mut PageWriter) -> Result<(), Failure>,
     ) -> Result<Response, Failure> {
-        let version = self.store.version();
+        let version = self.store.data_version();
         if let Some(tagged) = self.lists.get(call.raw_target(), version) {
             return Ok(tagged.unless_known(call));
         }

@@ -71,9 +71,9 @@ impl Authenticator {
             return Err(invalid().into());
         }
         let Some(token) = bearer_token(credential) else { return Err(missing().into()) };
-        if self.version != database.version() {
+        if self.version != database.data_version() {
             self.known.clear();
-            self.version = database.version();
+            self.version = database.data_version();
         }
         let Some(place) = self.find(token, database)? else { return Err(invalid().into()) };
         let Known { identity, noted_at, .. } = &mut self.known[place];

@@ -88,10 +88,10 @@ impl Hosts {
         if host.is_empty() || is_address(host) {
             return Ok(Admission::Here(None));
         }
-        if *version != database.version() || known.len() >= MAX_KNOWN {
+        if *version != database.data_version() || known.len() >= MAX_KNOWN {
             known.clear();
             *primary = database.project().primary()?.map(Arc::from);
-            *version = database.version();
+            *version = database.data_version();
         }
         let host = host.to_ascii_lowercase();
         let here = || Admission::Here(primary.clone().filter(|primary| **primary != *host).map(Canonical));

@@ -16,9 +16,9 @@ pub trait Reads {
     /// If the database cannot be read, or `visit` refuses a row.
     fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError>;
 
-    /// A number that changes if what callers cache by it may have changed. The connection's own writes need not change
-    /// it.
-    fn version(&self) -> i64;
+    /// A number that changes if what callers cache by it may have changed, such as SQLite's `PRAGMA data_version`. The
+    /// connection's own writes need not change it.
+    fn data_version(&self) -> i64;
 
     /// Stops the statements from now on soon after they have visited so many rows; `None`: never.
     fn bound_rows(&self, rows: Option<u32>);

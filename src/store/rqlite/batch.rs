@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{ToSql, params};
 
 use super::client::{self, Failure, Rows, Statement, Value};
-use super::session::{Phase, Session, Version, is_large, statement};
+use super::session::{Phase, Revision, Session, is_large, statement};
 use crate::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::engine::{Committed, Inserted, Outcome, Reads, Units, Writes};
@@ -152,7 +152,7 @@ impl Writer {
     /// If they were not carried out, or the outcome is unknown.
     fn send(
         &self,
-        guard: Option<Version>,
+        guard: Option<Revision>,
         creates: &[&Create],
         changes: &[Statement],
         patience: Duration,
@@ -164,7 +164,7 @@ impl Writer {
     /// Makes the request of the next batch.
     fn request(
         &self,
-        guard: Option<Version>,
+        guard: Option<Revision>,
         creates: &[&Create],
         changes: &[Statement],
     ) -> Result<Request, Failure> {
@@ -285,7 +285,7 @@ struct Request {
 impl Request {
     fn new(
         (name, batch): (&str, i64),
-        guard: Option<Version>,
+        guard: Option<Revision>,
         creates: &[&Create],
         changes: &[Statement],
     ) -> Result<Self, StoreError> {

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::client::{Rows, Statement};
-use super::session::{Version, value_ref};
+use super::session::{Revision, value_ref};
 use crate::store::StoreError;
 use crate::store::engine::Visit;
 use crate::store::sqlite::engine::rows;
@@ -30,8 +30,8 @@ pub struct Mirror {
     connection: Connection,
     /// The columns of each table.
     columns: Vec<Vec<String>>,
-    /// The version whose rows it has.
-    version: RefCell<Option<Version>>,
+    /// The revision whose rows it has.
+    revision: RefCell<Option<Revision>>,
 }
 
 impl Mirror {
@@ -49,12 +49,12 @@ impl Mirror {
             names.query_map([table], |row| row.get(0))?.collect::<rusqlite::Result<_>>()
         };
         let columns = TABLES.iter().map(columns).collect::<rusqlite::Result<_>>()?;
-        Ok(Self { connection, columns, version: RefCell::default() })
+        Ok(Self { connection, columns, revision: RefCell::default() })
     }
 
-    /// Whether it has what the small tables of this version have.
-    pub fn is_of(&self, version: &Version) -> bool {
-        self.version.borrow().as_ref().is_some_and(|own| own.has_same_small_tables(version))
+    /// Whether it has what the small tables of this revision have.
+    pub fn is_of(&self, revision: &Revision) -> bool {
+        self.revision.borrow().as_ref().is_some_and(|own| own.has_same_small_tables(revision))
     }
 
     /// The statements for all rows of all tables.
@@ -68,8 +68,8 @@ impl Mirror {
     ///
     /// # Errors
     /// If they do not fit the schema. It is empty then.
-    pub fn fill(&self, tables: &[Rows], version: &Version) -> Result<(), StoreError> {
-        self.version.take();
+    pub fn fill(&self, tables: &[Rows], revision: &Revision) -> Result<(), StoreError> {
+        self.revision.take();
         // Ends a transaction that a panic left open.
         self.roll_back();
         let transaction = self.connection.unchecked_transaction()?;
@@ -89,7 +89,7 @@ impl Mirror {
             }
         }
         transaction.commit()?;
-        self.version.replace(Some(version.clone()));
+        self.revision.replace(Some(revision.clone()));
         Ok(())
     }
 

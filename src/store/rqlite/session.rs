@@ -1,7 +1,7 @@
 //! One connection to the cluster, and what can be read with it.
 //!
-//! A read batch first asks for the [`Version`] at a level that sees every acknowledged write. Then the copy of any node
-//! will do: the session asks for its version and the rows in one request, and takes the rows if that version is no
+//! A read batch first asks for the [`Revision`] at a level that sees every acknowledged write. Then the copy of any node
+//! will do: the session asks for its revision and the rows in one request, and takes the rows if that revision is no
 //! older. Otherwise it asks again at the first level. Gets of single pets go in one request: see `ahead.rs`.
 //!
 //! A write batch begins without asking: see `batch.rs`.
@@ -34,13 +34,13 @@ const PETS: &str = "pets";
 /// `newest_retries`, which a cluster does not use.
 const LARGE: [&str; 3] = [PETS, "deploy_files", "older_retries"];
 
-/// The version of what clients can see. A create raises `seq`, and triggers count other changes in `changes`.
-pub const VERSION: &str = "SELECT changes, ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'pets'), 0), \
+/// The state of what clients can see. A create raises `seq`, and triggers count other changes in `changes`.
+pub const REVISION: &str = "SELECT changes, ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'pets'), 0), \
     ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'), '') FROM cluster_changes";
 
-/// A state of the database.
+/// A state of the database: the row of [`REVISION`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
+pub struct Revision {
     /// How often something was changed other than by a create.
     pub changes: i64,
     /// The greatest id of a pet.
@@ -49,7 +49,7 @@ pub struct Version {
     pub mark: String,
 }
 
-impl Version {
+impl Revision {
     fn of(rows: &Rows) -> Result<Self, StoreError> {
         match rows.first().map(Vec::as_slice) {
             Some([Value::Integer(changes), Value::Integer(seq), Value::Text(mark)]) => {
@@ -61,7 +61,7 @@ impl Version {
         }
     }
 
-    /// Makes a version of the columns of [`VERSION`].
+    /// Makes a revision of the columns of [`REVISION`].
     pub fn new(changes: i64, seq: i64, mark: String) -> Self {
         Self { changes, seq, mark }
     }
@@ -71,7 +71,7 @@ impl Version {
         (self.changes, &self.mark) == (other.changes, &other.mark)
     }
 
-    /// Whether a database of this version has all that one of another version has.
+    /// Whether a database of this revision has all that one of another revision has.
     fn has_all_of(&self, other: &Self) -> bool {
         self.mark == other.mark && self.seq >= other.seq && self.changes >= other.changes
     }
@@ -89,13 +89,13 @@ pub struct Session {
 
 #[derive(Default)]
 struct State {
-    /// The last version seen.
-    seen: Option<Version>,
+    /// The last revision seen.
+    seen: Option<Revision>,
     phase: Phase,
     /// When the cluster last failed to answer in time, and the error; `None` once it answers again.
     away: Option<(Instant, StoreError)>,
     /// Changes when the small tables may have changed. After `settle`, new pets alone do not change it.
-    number: i64,
+    data_version: i64,
 }
 
 /// How sure the current batch is that it sees everything that was acknowledged before.
@@ -104,7 +104,7 @@ pub enum Phase {
     /// There is none: each read asks.
     #[default]
     None,
-    /// It relies on the last version seen, and has not asked whether that still holds.
+    /// It relies on the last revision seen, and has not asked whether that still holds.
     Trusting,
     /// It has asked. If the cluster did not answer, its reads fail.
     Asked(Result<(), StoreError>),
@@ -153,12 +153,12 @@ impl Session {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Asked(refreshed.clone());
         if refreshed.is_err() {
-            state.number += 1;
+            state.data_version += 1;
         }
         refreshed
     }
 
-    /// Begins a batch without asking. Until its first read it relies on the last version seen: its commit must be
+    /// Begins a batch without asking. Until its first read it relies on the last revision seen: its commit must be
     /// refused if that no longer holds. Call this only after a batch that could begin.
     pub fn begin_trusting(&self) {
         self.state.borrow_mut().phase = Phase::Trusting;
@@ -177,7 +177,7 @@ impl Session {
         if self.phase() != Phase::Trusting {
             return self.begun();
         }
-        let (relied_on, number) = (self.seen(), self.version());
+        let (relied_on, data_version) = (self.seen(), self.data_version());
         let begun = self.begin();
         let seen = self.seen();
         let holds =
@@ -187,7 +187,7 @@ impl Session {
             state.phase = Phase::Stale(begun.clone());
         } else {
             // Only pets were added. With another number, callers would read the keys again in each batch.
-            state.number = number;
+            state.data_version = data_version;
         }
         begun
     }
@@ -213,7 +213,7 @@ impl Session {
         refreshed
     }
 
-    /// Asks for the version, and reads the mirror again if it is old.
+    /// Asks for the revision, and reads the mirror again if it is old.
     ///
     /// # Errors
     /// If the cluster does not answer.
@@ -223,37 +223,37 @@ impl Session {
 
     fn refresh_within(&self, patience: Duration) -> Result<(), StoreError> {
         let start = Instant::now();
-        let answers = self.read(&[Statement::new(VERSION, [])], self.fresh, patience)?;
-        let mut version = Version::of(&answers[0])?;
-        while !self.mirror.is_of(&version) {
+        let answers = self.read(&[Statement::new(REVISION, [])], self.fresh, patience)?;
+        let mut revision = Revision::of(&answers[0])?;
+        while !self.mirror.is_of(&revision) {
             // If nothing has changed between the first statement and the last, the tables go together.
-            let [first, last] = [(); 2].map(|()| Statement::new(VERSION, []));
+            let [first, last] = [(); 2].map(|()| Statement::new(REVISION, []));
             let statements = [vec![first], self.mirror.selects(), vec![last]].concat();
             let mut answers = self.read(&statements, self.fresh, patience)?;
-            let last = Version::of(&answers.pop().unwrap_or_default())?;
-            version = Version::of(&answers.remove(0))?;
-            if version.has_same_small_tables(&last) {
-                self.mirror.fill(&answers, &version)?;
+            let last = Revision::of(&answers.pop().unwrap_or_default())?;
+            revision = Revision::of(&answers.remove(0))?;
+            if revision.has_same_small_tables(&last) {
+                self.mirror.fill(&answers, &revision)?;
             } else if start.elapsed() >= patience {
                 let why = "it changes faster than it can be read".to_owned();
                 return Err(StoreError::Unavailable(Cause::Conflict, why));
             }
         }
         let mut state = self.state.borrow_mut();
-        if state.seen.as_ref() != Some(&version) {
-            state.number += 1;
-            state.seen = Some(version);
+        if state.seen.as_ref() != Some(&revision) {
+            state.data_version += 1;
+            state.seen = Some(revision);
         }
         Ok(())
     }
 
-    /// Whether a database of this version has all that this connection has seen.
-    pub fn has_seen_no_more_than(&self, version: &Version) -> bool {
-        self.seen().is_none_or(|seen| version.has_all_of(&seen))
+    /// Whether a database of this revision has all that this connection has seen.
+    pub fn has_seen_no_more_than(&self, revision: &Revision) -> bool {
+        self.seen().is_none_or(|seen| revision.has_all_of(&seen))
     }
 
-    /// The last version seen.
-    pub fn seen(&self) -> Option<Version> {
+    /// The last revision seen.
+    pub fn seen(&self) -> Option<Revision> {
         self.state.borrow().seen.clone()
     }
 
@@ -270,14 +270,14 @@ impl Session {
         if self.phase() == Phase::None { self.refresh_unless_away() } else { self.settle() }
     }
 
-    /// Returns the rows of each statement, no older than the last version seen.
+    /// Returns the rows of each statement, no older than the last revision seen.
     fn ask(&self, statements: &[Statement]) -> Result<Vec<Rows>, StoreError> {
         let seen = self.seen();
-        let statements = [&[Statement::new(VERSION, [])], statements].concat();
+        let statements = [&[Statement::new(REVISION, [])], statements].concat();
         let ask = |level| -> Result<Option<Vec<Rows>>, StoreError> {
             let mut rows = self.read(&statements, level, PATIENCE)?;
-            let version = Version::of(&rows.remove(0))?;
-            Ok(seen.as_ref().is_none_or(|seen| version.has_all_of(seen)).then_some(rows))
+            let revision = Revision::of(&rows.remove(0))?;
+            Ok(seen.as_ref().is_none_or(|seen| revision.has_all_of(seen)).then_some(rows))
         };
         // A node that is behind may fail because it lacks a table, for example.
         if let Ok(Some(rows)) = ask(Level::None) {
@@ -312,8 +312,8 @@ impl Reads for Session {
         Ok(())
     }
 
-    fn version(&self) -> i64 {
-        self.state.borrow().number
+    fn data_version(&self) -> i64 {
+        self.state.borrow().data_version
     }
 
     /// Stops nothing: no request reads more than a page. Notes which reads can be put off.
@@ -443,18 +443,18 @@ mod tests {
 
     #[test]
     fn database_has_all_of_another_if_it_is_the_same_and_no_older() {
-        let version = |changes, seq, mark: &str| Version::new(changes, seq, mark.to_owned());
-        let seen = version(5, 7, "a");
-        for newer in [seen.clone(), version(6, 7, "a"), version(5, 8, "a")] {
+        let revision = |changes, seq, mark: &str| Revision::new(changes, seq, mark.to_owned());
+        let seen = revision(5, 7, "a");
+        for newer in [seen.clone(), revision(6, 7, "a"), revision(5, 8, "a")] {
             assert!(newer.has_all_of(&seen), "{newer:?}");
         }
-        for other in [version(4, 8, "a"), version(6, 6, "a"), version(9, 9, "b")] {
+        for other in [revision(4, 8, "a"), revision(6, 6, "a"), revision(9, 9, "b")] {
             assert!(!other.has_all_of(&seen), "{other:?}");
         }
         // A create changes no small table.
-        assert!(seen.has_same_small_tables(&version(5, 8, "a")));
-        assert!(!seen.has_same_small_tables(&version(6, 7, "a")));
-        assert!(!seen.has_same_small_tables(&version(5, 7, "b")));
+        assert!(seen.has_same_small_tables(&revision(5, 8, "a")));
+        assert!(!seen.has_same_small_tables(&revision(6, 7, "a")));
+        assert!(!seen.has_same_small_tables(&revision(5, 7, "b")));
     }
 
     #[test]

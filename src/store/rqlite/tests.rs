@@ -416,12 +416,12 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     let made = requests(&client, || outcomes(&pets, &writer.commit().unwrap()));
     assert_eq!(made, (vec![Outcome::Made(7), Outcome::Made(8)], 1));
     // A read asks once, and what is known by the version stays known if only pets have come.
-    let version = writer.session.version();
+    let version = writer.session.data_version();
     writer.begin(Units::Joined).unwrap();
     let read = || [7, 8].map(|i| writer.session.key(&[i; 32]).unwrap());
     assert_eq!(requests(&client, read), ([None, None], 1));
     writer.commit().unwrap();
-    assert_eq!(writer.session.version(), version);
+    assert_eq!(writer.session.data_version(), version);
     let other: &mut dyn Writes = &mut other;
     other.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
     let is_conflict = |error: StoreError| error.is_conflict();
@@ -507,14 +507,14 @@ fn cluster_that_is_away_is_waited_for_once() {
     let client = Arc::clone(&session.client);
     let asked = || client.meters().iter().map(|meter| meter.requests).sum::<u64>();
     Snapshots::begin(&mut session).unwrap();
-    let before = session.version();
+    let before = session.data_version();
     nodes.kill(0);
     // At the end of a service, one try must do.
     let tries = asked();
     writer.be_patient(Duration::ZERO);
     assert!(writer.probe().is_err() && asked() == tries + 1);
     let failed = Snapshots::begin(&mut session);
-    assert_ne!(session.version(), before, "nothing is known by it");
+    assert_ne!(session.data_version(), before, "nothing is known by it");
     assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Unreachable, _))), "{failed:?}");
     let tries = asked();
     assert_eq!((session.begin(), asked()), (failed, tries), "the next batch does not wait behind it");
@@ -531,7 +531,7 @@ fn cluster_that_is_away_is_waited_for_once() {
     for _ in 0..failures {
         run(&path, "UPDATE project SET plan = 'pro'");
         session.begin().unwrap();
-        assert_ne!(session.version(), before);
+        assert_ne!(session.data_version(), before);
     }
 }
 
@@ -575,7 +575,7 @@ fn every_change_makes_another_version_also_those_of_other_programs() {
     let session = session(&path);
     let mut version = {
         session.begin().unwrap();
-        session.version()
+        session.data_version()
     };
     for sql in [
         "INSERT INTO pets (name, category_id) VALUES ('a', 1)",
@@ -593,18 +593,18 @@ fn every_change_makes_another_version_also_those_of_other_programs() {
         run(&path, sql);
         session.end();
         session.begin().unwrap();
-        assert_ne!(session.version(), version, "{sql}");
-        version = session.version();
+        assert_ne!(session.data_version(), version, "{sql}");
+        version = session.data_version();
     }
     run(
         &path,
         "INSERT INTO api_keys (digest, name, read_only, created_at) VALUES (zeroblob(32), 'ci', 0, 0)",
     );
     session.begin().unwrap();
-    version = session.version();
+    version = session.data_version();
     run(&path, "UPDATE api_keys SET last_used_at = 1");
     session.begin().unwrap();
-    assert_eq!(session.version(), version, "nothing has changed");
+    assert_eq!(session.data_version(), version, "nothing has changed");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::batch::CLOSER;
 use super::client::{self, Value};
 use super::connect;
 use super::schema::{PATIENCE, is_current, migrate, unused};
-use super::session::{Session, VERSION, Version, statement};
+use super::session::{REVISION, Revision, Session, statement};
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
@@ -77,11 +77,11 @@ fn open(copy: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Makes a copy that of a single machine: removes what only a cluster has, and returns the version of the copy.
-fn strip(copy: &Path) -> Result<Version, StoreError> {
+/// Makes a copy that of a single machine: removes what only a cluster has, and returns the revision of the copy.
+fn strip(copy: &Path) -> Result<Revision, StoreError> {
     let mut connection = open(copy)?;
-    let version =
-        connection.query_row(VERSION, [], |row| Ok(Version::new(row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let revision =
+        connection.query_row(REVISION, [], |row| Ok(Revision::new(row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let objects = connection
         .prepare(OBJECTS)?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
@@ -93,7 +93,7 @@ fn strip(copy: &Path) -> Result<Version, StoreError> {
     // is: it keeps its records for longer.
     let _ = gather(&mut connection, 0);
     connection.pragma_update(None, "journal_mode", "DELETE")?;
-    Ok(version)
+    Ok(revision)
 }
 
 /// A cluster that accepts no writes, until this is dropped or [`CLOSED_FOR`] is over. So a restore loses nothing that

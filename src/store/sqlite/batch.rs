@@ -437,7 +437,7 @@ mod tests {
         let (_folder, mut writer, mut reader) = pair();
         let mut version = || {
             reader.begin().unwrap();
-            let version = reader.version();
+            let version = reader.data_version();
             // The snapshot and the version are of the same moment, whatever is committed in between.
             writer.insert_pet(&new_pet("Rex")).unwrap();
             writer.commit().unwrap();
@@ -449,10 +449,10 @@ mod tests {
         assert_ne!(first.0, second.0);
         assert_eq!((first.1, second.1), (0, 1));
         reader.begin().unwrap();
-        let unchanged = reader.version();
+        let unchanged = reader.data_version();
         reader.end().unwrap();
         reader.begin().unwrap();
-        assert_eq!(reader.version(), unchanged);
+        assert_eq!(reader.data_version(), unchanged);
     }
 
     #[test]
@@ -461,8 +461,8 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         for _ in 0..3 {
             reader.0.forget_version();
-            assert!(reader.version() < 0, "versions that are read are positive");
-            assert!(seen.insert(reader.version()));
+            assert!(reader.data_version() < 0, "versions that are read are positive");
+            assert!(seen.insert(reader.data_version()));
         }
     }
 

@@ -31,8 +31,8 @@ impl Reads for Database {
         rows(self.connection()?, sql, values, visit)
     }
 
-    fn version(&self) -> i64 {
-        self.version
+    fn data_version(&self) -> i64 {
+        self.data_version
     }
 
     fn bound_rows(&self, rows: Option<u32>) {

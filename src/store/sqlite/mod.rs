@@ -78,7 +78,7 @@ pub struct Database {
     watch: Watch,
     cost: Cost,
     /// `PRAGMA data_version` at the start of the batch under way.
-    version: i64,
+    data_version: i64,
     /// The last stand-in for an unknown version. It only decreases, so that no two batches share one.
     unread_versions: i64,
 }
@@ -138,7 +138,7 @@ impl Database {
         file.check_place(path)?;
         let index = OpenFile::at(&index_of(path)).ok();
         let cost = Cost::count(&mut connection).map_err(|error| cannot_open(path, error))?;
-        Ok(Self { connection, _files: (file, index), watch, cost, version: 0, unread_versions: 0 })
+        Ok(Self { connection, _files: (file, index), watch, cost, data_version: 0, unread_versions: 0 })
     }
 
     /// The connection, as long as its file is still the database.
@@ -153,7 +153,7 @@ impl Database {
     /// Takes a version that no batch had, as nothing is known to be unchanged. Those of SQLite are positive.
     fn forget_version(&mut self) {
         self.unread_versions -= 1;
-        self.version = self.unread_versions;
+        self.data_version = self.unread_versions;
     }
 
     /// Ends a transaction that has written nothing, if one is open.
@@ -167,7 +167,7 @@ impl Database {
     }
 
     fn read_version(&mut self) -> Result<(), StoreError> {
-        self.version =
+        self.data_version =
             self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         Ok(())
     }
