@@ -1,0 +1,402 @@
+//! Batches: what becomes of their creates and changes, whatever befalls them.
+
+use super::*;
+
+#[test]
+fn creates_of_a_batch_get_their_own_ids_and_repeats_get_those_of_the_first() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    writer.begin(Units::Joined).unwrap();
+    let pets = [
+        once(&mut writer, "a", "1"),
+        writer.insert_pet(&new_pet("b")).unwrap(),
+        once(&mut writer, "a", "1"),
+        once(&mut writer, "c", "1"),
+        writer.insert_pet(&new_pet("d")).unwrap(),
+        once(&mut writer, "e", "2"),
+    ];
+    let committed = writer.commit().unwrap();
+    let expected = [
+        Outcome::Made(3),
+        Outcome::Made(1),
+        Outcome::Replayed(3),
+        Outcome::Reused,
+        Outcome::Made(2),
+        Outcome::Made(4),
+    ];
+    assert_eq!((outcomes(&pets, &committed), committed.replays), (expected.to_vec(), 1));
+    assert_eq!(all_names(&session(&path)), ["b", "d", "a", "e"]);
+    let pets = [once(&mut writer, "e", "2"), once(&mut writer, "a", "3"), once(&mut writer, "x", "1")];
+    let committed = writer.commit().unwrap();
+    assert_eq!(outcomes(&pets, &committed), [Outcome::Replayed(4), Outcome::Made(5), Outcome::Reused]);
+    assert_eq!(number(&path, "SELECT changes FROM cluster_changes"), 0, "creates raise the sequence");
+}
+
+#[test]
+fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
+    let address = pretender(|request| {
+        let refused = r#"{"results":[{"error":"NOT NULL constraint failed: cluster_writers.is_current"}]}"#;
+        (request == 0).then(|| refused.to_owned())
+    });
+    let client = Arc::new(Client::new(client::Address::parse(&address).unwrap(), None).unwrap());
+    let mut writer = batch::Writer::new(Session::new(Arc::clone(&client), Level::Linearizable).unwrap());
+    writer.be_patient(Duration::ZERO);
+    let (probed, asked) = requests(&client, || writer.probe());
+    assert!(matches!(probed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{probed:?}");
+    assert_eq!(asked, 2);
+}
+
+#[test]
+fn refused_unit_leaves_nothing_and_an_undone_batch_neither() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    writer.begin(Units::Joined).unwrap();
+    for (name, keep) in [("a", true), ("b", false), ("c", true)] {
+        writer.begin_unit().unwrap();
+        writer.insert_pet(&new_pet(name)).unwrap();
+        assert!(keep || writer.undo_unit());
+    }
+    writer.commit().unwrap();
+    writer.insert_pet(&new_pet("d")).unwrap();
+    writer.undo();
+    writer.commit().unwrap();
+    assert_eq!(all_names(&session(&path)), ["a", "c"]);
+    // A change is undone with its batch.
+    writer.begin(Units::Joined).unwrap();
+    writer.begin_unit().unwrap();
+    writer.change("UPDATE project SET plan = 'pro'", &[]).unwrap();
+    assert!(!writer.undo_unit());
+    writer.undo();
+    assert_eq!(writer.session.project().plan(), Ok(Plan::Free));
+}
+
+#[test]
+fn create_that_is_refused_fails_no_other_of_its_batch() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    run(
+        &path,
+        "CREATE TRIGGER theirs BEFORE INSERT ON pets WHEN new.name = 'bad' BEGIN SELECT raise(ABORT, 'no'); END",
+    );
+    let pets =
+        ["good", "bad", "fine"].map(|name| writer.insert_pet_once(&new_pet(name), &key(name)).unwrap());
+    let committed = writer.commit().unwrap();
+    let done = pets.each_ref().map(|pet| pet.outcome(&committed));
+    assert_eq!((&done[0], &done[2]), (&Ok(Outcome::Made(1)), &Ok(Outcome::Made(2))));
+    assert_eq!(done[1], Err(StoreError::Internal("no".to_owned())));
+    assert_eq!(all_names(&session(&path)), ["good", "fine"]);
+}
+
+#[test]
+fn create_that_a_trigger_leaves_out_gets_no_id_of_another_pet() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    run(
+        &path,
+        "CREATE TRIGGER theirs BEFORE INSERT ON pets WHEN new.name = 'bad' BEGIN SELECT raise(IGNORE); END",
+    );
+    let pets = ["good", "bad", "fine"].map(|name| writer.insert_pet(&new_pet(name)).unwrap());
+    let committed = writer.commit().unwrap();
+    let done = pets.each_ref().map(|pet| pet.outcome(&committed));
+    assert_eq!((&done[0], &done[2]), (&Ok(Outcome::Made(1)), &Ok(Outcome::Made(2))));
+    assert!(matches!(&done[1], Err(StoreError::Internal(why)) if why.contains("trigger")), "{:?}", done[1]);
+    assert_eq!(all_names(&session(&path)), ["good", "fine"]);
+    // The same with keys, next to a create without.
+    let pets = [None, Some("good"), Some("bad"), Some("fine")].map(|name| match name {
+        Some(name) => once(&mut writer, name, name),
+        None => writer.insert_pet(&new_pet("plain")).unwrap(),
+    });
+    let committed = writer.commit().unwrap();
+    let done = pets.each_ref().map(|pet| pet.outcome(&committed));
+    let made = |id| Ok(Outcome::Made(id));
+    assert_eq!((&done[0], &done[1], &done[3]), (&made(3), &made(4), &made(5)));
+    assert!(matches!(&done[2], Err(StoreError::Internal(why)) if why.contains("trigger")), "{:?}", done[2]);
+}
+
+#[test]
+fn change_that_is_refused_leaves_no_create_of_its_batch() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    run(&path, "CREATE TRIGGER theirs BEFORE UPDATE ON project BEGIN SELECT raise(ABORT, 'no'); END");
+    for name in ["a", "b"] {
+        writer.insert_pet(&new_pet(name)).unwrap();
+    }
+    assert_eq!(writer.change("UPDATE project SET plan = 'pro'", &[]), Ok(1));
+    assert_eq!(writer.commit(), Err(StoreError::Internal("no".to_owned())));
+    assert_eq!(all_names(&session(&path)), [""; 0]);
+}
+
+#[test]
+fn only_changes_depend_on_what_others_change_meanwhile() {
+    let (_nodes, path) = cluster(1);
+    let (mut writer, mut other) = (writer(&path), writer(&path));
+    let mut change = || {
+        let other: &mut dyn Writes = &mut other;
+        other.change_project(|project| project.set_plan(Plan::Pro)).unwrap();
+    };
+    assert_eq!(writer.try_begin(), Ok(true));
+    writer.insert_pet(&new_pet("a")).unwrap();
+    change();
+    writer.commit().unwrap();
+    assert_eq!(writer.try_begin(), Ok(true));
+    writer.execute("UPDATE project SET plan = 'free'", &[]).unwrap();
+    change();
+    let refused = writer.commit();
+    assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
+}
+
+#[test]
+fn batch_that_cannot_be_recorded_is_not_unknown() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    run(&path, "INSERT INTO pets (id, name, category_id) VALUES (9223372036854775807, 'last', 1)");
+    for key in [None, Some("1")] {
+        match key {
+            Some(key) => drop(once(&mut writer, "a", key)),
+            None => drop(writer.insert_pet(&new_pet("a")).unwrap()),
+        }
+        let full = writer.commit();
+        assert!(matches!(full, Err(StoreError::Unavailable(Cause::NoIds, _))), "{full:?}");
+    }
+    run(&path, "DROP TABLE cluster_writers");
+    writer.insert_pet(&new_pet("a")).unwrap();
+    let failed = writer.commit();
+    assert!(matches!(failed, Err(StoreError::Unavailable(Cause::SchemaChanged, _))), "{failed:?}");
+}
+
+#[test]
+fn key_sent_through_many_instances_at_once_makes_one_pet() {
+    let (_nodes, path) = cluster(1);
+    drop(writer(&path));
+    let send = |i: usize| {
+        let mut writer = writer(&path);
+        move || {
+            let pets: Vec<_> = (0..20).map(|k| once(&mut writer, "Rex", &k.to_string())).collect();
+            writer.insert_pet(&new_pet(&i.to_string())).unwrap();
+            let committed = writer.commit().unwrap();
+            outcomes(&pets, &committed)
+        }
+    };
+    let threads: Vec<_> = (0..4).map(|i| thread::spawn(send(i))).collect();
+    let done: Vec<Vec<Outcome>> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    for k in 0..20 {
+        let made = done.iter().filter(|done| matches!(done[k], Outcome::Made(_))).count();
+        let mut ids = done.iter().map(|done| match done[k] {
+            Outcome::Made(id) | Outcome::Replayed(id) => id,
+            Outcome::Reused => panic!("it is the same create"),
+        });
+        let id = ids.next().unwrap();
+        assert!(made == 1 && ids.all(|other| other == id), "{done:?}");
+    }
+    assert_eq!(number(&path, "SELECT count(*) FROM pets"), 24);
+}
+
+#[test]
+fn request_that_is_sent_again_tells_the_same_and_doubles_nothing() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    for _ in 0..2 {
+        once(&mut writer, "early", "0");
+        writer.commit().unwrap();
+    }
+    once(&mut writer, "a", "1");
+    writer.insert_pet(&new_pet("b")).unwrap();
+    once(&mut writer, "early", "0");
+    // As if the first answer was lost.
+    let [first, again] = writer.deliver_twice();
+    let expected = [Outcome::Made(3), Outcome::Made(2), Outcome::Replayed(1)].map(Ok);
+    assert_eq!((&first[..], &again[..]), (&expected[..], &expected[..]));
+    assert_eq!(number(&path, "SELECT count(*) FROM pets"), 3);
+}
+
+#[test]
+fn request_that_a_node_sends_on_late_is_refused() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    writer.insert_pet(&new_pet("a")).unwrap();
+    let late = writer.request_only();
+    writer.insert_pet(&new_pet("b")).unwrap();
+    writer.commit().unwrap();
+    let (client, _) = connect(&path).unwrap();
+    let sent = client.write(&late, schema::PATIENCE);
+    assert!(matches!(sent, Err(client::Failure::Statement(0, _))), "{sent:?}");
+    assert_eq!(all_names(&session(&path)), ["b"]);
+}
+
+#[test]
+fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
+    let (nodes, path) = cluster(3);
+    let mut writer = writer(&path);
+    writer.insert_pet(&new_pet("before")).unwrap();
+    writer.commit().unwrap();
+    writer.begin(Units::Joined).unwrap();
+    once(&mut writer, "Rex", "1");
+    (0..3).for_each(|i| nodes.freeze(i));
+    writer.be_patient(Duration::ZERO);
+    let failed = writer.commit();
+    assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{failed:?}");
+    // A batch that cannot even begin is not sent, so its outcome is known.
+    let begun = writer.begin(Units::Joined);
+    assert!(matches!(begun, Err(StoreError::Unavailable(Cause::Unreachable, _))), "{begun:?}");
+    assert_eq!(writer.insert_pet(&new_pet("Tom")).err(), begun.err());
+    assert!(writer.commit().is_ok(), "nothing is sent");
+    (0..3).for_each(|i| nodes.thaw(i));
+    nodes.wait_until_ready();
+    writer.be_patient(crate::store::BUSY_TIMEOUT);
+    once(&mut writer, "Rex", "1");
+    writer.commit().unwrap();
+    assert_eq!(number(&path, "SELECT count(*) FROM pets"), 2);
+}
+
+#[test]
+fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
+    let (_nodes, path) = cluster(1);
+    let (mut writer, mut other) = (writer(&path), writer(&path));
+    let client = std::sync::Arc::clone(&writer.session.client);
+    let create = |writer: &mut batch::Writer, name: &str| {
+        writer.begin(Units::Joined).unwrap();
+        let pets = [writer.insert_pet(&new_pet(name)).unwrap(), once(writer, name, name)];
+        writer.commit().map(|committed| outcomes(&pets, &committed))
+    };
+    assert_eq!(
+        requests(&client, || create(&mut writer, "a")),
+        (Ok(vec![Outcome::Made(1), Outcome::Made(2)]), 3)
+    );
+    for (name, id) in [("b", 3), ("c", 5)] {
+        let made = vec![Outcome::Made(id), Outcome::Made(id + 1)];
+        assert_eq!(requests(&client, || create(&mut writer, name)), (Ok(made), 1));
+    }
+    writer.begin(Units::Joined).unwrap();
+    let pets = ["f", "g"].map(|name| once(&mut writer, name, name));
+    let made = requests(&client, || outcomes(&pets, &writer.commit().unwrap()));
+    assert_eq!(made, (vec![Outcome::Made(7), Outcome::Made(8)], 1));
+    // A read asks once, and what is known by the version stays known if only pets have come.
+    let version = writer.session.data_version();
+    writer.begin(Units::Joined).unwrap();
+    let read = || [7, 8].map(|i| writer.session.key(&[i; 32]).unwrap());
+    assert_eq!(requests(&client, read), ([None, None], 1));
+    writer.commit().unwrap();
+    assert_eq!(writer.session.data_version(), version);
+    let other: &mut dyn Writes = &mut other;
+    other.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
+    let is_conflict = |error: StoreError| error.is_conflict();
+    assert_eq!(create(&mut writer, "d").map_err(is_conflict), Err(true));
+    assert_eq!(create(&mut writer, "d"), Ok(vec![Outcome::Made(9), Outcome::Made(10)]));
+    // What is read is fresh, and what was decided before it may not be.
+    other.delete_key(&[7; 32]).unwrap();
+    writer.begin(Units::Joined).unwrap();
+    assert_eq!(writer.session.key(&[7; 32]), Ok(None));
+    writer.insert_pet(&new_pet("e")).unwrap();
+    assert_eq!(writer.commit().map_err(is_conflict), Err(true));
+    // Also if a change follows, which is checked against what is read from there on.
+    writer.begin(Units::Joined).unwrap();
+    writer.commit().unwrap();
+    other.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
+    writer.begin(Units::Joined).unwrap();
+    writer.insert_pet(&new_pet("e")).unwrap();
+    assert_eq!(writer.session.key(&[7; 32]), Ok(Some(api_key(7))));
+    writer.open_transaction().unwrap();
+    (&mut writer as &mut dyn Writes).insert_key(&api_key(9)).unwrap();
+    assert_eq!(writer.commit().map_err(is_conflict), Err(true));
+    // The same without creates.
+    writer.begin(Units::Joined).unwrap();
+    writer.commit().unwrap();
+    other.transact(|writer| writer.insert_key(&api_key(8))).unwrap();
+    writer.begin(Units::Joined).unwrap();
+    assert_eq!(writer.commit().map_err(is_conflict), Err(true));
+    assert_eq!(number(&path, "SELECT count(*) FROM pets"), 10);
+}
+
+#[test]
+fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instance() {
+    let (_nodes, path) = cluster(1);
+    let (mut one, mut other) = (writer(&path), writer(&path));
+    let (one, other): (&mut dyn Writes, &mut dyn Writes) = (&mut one, &mut other);
+    let domain = |name: &str| Domain::new(name.to_owned(), 5);
+    one.change_project(|project| {
+        project.put_domain(&domain("a.test"))?;
+        // What was put is there, before it is sent.
+        assert_eq!(project.domain("a.test")?, Some(domain("a.test")));
+        project.set_primary("a.test")
+    })
+    .unwrap();
+    assert_eq!(other.project().primary().unwrap().as_deref(), Some("a.test"));
+    let refused = one.change_project(|project| {
+        project.set_plan(Plan::Pro)?;
+        Err::<(), _>(StoreError::Internal("refused".to_owned()))
+    });
+    assert!(refused.is_err());
+    assert_eq!(one.project().plan().unwrap(), Plan::Free);
+    // The first try meets a change of another instance, and the second does not.
+    let mut tries = 0;
+    one.change_project(|project| {
+        tries += 1;
+        if tries == 1 {
+            other.change_project(|project| project.put_domain(&domain("c.test")))?;
+        }
+        project.put_domain(&domain(if project.domain("c.test")?.is_some() { "after.test" } else { "b.test" }))
+    })
+    .unwrap();
+    let names: Vec<String> = one.project().domains().unwrap().into_iter().map(|it| it.name).collect();
+    assert_eq!((tries, names), (2, ["a.test", "after.test", "c.test"].map(str::to_owned).to_vec()));
+    // Another instance is always faster.
+    let mut tries = 0;
+    let refused = one.change_project(|project| {
+        tries += 1;
+        assert!(tries <= MOST_TRIES);
+        other.change_project(|project| project.set_plan(Plan::Free))?;
+        project.set_plan(Plan::Pro)
+    });
+    assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
+    assert_eq!((tries, one.project().plan().unwrap()), (MOST_TRIES, Plan::Free));
+}
+
+#[test]
+fn deploy_comes_whole_with_its_files() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    let writer: &mut dyn Writes = &mut writer;
+    let content: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    let file = crate::model::SiteFile {
+        path: "/a.bin".to_owned(),
+        content_type: "text/plain".to_owned(),
+        content: content.clone(),
+        gzip: None,
+        tag: "t".to_owned(),
+    };
+    for _ in 0..2 {
+        let deploy = writer.change_project(|project| project.add_deploy()).unwrap();
+        assert!(writer.change_project(|project| project.add_file(deploy, &file)).unwrap());
+        assert!(writer.change_project(|project| project.go_live(deploy, 9)).unwrap());
+    }
+    writer.change_project(|project| project.keep_deploys(1)).unwrap();
+    let session = session(&path);
+    let found = session.project().file("/a.bin", "").unwrap().unwrap();
+    assert_eq!((found.length, session.project().content(&found, false).unwrap()), (100_000, content));
+    let deploys = session.project().deploys().unwrap();
+    assert_eq!((deploys.len(), deploys[0].id, deploys[0].files, deploys[0].is_live), (1, 2, 1, true));
+}
+
+#[test]
+fn old_records_of_creates_go_and_young_ones_stay() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    let records = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) \
+        INSERT INTO older_retries SELECT unhex(format('%032x', i)), zeroblob(16), i, unixepoch() - CASE WHEN i % 5 THEN 86000 ELSE 86500 END FROM n";
+    run(&path, records);
+    assert!((0..9).any(|_| !writer.sweep_retries().unwrap()));
+    assert_eq!(number(&path, "SELECT count(*) FROM older_retries"), 2000);
+    assert_eq!(writer.sweep_retries(), Ok(false));
+}
+
+#[test]
+fn probe_goes_through_the_quorum() {
+    let (mut nodes, path) = cluster(3);
+    let mut writer = writer(&path);
+    assert_eq!(writer.probe(), Ok(()));
+    (0..3).filter(|i| *i != nodes.leader()).collect::<Vec<_>>().into_iter().for_each(|i| nodes.kill(i));
+    assert_eq!(writer.probe(), Ok(()), "what it found a moment ago");
+    thread::sleep(Duration::from_secs(1));
+    writer.be_patient(Duration::ZERO);
+    assert!(writer.probe().is_err());
+}

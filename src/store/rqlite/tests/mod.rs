@@ -1,0 +1,154 @@
+//! The engine against real nodes. Needs `RQLITED`: run by `scripts/test.d/cluster`.
+
+mod batches;
+mod copies;
+mod reads;
+mod starts;
+
+use std::io::{Read, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::model::{ApiKey, Caller, Domain, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus, Plan};
+use crate::store::engine::{Committed, Inserted, Outcome, Snapshots, Units, Writes};
+use crate::store::pets::tests::{all_names, new_pet};
+use crate::store::sqlite::retries::sweep::gather;
+use crate::store::sqlite::schema::STEPS;
+use crate::store::{Cause, MOST_TRIES, StoreError, Whole};
+use client::{Statement, Value};
+use nodes::Nodes;
+
+/// A cluster of so many nodes without a database, and its address.
+fn cluster(count: usize) -> (Nodes, PathBuf) {
+    let nodes = Nodes::start(count);
+    let path = nodes.address().into();
+    (nodes, path)
+}
+
+/// A writer. For a client of its own, pass a `turned` path.
+fn writer(path: &Path) -> batch::Writer {
+    let (client, level) = connect(path).unwrap();
+    schema::migrate(&client, path, level).unwrap();
+    batch::Writer::new(Session::new(client, level).unwrap())
+}
+
+fn session(path: &Path) -> Session {
+    let (client, level) = connect(path).unwrap();
+    Session::new(client, level).unwrap()
+}
+
+/// The address with the hosts in another order, so that another client is made for it.
+fn turned(path: &Path) -> PathBuf {
+    let text = path.to_str().unwrap().strip_prefix("rqlite://").unwrap();
+    let (hosts, rest) = text.split_once('/').unwrap();
+    let mut hosts: Vec<&str> = hosts.split(',').collect();
+    hosts.rotate_left(1);
+    format!("rqlite://{}/{rest}", hosts.join(",")).into()
+}
+
+/// As another program would, such as rqlite's shell.
+fn run(path: &Path, sql: &str) {
+    let (client, _) = connect(path).unwrap();
+    let statement = Statement::new(sql.to_owned(), []);
+    client.write(&[statement], schema::PATIENCE).unwrap();
+}
+
+fn number(path: &Path, sql: &str) -> i64 {
+    let (client, level) = connect(path).unwrap();
+    let rows = client.read(&[Statement::new(sql.to_owned(), [])], level, schema::PATIENCE).unwrap();
+    match rows[0][0][0] {
+        Value::Integer(number) => number,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+fn key(text: &str) -> IdempotencyKey {
+    IdempotencyKey::new(Caller::extra(), text.as_bytes())
+}
+
+fn once(writer: &mut batch::Writer, name: &str, text: &str) -> Inserted {
+    writer.insert_pet_once(&new_pet(name), &key(text)).unwrap()
+}
+
+fn outcomes(pets: &[Inserted], committed: &Committed) -> Vec<Outcome> {
+    pets.iter().map(|pet| pet.outcome(committed).unwrap()).collect()
+}
+
+fn api_key(number: u8) -> ApiKey {
+    let (digest, name) = ([number; 32], "ci".to_owned());
+    ApiKey { digest, name, scope: KeyScope::Full, created_at: 0, expires_at: None, last_used_at: None }
+}
+
+#[test]
+fn pets_and_keys_are_kept_to_the_letter() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    let names = ["", "a\0b\0", "'; DROP TABLE pets; --", "\u{1f600}\u{202e}\"\\", "?1", "é"];
+    let numbers = [i64::MIN, i64::MAX, 0, -1, 1 << 53, (1 << 53) + 1];
+    let pets: Vec<Inserted> = (names.iter().zip(numbers).enumerate())
+        .map(|(i, (name, category_id))| {
+            let status = [None, Some(PetStatus::Sold)][i % 2];
+            writer.insert_pet(&NewPet { name: (*name).into(), category_id, status }).unwrap()
+        })
+        .collect();
+    let committed = writer.commit().unwrap();
+    let mut session = session(&path);
+    for (i, pet) in pets.iter().enumerate() {
+        let found =
+            session.pet(pet.id(&committed), |pet: Pet| (pet.name.to_owned(), pet.category_id, pet.status));
+        let status = [None, Some(PetStatus::Sold)][i % 2];
+        assert_eq!(found, Ok(Some((names[i].to_owned(), numbers[i], status))));
+    }
+    // What is read after a batch is no older.
+    Snapshots::begin(&mut session).unwrap();
+    Snapshots::end(&mut session).unwrap();
+    let writes: &mut dyn Writes = &mut writer;
+    writes.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
+    assert_eq!(session.key(&[7; 32]), Ok(Some(api_key(7))));
+    assert_eq!(session.key(&[8; 32]), Ok(None));
+    assert_eq!(session.has_had_keys(), Ok(true));
+}
+
+/// A server at this address that answers each request with this body, or hangs up.
+pub fn pretender(answer: impl Fn(usize) -> Option<String> + Send + 'static) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("rqlite://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for (request, stream) in listener.incoming().enumerate() {
+            let (mut stream, mut asked, mut buffer) = (stream.unwrap(), Vec::new(), [0; 4096]);
+            // The end of a list of statements.
+            while !asked.ends_with(b"]") {
+                let count = stream.read(&mut buffer).unwrap();
+                asked.extend_from_slice(&buffer[..count]);
+            }
+            let Some(body) = answer(request) else { continue };
+            let head = "HTTP/1.1 200 OK\r\nX-Rqlite-Version: v9.4.0\r\nConnection: close\r\nContent-Length:";
+            stream.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes()).unwrap();
+        }
+    });
+    address
+}
+
+/// How many requests some work takes.
+fn requests<T>(client: &client::Client, work: impl FnOnce() -> T) -> (T, u64) {
+    let asked = || client.meters().iter().map(|meter| meter.requests).sum::<u64>();
+    let before = asked();
+    (work(), asked() - before)
+}
+
+#[test]
+fn connections_of_a_process_share_a_client_and_what_it_has_counted() {
+    let (_nodes, path) = cluster(1);
+    let asked = || -> u64 { crate::store::meters(&path).iter().map(|meter| meter.requests).sum() };
+    for _ in 0..2 {
+        let (client, _) = connect(&path).unwrap();
+        assert!(Arc::ptr_eq(&client, &connect(&path).unwrap().0));
+        let before = asked();
+        number(&path, "SELECT 1");
+        assert_eq!(asked(), before + 1);
+    }
+    assert_eq!(meters(Path::new("rqlite://")).len(), 0, "it is no address");
+}

@@ -1,0 +1,158 @@
+//! Reads: how fresh they are, how many requests they take, and how they fail.
+
+use super::*;
+
+#[test]
+fn reads_of_a_batch_are_one_request() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    for i in 0..9 {
+        writer.insert_pet(&new_pet(&i.to_string())).unwrap();
+    }
+    writer.commit().unwrap();
+    let mut session = session(&path);
+    let client = std::sync::Arc::clone(&session.client);
+    let name = |session: &Session, id| session.pet(id, |pet| pet.name.to_owned());
+    Snapshots::begin(&mut session).unwrap();
+    assert!(session.put_off());
+    session.bound_rows(Some(1));
+    for id in [1, 2, 2, 10] {
+        assert_eq!(name(&session, id).map_err(|error| error.passes()), Err(false));
+        assert!(session.has_put_off() && !session.has_put_off());
+    }
+    session.bound_rows(Some(2));
+    assert_eq!(name(&session, 3), Ok(Some("2".to_owned())), "only single rows are put off");
+    session.bound_rows(Some(1));
+    (100..225).for_each(|id| assert!(name(&session, id).is_err()));
+    assert_eq!(requests(&client, || session.read_put_off()).1, 1, "128 pets");
+    let read = || [1, 2, 10, 224].map(|id| name(&session, id).unwrap());
+    assert_eq!(requests(&client, read), ([Some("0".to_owned()), Some("1".to_owned()), None, None], 0));
+    assert_eq!(requests(&client, || name(&session, 5)), (Ok(Some("4".to_owned())), 1));
+    Snapshots::end(&mut session).unwrap();
+    run(&path, "DELETE FROM pets WHERE id = 1");
+    Snapshots::begin(&mut session).unwrap();
+    assert_eq!(name(&session, 1), Ok(None), "a batch takes nothing over");
+}
+
+#[test]
+fn reads_that_fail_together_wait_for_the_cluster_once() {
+    let (mut nodes, path) = cluster(1);
+    drop(writer(&path));
+    let mut session = session(&path);
+    let client = std::sync::Arc::clone(&session.client);
+    Snapshots::begin(&mut session).unwrap();
+    session.put_off();
+    session.bound_rows(Some(1));
+    assert!((1..9).all(|id| session.pet(id, |_| ()).is_err()));
+    nodes.kill(0);
+    session.read_put_off();
+    let read = || (1..9).all(|id| session.pet(id, |_| ()).is_err_and(|error| error.passes()));
+    assert_eq!(requests(&client, read), (true, 0));
+}
+
+#[test]
+fn cluster_that_is_away_is_waited_for_once() {
+    let (mut nodes, path) = cluster(1);
+    let (mut writer, mut session) = (writer(&path), session(&path));
+    let client = Arc::clone(&session.client);
+    let asked = || client.meters().iter().map(|meter| meter.requests).sum::<u64>();
+    Snapshots::begin(&mut session).unwrap();
+    let before = session.data_version();
+    nodes.kill(0);
+    // At the end of a service, one try must do.
+    let tries = asked();
+    writer.be_patient(Duration::ZERO);
+    assert!(writer.probe().is_err() && asked() == tries + 1);
+    let failed = Snapshots::begin(&mut session);
+    assert_ne!(session.data_version(), before, "nothing is known by it");
+    assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Unreachable, _))), "{failed:?}");
+    let tries = asked();
+    assert_eq!((session.begin(), asked()), (failed, tries), "the next batch does not wait behind it");
+    nodes.start_node(0);
+    nodes.wait_until_ready();
+    // It is tried again once the second is over.
+    let deadline = Instant::now() + crate::testing::PATIENCE;
+    let mut failures = 2;
+    while let Err(error) = session.begin() {
+        assert!(Instant::now() < deadline, "{error}");
+        failures += 1;
+        thread::sleep(Duration::from_millis(200));
+    }
+    for _ in 0..failures {
+        run(&path, "UPDATE project SET plan = 'pro'");
+        session.begin().unwrap();
+        assert_ne!(session.data_version(), before);
+    }
+}
+
+#[test]
+fn nobody_reads_an_old_list_or_an_old_key_through_any_instance() {
+    let (_nodes, path) = cluster(3);
+    let mut writers = [writer(&path), writer(&turned(&path)), writer(&turned(&turned(&path)))];
+    let mut readers = [session(&path), session(&turned(&path)), session(&turned(&turned(&path)))];
+    for round in 0_u8..20 {
+        for i in 0..3 {
+            let pet = writers[i].insert_pet(&new_pet("Rex")).unwrap();
+            let id = pet.id(&writers[i].commit().unwrap());
+            let key = api_key(round * 3 + i as u8);
+            let writes: &mut dyn Writes = &mut writers[i];
+            writes.transact(|writer| writer.insert_key(&key)).unwrap();
+            for reader in &mut readers {
+                Snapshots::begin(reader).unwrap();
+                assert_eq!(reader.pet(id, |pet| pet.id), Ok(Some(id)), "round {round}");
+                assert_eq!(reader.last_id(), Ok(id));
+                assert_eq!(reader.key(&key.digest), Ok(Some(key.clone())));
+                Snapshots::end(reader).unwrap();
+            }
+            let writes: &mut dyn Writes = &mut writers[(i + 1) % 3];
+            writes.delete_key(&key.digest).unwrap();
+            for reader in &mut readers {
+                Snapshots::begin(reader).unwrap();
+                assert_eq!(reader.key(&key.digest), Ok(None), "it was revoked");
+                Snapshots::end(reader).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn every_change_makes_another_version_also_those_of_other_programs() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    writer.insert_pet(&new_pet("Rex")).unwrap();
+    writer.insert_pet(&new_pet("Tom")).unwrap();
+    writer.commit().unwrap();
+    let session = session(&path);
+    let mut version = {
+        session.begin().unwrap();
+        session.data_version()
+    };
+    for sql in [
+        "INSERT INTO pets (name, category_id) VALUES ('a', 1)",
+        "UPDATE pets SET name = 'x' WHERE id = 1",
+        "DELETE FROM pets WHERE id = 1",
+        "INSERT INTO pets (id, name, category_id) VALUES (1, 'back', 1)",
+        "INSERT OR REPLACE INTO pets (id, name, category_id) VALUES (2, 'other', 1)",
+        "UPDATE project SET plan = 'pro'",
+        "INSERT INTO api_keys (digest, name, read_only, created_at) VALUES (randomblob(32), 'ci', 0, 0)",
+        "UPDATE api_keys SET expires_at = 1",
+        "DELETE FROM api_keys",
+        "INSERT INTO domains VALUES ('a.test', 'active', 0, NULL, NULL, 0, NULL, 1)",
+        "INSERT INTO redirects VALUES ('a.test', 'b.test', 301)",
+    ] {
+        run(&path, sql);
+        session.end();
+        session.begin().unwrap();
+        assert_ne!(session.data_version(), version, "{sql}");
+        version = session.data_version();
+    }
+    run(
+        &path,
+        "INSERT INTO api_keys (digest, name, read_only, created_at) VALUES (zeroblob(32), 'ci', 0, 0)",
+    );
+    session.begin().unwrap();
+    version = session.data_version();
+    run(&path, "UPDATE api_keys SET last_used_at = 1");
+    session.begin().unwrap();
+    assert_eq!(session.data_version(), version, "nothing has changed");
+}

@@ -1,0 +1,44 @@
+//! What a start finds, makes and refuses.
+
+use super::*;
+
+#[test]
+fn start_names_what_the_schema_lacks_and_takes_what_others_made() {
+    let (_nodes, path) = cluster(1);
+    drop(open_for_service(&path, 1).unwrap());
+    run(&path, "CREATE TABLE theirs (x)");
+    run(&path, "CREATE TRIGGER theirs_too BEFORE INSERT ON pets BEGIN SELECT 1; END");
+    drop(open_for_service(&path, 1).unwrap());
+    run(&path, "DROP INDEX pets_by_status");
+    let refused = open_for_service(&path, 1).err().unwrap().to_string();
+    assert!(refused.contains("the index pets_by_status is missing"), "{refused}");
+    assert!(refused.contains("CREATE INDEX pets_by_status"), "{refused}");
+}
+
+#[test]
+fn instances_that_start_at_once_make_one_schema() {
+    let (_nodes, path) = cluster(3);
+    let start = |path: PathBuf| thread::spawn(move || drop(writer(&path)));
+    let paths = [path.clone(), turned(&path), turned(&turned(&path)), path.clone()];
+    paths.map(start).into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(number(&path, "SELECT count(*) FROM project"), 1);
+    assert_eq!(number(&path, "SELECT count(*) FROM cluster_changes"), 1);
+    let (client, level) = connect(&path).unwrap();
+    assert!(schema::is_current(&client, &path, level).unwrap());
+}
+
+#[test]
+fn database_of_another_program_or_of_a_later_version_is_refused_and_left() {
+    let (_nodes, path) = cluster(1);
+    run(&path, "CREATE TABLE theirs (x)");
+    assert_eq!(open_writer(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseForeign);
+    assert_eq!(number(&path, "SELECT count(*) FROM sqlite_schema"), 1);
+    run(&path, "DROP TABLE theirs");
+    assert_eq!(open_reader(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseMissing);
+    drop(open_writer(&path).unwrap());
+    run(&path, "CREATE TRIGGER cluster_theirs AFTER INSERT ON pets BEGIN SELECT 1; END");
+    let refused = open_writer(&path).err().unwrap().to_string();
+    assert!(refused.contains("cluster_"), "{refused}");
+    run(&path, "PRAGMA user_version = 99");
+    assert_eq!(open_writer(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseNewer);
+}
