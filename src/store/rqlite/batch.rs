@@ -10,16 +10,18 @@
 //! first. If keys may have changed, the cluster refuses it, and the service handles its requests again.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use rusqlite::{ToSql, params};
 
-use super::client::{self, Failure, Rows, Statement, Value};
-use super::session::{Phase, Revision, Session, is_large, statement};
+use super::client::{Failure, Statement};
+use super::request::{Create, Done, LEFT_OUT, REFUSED, Request, made, outcomes};
+use super::revision::Revision;
+use super::session::{Phase, Session, is_large};
+use super::values::statement;
 use crate::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
-use crate::store::engine::{Committed, Inserted, Outcome, Reads, Units, Writes};
+use crate::store::engine::{Committed, Inserted, Reads, Units, Writes};
 use crate::store::{BUSY_TIMEOUT, Cause, Database, StoreError};
 
 /// How long a batch is sent again until a node answers. After that, its outcome is unknown.
@@ -35,47 +37,8 @@ const AT_ONCE: i64 = 1000;
 /// How long after the end of a sweep the next one begins.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
-/// The writer of the row that closes the cluster. Its `batch` is the Unix time until which nobody may write, and its
-/// `first` is the number of the restore: see `whole.rs`. [`BATCH`] names it too.
-pub const CLOSER: &str = "restore";
-/// Records the batch, and the first id that its pets can have. `is_current` is NULL, and refused, if the batch is not
-/// the next one of its writer, was made for another state of the database, or the database is closed.
-const BATCH: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) SELECT ?1, ?2, \
-    1 + max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), (SELECT ifnull(max(id), 0) FROM pets)), \
-    CASE WHEN (?3 IS NULL OR ?3 = (SELECT changes FROM cluster_changes) \
-            AND ?5 = ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'), '')) \
-        AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = ?1 AND batch >= ?2) \
-        AND NOT EXISTS (SELECT 1 FROM cluster_writers WHERE writer = 'restore' AND batch > ?4) THEN 1 END \
-    WHERE true ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
-/// Removes all but the newest 100,000 writers. One that still writes gets a new row with its next batch.
-const PRUNE: &str = "DELETE FROM cluster_writers WHERE id <= (SELECT max(id) FROM cluster_writers) - 100000";
-/// Refuses the batch if the ids of the pets without keys are not consecutive, because a trigger of another program has
-/// left one out or added one.
-const COUNTED: &str = "UPDATE cluster_writers \
-    SET is_current = CASE WHEN changes() = ?2 AND last_insert_rowid() = first + ?2 - 1 THEN 1 END WHERE writer = ?1";
-const FIRST: &str = "SELECT first FROM cluster_writers WHERE writer = ?1 AND batch = ?2";
-/// Inserts nothing if the key is recorded; [`RECORD`] then sees `changes() = 0`.
-const INSERT_ONCE: &str = "INSERT INTO pets (name, category_id, status) SELECT ?1, ?2, ?3 \
-    WHERE NOT EXISTS (SELECT 1 FROM older_retries WHERE key = ?4)";
-const RECORD: &str = "INSERT INTO older_retries (key, fingerprint, pet, at) SELECT ?1, ?2, last_insert_rowid(), ?3 \
-    WHERE changes() = 1";
-const FIND: &str = "SELECT fingerprint, pet FROM older_retries WHERE key = ?1";
 const OLD: &str = "SELECT key, at FROM older_retries WHERE key > ?1 ORDER BY key LIMIT ?2";
 const FORGET: &str = "DELETE FROM older_retries WHERE key = ?1 AND at < ?2";
-
-/// Why a create of a batch that was carried out has made no pet.
-const LEFT_OUT: &str = "a trigger of another program leaves out pets, or adds some";
-/// What SQLite's message contains if a statement has refused the batch.
-const REFUSED: &str = "cluster_writers.is_current";
-
-/// A create that waits for the commit.
-struct Create {
-    name: String,
-    category_id: i64,
-    status: Option<crate::model::PetStatus>,
-    /// Its key, and the fingerprints by which another create is known to be the same one.
-    once: Option<([u8; 16], [[u8; 16]; 2])>,
-}
 
 /// The connection that writes, and the batch under way on it.
 pub struct Writer {
@@ -98,9 +61,6 @@ pub struct Writer {
     /// Where the sweep goes on, or when the next one begins.
     sweep: Result<Vec<u8>, Instant>,
 }
-
-/// What has become of a create.
-pub type Done = Result<Outcome, StoreError>;
 
 impl Writer {
     /// Writes with this connection.
@@ -270,96 +230,6 @@ impl Writer {
         self.end();
         done
     }
-}
-
-/// A batch as it is sent.
-struct Request {
-    /// First [`BATCH`]. If there are creates without keys, then their INSERT and [`COUNTED`]. Then [`INSERT_ONCE`] and
-    /// [`RECORD`] for each create with a key, then the changes, and in a writer's first batch [`PRUNE`]. Creates
-    /// without keys come first, so ids do not follow the order of requests.
-    statements: Vec<Statement>,
-    /// [`FIRST`], then [`FIND`] for each create with a key: their rows tell the outcomes of the creates.
-    finds: Vec<Statement>,
-}
-
-impl Request {
-    fn new(
-        (name, batch): (&str, i64),
-        guard: Option<Revision>,
-        creates: &[&Create],
-        changes: &[Statement],
-    ) -> Result<Self, StoreError> {
-        let (state, mark) = guard.map(|seen| (seen.changes, seen.mark)).unzip();
-        let mut statements = vec![statement(BATCH, params![name, batch, state, unix_time(), mark])?];
-        let mut finds = vec![statement(FIRST, params![name, batch])?];
-        let plain: Vec<&&Create> = creates.iter().filter(|create| create.once.is_none()).collect();
-        if !plain.is_empty() {
-            let rows = vec!["(?, ?, ?)"; plain.len()].join(", ");
-            let text = format!("INSERT INTO pets (name, category_id, status) VALUES {rows}");
-            let values = plain.iter().flat_map(|it| [&it.name as &dyn ToSql, &it.category_id, &it.status]);
-            statements.push(statement(&text, &values.collect::<Vec<_>>())?);
-            let count = i64::try_from(plain.len()).unwrap_or(i64::MAX);
-            statements.push(statement(COUNTED, params![name, count])?);
-        }
-        for create in creates {
-            let Some((key, [fingerprint, _])) = &create.once else { continue };
-            let values = params![create.name, create.category_id, create.status, key];
-            statements.push(statement(INSERT_ONCE, values)?);
-            statements.push(statement(RECORD, params![key, fingerprint, unix_time()])?);
-            finds.push(statement(FIND, params![key])?);
-        }
-        statements.extend_from_slice(changes);
-        if batch == 1 {
-            statements.push(statement(PRUNE, &[])?);
-        }
-        Ok(Self { statements, finds })
-    }
-}
-
-/// The outcomes of the creates, from the answers to the statements of a [`Request`]; `None` unless each made a pet.
-fn made(creates: &[&Create], answers: &[client::Outcome]) -> Option<Vec<Done>> {
-    let plain = creates.iter().filter(|create| create.once.is_none()).count();
-    // One statement inserted the pets without keys, and the next one counted them.
-    let last = answers.get(1).map_or(0, |answer| answer.last_insert_id);
-    let mut places = (1..).step_by(2);
-    let mut ids = (1..=plain).rev().map(|left| Some(last - i64::try_from(left).ok()? + 1));
-    if plain > 0 {
-        places.next();
-    }
-    let outcome = |create: &&Create| match create.once {
-        None => ids.next()?.map(|id| Ok(Outcome::Made(id))),
-        Some(_) => {
-            let answer = answers.get(places.next()?)?;
-            (answer.rows_affected == 1).then_some(Ok(Outcome::Made(answer.last_insert_id)))
-        }
-    };
-    creates.iter().map(outcome).collect()
-}
-
-/// The outcomes of the creates, from the rows of [`FIRST`] and of a [`FIND`] for each key; `None` if it was not carried out.
-fn outcomes<'c>(creates: &[&'c Create], found: &[Rows]) -> Option<Vec<Done>> {
-    let (first, records) = found.split_first()?;
-    let &[Value::Integer(first)] = first.first()?.as_slice() else { return None };
-    let (mut next, mut records, mut made) = (first, records.iter(), HashSet::new());
-    let outcome = |create: &'c Create| {
-        let Some((key, fingerprints)) = &create.once else {
-            next += 1;
-            return Some(Ok(Outcome::Made(next - 1)));
-        };
-        let record = records.next()?.first();
-        let Some([Value::Blob(fingerprint), Value::Integer(pet)]) = record.map(Vec::as_slice) else {
-            return Some(Err(StoreError::Internal(LEFT_OUT.to_owned())));
-        };
-        let is_same = fingerprints.iter().any(|own| own == fingerprint.as_slice());
-        // The record is of this batch if its pet is, and then of the first create with the key.
-        let is_first = *pet >= first && made.insert(key);
-        Some(Ok(match (is_same, is_first) {
-            (true, true) => Outcome::Made(*pet),
-            (true, false) => Outcome::Replayed(*pet),
-            (false, _) => Outcome::Reused,
-        }))
-    };
-    creates.iter().copied().map(outcome).collect()
 }
 
 /// A name that no other writer has.

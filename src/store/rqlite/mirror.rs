@@ -6,7 +6,8 @@ use std::cell::RefCell;
 use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::client::{Rows, Statement};
-use super::session::{Revision, value_ref};
+use super::revision::Revision;
+use super::values::value_ref;
 use crate::store::StoreError;
 use crate::store::engine::Visit;
 use crate::store::sqlite::engine::rows;

@@ -1,10 +1,10 @@
 //! The engine of several machines: rqlite, which is SQLite under Raft, asked over HTTP.
 //!
 //! - `client/` asks one node after the other. It knows no table.
-//! - `session.rs` is a connection: what it reads is never older than what was acknowledged before, and `mirror.rs` has
-//!   the small tables in memory. `ahead.rs` makes one request of many reads.
-//! - `batch.rs` writes, and sends again what may have been lost on its way.
-//! - `whole.rs` copies the whole database, and replaces it.
+//! - `session.rs` is a connection: what it reads is never older than what was acknowledged before, by `revision.rs`.
+//!   `mirror.rs` has the small tables in memory. `ahead.rs` makes one request of many reads.
+//! - `batch.rs` writes, and sends again what may have been lost on its way. `request.rs` is what it sends.
+//! - `values.rs` converts values. `whole.rs` copies the whole database, and replaces it.
 //! - `schema.rs` brings the database up to date; `cluster.sql` is what it has besides `schema.sql`.
 //!
 //! Time limits, and what each must outlast. A patience is how long a new try may begin, so the last try ends up to
@@ -30,10 +30,13 @@ mod mirror;
 #[path = "../../../tests/cluster/nodes.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod nodes;
+mod request;
+mod revision;
 mod schema;
 mod session;
 #[cfg(test)]
 mod tests;
+mod values;
 mod whole;
 
 use std::path::Path;

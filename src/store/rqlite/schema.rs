@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 use super::batch::random_name;
 use super::client::{Client, Failure, Level, Statement, Value};
 use super::mirror::TABLES;
-use super::session::statement;
+use super::values::statement;
 use crate::error::{Error, ErrorKind};
 use crate::store::sqlite::differences;
 use crate::store::sqlite::schema::{APPLICATION_ID, STEPS, foreign, newer, newest_version};

@@ -12,11 +12,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::ToSql;
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::types::ValueRef;
 
 use super::ahead::Ahead;
-use super::client::{Client, Failure, Level, Rows, Statement, Value};
+use super::client::{Client, Failure, Level, Rows, Statement};
 use super::mirror::Mirror;
+use super::revision::{REVISION, Revision};
+use super::values::{statement, value_ref};
 use crate::store::engine::{Reads, Row, Snapshots, Visit};
 use crate::store::error::names_a_lack;
 use crate::store::{Cause, Database, StoreError};
@@ -33,49 +35,6 @@ const PETS: &str = "pets";
 /// Words that only statements on large tables have. The mirror has these tables without rows, and also
 /// `newest_retries`, which a cluster does not use.
 const LARGE: [&str; 3] = [PETS, "deploy_files", "older_retries"];
-
-/// The state of what clients can see. A create raises `seq`, and triggers count other changes in `changes`.
-pub const REVISION: &str = "SELECT changes, ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'pets'), 0), \
-    ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'petstore log'), '') FROM cluster_changes";
-
-/// A state of the database: the row of [`REVISION`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Revision {
-    /// How often something was changed other than by a create.
-    pub changes: i64,
-    /// The greatest id of a pet.
-    seq: i64,
-    /// Which database it is. A restore makes another one.
-    pub mark: String,
-}
-
-impl Revision {
-    fn of(rows: &Rows) -> Result<Self, StoreError> {
-        match rows.first().map(Vec::as_slice) {
-            Some([Value::Integer(changes), Value::Integer(seq), Value::Text(mark)]) => {
-                Ok(Self { changes: *changes, seq: *seq, mark: mark.clone() })
-            }
-            _ => {
-                Err(StoreError::Unavailable(Cause::SchemaChanged, "it has no counter of changes".to_owned()))
-            }
-        }
-    }
-
-    /// Makes a revision of the columns of [`REVISION`].
-    pub fn new(changes: i64, seq: i64, mark: String) -> Self {
-        Self { changes, seq, mark }
-    }
-
-    /// Whether the small tables are the same in both.
-    pub fn has_same_small_tables(&self, other: &Self) -> bool {
-        (self.changes, &self.mark) == (other.changes, &other.mark)
-    }
-
-    /// Whether a database of this revision has all that one of another revision has.
-    fn has_all_of(&self, other: &Self) -> bool {
-        self.mark == other.mark && self.seq >= other.seq && self.changes >= other.changes
-    }
-}
 
 /// A connection.
 pub struct Session {
@@ -374,55 +333,6 @@ pub fn is_large(sql: &str) -> bool {
     LARGE.iter().any(|table| sql.contains(table))
 }
 
-/// A statement with its values, as rqlite takes them: a BLOB as the text of its hexadecimal digits.
-///
-/// # Errors
-/// If a value has no place in SQLite.
-pub fn statement(sql: &str, values: &[&dyn ToSql]) -> Result<Statement, StoreError> {
-    let values = values.iter().map(|value| Ok(value_of(&value.to_sql()?))).collect::<Result<Vec<_>, _>>();
-    let values: Vec<Value> = values.map_err(|error: rusqlite::Error| StoreError::from(error))?;
-    let mut text = String::with_capacity(sql.len() + 8);
-    let mut rest = sql;
-    while let Some((before, after)) = rest.split_once('?') {
-        let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
-        let (number, after) = after.split_at(digits);
-        let place = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        let is_blob = place.and_then(|place| values.get(place)).is_some_and(|v| matches!(v, Value::Blob(_)));
-        text += before;
-        text += &if is_blob { format!("unhex(?{number})") } else { format!("?{number}") };
-        rest = after;
-    }
-    text += rest;
-    Ok(Statement::new(text, values))
-}
-
-fn value_of(value: &ToSqlOutput) -> Value {
-    let value = match value {
-        ToSqlOutput::Borrowed(value) => *value,
-        ToSqlOutput::Owned(value) => value.into(),
-        // The others need features of rusqlite that are off.
-        _ => ValueRef::Null,
-    };
-    match value {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => Value::Integer(number),
-        // No column is of this kind.
-        ValueRef::Real(number) => Value::Text(number.to_string()),
-        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
-    }
-}
-
-/// A value of a response, as SQLite has it.
-pub fn value_ref(value: &Value) -> ValueRef<'_> {
-    match value {
-        Value::Null => ValueRef::Null,
-        Value::Integer(number) => ValueRef::Integer(*number),
-        Value::Text(text) => ValueRef::Text(text.as_bytes()),
-        Value::Blob(bytes) => ValueRef::Blob(bytes),
-    }
-}
-
 impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         let unavailable = Self::Unavailable;
@@ -440,22 +350,6 @@ impl From<Failure> for StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn database_has_all_of_another_if_it_is_the_same_and_no_older() {
-        let revision = |changes, seq, mark: &str| Revision::new(changes, seq, mark.to_owned());
-        let seen = revision(5, 7, "a");
-        for newer in [seen.clone(), revision(6, 7, "a"), revision(5, 8, "a")] {
-            assert!(newer.has_all_of(&seen), "{newer:?}");
-        }
-        for other in [revision(4, 8, "a"), revision(6, 6, "a"), revision(9, 9, "b")] {
-            assert!(!other.has_all_of(&seen), "{other:?}");
-        }
-        // A create changes no small table.
-        assert!(seen.has_same_small_tables(&revision(5, 8, "a")));
-        assert!(!seen.has_same_small_tables(&revision(6, 7, "a")));
-        assert!(!seen.has_same_small_tables(&revision(5, 7, "b")));
-    }
 
     #[test]
     fn tables_that_change_during_each_read_are_not_waited_for_without_end() {
@@ -487,12 +381,5 @@ mod tests {
         for why in ["there is no such pet", "the pet has no column named so"] {
             assert_eq!(of(why), StoreError::Internal(why.to_owned()));
         }
-    }
-
-    #[test]
-    fn blob_is_sent_as_its_digits_wherever_it_stands() {
-        let sent = statement("SELECT ?2, ?1 WHERE ?10 AND ?", &[&7, &[1_u8, 255].as_slice(), &"x"]).unwrap();
-        assert_eq!(sent.sql, "SELECT unhex(?2), ?1 WHERE ?10 AND ?");
-        assert_eq!(sent.values, [Value::Integer(7), Value::Blob(vec![1, 255]), "x".into()]);
     }
 }

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, params};
 
-use super::batch::CLOSER;
 use super::client::{self, Value};
 use super::connect;
+use super::request::CLOSER;
+use super::revision::{REVISION, Revision};
 use super::schema::{PATIENCE, is_current, migrate, unused};
-use super::session::{REVISION, Revision, Session, statement};
+use super::session::Session;
+use super::values::statement;
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
