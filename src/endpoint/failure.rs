@@ -34,8 +34,7 @@ impl Failure {
     /// The detail for the log, which the client must not see.
     pub fn detail(&self) -> Option<&str> {
         match self {
-            // Nothing has failed: the request is answered again.
-            Self::Refused(_) | Self::Store(StoreError::Unavailable(Cause::PutOff, _)) => None,
+            Self::Refused(_) => None,
             Self::Store(StoreError::Unavailable(_, detail) | StoreError::Internal(detail))
             | Self::Fault(detail) => Some(detail),
         }

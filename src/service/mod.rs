@@ -70,10 +70,15 @@ struct Pipeline {
 /// What the pipeline learns about a request before the handler runs, for the response.
 #[derive(Default)]
 struct Findings {
+    /// The operation, unless the request ends before it.
+    operation: Option<&'static Operation>,
     /// The name of its key, for the access log.
     key_name: Option<String>,
     canonical: Option<Canonical>,
 }
+
+/// What became of a request. [`Pipeline::finish`] turns it into a response, and logs a failure.
+type Done = Result<Response, Failure>;
 
 impl Pipeline {
     fn new(parts: Parts) -> Self {
@@ -81,15 +86,11 @@ impl Pipeline {
         Self { router: &ROUTER, parts, failures, is_read_only: false }
     }
 
-    /// Adds to a response what the operation announces and what was found, and counts it. The writer counts requests
-    /// that are passed on. OPTIONS counts for no operation, because the gate probes lanes with it.
-    fn finish(
-        &self,
-        operation: Option<&Operation>,
-        findings: Findings,
-        request: &Request,
-        mut response: Response,
-    ) -> Response {
+    /// Makes the response. Adds what the operation announces and what was found, and counts it. The writer counts
+    /// requests that are passed on. OPTIONS counts for no operation, because the gate probes lanes with it.
+    fn finish(&mut self, request: &Request, findings: Findings, done: Done) -> Response {
+        let operation = findings.operation;
+        let mut response = done.unwrap_or_else(|failure| self.refuse(failure, operation, request));
         if let Some(operation) = operation {
             response = operation.announce(response);
         }
@@ -121,19 +122,18 @@ impl Pipeline {
         }
     }
 
-    /// Finds the operation of a request, or the response if the request ends before it. `now` is Unix time in
-    /// seconds.
+    /// Finds the operation of a request, or what became of it if it ends before that. `now` is Unix time in seconds.
     fn enter<'r>(
         &mut self,
         request: &'r Request<'r>,
         database: &Database,
         now: i64,
-    ) -> (Findings, Result<Call<'r>, Response>) {
+    ) -> (Findings, Result<Call<'r>, Done>) {
         let mut findings = Findings::default();
         let entered = match self.check(request, database, now, &mut findings) {
             Ok(ControlFlow::Continue(call)) => Ok(call),
-            Ok(ControlFlow::Break(response)) => Err(response),
-            Err(failure) => Err(self.refuse(failure, "before its operation", request)),
+            Ok(ControlFlow::Break(response)) => Err(Ok(response)),
+            Err(failure) => Err(Err(failure)),
         };
         (findings, entered)
     }
@@ -180,6 +180,7 @@ impl Pipeline {
             let refused = authentication::insufficient_scope().into_response();
             return Ok(ControlFlow::Break(route.operation.announce(refused)));
         }
+        findings.operation = Some(route.operation);
         Ok(ControlFlow::Continue(Call::new(route, request, target).by(caller)))
     }
 
@@ -197,33 +198,25 @@ impl Pipeline {
         Err(if is_file { refused } else { ApiError::new(Code::NotFound) }.into())
     }
 
-    /// Runs a part of an operation. A failure or a panic becomes a response.
-    ///
-    /// # Errors
-    /// That response.
-    fn run<T>(
-        &mut self,
-        operation: &Operation,
-        request: &Request,
-        part: impl FnOnce() -> Result<T, Failure>,
-    ) -> Result<T, Response> {
-        let done = catch_unwind(AssertUnwindSafe(part))
-            .unwrap_or_else(|panic| Err(Failure::Fault(format!("panicked: {}", message_of(panic.as_ref())))));
-        done.map_err(|failure| self.refuse(failure, operation.id, request))
-    }
-
     /// Turns the failure of a request into its response, and logs what the client must not see.
-    fn refuse(&mut self, failure: Failure, part: &str, request: &Request) -> Response {
+    fn refuse(&mut self, failure: Failure, operation: Option<&Operation>, request: &Request) -> Response {
         match &failure {
             Failure::Store(error) if error.is_lost() => (self.parts.lost)(error),
             failure => {
                 if let Some(detail) = failure.detail() {
+                    let part = operation.map_or("before its operation", |operation| operation.id);
                     self.failures.say(&format!("request {}", request.id), &format!("{part}: {detail}"));
                 }
             }
         }
         failure.into_error().into_response()
     }
+}
+
+/// Runs a part of an operation. A panic becomes a failure.
+fn run<T>(part: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(part))
+        .unwrap_or_else(|panic| Err(Failure::Fault(format!("panicked: {}", message_of(panic.as_ref())))))
 }
 
 /// The header fields that the service reads: the key, what the operations declare, and what tells the names of

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::api::{Handler, ReadContext};
 use crate::clock::unix_time;
 use crate::http::{ApiError, Assets, Code, Request, Response};
-use crate::service::{Parts, Pipeline, wrong_lane};
+use crate::service::{Done, Findings, Parts, Pipeline, run, wrong_lane};
 use crate::store::{IS_SHARED, MOST_PUT_OFF, Reader};
 use crate::worker::Service;
 
@@ -42,17 +42,17 @@ impl ReadService {
         Self { refusal: Some(refusal), ..service }
     }
 
-    /// Answers a request; `None` if the store puts off what it reads, which only happens if `may_put_off`.
-    fn respond(&mut self, request: &Request, now: i64, may_put_off: bool) -> Option<Response> {
+    /// Handles a request up to its response.
+    fn handle(&mut self, request: &Request, now: i64) -> (Findings, Done) {
         let Self { context, pipeline, refusal } = self;
         let (findings, entered) = pipeline.enter(request, context.store.database(), now);
         let call = match entered {
             Ok(call) => call,
-            Err(response) => return Some(pipeline.finish(None, findings, request, response)),
+            Err(done) => return (findings, done),
         };
         let operation = call.operation();
         context.store.bound_rows(operation.rows);
-        let done = pipeline.run(operation, request, || match operation.handler {
+        let done = run(|| match operation.handler {
             Handler::Get(handler) => handler(context, &call),
             Handler::Check { read, read_only, .. } => read(context).map(|()| match refusal {
                 Some(_) => Response::json_bytes(200, read_only.as_bytes()),
@@ -63,11 +63,7 @@ impl ReadService {
                 .map_or_else(wrong_lane, |message| ApiError::with_message(Code::ReadOnly, message).into())),
         });
         context.store.bound_rows(None);
-        if IS_SHARED && may_put_off && context.store.has_put_off() {
-            return None;
-        }
-        let response = done.unwrap_or_else(|refused| refused);
-        Some(pipeline.finish(Some(operation), findings, request, response))
+        (findings, done)
     }
 }
 
@@ -81,23 +77,24 @@ impl Service for ReadService {
         let now = unix_time();
         let (mut bytes, mut put_off) = (0, Vec::new());
         for (place, request) in requests.iter().enumerate() {
-            let response = self.respond(request, now, may_put_off).unwrap_or_else(|| {
+            let (findings, done) = self.handle(request, now);
+            if may_put_off && self.context.store.has_put_off() {
                 put_off.push(place);
-                Response::new(500, b"")
-            });
-            bytes += response.body().len();
-            responses.push(response);
+            } else {
+                let response = self.pipeline.finish(request, findings, done);
+                bytes += response.body().len();
+                responses.push(response);
+            }
             if bytes >= ENOUGH_BYTES || put_off.len() == MOST_PUT_OFF {
                 break;
             }
         }
         if IS_SHARED && !put_off.is_empty() {
             self.context.store.read_put_off();
+            // In ascending order, so that each response gets the place of its request.
             for place in put_off {
-                // Nothing is put off now, so this is always `Some`.
-                if let Some(response) = self.respond(&requests[place], now, false) {
-                    responses[place] = response;
-                }
+                let (findings, done) = self.handle(&requests[place], now);
+                responses.insert(place, self.pipeline.finish(&requests[place], findings, done));
             }
         }
         if let Err(error) = self.context.store.end() {

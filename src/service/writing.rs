@@ -9,8 +9,8 @@ use crate::endpoint::Failure;
 use crate::http::{Request, Response, name_all};
 use crate::keys::KeyCare;
 use crate::log_line::log_line;
-use crate::service::{Findings, Parts, Pipeline, wrong_lane};
-use crate::store::{BUSY_TIMEOUT, IS_SHARED, StoreError, Units, Writer};
+use crate::service::{Done, Findings, Parts, Pipeline, run, wrong_lane};
+use crate::store::{BUSY_TIMEOUT, Committed, IS_SHARED, StoreError, Units, Writer};
 use crate::worker::Service;
 
 /// Answers the requests of the write lane.
@@ -41,19 +41,19 @@ const LAST_PATIENCE: Duration = Duration::from_secs(4);
 
 /// The result of a request before its batch is committed.
 enum Outcome<'r> {
-    /// The response, which does not depend on the commit.
-    Response(Option<&'static Operation>, Response),
+    /// It does not depend on the commit.
+    Done(Done),
     /// The closure that makes the response after the commit.
-    Staged(&'static Operation, Staged<'r>),
+    Staged(Staged<'r>),
     /// The health check to ask of the writer after the commit.
-    Check(&'static Operation, Check),
+    Check(Check),
 }
 
 /// A request of a batch before the commit.
 struct Staging<'r> {
     request: &'r Request<'r>,
-    outcome: Outcome<'r>,
     findings: Findings,
+    outcome: Outcome<'r>,
 }
 
 /// A refused request has written something that only undoing the whole batch removes.
@@ -99,28 +99,41 @@ impl WriteService {
         let (findings, entered) = pipeline.enter(request, context.store.database(), now);
         let call = match entered {
             Ok(call) => call,
-            Err(response) => {
-                return Ok(Staging { request, outcome: Outcome::Response(None, response), findings });
-            }
+            Err(done) => return Ok(Staging { request, findings, outcome: Outcome::Done(done) }),
         };
-        let operation = call.operation();
-        let staged = pipeline.run(operation, request, || match operation.handler {
+        let staged = run(|| match call.operation().handler {
             Handler::Post(handler) => {
                 context.store.begin_unit()?;
                 let staged = handler(context, &call)?;
                 context.store.keep_unit()?;
-                Ok(Outcome::Staged(operation, staged))
+                Ok(Outcome::Staged(staged))
             }
-            Handler::Check { write, .. } => Ok(Outcome::Check(operation, write)),
+            Handler::Check { write, .. } => Ok(Outcome::Check(write)),
             Handler::Get(_) => Err(wrong_lane()),
         });
         let outcome = match staged {
             Ok(outcome) => outcome,
             // A refused request must leave nothing behind.
-            Err(response) if context.store.undo_unit() => Outcome::Response(Some(operation), response),
+            Err(failure) if context.store.undo_unit() => Outcome::Done(Err(failure)),
             Err(_) => return Err(MustUndo),
         };
-        Ok(Staging { request, outcome, findings })
+        Ok(Staging { request, findings, outcome })
+    }
+
+    /// Handles and commits a batch. Also returns how long the commit took.
+    fn write<'r>(
+        &mut self,
+        requests: &'r [Request<'r>],
+    ) -> (Vec<Staging<'r>>, Result<Committed, StoreError>, Duration) {
+        let staged = self.stage(requests, Units::Joined).or_else(|MustUndo| {
+            self.context.store.undo();
+            self.stage(requests, Units::Separate)
+        });
+        // With separate units staging never fails.
+        let stagings = staged.unwrap_or_default();
+        let began = Instant::now();
+        let committed = self.context.store.commit();
+        (stagings, committed, began.elapsed())
     }
 }
 
@@ -185,24 +198,12 @@ impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         let patience = self.patience();
         self.context.store.be_patient(patience);
-        let mut is_again = false;
-        let (stagings, committed, flush) = loop {
-            let staged = self.stage(requests, Units::Joined).or_else(|MustUndo| {
-                self.context.store.undo();
-                self.stage(requests, Units::Separate)
-            });
-            // With separate units staging never fails.
-            let stagings = staged.unwrap_or_default();
-            let began = Instant::now();
-            let committed = self.context.store.commit();
-            // Another instance of a cluster has changed what the batch relied on, such as the keys. The second try asks
-            // first, so only a restore, or yet another change, can refuse it.
-            if IS_SHARED && !is_again && committed.as_ref().is_err_and(StoreError::is_conflict) {
-                is_again = true;
-                continue;
-            }
-            break (stagings, committed, began.elapsed());
-        };
+        let (mut stagings, mut committed, mut flush) = self.write(requests);
+        // Another instance of a cluster has changed what the batch relied on, such as the keys. The second try asks
+        // first, so only a restore, or yet another change, can refuse it.
+        if IS_SHARED && committed.as_ref().is_err_and(StoreError::is_conflict) {
+            (stagings, committed, flush) = self.write(requests);
+        }
         let writing = stagings.iter().filter(|staging| matches!(staging.outcome, Outcome::Staged(..)));
         let writes = writing.clone().count();
         match &committed {
@@ -212,11 +213,10 @@ impl Service for WriteService {
             }
             Ok(_) => {}
             Err(error) => {
-                let is_refused = |staging: &&Staging| match &staging.outcome {
-                    Outcome::Response(Some(operation), response) => {
-                        operation.writes() && response.status() == 503
-                    }
-                    _ => false,
+                let is_refused = |staging: &&Staging| {
+                    use StoreError::Unavailable;
+                    matches!(staging.outcome, Outcome::Done(Err(Failure::Store(Unavailable(..)))))
+                        && staging.findings.operation.is_some_and(Operation::writes)
                 };
                 self.pipeline.parts.metrics.undone(writes + stagings.iter().filter(is_refused).count());
                 // A request that could not write at all has logged that itself.
@@ -231,24 +231,17 @@ impl Service for WriteService {
             self.pipeline.parts.metrics.committed(requests.len(), flush);
             self.rests_at = Some(Instant::now() + QUIET);
         }
-        for Staging { request, outcome, findings } in stagings {
-            let (operation, response) = match outcome {
-                Outcome::Response(operation, response) => (operation, response),
-                Outcome::Staged(operation, staged) => {
-                    let done = match &committed {
-                        Ok(committed) => self.pipeline.run(operation, request, || staged(committed)),
-                        // Its cause has been logged for the whole batch.
-                        Err(error) => Err(Failure::from(error.clone()).into_error().into_response()),
-                    };
-                    (Some(operation), done.unwrap_or_else(|refused| refused))
+        for Staging { request, findings, outcome } in stagings {
+            let done = match (outcome, &committed) {
+                (Outcome::Done(done), _) => done,
+                (Outcome::Staged(staged), Ok(committed)) => run(|| staged(committed)),
+                // Its cause has been logged for the whole batch.
+                (Outcome::Staged(_), Err(error)) => {
+                    Ok(Failure::from(error.clone()).into_error().into_response())
                 }
-                Outcome::Check(operation, check) => {
-                    let context = &mut self.context;
-                    let done = self.pipeline.run(operation, request, || check(context));
-                    (Some(operation), done.unwrap_or_else(|refused| refused))
-                }
+                (Outcome::Check(check), _) => run(|| check(&mut self.context)),
             };
-            responses.push(self.pipeline.finish(operation, findings, request, response));
+            responses.push(self.pipeline.finish(request, findings, done));
         }
         if writes > 0 { flush } else { Duration::ZERO }
     }

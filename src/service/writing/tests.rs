@@ -208,8 +208,16 @@ fn failed_writes_are_counted_and_named_in_one_line() {
         bench.service.pipeline.parts.count(&[]);
         let lines = logged(|| drop(bench.ask(asked)));
         assert_eq!(bench.counted("failed_writes_total").as_deref(), Some(failed), "{asked:?}");
-        assert_eq!((&lines[0], &lines[1..]), (&format!("ERROR request -: full: {why}"), &told[..]));
+        assert_eq!(lines, [told, vec![format!("ERROR request -: full: {why}")]].concat());
     }
+}
+
+#[test]
+fn failure_is_logged_once_even_if_its_batch_is_handled_again() {
+    let mut bench = bench();
+    let lines = logged(|| assert_eq!(bench.ask(&["/panic", "/good", "/read"]), [500, 201, 500]));
+    let expected = ["panic: panicked: after the insert", "read: the request came down the wrong lane"];
+    assert_eq!(lines, expected.map(|what| format!("ERROR request -: {what}")));
 }
 
 #[test]
