@@ -1,0 +1,157 @@
+//! The reading service over a real database, without sockets: what a batch answers, counts and logs.
+
+use super::*;
+use crate::api::{Call, Operation};
+use crate::endpoint::{Failure, Router};
+use crate::service::Authenticator;
+use crate::store::{Cause, StoreError, Writer};
+use crate::testing::{Folder, logged};
+
+const ROWS: &[Operation] = &[
+    Operation::new("/small", "small", Handler::Get(|_, _| Ok(Response::new(200, b"x")))),
+    Operation::new("/page", "page", Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; 64 * 1024])))),
+    Operation::new(
+        "/half",
+        "half",
+        Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; ENOUGH_BYTES / 2]))),
+    ),
+    Operation { rows: Some(1), ..Operation::new("/dear", "dear", Handler::Get(read_without_end)) },
+    Operation::new("/busy", "busy", Handler::Get(|_, _| Err(failed(Cause::Locked)))),
+    Operation::new("/moved", "moved", Handler::Get(|_, _| Err(failed(Cause::Moved)))),
+    Operation::new(
+        "/ready",
+        "ready",
+        Handler::Check { read: |_| Ok(()), write: |_| Err(failed(Cause::Full)), read_only: "{}" },
+    ),
+    Operation::new("/write", "write", Handler::Post(|_, _| Ok(Box::new(|_| Ok(Response::new(204, b"")))))),
+];
+
+fn failed(cause: Cause) -> Failure {
+    StoreError::Unavailable(cause, "as if".to_owned()).into()
+}
+
+/// Reads far more than one row.
+fn read_without_end(context: &mut ReadContext, _: &Call) -> Result<Response, Failure> {
+    for _ in 0..100_000 {
+        context.store.pet(1, |_| ())?;
+    }
+    Ok(Response::new(204, b""))
+}
+
+/// The service of a new database, and one that refuses writes.
+fn services() -> (Folder, [ReadService; 2]) {
+    let folder = Folder::new();
+    drop(Writer::open(&folder.database()).unwrap());
+    let parts = || Parts::for_tests(Authenticator::default());
+    let store = || Reader::open(&folder.database()).unwrap();
+    let services = [
+        ReadService::new(store(), Arc::default(), parts()),
+        ReadService::refusing(store(), parts(), Some("https://elsewhere")),
+    ];
+    let services = services.map(|mut service| {
+        service.pipeline.router = &Router(&[ROWS]);
+        service
+    });
+    (folder, services)
+}
+
+fn ask(asked: &[(&str, &str)]) -> Vec<u16> {
+    let (_folder, [mut service, _]) = services();
+    ask_of(&mut service, asked)
+}
+
+/// Sends all in one batch; returns the statuses of the ones that are answered.
+fn ask_of(service: &mut ReadService, asked: &[(&str, &str)]) -> Vec<u16> {
+    let requests: Vec<Request> = asked
+        .iter()
+        .map(|(method, target)| Request { id: "-", method, target, headers: Vec::new(), body: b"" })
+        .collect();
+    let mut responses = Vec::new();
+    assert_eq!(service.answer(&requests, &mut responses), Duration::ZERO, "nothing is flushed");
+    responses.iter().map(Response::status).collect()
+}
+
+#[test]
+fn batch_ends_early_once_its_responses_are_large() {
+    let (small, page, half) = (("GET", "/small"), ("GET", "/page"), ("GET", "/half"));
+    assert_eq!(ask(&[half, half, small]), [200, 200]);
+    assert_eq!(ask(&[half, page, small, small]), [200; 4]);
+}
+
+#[test]
+fn handler_that_visits_far_more_rows_than_its_row_states_is_stopped() {
+    assert_eq!(ask(&[("GET", "/dear"), ("GET", "/small"), ("GET", "/dear")]), [500, 200, 500]);
+}
+
+#[test]
+fn request_down_the_wrong_lane_is_500() {
+    assert_eq!(ask(&[("POST", "/write"), ("GET", "/small")]), [500, 200]);
+}
+
+#[test]
+fn each_request_counts_once_for_what_it_reached() {
+    let (_folder, [mut service, _]) = services();
+    service.pipeline.parts.count(&["small", "ready", "getFile", "none"]);
+    let asked = [
+        ("OPTIONS", "/small"),
+        ("GET", "/small"),
+        ("GET", "/ready"),
+        ("GET", "/nowhere"),
+        ("POST", "/nowhere"),
+        ("DELETE", "/small"),
+    ];
+    assert_eq!(ask_of(&mut service, &asked), [204, 200, 204, 404, 404, 405]);
+    let count = |operation: &str, status: u16| {
+        let sample = format!("requests_total{{operation=\"{operation}\",status=\"{status}\"}}");
+        service.pipeline.parts.counted(&sample)
+    };
+    let one = Some("1".to_owned());
+    assert_eq!((count("small", 200), count(crate::api::FILE.id, 404)), (one.clone(), one.clone()));
+    assert_eq!((count("none", 404), count("none", 405)), (one.clone(), one));
+    // A probe of the gate, and what the writer is asked next and counts.
+    assert_eq!((count("none", 204), count("ready", 204)), (None, None));
+}
+
+#[test]
+fn refusals_are_counted_by_their_cause() {
+    let (_folder, services) = services();
+    let counts = services.map(|mut service| {
+        service.pipeline.parts.count(&[]);
+        ask_of(&mut service, &[("GET", "/busy"), ("POST", "/write")]);
+        ["storage_unavailable", "read_only"]
+            .map(|code| service.pipeline.parts.counted(&format!("refusals_total{{code=\"{code}\"}}")))
+    });
+    let one = || Some("1".to_owned());
+    assert_eq!(counts, [[one(), None], [one(), one()]]);
+}
+
+#[test]
+fn lost_database_is_reported_and_any_other_failure_logged() {
+    let (_folder, [mut service, _]) = services();
+    let losses = service.pipeline.parts.losses();
+    let lines = logged(|| assert_eq!(ask_of(&mut service, &[("GET", "/busy"), ("GET", "/moved")]), [503; 2]));
+    assert_eq!(lines, ["ERROR request -: busy: as if"]);
+    let lost = |cause| StoreError::Unavailable(cause, "as if".to_owned());
+    assert_eq!(losses.try_iter().collect::<Vec<_>>(), [lost(Cause::Moved)]);
+    let lines = logged(|| {
+        service.pipeline.trouble("r1", "cannot read", &lost(Cause::Locked));
+        service.pipeline.trouble("r2", "cannot read", &lost(Cause::Damaged));
+    });
+    assert_eq!(lines, ["ERROR r1: cannot read: the database is locked by another process: as if"]);
+    assert_eq!(losses.try_iter().collect::<Vec<_>>(), [lost(Cause::Damaged)]);
+}
+
+#[test]
+fn only_a_service_that_cannot_write_looks_again_at_rest() {
+    let (folder, [mut service, mut refusing]) = services();
+    assert_eq!((service.rest(), refusing.rest()), (None, Some(LOOK_EVERY)));
+    let losses = refusing.pipeline.parts.losses();
+    std::fs::remove_file(folder.database()).unwrap();
+    refusing.rest();
+    assert!(losses.try_recv().unwrap().is_lost());
+    // Failures that were held back are told soon.
+    for _ in 0..100 {
+        service.pipeline.failures.say("", "a storm");
+    }
+    assert!(service.rest().unwrap() <= LOOK_EVERY);
+}
