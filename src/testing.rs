@@ -72,13 +72,16 @@ thread_local! {
 struct Lines;
 
 impl log::Log for Lines {
-    fn enabled(&self, _: &log::Metadata) -> bool {
-        LOGGED.with_borrow(Option::is_some)
+    /// Other packages log too.
+    fn enabled(&self, metadata: &log::Metadata) -> bool {
+        metadata.target().starts_with("petstore") && LOGGED.with_borrow(Option::is_some)
     }
 
     fn log(&self, record: &log::Record) {
-        let line = || format!("{} {}", record.level(), record.args());
-        LOGGED.with_borrow_mut(|lines| lines.iter_mut().for_each(|lines| lines.push(line())));
+        if self.enabled(record.metadata()) {
+            let line = format!("{} {}", record.level(), record.args());
+            LOGGED.with_borrow_mut(|lines| lines.get_or_insert_default().push(line));
+        }
     }
 
     fn flush(&self) {}

@@ -38,6 +38,8 @@ pub(crate) mod tests {
     use super::*;
 
     pub use crate::testing::Folder;
+    #[cfg(feature = "cluster")]
+    pub use rqlite::nodes::Nodes;
 
     /// Has SQLite refuse every write, as a file does that may only be read.
     pub fn refuse_writes(writer: &Writer, refuse: bool) {

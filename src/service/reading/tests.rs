@@ -1,5 +1,8 @@
 //! The reading service over a real database, without sockets: what a batch answers, counts and logs.
 
+#[cfg(feature = "cluster")]
+mod cluster;
+
 use super::*;
 use crate::api::{Call, Operation};
 use crate::endpoint::{Failure, Router};
@@ -62,13 +65,18 @@ fn ask(asked: &[(&str, &str)]) -> Vec<u16> {
 
 /// Sends all in one batch; returns the statuses of the ones that are answered.
 fn ask_of(service: &mut ReadService, asked: &[(&str, &str)]) -> Vec<u16> {
+    answer(service, asked).iter().map(Response::status).collect()
+}
+
+/// Sends all in one batch; returns the responses to the first ones.
+fn answer(service: &mut ReadService, asked: &[(&str, &str)]) -> Vec<Response> {
     let requests: Vec<Request> = asked
         .iter()
         .map(|(method, target)| Request { id: "-", method, target, headers: Vec::new(), body: b"" })
         .collect();
     let mut responses = Vec::new();
     assert_eq!(service.answer(&requests, &mut responses), Duration::ZERO, "nothing is flushed");
-    responses.iter().map(Response::status).collect()
+    responses
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The writing service over a real database, without sockets: what a batch answers, counts and logs, and what it does
 //! at rest.
 
+#[cfg(feature = "cluster")]
+mod cluster;
+
 use super::*;
 use crate::api::ROUTER;
 use crate::endpoint::Router;
@@ -71,9 +74,13 @@ fn bench() -> Bench {
 }
 
 fn bench_with(store: Writer, folder: Folder) -> Bench {
+    let reader = Reader::open(&folder.database()).unwrap();
+    bench_of(store, reader, folder)
+}
+
+fn bench_of(store: Writer, reader: Reader, folder: Folder) -> Bench {
     let mut service = WriteService::new(store, Parts::for_tests(Authenticator::default()), || false);
     service.pipeline.router = &Router(&[ROWS]);
-    let reader = Reader::open(&folder.database()).unwrap();
     Bench { service, reader, flush: Duration::ZERO, folder }
 }
 
@@ -87,7 +94,8 @@ impl Bench {
             .zip(&bodies)
             .map(|(target, body)| {
                 let method = if target.starts_with("/rea") { "GET" } else { "POST" };
-                Request { id: "-", method, target, headers: Vec::new(), body: body.as_bytes() }
+                let key = target.starts_with("/v1/").then_some(("Authorization", "Bearer secret"));
+                Request { id: "-", method, target, headers: key.into_iter().collect(), body: body.as_bytes() }
             })
             .collect();
         let mut responses = Vec::new();

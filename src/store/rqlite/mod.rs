@@ -29,7 +29,7 @@ mod mirror;
 #[cfg(test)]
 #[path = "../../../tests/cluster/nodes.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
-mod nodes;
+pub mod nodes;
 mod request;
 mod revision;
 mod schema;
