@@ -118,7 +118,8 @@ impl Hosts {
     }
 }
 
-/// Looks up a domain, and its redirect if the target is served. Only existing domains are remembered, so that guessing cannot fill the memory.
+/// Looks up a domain, and its redirect if the target is served. Only existing domains are remembered, so that guessing
+/// cannot fill the memory.
 fn find<'k>(
     known: &'k mut HashMap<Box<str>, Known>,
     own: &[String],
