@@ -109,7 +109,8 @@ impl WriteService {
                 Ok(Outcome::Staged(staged))
             }
             Handler::Check { write, .. } => Ok(Outcome::Check(write)),
-            Handler::Get(_) => Err(wrong_lane()),
+            // It has begun no unit that could be undone.
+            Handler::Get(_) => Ok(Outcome::Done(Err(wrong_lane()))),
         });
         let outcome = match staged {
             Ok(outcome) => outcome,
