@@ -136,6 +136,47 @@ impl WriteService {
         let committed = self.context.store.commit();
         (stagings, committed, began.elapsed())
     }
+
+    /// Counts and logs what became of a batch. Returns how many writes it had.
+    fn note(&mut self, stagings: &[Staging], committed: &Result<Committed, StoreError>) -> usize {
+        let writing = stagings.iter().filter(|staging| matches!(staging.outcome, Outcome::Staged(..)));
+        let writes = writing.clone().count();
+        match committed {
+            Ok(committed) if writes > 0 => {
+                self.context.succeeded();
+                self.pipeline.parts.metrics.replayed(committed.replays);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let is_refused = |staging: &&Staging| {
+                    use StoreError::Unavailable;
+                    matches!(staging.outcome, Outcome::Done(Err(Failure::Store(Unavailable(..)))))
+                        && staging.findings.operation.is_some_and(Operation::writes)
+                };
+                self.pipeline.parts.metrics.undone(writes + stagings.iter().filter(is_refused).count());
+                // A request that could not write at all is logged by itself.
+                if writes > 0 || error.is_lost() {
+                    let ids: Vec<&str> = writing.map(|staging| staging.request.id).collect();
+                    self.pipeline.trouble(&name_all(ids.into_iter()), &fate(writes, error), error);
+                }
+                self.context.failed(error.clone());
+            }
+        }
+        writes
+    }
+
+    /// Makes the response to a request of a batch.
+    fn respond(&mut self, staging: Staging, committed: &Result<Committed, StoreError>) -> Response {
+        let Staging { request, findings, outcome } = staging;
+        let done = match (outcome, committed) {
+            (Outcome::Done(done), _) => done,
+            (Outcome::Staged(staged), Ok(committed)) => run(|| staged(committed)),
+            // Its cause has been logged for the whole batch.
+            (Outcome::Staged(_), Err(error)) => Ok(Failure::from(error.clone()).into_error().into_response()),
+            (Outcome::Check(check), _) => run(|| check(&mut self.context)),
+        };
+        self.pipeline.finish(request, findings, done)
+    }
 }
 
 impl WriteService {
@@ -205,45 +246,12 @@ impl Service for WriteService {
         if IS_SHARED && committed.as_ref().is_err_and(StoreError::is_conflict) {
             (stagings, committed, flush) = self.write(requests);
         }
-        let writing = stagings.iter().filter(|staging| matches!(staging.outcome, Outcome::Staged(..)));
-        let writes = writing.clone().count();
-        match &committed {
-            Ok(committed) if writes > 0 => {
-                self.context.succeeded();
-                self.pipeline.parts.metrics.replayed(committed.replays);
-            }
-            Ok(_) => {}
-            Err(error) => {
-                let is_refused = |staging: &&Staging| {
-                    use StoreError::Unavailable;
-                    matches!(staging.outcome, Outcome::Done(Err(Failure::Store(Unavailable(..)))))
-                        && staging.findings.operation.is_some_and(Operation::writes)
-                };
-                self.pipeline.parts.metrics.undone(writes + stagings.iter().filter(is_refused).count());
-                // A request that could not write at all has logged that itself.
-                if writes > 0 || error.is_lost() {
-                    let ids: Vec<&str> = writing.map(|staging| staging.request.id).collect();
-                    self.pipeline.trouble(&name_all(ids.into_iter()), &fate(writes, error), error);
-                }
-                self.context.failed(error.clone());
-            }
-        }
+        let writes = self.note(&stagings, &committed);
         if writes > 0 {
             self.pipeline.parts.metrics.committed(requests.len(), flush);
             self.rests_at = Some(Instant::now() + QUIET);
         }
-        for Staging { request, findings, outcome } in stagings {
-            let done = match (outcome, &committed) {
-                (Outcome::Done(done), _) => done,
-                (Outcome::Staged(staged), Ok(committed)) => run(|| staged(committed)),
-                // Its cause has been logged for the whole batch.
-                (Outcome::Staged(_), Err(error)) => {
-                    Ok(Failure::from(error.clone()).into_error().into_response())
-                }
-                (Outcome::Check(check), _) => run(|| check(&mut self.context)),
-            };
-            responses.push(self.pipeline.finish(request, findings, done));
-        }
+        responses.extend(stagings.into_iter().map(|staging| self.respond(staging, &committed)));
         if writes > 0 { flush } else { Duration::ZERO }
     }
 
