@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::api::{Check, Handler, Operation, Staged, WriteContext};
+use crate::api::{Check, Handler, Staged, WriteContext};
 use crate::clock::unix_time;
 use crate::endpoint::Failure;
 use crate::http::{Request, Response, name_all};
@@ -149,9 +149,7 @@ impl WriteService {
             Ok(_) => {}
             Err(error) => {
                 let is_refused = |staging: &&Staging| {
-                    use StoreError::Unavailable;
-                    matches!(staging.outcome, Outcome::Done(Err(Failure::Store(Unavailable(..)))))
-                        && staging.findings.operation.is_some_and(Operation::writes)
+                    matches!(staging.outcome, Outcome::Done(Err(Failure::Store(StoreError::Unavailable(..)))))
                 };
                 self.pipeline.parts.metrics.undone(writes + stagings.iter().filter(is_refused).count());
                 // A request that could not write at all is logged by itself.

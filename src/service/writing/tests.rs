@@ -5,10 +5,11 @@
 mod cluster;
 
 use super::*;
-use crate::api::ROUTER;
+use crate::api::{Operation, ROUTER};
 use crate::endpoint::Router;
 use crate::http::{ApiError, Code};
-use crate::model::{ApiKey, NewPet, Page, PetQuery};
+use crate::keys::secret::digest;
+use crate::model::{ApiKey, KeyScope, NewPet, Page, PetQuery};
 use crate::service::Authenticator;
 use crate::store::tests::{Folder, refuse_writes, writer_that_keeps_its_log};
 use crate::store::{Cause, Reader};
@@ -16,6 +17,11 @@ use crate::testing::logged;
 
 const ROWS: &[Operation] = &[
     Operation::new("/good", "good", Handler::Post(|context, call| insert(context, call.json_body()?))),
+    Operation::new(
+        "/v1/good",
+        "goodWithKey",
+        Handler::Post(|context, call| insert(context, call.json_body()?)),
+    ),
     Operation::new(
         "/panic",
         "panic",
@@ -56,6 +62,12 @@ const ROWS: &[Operation] = &[
 fn insert<'r>(context: &mut WriteContext, body: &[u8]) -> Result<Staged<'r>, Failure> {
     let inserted = context.store.insert_pet(&NewPet::from_json(body)?)?;
     Ok(Box::new(move |committed| Ok(Response::json(201, &inserted.id(committed)))))
+}
+
+/// The key that [`Bench::ask`] sends to what is protected.
+fn secret_key(scope: KeyScope) -> ApiKey {
+    let (digest, name) = (digest("secret"), "ci".to_owned());
+    ApiKey { digest, name, scope, created_at: 0, expires_at: None, last_used_at: None }
 }
 
 struct Bench {
@@ -145,6 +157,19 @@ fn request_down_the_wrong_lane_is_500() {
 }
 
 #[test]
+fn create_without_the_right_key_reaches_no_operation() {
+    let mut bench = bench();
+    bench.service.pipeline.parts.count(&["goodWithKey", "none"]);
+    assert_eq!(bench.ask(&["/v1/good"]), [401]);
+    bench.service.context.store.insert_key(&secret_key(KeyScope::ReadOnly)).unwrap();
+    assert_eq!(bench.ask(&["/v1/good", "/v1/good"]), [403, 403]);
+    let count =
+        |status: u16| bench.counted(&format!("requests_total{{operation=\"none\",status=\"{status}\"}}"));
+    assert_eq!([401, 403].map(count), ["1", "2"].map(|count| Some(count.to_owned())));
+    assert_eq!(bench.kept(), [""; 0]);
+}
+
+#[test]
 fn failed_commit_fails_what_was_written_and_nothing_else() {
     let mut bench = bench();
     refuse_writes(&bench.service.context.store, true);
@@ -179,14 +204,7 @@ fn flush_is_told_where_there_was_one() {
 #[test]
 fn end_keeps_when_keys_were_last_used() {
     let mut bench = bench();
-    let key = ApiKey {
-        digest: [1; 32],
-        name: "ci".to_owned(),
-        scope: crate::model::KeyScope::Full,
-        created_at: 0,
-        expires_at: None,
-        last_used_at: None,
-    };
+    let key = secret_key(KeyScope::Full);
     bench.service.context.store.insert_key(&key).unwrap();
     bench.service.pipeline.parts.authenticator.uses().note(key.digest, 7);
     bench.service.stop();

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::path::PathBuf;
 
 use super::*;
-use crate::keys::secret::digest;
 use crate::store::close;
 use crate::store::tests::Nodes;
 
@@ -29,15 +28,7 @@ fn bench() -> (Nodes, PathBuf, Bench, Writer) {
     let nodes = Nodes::start(1);
     let path: PathBuf = nodes.address().into();
     let mut other = Writer::open(&path).unwrap();
-    let key = ApiKey {
-        digest: digest("secret"),
-        name: "ci".to_owned(),
-        scope: crate::model::KeyScope::Full,
-        created_at: 0,
-        expires_at: None,
-        last_used_at: None,
-    };
-    other.transact(|writer| writer.insert_key(&key)).unwrap();
+    other.transact(|writer| writer.insert_key(&secret_key(KeyScope::Full))).unwrap();
     let mut bench = bench_of(Writer::open(&path).unwrap(), Reader::open(&path).unwrap(), Folder::new());
     bench.service.pipeline.router = &Router(&[ROWS, TRIED]);
     assert_eq!(bench.ask(&["/v1/tried"]), [201]);
