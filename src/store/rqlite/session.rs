@@ -51,8 +51,8 @@ struct State {
     /// The last revision seen.
     seen: Option<Revision>,
     phase: Phase,
-    /// When the cluster last failed to answer in time, and the error; `None` once it answers again.
-    away: Option<(Instant, StoreError)>,
+    /// The error if the cluster did not answer in time, and when to try again; `None` once it answers again.
+    away: Option<(StoreError, Instant)>,
     /// Changes when the small tables may have changed. After `settle`, new pets alone do not change it.
     data_version: i64,
 }
@@ -161,14 +161,15 @@ impl Session {
     /// fail at once.
     fn refresh_unless_away(&self) -> Result<(), StoreError> {
         let away = self.state.borrow().away.clone();
-        let patience = match away {
-            Some((at, error)) if at.elapsed() < AWAY => return Err(error),
-            Some(_) => SHORT_PATIENCE,
-            None => PATIENCE,
+        let (patience, begun) = match away {
+            Some((error, again)) if Instant::now() < again => return Err(error),
+            // If the node hangs, the next one is tried at once.
+            Some(_) => (SHORT_PATIENCE, Some(Instant::now())),
+            None => (PATIENCE, None),
         };
         let refreshed = self.refresh_within(patience);
-        let away = refreshed.clone().err().map(|error| (Instant::now(), error));
-        self.state.borrow_mut().away = away;
+        let again = begun.unwrap_or_else(Instant::now) + AWAY;
+        self.state.borrow_mut().away = refreshed.clone().err().map(|error| (error, again));
         refreshed
     }
 
@@ -238,9 +239,11 @@ impl Session {
             let revision = Revision::of(&rows.remove(0))?;
             Ok(seen.as_ref().is_none_or(|seen| revision.has_all_of(seen)).then_some(rows))
         };
-        // A node that is behind may fail because it lacks a table, for example.
-        if let Ok(Some(rows)) = ask(Level::None) {
-            return Ok(rows);
+        match ask(Level::None) {
+            Ok(Some(rows)) => return Ok(rows),
+            Err(error) if error.passes() => return Err(error),
+            // A node that is behind may fail because it lacks a table, for example.
+            Ok(None) | Err(_) => {}
         }
         ask(self.fresh)?.ok_or_else(|| {
             let why = "the cluster has another database than a moment ago".to_owned();

@@ -5,6 +5,9 @@ use std::io::ErrorKind as Io;
 
 use crate::error::{Error, ErrorKind};
 
+/// How rqlite's message ends if a linearizable read has waited too long.
+const WAITS: &str = "timeout waiting for fsm";
+
 /// Why a request failed. No message has the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -25,6 +28,13 @@ impl fmt::Display for Failure {
                 f.write_str(why)
             }
         }
+    }
+}
+
+impl Failure {
+    /// Whether the leader waited for its database to have all of its log.
+    pub fn waits_for_log(&self) -> bool {
+        matches!(self, Self::Unavailable(why) if why.ends_with(WAITS))
     }
 }
 
@@ -64,8 +74,11 @@ impl Trouble {
 
     /// The trouble of a response with the message of a node in place of results.
     pub fn of_message(message: &str) -> Self {
-        // What a node refuses because it does not lead is not in its log.
         let why = plain(&message[..message.floor_char_boundary(200)]);
+        if why.ends_with(WAITS) {
+            return Self { is_final: true, ..Self::new(why, false) };
+        }
+        // What a node refuses because it does not lead is not in its log.
         let may_be_done = !why.contains("not leader") && !why.contains("leader not found");
         Self::new(why, may_be_done)
     }

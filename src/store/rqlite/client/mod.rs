@@ -217,7 +217,14 @@ impl Client {
         };
         // An old leader answers `linearizable` without asking a quorum.
         let refuses_old = level == Level::Linearizable && !self.address.allows_old;
-        let outcomes = self.ask(path, statements, patience, refuses_old)?;
+        let outcomes = match self.ask(path, statements, patience, refuses_old) {
+            // rqlite 9.4.5 waits in vain for the entry of the log that a node makes if it joins or leaves, until another
+            // one follows. A strong read is such an entry.
+            Err(failure) if failure.waits_for_log() => {
+                self.ask("/db/query?level=strong", statements, patience, refuses_old)?
+            }
+            outcomes => outcomes?,
+        };
         Ok(outcomes.into_iter().map(|outcome| outcome.rows).collect())
     }
 
