@@ -95,6 +95,8 @@ fn restore_cluster(file: &Path, database: &Path, on_progress: OnProgress) -> Res
     let kept = match backup(database, &kept, on_progress) {
         Ok(_) => Some(kept),
         Err(error) if error.kind() == ErrorKind::DatabaseMissing => None,
+        // This one says so itself.
+        Err(error) if error.kind() == ErrorKind::Interrupted => return Err(error),
         Err(error) => return Err(error.followed_by("nothing was changed")),
     };
     closed.load(&partial.path)?;

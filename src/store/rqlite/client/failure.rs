@@ -91,7 +91,14 @@ impl Trouble {
             401 | 403 => Self {
                 is_denied: true,
                 is_final: true,
-                ..Self::new(format!("the user or the password is refused ({status})"), false)
+                // A node that passes a request on answers as the leader does.
+                ..Self::new(
+                    format!(
+                        "it, or the leader, refuses the user or the password ({status}), \
+                         or the user lacks a right in auth.json"
+                    ),
+                    false,
+                )
             },
             // Without a leader nothing is written (rqlite.io/docs/api/).
             503 if said.contains("leader not found") => {
@@ -122,6 +129,7 @@ impl From<ureq::Error> for Trouble {
             E::HostNotFound => "the name of the host cannot be resolved".to_owned(),
             E::Timeout(T::Connect) => "it does not accept connections".to_owned(),
             E::Timeout(_) => "it did not answer in time".to_owned(),
+            E::Io(io) if is_of_tls(io) => format!("TLS failed: {}", plain(&io.to_string())),
             _ => plain(&error.to_string()),
         };
         Self::new(why, sent)
@@ -172,6 +180,11 @@ mod tests {
         assert_eq!(timeout(ureq::Timeout::Connect), "it does not accept connections");
         assert_eq!(timeout(ureq::Timeout::Global), "it did not answer in time");
         assert_eq!(why(ureq::Error::ConnectionFailed), "connection failed");
+        let tls = std::io::Error::other(rustls::Error::DecryptError);
+        assert_eq!(why(ureq::Error::Io(tls)), "TLS failed: cannot decrypt peer's message");
+        let denied = Trouble::of_status(401, b"", true).why;
+        let expected = "it, or the leader, refuses the user or the password (401), or the user lacks a right in auth.json";
+        assert_eq!(denied, expected);
         assert_eq!(Trouble::of_status(500, b"no\n", true).why, "status 500 no");
         let error = Error::from(Failure::Unavailable("one:4001: it did not answer in time".to_owned()));
         assert_eq!(error.to_string(), "the cluster cannot be reached: one:4001: it did not answer in time");
