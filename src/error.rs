@@ -65,6 +65,8 @@ pub enum ErrorKind {
     DatabaseUnreachable,
     /// The cluster refuses the user or the password, or the user may not do everything that petstore does.
     PasswordRefused,
+    /// A node of the cluster does not have what the leader has, or does not answer.
+    ReplicasDiffer,
     /// The cluster runs a version of rqlite that may lose what it has acknowledged.
     RqliteOlder,
     /// The write-ahead log at the database's path belongs to another database.

@@ -120,6 +120,9 @@ fn check(call: &Call) -> Done {
     found.foreign.iter().for_each(|foreign| text += &format!("it also has {foreign}\n"));
     print(&text)?;
     match found.kind {
+        Some(kind @ ErrorKind::ReplicasDiffer) => {
+            Err(Error::new(kind, format!("not every node of {name} is sound")).into())
+        }
         Some(kind) => Err(Error::new(kind, format!("{name} is not sound")).into()),
         None if call.has("strict") && !found.foreign.is_empty() => {
             let line = format!("other programs have added objects to {name}");

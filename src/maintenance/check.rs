@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::{Fault, Findings, Snapshot, Whole};
+use crate::store::{Fault, Findings, Snapshot, Whole, compare_nodes};
 
 /// How often to check a file that other processes write to meanwhile.
 const TRIES: usize = 3;
@@ -16,10 +16,11 @@ pub struct Soundness {
     pub pets: u64,
     /// The version of the schema.
     pub version: i64,
-    /// What is wrong, one line each; empty if the file is sound.
+    /// What is wrong, one line each; empty if the database is sound.
     pub faults: Vec<String>,
-    /// The kind of the faults: [`ErrorKind::DatabaseDamaged`] if something is lost, otherwise
-    /// [`ErrorKind::SchemaChanged`]. `None` if the file is sound.
+    /// The kind of the faults: [`ErrorKind::DatabaseDamaged`] if something is lost,
+    /// [`ErrorKind::SchemaChanged`] if nothing is, or [`ErrorKind::ReplicasDiffer`] if only nodes of a cluster have
+    /// faults. `None` if the database is sound.
     pub kind: Option<ErrorKind>,
     /// What other programs have added, such as `the table _litestream_seq`. It does no harm to the file.
     pub foreign: Vec<String>,
@@ -30,6 +31,9 @@ pub struct Soundness {
 /// It finds damaged pages and indexes, values and references that the schema does not allow, parts of the schema that
 /// are missing or changed, and ids that no service assigned. It changes nothing, and leaves no file next to the
 /// database. A service may use the database meanwhile.
+///
+/// Of a cluster, it reads what the leader has, and compares each node of the address with it: the newest 100,000 pets,
+/// and the numbers of keys, domains and so on. A node that does not answer is a fault.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), petstore::Error> {
@@ -47,11 +51,13 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
     let Findings { pets, version, schema, faults } = findings(&Whole::of(file)?)?;
     let all: Vec<Fault> =
         schema.gaps.into_iter().chain(schema.changes.into_iter().map(Fault::change)).chain(faults).collect();
+    let nodes = compare_nodes(file)?;
+    let of_nodes = (!nodes.is_empty()).then_some(ErrorKind::ReplicasDiffer);
     Ok(Soundness {
         pets,
         version,
-        kind: (!all.is_empty()).then(|| Fault::kind(&all)),
-        faults: all.iter().map(Fault::line).collect(),
+        kind: if all.is_empty() { of_nodes } else { Some(Fault::kind(&all)) },
+        faults: all.iter().map(Fault::line).chain(nodes).collect(),
         foreign: schema.foreign,
     })
 }

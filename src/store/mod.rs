@@ -23,7 +23,7 @@ pub use engine::{Committed, Database, MOST_PUT_OFF, MOST_TRIES, Outcome, Units};
 use engine::{Row, Writes};
 pub use error::{Cause, StoreError};
 pub use opening::{
-    HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer, exists, meters, open_ephemeral,
+    HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer, compare_nodes, exists, meters, open_ephemeral,
     open_for_service, open_only_to_read,
 };
 pub use project::{FileInfo, ProjectChange, ProjectReads};

@@ -36,6 +36,10 @@ pub fn close(_: &Path) -> Result<Closed, Error> {
     Err(unsupported())
 }
 
+pub fn compare(_: &Path) -> Result<Vec<String>, Error> {
+    Ok(Vec::new())
+}
+
 pub fn meters(_: &Path) -> Vec<HostMeter> {
     Vec::new()
 }

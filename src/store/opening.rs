@@ -157,6 +157,14 @@ pub fn meters(path: &Path) -> Vec<HostMeter> {
     if is_cluster(path) { rqlite::meters(path) } else { Vec::new() }
 }
 
+/// What is wrong with single nodes of a cluster, one line each; nothing if the database is a file.
+///
+/// # Errors
+/// If the cluster does not answer, or is changed all the time.
+pub fn compare_nodes(path: &Path) -> Result<Vec<String>, Error> {
+    if is_cluster(path) { rqlite::compare(path) } else { Ok(Vec::new()) }
+}
+
 /// A database that a service has open. The fields drop in their order: connections before the claim.
 pub struct OpenStore {
     /// The connection for requests that write.

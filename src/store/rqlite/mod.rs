@@ -5,6 +5,7 @@
 //!   `mirror.rs` has the small tables in memory. `ahead.rs` makes one request of many reads.
 //! - `batch.rs` writes, and sends again what may have been lost on its way. `request.rs` is what it sends.
 //! - `values.rs` converts values. `whole.rs` copies the whole database, and replaces it.
+//!   `replicas.rs` compares the nodes.
 //! - `schema.rs` brings the database up to date; `cluster.sql` is what it has besides `schema.sql`.
 //!
 //! Time limits, and what each must outlast. A patience is how long a new try may begin, so the last try ends up to
@@ -30,6 +31,7 @@ mod mirror;
 #[path = "../../../tests/cluster/nodes.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 pub mod nodes;
+mod replicas;
 mod request;
 mod revision;
 mod schema;
@@ -47,6 +49,7 @@ use crate::error::Error;
 use client::{Client, Level};
 use session::Session;
 
+pub use replicas::compare;
 pub use whole::{close, fetch};
 
 /// Whether several services can share a database.

@@ -13,7 +13,7 @@ pub struct Revision {
     /// How often something was changed other than by a create.
     pub changes: i64,
     /// The greatest id of a pet.
-    seq: i64,
+    pub seq: i64,
     /// Which database it is. A restore makes another one.
     pub mark: String,
 }

@@ -228,6 +228,26 @@ impl Client {
         Ok(outcomes.into_iter().map(|outcome| outcome.rows).collect())
     }
 
+    /// Asks each host itself, and once, for the rows of a statement that only reads. They may be old. In place of the
+    /// rows there is the reason why a host does not answer.
+    pub fn read_from_each(&self, statement: &Statement) -> Vec<(&str, Result<Rows, String>)> {
+        let body = statement::encode(std::slice::from_ref(statement));
+        let ask = |node: &Node| {
+            let response = self.exchange(node, "/db/query?level=none", Some(&body))?;
+            if response.version.is_none() {
+                return Err(Trouble::new("it is not rqlite", false));
+            }
+            match statement::decode(&response.body, 1) {
+                Ok(outcomes) => Ok(outcomes.into_iter().flat_map(|outcome| outcome.rows).collect()),
+                Err(Unanswered::Failed(_, why) | Unanswered::Error(why) | Unanswered::Garbled(why)) => {
+                    Err(Trouble::of_message(&why))
+                }
+            }
+        };
+        let answer = |node| ask(node).map_err(|trouble| trouble.why);
+        self.nodes.iter().map(|node| (node.host.as_str(), answer(node))).collect()
+    }
+
     /// Carries out statements in one transaction: one outcome for each.
     ///
     /// # Errors

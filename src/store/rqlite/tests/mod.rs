@@ -3,6 +3,7 @@
 mod batches;
 mod copies;
 mod reads;
+mod replicas;
 mod starts;
 
 use std::io::{Read, Write};

@@ -1,0 +1,113 @@
+//! Whether all nodes of a cluster have the same database. Raft keeps their logs the same, but a node whose disk was full
+//! may have lost what it applied, and one that comes back after `peers.json` may have what the others never had.
+//!
+//! Each host of the address is asked itself, and compared with the leader. While pets are created, nodes are at
+//! different revisions: what has an id up to that of a first look at the leader is the same on all that have come so
+//! far, unless the counter of other changes has moved.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::client::{Failure, Rows, Statement};
+use super::connect;
+use super::mirror::TABLES;
+use super::revision::{REVISION, Revision};
+use super::schema::PATIENCE;
+use crate::error::{Error, ErrorKind, fail};
+use crate::store::StoreError;
+
+/// How often to begin again if something other than new pets changes.
+const TRIES: usize = 5;
+/// How often to ask the nodes until all have come as far as the leader was.
+const ROUNDS: usize = 25;
+const PAUSE: Duration = Duration::from_millis(200);
+
+const REPLACE: &str = "Replace it before the leader restarts: remove its id, see in /nodes that id and address are gone, \
+    stop it, empty its folder, and start it with a new id";
+const UNCLEAR: &str = "Restart no node, and keep a copy of each (/db/backup?noleader): \
+    too few agree with the leader to tell which is right";
+
+/// What a node has.
+#[derive(Debug)]
+struct State {
+    revision: Revision,
+    /// Tells contents apart; `None` if the node is not comparable with the leader.
+    content: Option<String>,
+}
+
+impl State {
+    fn of(mut rows: Rows) -> Result<Self, StoreError> {
+        let content = rows.first_mut().and_then(Vec::pop).and_then(|value| value.text().map(str::to_owned));
+        Ok(Self { revision: Revision::of(&rows)?, content })
+    }
+}
+
+/// Asks for the state of a node. It has a content if the node has come as far as this revision.
+///
+/// The newest 100,000 pets are enough: a node that has missed one gives each later pet another id. Names are told apart
+/// by their lengths and ends.
+fn question(at: &Revision) -> Statement {
+    let counts: String =
+        (TABLES.iter().filter(|table| **table != "sqlite_sequence").chain(&["deploy_files"]))
+            .map(|table| format!(" || ' ' || (SELECT count(*) FROM {table})"))
+            .collect();
+    let sql = format!(
+        "WITH now (changes, seq, mark) AS ({REVISION}) \
+         SELECT changes, seq, mark, CASE WHEN changes = ?1 AND mark = ?2 AND seq >= ?3 THEN \
+         (SELECT count(*) || ' ' || ifnull(max(id), 0) || ' ' || ifnull(sum((1 + (id & 65535)) \
+         * ((category_id + 31 * octet_length(name) + 7 * ifnull(octet_length(status), 0) \
+         + ifnull(unicode(name), 0) + 1009 * ifnull(unicode(substr(name, -1)), 0)) & 16777215)), 0) \
+         FROM pets WHERE id > ?3 - 100000 AND id <= ?3){counts} END FROM now"
+    );
+    Statement::new(sql, [at.changes.into(), at.mark.as_str().into(), at.seq.into()])
+}
+
+/// What is wrong with the nodes of a cluster, one line each.
+///
+/// # Errors
+/// If the cluster does not answer, or is changed all the time.
+pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
+    let (client, level) = connect(path)?;
+    let of_leader = |statement: Statement| -> Result<Rows, Failure> {
+        Ok(client.read(&[statement], level, PATIENCE)?.into_iter().next().unwrap_or_default())
+    };
+    for _ in 0..TRIES {
+        let question = question(&Revision::of(&of_leader(Statement::new(REVISION, []))?)?);
+        for round in 1.. {
+            let leader = State::of(of_leader(question.clone())?)?;
+            if leader.content.is_none() {
+                break;
+            }
+            let hosts: Vec<(&str, Result<State, String>)> = (client.read_from_each(&question).into_iter())
+                .map(|(host, rows)| {
+                    (host, rows.and_then(|rows| State::of(rows).map_err(|error| error.to_string())))
+                })
+                .collect();
+            let is_behind = |state: &Result<State, String>| matches!(state, Ok(State { content: None, .. }));
+            if round == ROUNDS || !hosts.iter().any(|(_, state)| is_behind(state)) {
+                return Ok(findings(&leader, &hosts));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+    fail(ErrorKind::Conflict, format!("{} was changed while its nodes were compared", client.address()))
+}
+
+fn findings(leader: &State, hosts: &[(&str, Result<State, String>)]) -> Vec<String> {
+    let agrees = |state: &State| state.content == leader.content;
+    let agreeing = hosts.iter().filter(|(_, state)| state.as_ref().is_ok_and(agrees)).count();
+    let advice = if 2 * agreeing > hosts.len() { REPLACE } else { UNCLEAR };
+    let finding = |(host, state): &(&str, Result<State, String>)| match state {
+        Err(why) => Some(format!("{host} cannot be compared with the leader: {why}")),
+        Ok(state) if agrees(state) => None,
+        Ok(State { content: Some(_), .. }) => {
+            Some(format!("{host} has other pets or settings than the leader. {advice}"))
+        }
+        Ok(State { revision, .. }) => Some(format!(
+            "{host} is not where the leader is: it has ids up to {} and {} other changes, the leader {} and {}. \
+             If that is still so in a few minutes, it will stay so. {advice}",
+            revision.seq, revision.changes, leader.revision.seq, leader.revision.changes
+        )),
+    };
+    hosts.iter().filter_map(finding).collect()
+}
