@@ -22,9 +22,9 @@ const TRIES: usize = 5;
 const ROUNDS: usize = 25;
 const PAUSE: Duration = Duration::from_millis(200);
 
-const REPLACE: &str = "Replace it before the leader restarts: remove its id, see in /nodes that id and address are gone, \
-    stop it, empty its folder, and start it with a new id";
-const UNCLEAR: &str = "Restart no node, and keep a copy of each (/db/backup?noleader): \
+const REPLACE: &str = "replace it before the leader restarts: stop it, remove its id, see in /nodes that id and address \
+    are gone, empty its folder, and start it with a new id";
+const UNCLEAR: &str = "restart no node, and keep a copy of each (/db/backup?noleader): \
     too few agree with the leader to tell which is right";
 
 /// What a node has.
@@ -101,11 +101,11 @@ fn findings(leader: &State, hosts: &[(&str, Result<State, String>)]) -> Vec<Stri
         Err(why) => Some(format!("{host} cannot be compared with the leader: {why}")),
         Ok(state) if agrees(state) => None,
         Ok(State { content: Some(_), .. }) => {
-            Some(format!("{host} has other pets or settings than the leader. {advice}"))
+            Some(format!("{host} has other pets or settings than the leader; {advice}"))
         }
         Ok(State { revision, .. }) => Some(format!(
-            "{host} is not where the leader is: it has ids up to {} and {} other changes, the leader {} and {}. \
-             If that is still so in a few minutes, it will stay so. {advice}",
+            "{host} has ids up to {} and {} other changes, but the leader {} and {}; \
+             if a check in a few minutes says so too, {advice}",
             revision.seq, revision.changes, leader.revision.seq, leader.revision.changes
         )),
     };

@@ -45,7 +45,7 @@ fn node_with_other_content_is_named_and_check_fails() {
         change(&nodes, other, sql);
         let found = crate::check(&path).unwrap();
         let expected =
-            format!("{} has other pets or settings than the leader. Replace it", nodes.host(other));
+            format!("{} has other pets or settings than the leader; replace it", nodes.host(other));
         assert!(found.faults[0].starts_with(&expected), "{sql}: {:?}", found.faults);
         assert_eq!((found.faults.len(), found.kind, found.pets), (1, Some(ErrorKind::ReplicasDiffer), 5));
     }
@@ -62,7 +62,7 @@ fn node_that_missed_a_create_is_named_before_and_after_the_next_one() {
         "DELETE FROM pets WHERE id = 5; UPDATE sqlite_sequence SET seq = 4 WHERE name = 'pets'",
     );
     let found = compare(&path).unwrap();
-    let behind = format!("{} is not where the leader is: it has ids up to 4 and", nodes.host(other));
+    let behind = format!("{} has ids up to 4 and", nodes.host(other));
     assert!(found.len() == 1 && found[0].starts_with(&behind), "{found:?}");
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("Rex")).unwrap();
@@ -80,7 +80,7 @@ fn nobody_is_told_to_replace_a_node_if_the_leader_differs_from_most() {
     let found = compare(&path).unwrap();
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
-        found.iter().all(|line| line.contains("Restart no node") && !line.contains("Replace")),
+        found.iter().all(|line| line.contains("restart no node") && !line.contains("replace")),
         "{found:?}"
     );
 }
@@ -89,6 +89,8 @@ fn nobody_is_told_to_replace_a_node_if_the_leader_differs_from_most() {
 fn host_that_cannot_be_compared_is_named_with_the_reason() {
     let (mut nodes, path, leader) = with_pets();
     let other = (leader + 1) % 3;
+    // The leader comes first, so that a new client asks it first.
+    let path = (0..leader).fold(path, |path, _| turned(&path));
     let found = |expected: &str, path: &Path| {
         let found = compare(path).unwrap();
         assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
@@ -104,7 +106,7 @@ fn host_that_cannot_be_compared_is_named_with_the_reason() {
         assert!(Instant::now() < deadline, "the node does not answer");
         thread::sleep(Duration::from_millis(20));
     }
-    found("the user or the password is refused (401)", &path);
+    found("(401)", &path);
     nodes.kill(other);
     let listener = std::net::TcpListener::bind((nodes.host(other).ip(), 4001)).unwrap();
     thread::spawn(move || {
