@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
 
 /// How often to begin again if something other than new pets changes.
-const TRIES: usize = 5;
+const TRIES: usize = 10;
 /// How often to ask the nodes until all have come as far as the leader was.
 const ROUNDS: usize = 25;
 const PAUSE: Duration = Duration::from_millis(200);
