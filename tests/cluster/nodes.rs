@@ -87,8 +87,8 @@ impl Nodes {
         let folder = std::env::temp_dir().join(format!("petstore-cluster-{}-{cluster}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();
-        // No two processes share addresses, so no port is ever taken: 127.HIGH.LOW.8·CLUSTER+NODE.
-        let first = u8::try_from(1 + 8 * (cluster % 31)).unwrap();
+        // No two processes share addresses, so no port is ever taken: 127.HIGH.LOW.4·CLUSTER+NODE.
+        let first = u8::try_from(1 + 4 * (cluster % 62)).unwrap();
         let ip = |i: usize| Ipv4Addr::new(127, high | 64, low, first + u8::try_from(i).unwrap());
         if let Some((name, password)) = &wishes.user {
             // The nodes join as everybody.

@@ -46,7 +46,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::opening::{HostMeter, OpenStore, Reader, WriteAccess, Writer};
 use crate::error::Error;
-use client::{Client, Level};
+use crate::log_line::log_line;
+use client::{Client, Level, Statement};
 use session::Session;
 
 pub use replicas::compare;
@@ -109,6 +110,12 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     let writer = WriteAccess::Writes(open_writer(path)?);
     let (client, level) = connect(path)?;
     schema::look(&client, level)?;
+    // Otherwise nobody would notice a wrong host, or one that refuses the password, until it leads.
+    for (host, answer) in client.read_from_each(&Statement::new("SELECT 1", [])) {
+        if let Err(why) = answer {
+            log_line!(warn, "the host {host} of the cluster cannot be asked: {why}");
+        }
+    }
     let version = client.version(schema::PATIENCE)?;
     let leader =
         client.leader(schema::PATIENCE)?.map_or("no leader".to_owned(), |host| format!("the leader {host}"));

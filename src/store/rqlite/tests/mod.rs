@@ -19,7 +19,7 @@ use crate::store::pets::tests::{all_names, new_pet};
 use crate::store::sqlite::retries::sweep::gather;
 use crate::store::sqlite::schema::STEPS;
 use crate::store::{Cause, MOST_TRIES, StoreError, Whole};
-use client::{Statement, Value};
+use client::Value;
 use nodes::Nodes;
 
 /// A cluster of so many nodes without a database, and its address.

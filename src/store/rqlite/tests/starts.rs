@@ -1,6 +1,7 @@
 //! What a start finds, makes and refuses.
 
 use super::*;
+use crate::testing::logged;
 
 #[test]
 fn start_names_what_the_schema_lacks_and_takes_what_others_made() {
@@ -41,4 +42,17 @@ fn database_of_another_program_or_of_a_later_version_is_refused_and_left() {
     assert!(refused.contains("cluster_"), "{refused}");
     run(&path, "PRAGMA user_version = 99");
     assert_eq!(open_writer(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseNewer);
+}
+
+#[test]
+fn start_names_each_host_that_cannot_be_asked() {
+    let (mut nodes, path) = cluster(3);
+    writer(&path);
+    let start = || logged(|| drop(open_for_service(&path, 1).unwrap()));
+    assert_eq!(start(), [""; 0]);
+    let gone = (nodes.leader() + 1) % 3;
+    nodes.kill(gone);
+    let lines = start();
+    let expected = format!("WARN the host {} of the cluster cannot be asked: ", nodes.host(gone));
+    assert!(lines.len() == 1 && lines[0].starts_with(&expected), "{lines:?}");
 }
