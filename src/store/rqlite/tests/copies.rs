@@ -106,6 +106,28 @@ fn backup_of_an_earlier_version_moves_to_a_cluster_with_its_keys() {
 }
 
 #[test]
+fn interrupted_restore_says_once_that_nothing_was_changed_and_opens_the_cluster() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    writer.insert_pet(&new_pet("Rex")).unwrap();
+    writer.commit().unwrap();
+    let folder = crate::testing::Folder::new();
+    let file = folder.database();
+    crate::backup(&path, &file, &mut |_| ControlFlow::Continue(())).unwrap();
+    // While the backup is copied, and while the old database is, when the cluster is closed.
+    for last in [1, 2] {
+        let mut calls = 0;
+        let refused = crate::restore(&file, &path, &mut |_| {
+            calls += 1;
+            if calls == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!(refused.unwrap_err().to_string(), "interrupted; nothing was changed", "{last}");
+        writer.insert_pet(&new_pet("Tom")).unwrap();
+        writer.commit().unwrap();
+    }
+}
+
+#[test]
 fn cluster_is_closed_for_half_an_hour_at_most_and_takes_no_database_at_its_end() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
