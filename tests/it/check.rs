@@ -262,20 +262,3 @@ fn what_cannot_be_checked_is_named() {
     refuse(&["check"], folder.path(), "is not a file");
     assert_eq!(run(&["check", "a", "b"], &text).status.code(), Some(2));
 }
-
-#[test]
-fn host_of_a_cluster_that_does_not_answer_is_named() {
-    let server = Server::start();
-    let address = server.folder.database().to_str().unwrap().to_owned();
-    // Only a cluster has hosts.
-    if !address.starts_with("rqlite:") {
-        return;
-    }
-    let address = address.replacen(',', ",127.255.255.254,", 1);
-    let output = run(&["check"], Path::new(&address));
-    let (said, error) =
-        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert!(said.starts_with("127.255.255.254:4001 cannot be compared with the leader: "), "{said}");
-    assert_eq!(error, format!("petstore: not every node of {address} is sound\n"));
-    assert_eq!(output.status.code(), Some(1));
-}

@@ -153,3 +153,20 @@ fn change_by_another_process_is_seen() {
     change(&server.folder.database(), "UPDATE pets SET name = 'Tom'");
     assert!(String::from_utf8(server.get("/v1/pets").body).unwrap().contains("Tom"));
 }
+
+#[test]
+fn check_names_a_host_of_a_cluster_that_does_not_answer() {
+    let server = Server::start();
+    let address = server.folder.database().to_str().unwrap().to_owned();
+    // Only a cluster has hosts.
+    if !address.starts_with("rqlite:") {
+        return;
+    }
+    let address = address.replacen(',', ",127.255.255.254,", 1);
+    let output = run(&["check"], address.as_ref());
+    let (said, error) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(said.starts_with("127.255.255.254:4001 cannot be compared with the leader: "), "{said}");
+    assert_eq!(error, format!("petstore: not every node of {address} is sound\n"));
+    assert_eq!(output.status.code(), Some(1));
+}
