@@ -56,7 +56,7 @@ pub use whole::{close, fetch};
 /// Whether several services can share a database.
 pub const IS_SHARED: bool = true;
 
-/// A batch of reads asks the cluster once, which takes as long as answering a hundred cached lists.
+/// A batch of reads asks the cluster once, which takes as long as answering sixty cached lists.
 const READS_AT_ONCE: usize = 256;
 
 /// The clients in use, by address: all connections of a process share one.
