@@ -7,6 +7,7 @@ What it assumes, which is less than ext4, XFS or Btrfs promise:
 - Of the rest, any may survive: each sector of 512 bytes, the length of each file, and each change of a name (a rename
   is one change), in any order, unless it needs an earlier one. A sector is never torn.
 - A flush that fails loses all that it was to keep, and no later flush brings it back: Linux marks such pages as clean.
+- A call that a kill cuts short has done as much as the file then shows. A flush that is cut short keeps nothing.
 
 The index of the write-ahead log (-shm) is not part of it. SQLite makes it again.
 """
@@ -68,12 +69,14 @@ class File:
 class Disk:
     def __init__(self, folder):
         """Begins with the files that a folder and the folders in it have now, as flushed."""
-        self.folder, self.names, self.deleted = folder, {}, {}
+        self.folder, self.deleted, self.killed = folder, {}, {}
         self.pending = {path: [] for path, _, _ in os.walk(folder)}
-        for path in files_in(folder):
-            with open(path, "rb") as file:
-                self.names[path] = File(file.read())
+        self.names = {path: File(content) for path, content in contents(folder)}
         self.kept = dict(self.names)
+
+    def kill(self):
+        """Notes the files as a kill has left them."""
+        self.killed = dict(contents(self.folder))
 
     def rename(self, *changes):
         """Changes names, as (path, old file, new file), all or none."""
@@ -91,6 +94,10 @@ class Disk:
 
     def end(self, call):
         """Plays a call. Returns whether it was a flush of this disk."""
+        if call.result is None:
+            call.result = self.done_before_kill(call)
+            if not call.result:
+                return False
         if call.name in ("fsync", "fdatasync"):
             target = self.find(call)
             if isinstance(target, list):
@@ -115,10 +122,9 @@ class Disk:
         elif isinstance(file := self.find(call), File):
             assert call.name not in UNKNOWN.split(","), call.text
             if call.name == "pwrite64":
-                at = int(call.text.rsplit(",", 1)[1])
-                file.change(at, call.strings[0][: call.result])
+                file.change(call.last_number(), call.strings[0][: call.result])
             elif call.name == "ftruncate":
-                file.change(int(call.text.rsplit(",", 1)[1]), None)
+                file.change(call.last_number(), None)
             elif call.name == "copy_file_range":
                 # Files are only copied whole.
                 target = self.find(call, 1)
@@ -127,6 +133,13 @@ class Disk:
                 # Files that are written in another way are written from the beginning to the end.
                 file.change(len(file.now), call.strings[0][: call.result])
         return False
+
+    def done_before_kill(self, call):
+        """How many bytes a call has written that a kill cut short."""
+        if call.name != "pwrite64" or not isinstance(self.find(call), File):
+            return 0
+        left = self.killed.get(call.files[0][0], b"")[call.last_number() :]
+        return len(os.path.commonprefix([left, call.strings[0]]))
 
     def play_names(self, call, paths):
         if not self.is_here(paths[0]):
@@ -164,9 +177,8 @@ class Disk:
         """Compares what was played with the files as they are."""
         found = set(files_in(self.folder))
         assert found == set(self.names), found ^ set(self.names)
-        for path, played in self.names.items():
-            with open(path, "rb") as file:
-                assert file.read() == played.now, f"{path} was not played as it was written"
+        for path, content in contents(self.folder):
+            assert content == self.names[path].now, f"{path} was not played as it was written"
 
 
 def set_name(names, path, file):
@@ -181,6 +193,12 @@ def files_in(folder):
     return [path for path in paths if not path.endswith("-shm")]
 
 
+def contents(folder):
+    for path in files_in(folder):
+        with open(path, "rb") as file:
+            yield path, file.read()
+
+
 class Call:
     """A system call: its name, its arguments as strace shows them, and in them all strings and descriptors."""
 
@@ -190,13 +208,19 @@ class Call:
         paths = re.findall(r"\d+<([^>]*)>(\(deleted\))?", text)
         self.files = [(unhex(path).decode(errors="replace"), bool(is_deleted)) for path, is_deleted in paths]
 
+    def last_number(self):
+        return int(self.text.rsplit(",", 1)[1])
+
 
 def unhex(text):
     return bytes.fromhex(text.replace("\\x", "")) if text.startswith("\\x") else text.encode()
 
 
 def events(trace):
-    """The calls of a trace, each twice: when it began and when it had ended, as `("begin" or "end", call)`."""
+    """The calls of a trace, each twice: when it began and when it had ended, as `("begin" or "end", call)`.
+
+    `call.result` is None if a kill cut the call short: strace shows a `?`, or `<detached ...>`.
+    """
     open_calls = {}
     with open(trace) as lines:
         for line in lines:
@@ -207,7 +231,7 @@ def events(trace):
                 if call is None:
                     continue
                 call.text += done.rpartition(") ")[0]
-            elif match := re.match(r"(\w+)\((.*?)(?: <unfinished \.\.\.>|\) += .*)$", rest):
+            elif match := re.match(r"(\w+)\((.*?)(?: <\w+ \.\.\.>)?(?:\) += .*)?$", rest):
                 call, done = Call(*match.groups()), rest
                 yield "begin", call
                 if rest.endswith("<unfinished ...>"):
@@ -215,8 +239,8 @@ def events(trace):
                     continue
             else:
                 continue
-            result = re.search(r"\) += (-?\d+|\?)", done).group(1)
-            call.result = -1 if result == "?" else int(result)
+            result = re.search(r"\) += (-?\d+)", done)
+            call.result = int(result.group(1)) if result else None
             yield "end", call
 
 
