@@ -61,8 +61,15 @@ pub enum ErrorKind {
     /// The database is a cluster, such as `rqlite://one,two,three/`, and this build of petstore is without the
     /// feature `cluster`.
     ClusterUnsupported,
+    /// The cluster is empty or of an earlier version, because no service of this version has used it yet. Or a restore
+    /// is under way.
+    ClusterOutdated,
     /// No node of the cluster takes requests, or it has no leader. It may pass by itself.
     DatabaseUnreachable,
+    /// TLS with a host of the cluster fails, such as by its certificate.
+    TlsFailed,
+    /// A host of the cluster is not rqlite, or its responses do not come through.
+    HostForeign,
     /// The cluster refuses the user or the password, or the user may not do everything that petstore does.
     PasswordRefused,
     /// A node of the cluster does not have what the leader has, or does not answer.

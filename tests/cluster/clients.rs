@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
 use serde_json::Value;
 use ureq::Agent;
 
 use crate::random::Random;
-use crate::stage::{INSTANCES, KEY, Stage};
+use crate::stage::{KEY, Stage};
 use crate::tally::Tally;
 
 /// A response: its status, the header fields that matter, and the body.
@@ -62,8 +63,11 @@ fn reply(mut response: ureq::http::Response<ureq::Body>) -> Option<Reply> {
     Some(Reply { status, link, is_replay, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
-/// Creates pets, half of them with an Idempotency-Key, and looks for each through an instance.
-pub fn create(stage: &Stage, tally: &Tally, seed: u64, place: u64) {
+/// A pet that was acknowledged: its id and its name.
+pub type Created = (i64, String);
+
+/// Creates pets, half of them with an Idempotency-Key. Some are looked for through an instance that can look at once.
+pub fn create(stage: &Stage, tally: &Tally, seed: u64, place: u64, lookers: &[SyncSender<Created>]) {
     let (client, mut random) = (Client::new(), Random::new(seed, [1, place]));
     for number in 0.. {
         if tally.ends() {
@@ -74,7 +78,7 @@ pub fn create(stage: &Stage, tally: &Tally, seed: u64, place: u64) {
         let Some(id) = create_one(stage, tally, &client, &name, once.as_deref()) else { continue };
         tally.acknowledge(id, &name);
         if random.one_in(4) {
-            look_for(stage, tally, &client, &mut random, id, &name);
+            let _ = lookers[random.below(lookers.len() as u64) as usize].try_send((id, name));
         }
         std::thread::sleep(Duration::from_millis(random.below(15)));
     }
@@ -103,9 +107,14 @@ fn create_one(stage: &Stage, tally: &Tally, client: &Client, name: &str, once: O
     }
 }
 
-/// What was just acknowledged is in the next list and in the next get of every instance.
-fn look_for(stage: &Stage, tally: &Tally, client: &Client, random: &mut Random, id: i64, name: &str) {
-    let i = random.below(INSTANCES as u64) as usize;
+/// Looks for pets through an instance: what was just acknowledged is in the next list and in the next get of each one.
+/// A thread of its own, because an instance that is frozen keeps it waiting.
+pub fn look(stage: &Stage, tally: &Tally, i: usize, created: &Receiver<Created>) {
+    let client = Client::new();
+    created.iter().for_each(|(id, name)| look_for(stage, tally, &client, i, id, &name));
+}
+
+fn look_for(stage: &Stage, tally: &Tally, client: &Client, i: usize, id: i64, name: &str) {
     let address = stage.instances[i].address;
     if let Some(reply) = client.get(address, &format!("/v1/pets?limit=5&after={}", id - 1), KEY)
         && reply.status == 200
@@ -152,7 +161,7 @@ pub fn list(stage: &Stage, tally: &Tally, seed: u64, place: u64) {
                 tally.broken(format!("a walk from {start} to {end} misses {id} {name}"));
             }
         }
-        std::thread::sleep(Duration::from_millis(random.below(100)));
+        std::thread::sleep(Duration::from_millis(random.below(400)));
     }
 }
 

@@ -26,12 +26,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use stage::Stage;
+use stage::{INSTANCES, Stage};
 use tally::Tally;
 
-/// Clients that create, and clients that list.
+/// Clients that create, and clients that list. An instance that is frozen holds about half of them.
 const CREATORS: u64 = 6;
-const LISTERS: u64 = 2;
+const LISTERS: u64 = 6;
 
 fn main() -> ExitCode {
     let numbers: Option<Vec<u64>> = std::env::args().skip(1).map(|word| word.parse().ok()).collect();
@@ -50,7 +50,17 @@ fn main() -> ExitCode {
     let end = Instant::now() + Duration::from_secs(60 * minutes);
     std::thread::scope(|scope| {
         let (stage, tally) = (&stage, &tally);
-        (0..CREATORS).for_each(|i| drop(scope.spawn(move || clients::create(stage, tally, seed, i))));
+        let mut lookers = Vec::new();
+        for i in 0..INSTANCES {
+            let (sender, created) = std::sync::mpsc::sync_channel(1);
+            scope.spawn(move || clients::look(stage, tally, i, &created));
+            lookers.push(sender);
+        }
+        for i in 0..CREATORS {
+            let lookers = lookers.clone();
+            scope.spawn(move || clients::create(stage, tally, seed, i, &lookers));
+        }
+        drop(lookers);
         (0..LISTERS).for_each(|i| drop(scope.spawn(move || clients::list(stage, tally, seed, i))));
         scope.spawn(move || clients::revoke(stage, tally, seed));
         scope.spawn(move || faults::befall(scope, stage, tally, seed));

@@ -126,19 +126,18 @@ impl Drop for Stage {
     }
 }
 
+/// HAProxy as `scripts/deploy/haproxy.cfg` sets it up, but without TLS, and for these instances.
 fn haproxy(folder: &std::path::Path, balancer: SocketAddr, instances: &[Instance]) -> Child {
-    let servers: String = (instances.iter().enumerate())
-        .map(|(i, instance)| {
-            format!("    server petstore-{i} {} check inter 500ms fall 2 rise 1\n", instance.address)
-        })
-        .collect();
-    let config = format!(
-        "global\n    maxconn 1000\n\
-         defaults\n    mode http\n    timeout connect 1s\n    timeout client 70s\n    timeout server 15s\n    timeout check 1s\n\
-         \x20   retries 1\n    option redispatch\n    default-server on-marked-down shutdown-sessions\n\
-         frontend public\n    bind {balancer}\n    default_backend petstore\n\
-         backend petstore\n    balance roundrobin\n    option httpchk GET /healthz\n{servers}"
-    );
+    let line = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        ["frontend", ..] => format!("{line}\n    bind {balancer}\n"),
+        ["bind", ..] | ["http-request", "redirect", ..] => String::new(),
+        ["server", name, address, ..] => match ["one", "two"].iter().position(|known| *known == name) {
+            Some(i) => line.replace(address, &instances[i].address.to_string()) + "\n",
+            None => String::new(),
+        },
+        _ => format!("{line}\n"),
+    };
+    let config: String = include_str!("../../scripts/deploy/haproxy.cfg").lines().map(line).collect();
     let file = folder.join("haproxy.cfg");
     std::fs::write(&file, config).unwrap();
     let log = std::fs::File::create(folder.join("haproxy.log")).unwrap();

@@ -87,8 +87,12 @@ impl Tally {
             return;
         }
         let pause = now.saturating_sub(before);
-        if flow.longest.fetch_max(pause, SeqCst) < pause && Duration::from_millis(pause) > LONGEST_PAUSE {
-            self.broken(format!("no {what} succeeded for {pause} ms"));
+        flow.longest.fetch_max(pause, SeqCst);
+        let said = || format!("no {what} succeeded for {pause} ms");
+        match Duration::from_millis(pause) {
+            long if long > LONGEST_PAUSE => self.broken(said()),
+            long if long > LONGEST_PAUSE / 2 => self.say(&said()),
+            _ => {}
         }
     }
 

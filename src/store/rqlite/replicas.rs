@@ -22,9 +22,9 @@ const TRIES: usize = 10;
 const ROUNDS: usize = 25;
 const PAUSE: Duration = Duration::from_millis(200);
 
-const REPLACE: &str = "replace it before the leader restarts: stop it, remove its id, see in /nodes that id and address \
-    are gone, empty its folder, and start it with a new id";
-const UNCLEAR: &str = "restart no node, and keep a copy of each (/db/backup?noleader): \
+const REPLACE: &str = "keep a copy of it (/db/backup?noleader&vacuum), and replace it before the leader restarts: stop it, \
+    remove its id, see in /nodes that id and address are gone, empty its folder, and start it with a new id";
+const UNCLEAR: &str = "restart no node, and keep a copy of each (/db/backup?noleader&vacuum): \
     too few agree with the leader to tell which is right";
 
 /// What a node has.

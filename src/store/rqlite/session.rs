@@ -163,7 +163,7 @@ impl Session {
         let away = self.state.borrow().away.clone();
         let (patience, begun) = match away {
             Some((error, again)) if Instant::now() < again => return Err(error),
-            // If the node hangs, the next one is tried at once.
+            // If the node hangs, the next request tries another one.
             Some(_) => (SHORT_PATIENCE, Some(Instant::now())),
             None => (PATIENCE, None),
         };

@@ -16,9 +16,11 @@ use crate::error::{Error, ErrorKind};
 
 /// The time limit for resolving a name, and again for connecting.
 const CONNECT: Duration = Duration::from_secs(1);
-/// The time limit for a whole exchange, from resolving the name to the last byte. It is longer than the
-/// `linearizable_timeout` of reads.
+/// The time limit for a whole exchange, from resolving the name to the last byte.
 pub const ANSWER: Duration = Duration::from_secs(2);
+/// The time limits for the tries after the first one. If the leader hangs, so does each node that forwards to it, until
+/// the election of another one.
+pub const NEXT: [Duration; 5] = [Duration::from_millis(500); 5];
 /// The most idle connections to a host: as many as there can be threads that ask.
 const MOST_IDLE: usize = 66;
 

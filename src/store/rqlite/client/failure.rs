@@ -7,6 +7,10 @@ use crate::error::{Error, ErrorKind};
 
 /// How rqlite's message ends if a linearizable read has waited too long.
 const WAITS: &str = "timeout waiting for fsm";
+/// What the reason says if the response is not rqlite's.
+pub const FOREIGN: &str = "the response is not from rqlite";
+/// What the reason says if TLS refuses the connection.
+const TLS: &str = "TLS failed: ";
 
 /// Why a request failed. No message has the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +38,7 @@ impl fmt::Display for Failure {
 impl Failure {
     /// Whether the leader waited for its database to have all of its log.
     pub fn waits_for_log(&self) -> bool {
-        matches!(self, Self::Unavailable(why) if why.ends_with(WAITS))
+        matches!(self, Self::Unavailable(why) | Self::Unknown(why) if why.ends_with(WAITS))
     }
 }
 
@@ -45,11 +49,17 @@ impl From<Failure> for Error {
         let kind = match &failure {
             Failure::Statement(..) => ErrorKind::Internal,
             Failure::Denied(_) => ErrorKind::PasswordRefused,
-            Failure::Unavailable(_) | Failure::Unknown(_) => ErrorKind::DatabaseUnreachable,
+            Failure::Unavailable(why) | Failure::Unknown(why) => match why {
+                why if why.contains(TLS) => ErrorKind::TlsFailed,
+                why if why.contains(FOREIGN) => ErrorKind::HostForeign,
+                _ => ErrorKind::DatabaseUnreachable,
+            },
         };
-        let message = match kind {
-            ErrorKind::DatabaseUnreachable => format!("the cluster cannot be reached: {failure}"),
-            _ => failure.to_string(),
+        let message = match &failure {
+            Failure::Unavailable(why) | Failure::Unknown(why) => {
+                format!("the cluster cannot be reached: {why}")
+            }
+            Failure::Statement(..) | Failure::Denied(_) => failure.to_string(),
         };
         Error::new(kind, message).caused_by(failure)
     }
@@ -106,7 +116,7 @@ impl Trouble {
             }
             400..500 if is_of_rqlite => Self { is_final: true, ..Self::new(why, false) },
             _ if is_of_rqlite => Self::new(why, true),
-            _ => Self::new(format!("{why} (not from rqlite)"), true),
+            _ => Self::new(format!("{FOREIGN}: {why}"), true),
         }
     }
 }
@@ -129,7 +139,7 @@ impl From<ureq::Error> for Trouble {
             E::HostNotFound => "the name of the host cannot be resolved".to_owned(),
             E::Timeout(T::Connect) => "it does not accept connections".to_owned(),
             E::Timeout(_) => "it did not answer in time".to_owned(),
-            E::Io(io) if is_of_tls(io) => format!("TLS failed: {}", plain(&io.to_string())),
+            E::Io(io) if is_of_tls(io) => format!("{TLS}{}", plain(&io.to_string())),
             _ => plain(&error.to_string()),
         };
         Self::new(why, sent)
@@ -155,7 +165,7 @@ mod tests {
         );
         assert!(Trouble::of_message("leadership lost while committing log").may_be_done);
         let of_proxy = Trouble::of_status(413, b"too large", false);
-        assert!(of_proxy.may_be_done && !of_proxy.is_final && of_proxy.why.ends_with("(not from rqlite)"));
+        assert!(of_proxy.may_be_done && !of_proxy.is_final && of_proxy.why.starts_with(FOREIGN));
         assert!(!sure(503, "leadership lost while committing log") && !sure(500, "") && !sure(302, ""));
         let error = |kind| Trouble::from(ureq::Error::Io(std::io::Error::from(kind))).may_be_done;
         assert!(!error(Io::ConnectionRefused) && error(Io::ConnectionReset) && error(Io::BrokenPipe));
@@ -188,8 +198,19 @@ mod tests {
         assert_eq!(Trouble::of_status(500, b"no\n", true).why, "status 500 no");
         let error = Error::from(Failure::Unavailable("one:4001: it did not answer in time".to_owned()));
         assert_eq!(error.to_string(), "the cluster cannot be reached: one:4001: it did not answer in time");
+        assert_eq!(error.kind(), ErrorKind::DatabaseUnreachable);
         let error = Error::from(Failure::Denied("one:4001: the password is refused".to_owned()));
         assert_eq!(error.to_string(), "one:4001: the password is refused");
+    }
+
+    #[test]
+    fn operator_is_told_apart_what_to_mend() {
+        let kind =
+            |trouble: Trouble| Error::from(Failure::Unknown(format!("one:4001: {}", trouble.why))).kind();
+        let tls = std::io::Error::other(rustls::Error::DecryptError);
+        assert_eq!(kind(ureq::Error::Io(tls).into()), ErrorKind::TlsFailed);
+        assert_eq!(kind(Trouble::of_status(404, b"", false)), ErrorKind::HostForeign);
+        assert_eq!(kind(Trouble::of_status(500, b"", true)), ErrorKind::DatabaseUnreachable);
     }
 
     #[test]

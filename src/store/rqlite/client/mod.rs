@@ -1,7 +1,7 @@
 //! Asks an rqlite cluster over HTTP (`rqlite.io/docs/api/`). Knows no table, no pet and no batch.
 //!
 //! One [`Client`] serves all threads. A request goes to the favourite node: the leader once it is known, otherwise the
-//! one that answered last. If it fails, the next node is asked, as long as the caller is patient: a repetition must do
+//! one that answered last. If it fails, another node is asked, as long as the caller is patient: a repetition must do
 //! no harm. A node that is not the leader forwards the request by itself and names the leader, which the client then
 //! follows: a linearizable read takes 0.2 ms there, and 0.45 ms through another node.
 
@@ -20,15 +20,15 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ureq::Agent;
 use ureq::http::HeaderValue;
 use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use ureq::{Agent, RequestBuilder};
 
 use crate::error::{Error, ErrorKind};
 use crate::log_line::log_line;
 use crate::store::HostMeter;
-use agent::Names;
-use failure::Trouble;
+use agent::{ANSWER, NEXT, Names};
+use failure::{FOREIGN, Trouble};
 use statement::Unanswered;
 
 pub use address::Address;
@@ -182,9 +182,9 @@ impl Client {
     /// If no node answers in time.
     pub fn version(&self, patience: Duration) -> Result<Version, Failure> {
         let body = statement::encode(&[Statement::new("SELECT 1", [])]);
-        self.try_nodes(patience, |node| {
-            let response = self.exchange(node, "/db/query?level=none", Some(&body))?;
-            response.version.ok_or_else(|| Trouble::new("it is not rqlite", false))
+        self.try_nodes(patience, |node, limit| {
+            let response = self.exchange(node, limit, "/db/query?level=none", Some(&body))?;
+            response.version.ok_or_else(|| Trouble::new(FOREIGN, false))
         })
     }
 
@@ -193,7 +193,7 @@ impl Client {
     /// # Errors
     /// If no node answers in time.
     pub fn leader(&self, patience: Duration) -> Result<Option<String>, Failure> {
-        let response = self.send("/nodes?timeout=1s", None, patience)?;
+        let response = self.send("/nodes?timeout=400ms", None, patience)?;
         let nodes: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();
         let leader = nodes.as_object().into_iter().flatten().find(|(_, node)| node["leader"] == true);
         let address = leader.and_then(|(_, node)| node["api_addr"].as_str());
@@ -212,7 +212,7 @@ impl Client {
     ) -> Result<Vec<Rows>, Failure> {
         let path = match level {
             Level::None => "/db/query?level=none",
-            Level::Linearizable => "/db/query?level=linearizable&linearizable_timeout=1s",
+            Level::Linearizable => "/db/query?level=linearizable&linearizable_timeout=400ms",
             Level::Strong => "/db/query?level=strong",
         };
         // An old leader answers `linearizable` without asking a quorum.
@@ -233,9 +233,9 @@ impl Client {
     pub fn read_from_each(&self, statement: &Statement) -> Vec<(&str, Result<Rows, String>)> {
         let body = statement::encode(std::slice::from_ref(statement));
         let ask = |node: &Node| {
-            let response = self.exchange(node, "/db/query?level=none", Some(&body))?;
+            let response = self.exchange(node, ANSWER, "/db/query?level=none", Some(&body))?;
             if response.version.is_none() {
-                return Err(Trouble::new("it is not rqlite", false));
+                return Err(Trouble::new(FOREIGN, false));
             }
             match statement::decode(&response.body, 1) {
                 Ok(outcomes) => Ok(outcomes.into_iter().flat_map(|outcome| outcome.rows).collect()),
@@ -263,7 +263,7 @@ impl Client {
     /// # Errors
     /// If no node begins to answer in time, the transfer breaks off, or the copy cannot be written.
     pub fn download(&self, to: &mut impl Write, patience: Duration) -> Result<(), Error> {
-        let mut response = self.try_nodes(patience, |node| {
+        let mut response = self.try_nodes(patience, |node, _| {
             let mut request = self.agent.get(format!("{}/db/backup?{WHOLE_TIMEOUT}", node.base));
             if let Some(value) = &self.authorization {
                 request = request.header(AUTHORIZATION, value);
@@ -288,7 +288,7 @@ impl Client {
     /// # Errors
     /// If no node takes it, or the outcome is unknown.
     pub fn load(&self, file: &[u8], patience: Duration) -> Result<(), Failure> {
-        self.try_nodes(patience, |node| {
+        self.try_nodes(patience, |node, _| {
             let mut request = self
                 .agent
                 .post(format!("{}/db/load?{WHOLE_TIMEOUT}", node.base))
@@ -324,8 +324,8 @@ impl Client {
         refuses_old: bool,
     ) -> Result<Vec<Outcome>, Failure> {
         let body = statement::encode(statements);
-        self.try_nodes(patience, |node| {
-            let response = self.exchange(node, path, Some(&body))?;
+        self.try_nodes(patience, |node, limit| {
+            let response = self.exchange(node, limit, path, Some(&body))?;
             if refuses_old && response.is_old {
                 let version = response.version.filter(|version| version.is_old());
                 let who = version.map_or("its leader runs an old rqlite".to_owned(), |version| {
@@ -338,32 +338,31 @@ impl Client {
                 Ok(outcomes) => Ok(Ok(outcomes)),
                 Err(Unanswered::Failed(i, message)) => Ok(Err(Failure::Statement(i, message))),
                 Err(Unanswered::Error(message)) => Err(Trouble::of_message(&message)),
-                Err(Unanswered::Garbled(why)) => {
-                    Err(Trouble::new(format!("its response is not rqlite's: {why}"), true))
-                }
+                Err(Unanswered::Garbled(why)) => Err(Trouble::new(format!("{FOREIGN}: {why}"), true)),
             }
         })?
     }
 
     fn send(&self, path: &str, body: Option<&[u8]>, patience: Duration) -> Result<Response, Failure> {
-        self.try_nodes(patience, |node| self.exchange(node, path, body))
+        self.try_nodes(patience, |node, limit| self.exchange(node, limit, path, body))
     }
 
     /// Tries one node after the other, with pauses between, until one answers.
     fn try_nodes<T>(
         &self,
         patience: Duration,
-        request: impl Fn(&Node) -> Result<T, Trouble>,
+        request: impl Fn(&Node, Duration) -> Result<T, Trouble>,
     ) -> Result<T, Failure> {
         let start = Instant::now();
         let [mut pause, longest] = PAUSES;
-        let mut may_be_done = false;
+        let (mut limits, mut may_be_done, mut hung) = (NEXT.into_iter(), false, None);
+        let mut limit = ANSWER;
         loop {
             let place = self.favourite.load(Relaxed);
             let node = &self.nodes[place];
             let begun = Instant::now();
             node.requests.fetch_add(1, Relaxed);
-            let result = request(node);
+            let result = request(node, limit);
             let duration = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
             node.nanoseconds.fetch_add(duration, Relaxed);
             let trouble = match result {
@@ -373,12 +372,22 @@ impl Client {
             node.failures.fetch_add(1, Relaxed);
             node.shunned_until.store(self.milliseconds() + SHUNNED, Relaxed);
             log_line!(debug, "the node {} failed: {}", node.host, trouble.why);
+            let mut wait = pause;
+            if begun.elapsed() >= limit {
+                hung.get_or_insert(place);
+                wait = Duration::ZERO;
+            }
+            let mut next = (place + 1) % self.nodes.len();
+            // Until there is another leader, two others tell sooner than the node that hung.
+            if hung == Some(next) && self.nodes.len() > 2 && limits.len() > 0 {
+                next = (next + 1) % self.nodes.len();
+            }
+            limit = limits.next().unwrap_or(ANSWER);
             // Another thread may have moved on already.
-            let next = (place + 1) % self.nodes.len();
             let _ = self.favourite.compare_exchange(place, next, Relaxed, Relaxed);
             self.names.forget();
             may_be_done |= trouble.may_be_done;
-            if trouble.is_final || start.elapsed() + pause >= patience {
+            if trouble.is_final || start.elapsed() + wait >= patience {
                 let why = format!("{}: {}", node.host, trouble.why);
                 return Err(match trouble {
                     _ if may_be_done => Failure::Unknown(why),
@@ -386,8 +395,8 @@ impl Client {
                     _ => Failure::Unavailable(why),
                 });
             }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(longest);
+            std::thread::sleep(wait);
+            pause = (pause + wait).min(longest);
         }
     }
 
@@ -409,7 +418,13 @@ impl Client {
     }
 
     /// One request to one node.
-    fn exchange(&self, node: &Node, path: &str, body: Option<&[u8]>) -> Result<Response, Trouble> {
+    fn exchange(
+        &self,
+        node: &Node,
+        limit: Duration,
+        path: &str,
+        body: Option<&[u8]>,
+    ) -> Result<Response, Trouble> {
         let url = format!("{}{path}", node.base);
         let mut response = match body {
             Some(body) => {
@@ -417,14 +432,14 @@ impl Client {
                 if let Some(value) = &self.authorization {
                     request = request.header(AUTHORIZATION, value);
                 }
-                request.send(body)?
+                limited(request, limit).send(body)?
             }
             None => {
                 let mut request = self.agent.get(url);
                 if let Some(value) = &self.authorization {
                     request = request.header(AUTHORIZATION, value);
                 }
-                request.call()?
+                limited(request, limit).call()?
             }
         };
         let version = version(&response);
@@ -442,6 +457,16 @@ impl Client {
             _ => Err(refusal(&response, &body)),
         }
     }
+}
+
+/// Gives a request its time limit. One that cannot connect ends before, so that nothing was sent for sure. `ANSWER` is
+/// the agent's own: settings for one request cost more.
+fn limited<B>(request: RequestBuilder<B>, limit: Duration) -> RequestBuilder<B> {
+    if limit == ANSWER {
+        return request;
+    }
+    let connect = Some(limit / 2);
+    request.config().timeout_resolve(connect).timeout_connect(connect).timeout_global(Some(limit)).build()
 }
 
 /// The version of rqlite that a response names; `None` if it is not from rqlite.

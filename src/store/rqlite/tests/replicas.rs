@@ -45,7 +45,7 @@ fn node_with_other_content_is_named_and_check_fails() {
         change(&nodes, other, sql);
         let found = crate::check(&path).unwrap();
         let expected =
-            format!("{} has other pets or settings than the leader; replace it", nodes.host(other));
+            format!("{} has other pets or settings than the leader; keep a copy of it", nodes.host(other));
         assert!(found.faults[0].starts_with(&expected), "{sql}: {:?}", found.faults);
         assert_eq!((found.faults.len(), found.kind, found.pets), (1, Some(ErrorKind::ReplicasDiffer), 5));
     }
@@ -118,7 +118,7 @@ fn host_that_cannot_be_compared_is_named_with_the_reason() {
             stream.write_all(answer).unwrap();
         }
     });
-    found("it is not rqlite", &path);
+    found("the response is not from rqlite", &path);
 }
 
 #[test]
