@@ -94,7 +94,7 @@ fn restore_cluster(file: &Path, database: &Path, on_progress: OnProgress) -> Res
     let closed = store::close(database)?;
     let kept = match backup(database, &kept, on_progress) {
         Ok(_) => Some(kept),
-        Err(error) if error.kind() == ErrorKind::DatabaseMissing => None,
+        Err(error) if error.kind() == ErrorKind::ClusterOutdated => None,
         // This one says so itself.
         Err(error) if error.kind() == ErrorKind::Interrupted => return Err(error),
         Err(error) => return Err(error.followed_by("nothing was changed")),

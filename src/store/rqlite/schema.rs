@@ -42,6 +42,20 @@ pub fn is_current(client: &Client, path: &Path, fresh: Level) -> Result<bool, Er
     Ok(state(client, path, fresh)? == current())
 }
 
+/// Whether services can have written to the database since it was made or restored. If an earlier version has made it,
+/// its services may still run, and nobody can keep them from writing.
+///
+/// # Errors
+/// As [`is_current`], or if it is of an earlier version.
+pub fn is_in_use(client: &Client, path: &Path, fresh: Level) -> Result<bool, Error> {
+    match state(client, path, fresh)? {
+        state if state == current() => Ok(true),
+        // It is empty, or a restore was killed before it added what only a cluster has.
+        (version, 0) if version == 0 || version == newest() => Ok(false),
+        _ => Err(unused(path)),
+    }
+}
+
 /// Makes the schema, or does the steps that it lacks.
 ///
 /// # Errors
@@ -54,11 +68,11 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
         }
         let (version, _) = state;
         let plain = |sql: String| Statement::new(sql, []);
-        // `application_id` first, so that an interrupted start leaves a database known to be ours.
-        let own = [plain(format!("PRAGMA application_id = {APPLICATION_ID}")), Statement::new(OWN, [])];
-        client.write(&own, PATIENCE)?;
+        // First, so that an interrupted start leaves a database known to be ours.
+        client.write(&[plain(format!("PRAGMA application_id = {APPLICATION_ID}"))], PATIENCE)?;
         let writer = random_name()?;
-        let mut statements = vec![statement(GUARD, params![writer, version])?];
+        // Together with the triggers, because services write as soon as they find these tables.
+        let mut statements = vec![Statement::new(OWN, []), statement(GUARD, params![writer, version])?];
         let done = usize::try_from(version).unwrap_or(0);
         statements.extend(STEPS.iter().skip(done).map(|step| Statement::new(*step, [])));
         statements.extend(triggers().into_iter().map(plain));
@@ -66,7 +80,7 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
         statements.push(plain(format!("PRAGMA user_version = {}", newest())));
         match client.write(&statements, PATIENCE) {
             // Migrated by this request or another instance; look again.
-            Ok(_) | Err(Failure::Statement(0, _)) => {}
+            Ok(_) | Err(Failure::Statement(1, _)) => {}
             Err(failure) => return Err(failure.into()),
         }
     }
@@ -133,7 +147,7 @@ fn state(client: &Client, path: &Path, fresh: Level) -> Result<(i64, usize), Err
 pub fn unused(path: &Path) -> Error {
     let message =
         format!("{} is empty, or not up to date: no service of this version has used it yet", path.display());
-    Error::new(ErrorKind::DatabaseMissing, message)
+    Error::new(ErrorKind::ClusterOutdated, message)
 }
 
 /// The triggers that count changes. A create is not counted: it raises the sequence of the pets.

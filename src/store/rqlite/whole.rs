@@ -10,7 +10,7 @@ use super::client::{self, Value};
 use super::connect;
 use super::request::CLOSER;
 use super::revision::{REVISION, Revision};
-use super::schema::{PATIENCE, is_current, migrate, unused};
+use super::schema::{PATIENCE, is_current, is_in_use, migrate, unused};
 use super::session::Session;
 use super::values::statement;
 use crate::clock::unix_time;
@@ -111,10 +111,10 @@ pub struct Closed {
 /// Keeps all instances from writing. A database that no service has used yet stays as it is.
 ///
 /// # Errors
-/// If the cluster does not answer.
+/// If the cluster does not answer, or is of an earlier version.
 pub fn close(path: &Path) -> Result<Closed, Error> {
     let (client, level) = connect(path)?;
-    let number = if is_current(&client, path, level)? { Some(random()?.cast_signed()) } else { None };
+    let number = if is_in_use(&client, path, level)? { Some(random()?.cast_signed()) } else { None };
     let closed = Closed { path: path.to_owned(), number, until: unix_time() + CLOSED_FOR };
     if number.is_some() {
         client.write(&[statement(CLOSE, params![CLOSER, closed.until, number])?], PATIENCE)?;
@@ -127,7 +127,8 @@ impl Closed {
     /// counts in Unix time.
     ///
     /// # Errors
-    /// If the cluster does not take it, was closed too long ago, or another restore has begun or ended meanwhile.
+    /// If the cluster does not take it, was closed too long ago, or another restore or a service has begun to use it
+    /// meanwhile.
     pub fn load(self, copy: &Path) -> Result<(), Error> {
         let convert = || -> Result<(), Error> {
             let mut connection = open(copy).map_err(StoreError::from)?;
@@ -145,6 +146,8 @@ impl Closed {
                 let message = "another restore has begun or ended meanwhile; nothing was changed";
                 return fail(ErrorKind::Conflict, message);
             }
+        } else if is_in_use(&client, &self.path, level)? {
+            return fail(ErrorKind::Conflict, "a service has begun to use the cluster; nothing was changed");
         }
         let bytes =
             fs::read(copy).map_err(|error| Error::io(format!("cannot read {}", copy.display()), error))?;

@@ -106,6 +106,41 @@ fn backup_of_an_earlier_version_moves_to_a_cluster_with_its_keys() {
 }
 
 #[test]
+fn cluster_that_services_of_an_earlier_version_may_use_is_not_replaced() {
+    let (_nodes, path) = cluster(1);
+    let mut writer = writer(&path);
+    writer.insert_pet(&new_pet("Rex")).unwrap();
+    writer.commit().unwrap();
+    let folder = crate::testing::Folder::new();
+    let (file, go_on) = (folder.database(), &mut |_| ControlFlow::Continue(()));
+    crate::backup(&path, &file, go_on).unwrap();
+    let newest = number(&path, "SELECT user_version FROM pragma_user_version");
+    let trigger = "CREATE TRIGGER cluster_theirs AFTER INSERT ON pets BEGIN SELECT 1; END";
+    for change in ["PRAGMA user_version = 1", trigger] {
+        run(&path, change);
+        let refused = crate::restore(&file, &path, go_on).unwrap_err();
+        assert_eq!(refused.kind(), crate::error::ErrorKind::ClusterOutdated, "{change}: {refused}");
+        run(&path, &format!("PRAGMA user_version = {newest}"));
+        assert_eq!(number(&path, "SELECT count(*) FROM cluster_writers WHERE writer = 'restore'"), 0);
+    }
+    run(&path, "DROP TRIGGER cluster_theirs");
+    crate::restore(&file, &path, go_on).unwrap();
+}
+
+#[test]
+fn empty_cluster_that_a_service_begins_to_use_is_not_replaced() {
+    let (_nodes, path) = cluster(1);
+    let closed = close(&path).unwrap();
+    let mut writer = writer(&path);
+    writer.insert_pet(&new_pet("Rex")).unwrap();
+    writer.commit().unwrap();
+    let copy = Whole::of(&path).unwrap();
+    let refused = closed.load(&copy).unwrap_err();
+    assert_eq!(refused.kind(), crate::error::ErrorKind::Conflict, "{refused}");
+    assert_eq!(number(&path, "SELECT count(*) FROM pets"), 1);
+}
+
+#[test]
 fn interrupted_restore_says_once_that_nothing_was_changed_and_opens_the_cluster() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);

@@ -35,7 +35,7 @@ fn database_of_another_program_or_of_a_later_version_is_refused_and_left() {
     assert_eq!(open_writer(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseForeign);
     assert_eq!(number(&path, "SELECT count(*) FROM sqlite_schema"), 1);
     run(&path, "DROP TABLE theirs");
-    assert_eq!(open_reader(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseMissing);
+    assert_eq!(open_reader(&path).err().unwrap().kind(), crate::error::ErrorKind::ClusterOutdated);
     drop(open_writer(&path).unwrap());
     run(&path, "CREATE TRIGGER cluster_theirs AFTER INSERT ON pets BEGIN SELECT 1; END");
     let refused = open_writer(&path).err().unwrap().to_string();
@@ -59,4 +59,13 @@ fn start_names_each_host_that_cannot_be_asked() {
     let lines = start();
     let expected = format!("WARN the host {} of the cluster cannot be asked: ", nodes.host(gone));
     assert!(lines.len() == 1 && lines[0].starts_with(&expected), "{lines:?}");
+}
+
+#[test]
+fn start_that_fails_leaves_nothing_with_which_services_would_write() {
+    let (_nodes, path) = cluster(1);
+    run(&path, &format!("PRAGMA application_id = {}", crate::store::sqlite::schema::APPLICATION_ID));
+    run(&path, "CREATE TABLE pets (theirs)");
+    assert!(open_writer(&path).is_err());
+    assert_eq!(number(&path, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'cluster%'"), 0);
 }
