@@ -160,11 +160,11 @@ impl Writer {
             Err(failure) => return Err(failure.clone()),
         }
         let found = self.session.read(finds, self.session.fresh, patience);
-        let found = found.map_err(|error| Failure::Unknown(error.to_string()))?;
+        let found = found.map_err(|error| Failure::Unknown(error.to_string().into()))?;
         match written {
             Err(failure) if found[0].is_empty() => Err(failure),
             _ => outcomes(creates, &found)
-                .ok_or_else(|| Failure::Unknown("the records of the batch are gone".to_owned())),
+                .ok_or_else(|| Failure::Unknown("the records of the batch are gone".to_owned().into())),
         }
     }
 
@@ -235,7 +235,7 @@ impl Writer {
 /// A name that no other writer has.
 pub fn random_name() -> Result<String, Failure> {
     let mut bytes = [0; 16];
-    let failed = |error| Failure::Unavailable(format!("the system has no random numbers: {error}"));
+    let failed = |error| Failure::Unavailable(format!("the system has no random numbers: {error}").into());
     getrandom::fill(&mut bytes).map_err(failed)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -98,7 +98,7 @@ impl Session {
     ) -> Result<Vec<Rows>, StoreError> {
         self.client.read(statements, level, patience).map_err(|failure| match failure {
             // Whether a read was carried out does not matter.
-            Failure::Unknown(why) => Failure::Unavailable(why).into(),
+            Failure::Unknown(reason) => Failure::Unavailable(reason).into(),
             failure => failure.into(),
         })
     }
@@ -344,8 +344,8 @@ impl From<Failure> for StoreError {
             Failure::Statement(_, why) if why.contains("disk is full") => unavailable(Cause::Full, why),
             Failure::Statement(_, why) => Self::Internal(why),
             Failure::Denied(why) => unavailable(Cause::Denied, why),
-            Failure::Unavailable(why) => unavailable(Cause::Unreachable, why),
-            Failure::Unknown(why) => unavailable(Cause::Unknown, why),
+            Failure::Unavailable(reason) => unavailable(Cause::Unreachable, reason.text),
+            Failure::Unknown(reason) => unavailable(Cause::Unknown, reason.text),
         }
     }
 }

@@ -3,14 +3,12 @@
 use std::fmt;
 use std::io::ErrorKind as Io;
 
+use rustls::Error as Tls;
+
 use crate::error::{Error, ErrorKind};
 
 /// How rqlite's message ends if a linearizable read has waited too long.
 const WAITS: &str = "timeout waiting for fsm";
-/// What the reason says if the response is not rqlite's.
-pub const FOREIGN: &str = "the response is not from rqlite";
-/// What the reason says if TLS refuses the connection.
-const TLS: &str = "TLS failed: ";
 
 /// Why a request failed. No message has the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,25 +18,43 @@ pub enum Failure {
     /// The user or the password is refused, or the user may not do this. Nothing was written.
     Denied(String),
     /// No node took the request in time. Nothing was written.
-    Unavailable(String),
+    Unavailable(Reason),
     /// A node may have carried out the request, or still may.
-    Unknown(String),
+    Unknown(Reason),
+}
+
+/// Why a node did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    pub cause: Cause,
+    pub text: String,
+}
+
+/// What somebody, or the next request, has to know of a reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The node does not answer, or cannot serve just now.
+    Away,
+    /// The leader waited for its database to have all of its log.
+    WaitsForLog,
+    /// TLS refuses the connection.
+    Tls,
+    /// The response is not from rqlite.
+    Foreign,
+}
+
+impl From<String> for Reason {
+    fn from(text: String) -> Self {
+        Self { cause: Cause::Away, text }
+    }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Self::Statement(_, why) | Self::Denied(why) | Self::Unavailable(why) | Self::Unknown(why) => {
-                f.write_str(why)
-            }
+            Self::Statement(_, text) | Self::Denied(text) => f.write_str(text),
+            Self::Unavailable(reason) | Self::Unknown(reason) => f.write_str(&reason.text),
         }
-    }
-}
-
-impl Failure {
-    /// Whether the leader waited for its database to have all of its log.
-    pub fn waits_for_log(&self) -> bool {
-        matches!(self, Self::Unavailable(why) | Self::Unknown(why) if why.ends_with(WAITS))
     }
 }
 
@@ -46,29 +62,26 @@ impl std::error::Error for Failure {}
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
-        let kind = match &failure {
-            Failure::Statement(..) => ErrorKind::Internal,
-            Failure::Denied(_) => ErrorKind::PasswordRefused,
-            Failure::Unavailable(why) | Failure::Unknown(why) => match why {
-                why if why.contains(TLS) => ErrorKind::TlsFailed,
-                why if why.contains(FOREIGN) => ErrorKind::HostForeign,
-                _ => ErrorKind::DatabaseUnreachable,
-            },
-        };
-        let message = match &failure {
-            Failure::Unavailable(why) | Failure::Unknown(why) => {
-                format!("the cluster cannot be reached: {why}")
+        let (kind, before) = match &failure {
+            Failure::Statement(..) => (ErrorKind::Internal, ""),
+            Failure::Denied(_) => (ErrorKind::PasswordRefused, ""),
+            Failure::Unavailable(reason) | Failure::Unknown(reason) => {
+                let kind = match reason.cause {
+                    Cause::Away | Cause::WaitsForLog => ErrorKind::DatabaseUnreachable,
+                    Cause::Tls => ErrorKind::TlsFailed,
+                    Cause::Foreign => ErrorKind::HostForeign,
+                };
+                (kind, "the cluster cannot be reached: ")
             }
-            Failure::Statement(..) | Failure::Denied(_) => failure.to_string(),
         };
-        Error::new(kind, message).caused_by(failure)
+        Error::new(kind, format!("{before}{failure}")).caused_by(failure)
     }
 }
 
 /// Why one request to one node failed.
 #[derive(Debug)]
 pub struct Trouble {
-    pub why: String,
+    pub reason: Reason,
     /// Whether the node may have carried it out.
     pub may_be_done: bool,
     /// Whether every node would refuse it.
@@ -78,15 +91,27 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    pub fn new(why: impl Into<String>, may_be_done: bool) -> Self {
-        Self { why: why.into(), may_be_done, is_final: false, is_denied: false }
+    pub fn new(text: String, may_be_done: bool) -> Self {
+        Self { reason: text.into(), may_be_done, is_final: false, is_denied: false }
+    }
+
+    /// The trouble of a response that is not from rqlite, with what tells so, or nothing.
+    pub fn foreign(detail: &str, may_be_done: bool) -> Self {
+        let colon = if detail.is_empty() { "" } else { ": " };
+        let text = format!("the response is not from rqlite{colon}{detail}");
+        Self::new(text, may_be_done).caused_by(Cause::Foreign)
+    }
+
+    fn caused_by(mut self, cause: Cause) -> Self {
+        self.reason.cause = cause;
+        self
     }
 
     /// The trouble of a response with the message of a node in place of results.
     pub fn of_message(message: &str) -> Self {
         let why = plain(&message[..message.floor_char_boundary(200)]);
         if why.ends_with(WAITS) {
-            return Self { is_final: true, ..Self::new(why, false) };
+            return Self { is_final: true, ..Self::new(why, false) }.caused_by(Cause::WaitsForLog);
         }
         // What a node refuses because it does not lead is not in its log.
         let may_be_done = !why.contains("not leader") && !why.contains("leader not found");
@@ -112,11 +137,11 @@ impl Trouble {
             },
             // Without a leader nothing is written (rqlite.io/docs/api/).
             503 if said.contains("leader not found") => {
-                Self::new("the cluster has no leader just now", false)
+                Self::new("the cluster has no leader just now".to_owned(), false)
             }
             400..500 if is_of_rqlite => Self { is_final: true, ..Self::new(why, false) },
             _ if is_of_rqlite => Self::new(why, true),
-            _ => Self::new(format!("{FOREIGN}: {why}"), true),
+            _ => Self::foreign(&why, true),
         }
     }
 }
@@ -124,14 +149,18 @@ impl Trouble {
 impl From<ureq::Error> for Trouble {
     fn from(error: ureq::Error) -> Self {
         use ureq::{Error as E, Timeout as T};
-        let is_of_tls =
-            |error: &std::io::Error| error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+        let tls = match &error {
+            E::Rustls(error) => Some(error),
+            E::Io(io) => io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()),
+            _ => None,
+        };
         let sent = match &error {
-            E::HostNotFound | E::ConnectionFailed | E::Tls(_) | E::Rustls(_) | E::TlsRequired => false,
+            // Other failures of TLS may come with the response.
+            _ if let Some(tls) = tls => !matches!(tls, Tls::InvalidCertificate(_) | Tls::AlertReceived(_)),
+            E::HostNotFound | E::ConnectionFailed | E::Tls(_) | E::TlsRequired => false,
             E::Timeout(T::Resolve | T::Connect) => false,
             E::Io(io) => {
                 !matches!(io.kind(), Io::ConnectionRefused | Io::HostUnreachable | Io::NetworkUnreachable)
-                    && !is_of_tls(io)
             }
             _ => true,
         };
@@ -139,10 +168,10 @@ impl From<ureq::Error> for Trouble {
             E::HostNotFound => "the name of the host cannot be resolved".to_owned(),
             E::Timeout(T::Connect) => "it does not accept connections".to_owned(),
             E::Timeout(_) => "it did not answer in time".to_owned(),
-            E::Io(io) if is_of_tls(io) => format!("{TLS}{}", plain(&io.to_string())),
+            _ if let Some(tls) = tls => format!("TLS failed: {}", plain(&tls.to_string())),
             _ => plain(&error.to_string()),
         };
-        Self::new(why, sent)
+        Self::new(why, sent).caused_by(if tls.is_some() { Cause::Tls } else { Cause::Away })
     }
 }
 
@@ -165,9 +194,11 @@ mod tests {
         );
         assert!(Trouble::of_message("leadership lost while committing log").may_be_done);
         let of_proxy = Trouble::of_status(413, b"too large", false);
-        assert!(of_proxy.may_be_done && !of_proxy.is_final && of_proxy.why.starts_with(FOREIGN));
+        assert!(of_proxy.may_be_done && !of_proxy.is_final);
         assert!(!sure(503, "leadership lost while committing log") && !sure(500, "") && !sure(302, ""));
         let error = |kind| Trouble::from(ureq::Error::Io(std::io::Error::from(kind))).may_be_done;
+        let tls = |error| Trouble::from(ureq::Error::Io(std::io::Error::other(error))).may_be_done;
+        assert!(!tls(Tls::InvalidCertificate(rustls::CertificateError::Expired)) && tls(Tls::DecryptError));
         assert!(!error(Io::ConnectionRefused) && error(Io::ConnectionReset) && error(Io::BrokenPipe));
         assert!(!Trouble::from(ureq::Error::Timeout(ureq::Timeout::Connect)).may_be_done);
         assert!(Trouble::from(ureq::Error::Timeout(ureq::Timeout::Global)).may_be_done);
@@ -185,18 +216,19 @@ mod tests {
 
     #[test]
     fn what_fails_is_said_in_words() {
-        let why = |error| Trouble::from(error).why;
+        let why = |error| Trouble::from(error).reason.text;
         let timeout = |timeout| why(ureq::Error::Timeout(timeout));
         assert_eq!(timeout(ureq::Timeout::Connect), "it does not accept connections");
         assert_eq!(timeout(ureq::Timeout::Global), "it did not answer in time");
         assert_eq!(why(ureq::Error::ConnectionFailed), "connection failed");
         let tls = std::io::Error::other(rustls::Error::DecryptError);
         assert_eq!(why(ureq::Error::Io(tls)), "TLS failed: cannot decrypt peer's message");
-        let denied = Trouble::of_status(401, b"", true).why;
+        let denied = Trouble::of_status(401, b"", true).reason.text;
         let expected = "it, or the leader, refuses the user or the password (401), or the user lacks a right in auth.json";
         assert_eq!(denied, expected);
-        assert_eq!(Trouble::of_status(500, b"no\n", true).why, "status 500 no");
-        let error = Error::from(Failure::Unavailable("one:4001: it did not answer in time".to_owned()));
+        assert_eq!(Trouble::of_status(500, b"no\n", true).reason.text, "status 500 no");
+        let error =
+            Error::from(Failure::Unavailable("one:4001: it did not answer in time".to_owned().into()));
         assert_eq!(error.to_string(), "the cluster cannot be reached: one:4001: it did not answer in time");
         assert_eq!(error.kind(), ErrorKind::DatabaseUnreachable);
         let error = Error::from(Failure::Denied("one:4001: the password is refused".to_owned()));
@@ -205,17 +237,17 @@ mod tests {
 
     #[test]
     fn operator_is_told_apart_what_to_mend() {
-        let kind =
-            |trouble: Trouble| Error::from(Failure::Unknown(format!("one:4001: {}", trouble.why))).kind();
+        let kind = |trouble: Trouble| Error::from(Failure::Unknown(trouble.reason)).kind();
         let tls = std::io::Error::other(rustls::Error::DecryptError);
         assert_eq!(kind(ureq::Error::Io(tls).into()), ErrorKind::TlsFailed);
         assert_eq!(kind(Trouble::of_status(404, b"", false)), ErrorKind::HostForeign);
-        assert_eq!(kind(Trouble::of_status(500, b"", true)), ErrorKind::DatabaseUnreachable);
+        assert_eq!(kind(Trouble::of_status(500, b"TLS failed: \nno", true)), ErrorKind::DatabaseUnreachable);
     }
 
     #[test]
     fn text_of_a_node_stays_on_its_line_and_is_short() {
         let trouble = Trouble::of_status(500, format!("a\nb\x1b[31m{}", "x".repeat(1000)).as_bytes(), true);
-        assert!(!trouble.why.contains(['\n', '\x1b']) && trouble.why.len() < 230, "{}", trouble.why);
+        let text = trouble.reason.text;
+        assert!(!text.contains(['\n', '\x1b']) && text.len() < 230, "{text}");
     }
 }

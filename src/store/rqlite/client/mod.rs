@@ -28,7 +28,7 @@ use crate::error::{Error, ErrorKind};
 use crate::log_line::log_line;
 use crate::store::HostMeter;
 use agent::{ANSWER, NEXT, Names};
-use failure::{FOREIGN, Trouble};
+use failure::{Cause, Reason, Trouble};
 use statement::Unanswered;
 
 pub use address::Address;
@@ -184,7 +184,7 @@ impl Client {
         let body = statement::encode(&[Statement::new("SELECT 1", [])]);
         self.try_nodes(patience, |node, limit| {
             let response = self.exchange(node, limit, "/db/query?level=none", Some(&body))?;
-            response.version.ok_or_else(|| Trouble::new(FOREIGN, false))
+            response.version.ok_or_else(|| Trouble::foreign("", false))
         })
     }
 
@@ -220,7 +220,9 @@ impl Client {
         let outcomes = match self.ask(path, statements, patience, refuses_old) {
             // rqlite 9.4.5 waits in vain for the entry of the log that a node makes if it joins or leaves, until another
             // one follows. A strong read is such an entry.
-            Err(failure) if failure.waits_for_log() => {
+            Err(Failure::Unavailable(reason) | Failure::Unknown(reason))
+                if reason.cause == Cause::WaitsForLog =>
+            {
                 self.ask("/db/query?level=strong", statements, patience, refuses_old)?
             }
             outcomes => outcomes?,
@@ -235,7 +237,7 @@ impl Client {
         let ask = |node: &Node| {
             let response = self.exchange(node, ANSWER, "/db/query?level=none", Some(&body))?;
             if response.version.is_none() {
-                return Err(Trouble::new(FOREIGN, false));
+                return Err(Trouble::foreign("", false));
             }
             match statement::decode(&response.body, 1) {
                 Ok(outcomes) => Ok(outcomes.into_iter().flat_map(|outcome| outcome.rows).collect()),
@@ -244,7 +246,7 @@ impl Client {
                 }
             }
         };
-        let answer = |node| ask(node).map_err(|trouble| trouble.why);
+        let answer = |node| ask(node).map_err(|trouble| trouble.reason.text);
         self.nodes.iter().map(|node| (node.host.as_str(), answer(node))).collect()
     }
 
@@ -338,7 +340,7 @@ impl Client {
                 Ok(outcomes) => Ok(Ok(outcomes)),
                 Err(Unanswered::Failed(i, message)) => Ok(Err(Failure::Statement(i, message))),
                 Err(Unanswered::Error(message)) => Err(Trouble::of_message(&message)),
-                Err(Unanswered::Garbled(why)) => Err(Trouble::new(format!("{FOREIGN}: {why}"), true)),
+                Err(Unanswered::Garbled(why)) => Err(Trouble::foreign(&why, true)),
             }
         })?
     }
@@ -371,7 +373,7 @@ impl Client {
             };
             node.failures.fetch_add(1, Relaxed);
             node.shunned_until.store(self.milliseconds() + SHUNNED, Relaxed);
-            log_line!(debug, "the node {} failed: {}", node.host, trouble.why);
+            log_line!(debug, "the node {} failed: {}", node.host, trouble.reason.text);
             let mut wait = pause;
             if begun.elapsed() >= limit {
                 hung.get_or_insert(place);
@@ -388,11 +390,12 @@ impl Client {
             self.names.forget();
             may_be_done |= trouble.may_be_done;
             if trouble.is_final || start.elapsed() + wait >= patience {
-                let why = format!("{}: {}", node.host, trouble.why);
-                return Err(match trouble {
-                    _ if may_be_done => Failure::Unknown(why),
-                    Trouble { is_denied: true, .. } => Failure::Denied(why),
-                    _ => Failure::Unavailable(why),
+                let text = format!("{}: {}", node.host, trouble.reason.text);
+                let reason = Reason { text, ..trouble.reason };
+                return Err(match trouble.is_denied {
+                    _ if may_be_done => Failure::Unknown(reason),
+                    true => Failure::Denied(reason.text),
+                    false => Failure::Unavailable(reason),
                 });
             }
             std::thread::sleep(wait);
