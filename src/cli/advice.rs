@@ -60,13 +60,16 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::SchemaChanged => "repair it with sqlite3, and try again",
         ErrorKind::DatabaseLocked => "stop the other process, or try again",
         ErrorKind::DatabaseInUse => "stop the service first",
-        ErrorKind::DatabaseOlder => {
+        ErrorKind::DatabaseOlder if call.has("read-only") => {
             "start the service that writes with this version, or run petstore serve once without --read-only"
         }
+        ErrorKind::DatabaseOlder => "restart the service with this version, which upgrades the database",
         ErrorKind::DatabaseMoved if call.has("read-only") => {
             "start the service again to serve the file that is there now"
         }
-        ErrorKind::DatabaseMoved => "put the file back, or restore a backup with petstore restore FILE",
+        ErrorKind::DatabaseMoved => {
+            "give the file its name back, next to its -wal, and start again; if it is gone, restore a backup: petstore restore FILE"
+        }
         ErrorKind::ClusterUnsupported => "build petstore with it: cargo build --release --features cluster",
         ErrorKind::TlsFailed => "check --database-ca and the host's certificate, and that the host is rqlite",
         ErrorKind::HostForeign => "check the hosts and ports in --database",
@@ -84,7 +87,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
              Then put back the database of that log, or restore a backup: petstore restore FILE keeps both files"
         }
         ErrorKind::LogOrphaned => {
-            "put the database back, or restore a backup: petstore restore FILE keeps the log"
+            "give the database its name back, next to its log; if it is gone, restore a backup: petstore restore FILE keeps the log"
         }
         ErrorKind::BackupUnsound => "choose another backup",
         ErrorKind::KeyUnknown => "petstore key list shows the keys",
@@ -229,7 +232,7 @@ mod tests {
             (ErrorKind::DatabaseDamaged, "serve", &[][..], "run petstore check: "),
             (ErrorKind::DatabaseDamaged, "export", &[], "restore a backup: "),
             (ErrorKind::DatabaseMoved, "serve", read_only, "start the service again "),
-            (ErrorKind::DatabaseMoved, "serve", &[], "put the file back, "),
+            (ErrorKind::DatabaseMoved, "serve", &[], "give the file its name back, "),
             (ErrorKind::FileExists, "serve", &[], "move the file away, "),
             (ErrorKind::FileExists, "backup", &[], "choose another name"),
             (ErrorKind::Conflict, "import", &[], "import a copy of the file "),

@@ -24,7 +24,7 @@ use super::partial::{Partial, dated, exists, flush_folder, folder, names_after, 
 use super::{BESIDE, OnProgress, copy};
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, check_supported, fail, is_cluster};
-use crate::store::{self, Claim, Retired, Snapshot, lock_log, log_of, renew_mark, retire};
+use crate::store::{self, Claim, Retired, Snapshot, lacks_log, lock_log, log_of, renew_mark, retire};
 
 /// The suffix of the log's index, which SQLite can create again.
 const INDEX: &str = "-shm";
@@ -71,7 +71,15 @@ pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<
     }
     // Held until the new database is in place, and longer than every connection to the old one.
     let claim = old.as_ref().map(|_| Claim::take(&target)).transpose()?;
-    let _log = (old.is_none() && log_of(&target).exists()).then(|| lock_log(&target)).transpose()?;
+    let log = (old.is_none() && log_of(&target).exists()).then(|| lock_log(&target)).transpose()?;
+    if log.as_ref().is_some_and(|log| log.metadata().is_ok_and(|log| log.len() > 0)) && lacks_log(file) {
+        let (file, log) = (file.display(), log_of(&target));
+        let message = format!(
+            "{file} may be the database of {}, which has its newest pets; if it is a backup, first move the log elsewhere",
+            log.display()
+        );
+        return fail(ErrorKind::LogOrphaned, message);
+    }
     // The log of another database must not be moved into the old one.
     let is_whole = claim.as_ref().is_some_and(|claim| claim.check_log(&target).is_ok());
     let partial = Partial::beside(&target)?;

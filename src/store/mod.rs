@@ -29,7 +29,7 @@ pub use opening::{
 pub use project::{FileInfo, ProjectChange, ProjectReads};
 pub use rqlite::{IS_SHARED, close};
 pub use sqlite::{
-    BUSY_TIMEOUT, Claim, CopyTarget, Fault, Findings, Retired, SCHEMA_VERSION, Snapshot, lock_log,
+    BUSY_TIMEOUT, Claim, CopyTarget, Fault, Findings, Retired, SCHEMA_VERSION, Snapshot, lacks_log, lock_log,
     log_damage, log_of, renew_mark, retire,
 };
 

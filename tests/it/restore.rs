@@ -56,6 +56,25 @@ fn restore_puts_the_backup_in_place_and_keeps_what_was_there() {
 }
 
 #[test]
+fn database_that_was_moved_away_from_its_log_is_not_restored_without_it() {
+    let server = Server::start();
+    server.fill(["Rex"]);
+    let folder = server.kill();
+    let (database, away) = (folder.database(), folder.path().join("away"));
+    std::fs::rename(&database, &away).unwrap();
+    let said = format!("{} may be the database of {}-wal, which has", away.display(), database.display());
+    refuse(&["restore", away.to_str().unwrap()], &database, &said);
+    assert!(kept(folder.path()).is_empty() && names(folder.path()).contains(&"pets.db-wal".to_owned()));
+    std::fs::rename(&away, &database).unwrap();
+    assert_eq!(count(&database), 1);
+    // With its log at hand it is a copy like others.
+    std::fs::rename(&database, &away).unwrap();
+    std::fs::copy(folder.path().join("pets.db-wal"), folder.path().join("away-wal")).unwrap();
+    succeed(&["restore", away.to_str().unwrap()], &database);
+    assert_eq!(count(&database), 1);
+}
+
+#[test]
 fn restore_where_there_is_no_database_makes_one() {
     let (_backup, name) = backup_of(0);
     let folder = Folder::new();

@@ -127,6 +127,34 @@ fn backup_of_each_version_is_restored() {
     }
 }
 
+#[test]
+fn no_command_upgrades_what_a_service_of_an_earlier_version_serves() {
+    let known = schema_version();
+    let (folder, _) = made(known - 1);
+    let before = content(&folder);
+    let claim = ["pets.db", "pets.db-wal"].map(|name| {
+        let file = std::fs::File::options().append(true).create(true).open(folder.path().join(name)).unwrap();
+        file.lock().unwrap();
+        file
+    });
+    let said = format!(
+        "is of version {}, and its running service does not know version {known}; restart the service",
+        known - 1
+    );
+    for command in [
+        "import",
+        "key add new",
+        #[cfg(feature = "site")]
+        "domain list",
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        expect_refusal(run(&words, &folder.database()), 1, &said);
+        assert!(content(&folder) == before, "{command}: {:?}", names(folder.path()));
+    }
+    drop(claim);
+    succeed(&["key", "add", "new"], &folder.database());
+}
+
 /// A database as the next version leaves it: with its number, in the log alone if somebody has just written it.
 fn later(is_in_log: bool) -> Folder {
     let (source, _) = made(schema_version());

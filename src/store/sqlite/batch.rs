@@ -261,7 +261,11 @@ impl Writer {
             State::Failed(error) => Err(error),
         };
         match &ended {
-            Ok(has_changed) => self.last_failed &= !has_changed,
+            Ok(true) if self.last_failed => {
+                log_line!(warn, "the database takes changes again");
+                self.last_failed = false;
+            }
+            Ok(_) => {}
             Err(_) => {
                 self.last_failed = true;
                 self.roll_back();

@@ -97,11 +97,12 @@ fn is_locked(file: &File) -> bool {
 }
 
 /// Refuses to write to a database that a service has under another name, and to one that has taken the place of a
-/// service's database. SQLite finds the write-ahead log by name, and writes to the wrong log are lost.
+/// service's database. SQLite finds the write-ahead log by name, and writes to the wrong log are lost. Returns whether
+/// the service of another process has the database.
 ///
 /// # Errors
 /// If such a service runs, or the log is that of another database.
-pub fn check_before_writing(path: &Path) -> Result<(), Error> {
+pub fn check_before_writing(path: &Path) -> Result<bool, Error> {
     check(path, false)
 }
 
@@ -113,10 +114,11 @@ pub fn check_before_writing(path: &Path) -> Result<(), Error> {
 pub fn check_before_reading(path: &Path) -> Result<(), Error> {
     // A file that promises no log is whole. A restore holds such a file while it checks it.
     let is_whole = OpenFile::at(path).is_ok_and(|file| file.has_log_mode().is_ok_and(|has_log| !has_log));
-    check(path, is_whole)
+    check(path, is_whole).map(|_| ())
 }
 
-fn check(path: &Path, is_whole: bool) -> Result<(), Error> {
+/// Returns whether the service of another process has the database.
+fn check(path: &Path, is_whole: bool) -> Result<bool, Error> {
     let name = path.display();
     let begun = Instant::now();
     loop {
@@ -125,15 +127,16 @@ fn check(path: &Path, is_whole: bool) -> Result<(), Error> {
         // A service of this process holds the lock itself.
         let own = claimed.iter().find(|(claimed, _)| *claimed == id);
         let locked = own.map_or_else(|| locks(path), |(_, log)| (true, *log == log_of(path)));
+        let is_own = own.is_some();
         drop(claimed);
         let message = match locked {
-            (true, true) => return Ok(()),
+            (true, true) => return Ok(!is_own),
             (true, false) if !is_whole => {
                 format!(
                     "another process holds the database {name}, perhaps a service that uses another name for it"
                 )
             }
-            (_, false) => return check_log(path),
+            (_, false) => return check_log(path).map(|()| false),
             (false, true) => format!("another process holds the log of {name}, but not {name} itself"),
         };
         // A service that starts locks the file first and the log a moment later, so look again.
@@ -298,7 +301,7 @@ mod tests {
             assert_eq!(Claim::take(name).unwrap_err().kind(), ErrorKind::DatabaseInUse);
         }
         // Its log is found by this name and by a symbolic link.
-        check_before_writing(&path).and_then(|()| check_before_writing(&soft)).unwrap();
+        check_before_writing(&path).and_then(|_| check_before_writing(&soft)).unwrap();
         assert_eq!(check_before_writing(&hard).unwrap_err().kind(), ErrorKind::DatabaseInUse);
         drop(claim);
         Claim::take(&soft).unwrap();

@@ -35,6 +35,12 @@ pub fn check_log(path: &Path, file: &OpenFile) -> Result<(), Error> {
     Err(Error::new(ErrorKind::LogForeign, message))
 }
 
+/// Whether a file was perhaps moved away from its log: its header announces one, and none is next to it.
+pub fn lacks_log(file: &Path) -> bool {
+    let has_log = fs::metadata(log_of(file)).is_ok_and(|log| log.len() > 0);
+    !has_log && OpenFile::at(file).is_ok_and(|file| file.has_log_mode().unwrap_or(false))
+}
+
 /// Whether a log that is not empty belongs to the file. If that cannot be told, it does: SQLite can read what a
 /// checkpoint leaves half done, and a wrong refusal is as bad as a loss.
 fn belongs(path: &Path, file: &OpenFile) -> rusqlite::Result<bool> {

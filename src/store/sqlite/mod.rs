@@ -42,6 +42,7 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags};
 pub use backup::Target as CopyTarget;
 pub use claim::{Claim, lock_log};
 pub use differences::{Fault, is_lack};
+pub use log_check::lacks_log;
 pub use log_head::damage as log_damage;
 pub use mark::renew as renew_mark;
 pub use open_file::log_of;
@@ -211,7 +212,7 @@ impl Writer {
     fn open_with(path: &Path, synchronous: &str) -> Result<Self, Error> {
         claim::prepare(path)?;
         let file = open_file::open(path)?;
-        claim::check_before_writing(path)?;
+        let is_served = claim::check_before_writing(path)?;
         let say = |error: rusqlite::Error| cannot_open(path, error);
         let has_log = log_of(path).exists();
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
@@ -237,7 +238,7 @@ impl Writer {
         }
         // What a long reader made it grow to is given back (sqlite.org/pragma.html#pragma_journal_size_limit).
         connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
-        schema::migrate(&mut connection, path, schema::STEPS)?;
+        schema::migrate(&mut connection, path, schema::STEPS, is_served)?;
         // From here on SQLite never waits for a lock; `batch.rs` does.
         connection.busy_timeout(Duration::ZERO).map_err(say)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;

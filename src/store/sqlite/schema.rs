@@ -68,13 +68,16 @@ pub fn check_used(connection: &Connection, path: &Path) -> Result<(), Error> {
 /// Refuses a file of an earlier version, for a service that may not bring it up to date.
 pub fn refuse_older(connection: &Connection, path: &Path) -> Result<(), Error> {
     let version = version(connection).map_err(|error| cannot_open(path, error))?;
-    let newest = newest_version(STEPS);
-    if version == newest {
+    if version == newest_version(STEPS) {
         return Ok(());
     }
-    let name = path.display();
-    let message = format!("{name} is of version {version}, and this program reads version {newest}");
-    Err(Error::new(ErrorKind::DatabaseOlder, message))
+    Err(older(path, version, "this program reads"))
+}
+
+fn older(path: &Path, version: i64, who: &str) -> Error {
+    let (name, newest) = (path.display(), newest_version(STEPS));
+    let message = format!("{name} is of version {version}, and {who} version {newest}");
+    Error::new(ErrorKind::DatabaseOlder, message)
 }
 
 /// The refusal of another application's database.
@@ -101,17 +104,27 @@ pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(id != APPLICATION_ID && (id, version(connection)?, objects) != (0, 0, 0))
 }
 
-/// Brings the file to the newest version, in one transaction.
-pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
-    let mut migrate = || -> rusqlite::Result<()> {
+/// Brings the file to the newest version, in one transaction. If `is_served`, another process serves it, and would fail
+/// with a later version than its own.
+pub fn migrate(
+    connection: &mut Connection,
+    path: &Path,
+    steps: &[&str],
+    is_served: bool,
+) -> Result<(), Error> {
+    let mut migrate = || -> rusqlite::Result<Option<Error>> {
         // If there is nothing to do, no lock is needed.
         if version(connection)? == newest_version(steps) {
-            return Ok(());
+            return Ok(None);
         }
         // IMMEDIATE: if two processes start at once, the second finds the work done.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let done = version(&transaction)?;
         if done < newest_version(steps) {
+            // A service that has just made the file is about to do the steps.
+            if is_served && done > 0 {
+                return Ok(Some(older(path, done, "its running service does not know")));
+            }
             for step in steps.iter().skip(usize::try_from(done).unwrap_or(0)) {
                 transaction.execute_batch(step)?;
             }
@@ -122,9 +135,9 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", newest_version(steps))?;
         }
-        transaction.commit()
+        transaction.commit().map(|()| None)
     };
-    migrate().map_err(|error| cannot_open(path, error))
+    migrate().map_err(|error| cannot_open(path, error))?.map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
@@ -175,7 +188,7 @@ mod tests {
         let mut connection = Connection::open(&path).unwrap();
         for _ in 0..2 {
             check(&connection, &path, &further).unwrap();
-            migrate(&mut connection, &path, &further).unwrap();
+            migrate(&mut connection, &path, &further, false).unwrap();
             assert_eq!(version(&connection), newest_version(STEPS) + 1);
             let kept: String =
                 connection.query_row("SELECT name || tag FROM pets", [], |row| row.get(0)).unwrap();
@@ -191,7 +204,7 @@ mod tests {
         drop(Writer::open(&path).unwrap());
         let broken: Vec<&str> = [STEPS, &["CREATE TABLE half (x); nonsense"]].concat();
         let mut connection = Connection::open(&path).unwrap();
-        assert!(migrate(&mut connection, &path, &broken).is_err());
+        assert!(migrate(&mut connection, &path, &broken, false).is_err());
         assert_eq!(version(&connection), newest_version(STEPS));
         assert!(connection.execute("INSERT INTO half VALUES (1)", []).is_err(), "undone with its step");
     }
@@ -231,7 +244,7 @@ mod tests {
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let mut connection = Connection::open(&path).unwrap();
         connection.busy_timeout(std::time::Duration::ZERO).unwrap();
-        let error = migrate(&mut connection, &path, STEPS).unwrap_err();
+        let error = migrate(&mut connection, &path, STEPS, false).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DatabaseLocked);
         assert_eq!(error.to_string(), format!("{} is locked by another process", path.display()));
     }

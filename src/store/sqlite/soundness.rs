@@ -142,7 +142,7 @@ mod tests {
     /// What is wrong with a database of so many steps that some SQL has changed.
     fn faults(steps: usize, sql: &str) -> Vec<String> {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, Path::new("new"), &STEPS[..steps]).unwrap();
+        migrate(&mut connection, Path::new("new"), &STEPS[..steps], false).unwrap();
         connection.execute_batch(sql).unwrap();
         let mut findings = Findings::default();
         look(&connection, &mut findings).unwrap();
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn new_database_is_sound() {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, Path::new("new"), STEPS).unwrap();
+        migrate(&mut connection, Path::new("new"), STEPS, false).unwrap();
         let mut findings = Findings::default();
         look(&connection, &mut findings).unwrap();
         assert!(findings.schema.gaps.is_empty() && findings.faults.is_empty());
