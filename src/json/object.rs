@@ -135,7 +135,7 @@ impl<'a> Object<'a> {
 
     fn read<S: Schema>(&self, name: &str, schema: &S) -> Result<Option<S::Value<'a>>, Invalid> {
         let Some((_, raw)) = self.0.iter().find(|(n, _)| n == name) else { return Ok(None) };
-        let value = Value::of(raw)?;
+        let value = Value::of(name, raw)?;
         schema.of_json(value).map(Some).map_err(|found| {
             let expected = schema.expected();
             Invalid::Member(format!("The member '{name}' must be {expected}, not {found}."))
@@ -155,12 +155,15 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    fn of(raw: &'a RawValue) -> Result<Self, Invalid> {
+    fn of(member: &str, raw: &'a RawValue) -> Result<Self, Invalid> {
         let text = raw.get();
         Ok(match text.as_bytes().first() {
             Some(b'"') => {
-                let text: BorrowedText = serde_json::from_str(text).map_err(|error| {
-                    Invalid::Json(format!("The body is not JSON: a string cannot be read ({error})."))
+                // Nothing else can be wrong with it: the text as a whole has been read.
+                let text: BorrowedText = serde_json::from_str(text).map_err(|_| {
+                    Invalid::Json(format!(
+                        "The member '{member}' has an escape from \\ud800 to \\udfff that is not half of a pair."
+                    ))
                 })?;
                 Value::Text(text.0)
             }
@@ -316,7 +319,11 @@ mod tests {
         }
         assert!(matches!(Object::parse(b"{\"x\":\"\xff\"}", ""), Err(Invalid::Json(_))));
         let surrogate = parse(r#"{"name":"\ud800"}"#).and_then(|object| object.required(&NAME).map(|_| ()));
-        assert!(matches!(surrogate, Err(Invalid::Json(_))), "{surrogate:?}");
+        let Err(Invalid::Json(said)) = surrogate else { panic!("{surrogate:?}") };
+        assert_eq!(
+            said,
+            r"The member 'name' has an escape from \ud800 to \udfff that is not half of a pair."
+        );
     }
 
     #[test]
