@@ -201,9 +201,9 @@ other work is noisy. Compare servers within one run only, and repeat it on your 
 
 The first four do the same work. Each has a database of its own, with the same schema, the same {animals:,} pets
 and the same key. Each create is flushed to the disk before its response. The peers are written as their own
-documentation shows it. They stand in `scripts/bench.d/peers`.
+documentation shows it. They are in `scripts/bench.d/peers`.
 
-One difference is intended. Petstore keeps the lists that it has made until something in the database changes,
+One difference is intended. Petstore keeps the lists it has built until something in the database changes,
 and the peers ask the database each time. In the last table petstore has to ask the database each time as well.
 
 The last four do a part of the work only. The static nginx and axum show about how much this machine can send, and
@@ -211,7 +211,7 @@ Redis about how much it can flush. The static tiny_http shows why petstore has a
 writes a response in two pieces, and the operating system holds the second one back until the client has
 acknowledged the first (Nagle's algorithm).
 
-The answers are checked. A server must first show the pets that stand in its database. Every response must be a
+The answers are checked. A server must first show the pets that are in its database. Every response must be a
 2xx. After the creates, no pet that was acknowledged may be missing in the database.
 
 ## Speed

@@ -55,7 +55,12 @@ export function show(node, value, make = (text) => [text]) {
 
 // The service's own words, with its commands as code.
 export function words(text) {
-  return text.split(/'(petstore [^']+)'/).map((part, at) => (at % 2 ? element('code', {}, part) : part));
+  return text.split(/'(petstore [^']+)'/).map((part, at) => (at % 2 ? element('code', {}, ...flags(part)) : part));
+}
+
+// A command, whose flags do not break at their dashes.
+function flags(command) {
+  return command.split(/(--[a-z-]+)/).map((part, at) => (at % 2 ? element('span', { class: 'whole' }, part) : part));
 }
 
 // Shows why something came to nothing.
