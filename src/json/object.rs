@@ -162,7 +162,7 @@ impl<'a> Value<'a> {
                 // Nothing else can be wrong with it: the text as a whole has been read.
                 let text: BorrowedText = serde_json::from_str(text).map_err(|_| {
                     Invalid::Json(format!(
-                        "The member '{member}' has an escape from \\ud800 to \\udfff that is not half of a pair."
+                        "The member '{member}' is not JSON: it has an escape from \\ud800 to \\udfff that is not half of a pair."
                     ))
                 })?;
                 Value::Text(text.0)
@@ -322,7 +322,7 @@ mod tests {
         let Err(Invalid::Json(said)) = surrogate else { panic!("{surrogate:?}") };
         assert_eq!(
             said,
-            r"The member 'name' has an escape from \ud800 to \udfff that is not half of a pair."
+            r"The member 'name' is not JSON: it has an escape from \ud800 to \udfff that is not half of a pair."
         );
     }
 
