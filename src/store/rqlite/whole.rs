@@ -132,7 +132,7 @@ impl Closed {
     pub fn load(self, copy: &Path) -> Result<(), Error> {
         let convert = || -> Result<(), Error> {
             let mut connection = open(copy).map_err(StoreError::from)?;
-            schema::migrate(&mut connection, copy, STEPS)?;
+            schema::migrate(&mut connection, copy, STEPS, false)?;
             Ok(gather(&mut connection, unix_time()).map_err(StoreError::from)?)
         };
         convert().map_err(|error| error.followed_by("nothing was changed"))?;
