@@ -1,6 +1,5 @@
--- The schema of a petstore database as it is now: every table, column and index, and what it is for.
--- To be read. A database is made, and an older one brought up to date, by the steps in src/store/steps;
--- a test compares what they make with this file.
+-- The schema of a petstore database: every table, column and index, and what it is for. A new database is made by
+-- this file.
 
 -- Every pet of the inventory.
 CREATE TABLE pets (
@@ -32,14 +31,14 @@ CREATE TABLE api_keys (
     name         TEXT    NOT NULL,
     -- 1: the key may read only; a create gets 403.
     read_only    INTEGER NOT NULL CHECK (read_only IN (0, 1)),
+    -- 1: the key may change the settings of the project as well.
+    is_admin     INTEGER NOT NULL DEFAULT 0 CHECK (is_admin IN (0, 1)),
     -- Unix time, seconds.
     created_at   INTEGER NOT NULL,
     -- Unix time, seconds, from which the key is refused. NULL: never.
     expires_at   INTEGER,
     -- Unix time, seconds, of the last request with the key, written once a minute. NULL: never.
-    last_used_at INTEGER,
-    -- 1: the key may change the settings of the project as well.
-    is_admin INTEGER NOT NULL DEFAULT 0 CHECK (is_admin IN (0, 1))
+    last_used_at INTEGER
 ) STRICT;
 
 -- Every deploy that is kept. AUTOINCREMENT: no number is used again.
@@ -107,49 +106,17 @@ CREATE TABLE redirects (
     status INTEGER NOT NULL CHECK (status IN (301, 302, 307, 308))
 ) STRICT, WITHOUT ROWID;
 
--- Domains that were removed within the last half a year. Their DNS records may still lead here.
-CREATE TABLE removed_domains (
-    name       TEXT    PRIMARY KEY,
-    -- Unix time, seconds.
-    removed_at INTEGER NOT NULL,
-    -- When DNS was last asked: Unix time, seconds. NULL: not since the removal.
-    checked_at INTEGER
-) STRICT, WITHOUT ROWID;
-
--- How often the proxy asked whether it may make a certificate. Written once a minute.
-CREATE TABLE certificate_requests (
-    -- A domain of the project; empty: all other names together.
-    name    TEXT    PRIMARY KEY,
-    allowed INTEGER NOT NULL,
-    denied  INTEGER NOT NULL,
-    -- Unix time, seconds.
-    last_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
--- The creates of the last 24 hours, or of more, that had an Idempotency-Key, so that sending one again makes no second pet.
--- Keys come in no order. So that a create need not write a page of its own in a large table, the records of a batch
--- are one row here, written in the transaction of its pets. The service finds them in its memory, and moves them
--- later, many at a time in the order of their keys.
-CREATE TABLE newest_retries (
-    -- Ascending in the order of the batches.
-    id      INTEGER PRIMARY KEY,
-    -- How long the service had run, over all its starts, in seconds. Not the time of day, which may be set.
-    -- The newest row always stays, because the service counts on from it.
-    at      INTEGER NOT NULL,
-    -- 40 bytes for each create: key and fingerprint as in older_retries, and the id of the pet, the most significant
-    -- byte first.
-    records BLOB    NOT NULL CHECK (length(records) % 40 = 0)
-) STRICT;
-
--- The records that were moved. A crash may leave one in both tables.
-CREATE TABLE older_retries (
-    -- The first 16 bytes of a SHA-256 digest of the name of the API key and the Idempotency-Key.
-    key         BLOB    PRIMARY KEY CHECK (length(key) = 16),
+-- The creates of the last 24 hours, or of more, that had an Idempotency-Key, so that sending one again makes no second
+-- pet. Each is written in the transaction of its pet.
+CREATE TABLE retries (
+    -- The id of the pet, which may have been changed or deleted since. Ascending in the order of the creates, so that
+    -- the oldest are found first.
+    pet         INTEGER PRIMARY KEY,
+    -- The first 16 bytes of a SHA-256 digest of the name of the API key and the Idempotency-Key. UNIQUE makes the index
+    -- by which a create finds it.
+    key         BLOB    NOT NULL UNIQUE CHECK (length(key) = 16),
     -- The XXH3 hash of what the body means (128 bits).
     fingerprint BLOB    NOT NULL CHECK (length(fingerprint) = 16),
-    -- The id of the pet, which may have been changed or deleted since.
-    pet         INTEGER NOT NULL,
-    -- As in newest_retries. In a cluster, which keeps all records here: Unix time, seconds. A move there or back gives
-    -- every record a new time.
+    -- Unix time, seconds.
     at          INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;

@@ -140,17 +140,6 @@ impl Default for Config {
     }
 }
 
-/// The public URLs of the interface, for its description.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ServerUrls {
-    /// The production URL, ending in `/v1`.
-    pub production: Option<String>,
-    /// The staging URL, ending in `/v1`.
-    pub staging: Option<String>,
-    /// Whom callers ask: a URI.
-    pub contact: Option<String>,
-}
-
 impl Config {
     /// The configuration as a server uses it: with an absolute path of the database, and with deadlines that no instant
     /// overflows with.
@@ -173,14 +162,6 @@ impl Config {
         }
         self.deadlines = self.deadlines.bounded();
         Ok(self)
-    }
-
-    pub(crate) fn server_urls(&self) -> ServerUrls {
-        ServerUrls {
-            production: self.base_url.clone(),
-            staging: self.staging_url.clone(),
-            contact: self.contact.clone(),
-        }
     }
 
     /// The hosts of the base URL and the staging URL, in lower case. Requests for them are served in any case.
@@ -216,7 +197,8 @@ mod tests {
         let (kind, line) = refusal(|config| config.workers = 0);
         assert_eq!(kind, ErrorKind::Config("workers"));
         assert_eq!(line, "workers must be a number from 1 to 64, not '0'");
-        let changes: [(_, fn(&mut Config)); 13] = [
+        type Change = fn(&mut Config);
+        let changes: &[(&str, Change)] = &[
             ("listen", |config| config.listen = Listen::Unix(PathBuf::new())),
             ("listen", |config| config.listen = Listen::Host("a b".to_owned(), 80)),
             ("database", |config| config.database = PathBuf::new()),

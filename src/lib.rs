@@ -92,18 +92,16 @@ pub use config::{
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyInfo, KeyRing, RingState, keys as api_keys, new_api_key};
-pub use maintenance::{
-    DatedBackup, OnProgress, Progress, Restored, Soundness, alterations, backup, backup_to, check, restore,
-};
+pub use maintenance::{Backup, OnProgress, Progress, Restored, Soundness, backup, backup_to, check, restore};
 pub use metrics::note_dropped_log_lines;
 pub use model::KeyScope;
 pub use model::PetStatus;
 #[cfg(feature = "site")]
 pub use project::{
-    CertificateRequests, Deploy, DeployView, Deployed, DnsRecord, DomainState, DomainView, Overview, Plan,
-    Project, Redirect, Refusal, RefusalCode, Removed,
+    Deploy, Deployed, DnsRecord, DomainState, DomainView, Overview, Plan, Project, Redirect, Refusal,
+    RefusalCode, Removed,
 };
-pub use server::{Drill, HealthCheck, Server, Stopper, drill};
+pub use server::{HealthCheck, Server, Stopper, drill};
 pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};
 
 /// Whether there is a database at a path. For the address of a cluster this is true: what the cluster has is known
@@ -130,5 +128,5 @@ pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// assert!(petstore::openapi(&config).contains("https://pets.example/v1"));
 /// ```
 pub fn openapi(config: &Config) -> String {
-    site::document::print(&config.server_urls())
+    site::document::print(config)
 }

@@ -1,6 +1,6 @@
 //! Bounds the log lines that a storm of failures with one cause, such as a full disk, writes in a second.
-//! Failures held back are counted, and the count is logged within a second. Knows nothing of what they are
-//! about.
+//! Failures held back are counted, and the count is logged before the next failure, or at the end of the service.
+//! Knows nothing of what they are about.
 
 use std::time::{Duration, Instant};
 
@@ -24,8 +24,6 @@ pub struct QuietLog {
 #[derive(Default)]
 struct HeldBack {
     count: u64,
-    /// What the first one was about.
-    first: String,
     last: String,
 }
 
@@ -40,21 +38,6 @@ impl QuietLog {
         for line in self.admit(of, failure, Instant::now()) {
             log_line!(error, target: self.target, "{line}");
         }
-    }
-
-    /// How long until [`QuietLog::settle`] has something to log; `None` if nothing is held back.
-    pub fn due(&self, now: Instant) -> Option<Duration> {
-        let began = self.began.filter(|_| self.held_back.count > 0)?;
-        Some((began + SECOND).saturating_duration_since(now))
-    }
-
-    /// Logs what was held back, once its second is over. Returns in how long to call it again; `None` if nothing
-    /// is held back.
-    pub fn settle(&mut self, now: Instant) -> Option<Duration> {
-        if self.due(now) == Some(Duration::ZERO) {
-            self.say_held_back();
-        }
-        self.due(now)
     }
 
     fn say_held_back(&mut self) {
@@ -75,7 +58,8 @@ impl QuietLog {
             self.lines += 1;
             said.push(line);
         } else {
-            self.held_back.add(of, line);
+            self.held_back.count += 1;
+            self.held_back.last = line;
         }
         said
     }
@@ -88,19 +72,10 @@ impl Drop for QuietLog {
 }
 
 impl HeldBack {
-    fn add(&mut self, of: &str, line: String) {
-        self.count += 1;
-        self.last = line;
-        if self.first.is_empty() {
-            of.clone_into(&mut self.first);
-        }
-    }
-
     /// The line that stands for all of them.
     fn take(&mut self) -> Option<String> {
-        let Self { count, first, last } = std::mem::take(self);
-        let first = if first.is_empty() { String::new() } else { format!(", the first of {first}") };
-        (count > 0).then(|| format!("{count} more failures within a second{first}; the last: {last}"))
+        let Self { count, last } = std::mem::take(self);
+        (count > 0).then(|| format!("{count} more failures within a second; the last: {last}"))
     }
 }
 
@@ -118,28 +93,15 @@ mod tests {
     }
 
     #[test]
-    fn storm_is_bounded_and_names_the_first_and_the_last_of_the_rest() {
+    fn storm_is_bounded_and_names_the_last_of_the_rest() {
         let start = Instant::now();
         let mut log = exhausted(start);
         for i in 0..25 {
             assert_eq!(log.admit(&format!("r{i}"), "b", start + SECOND / 2), [""; 0]);
         }
         let [rest, line] = &log.admit("", "c", start + SECOND)[..] else { panic!("two lines") };
-        assert_eq!(rest, "25 more failures within a second, the first of r0; the last: r24: b");
+        assert_eq!(rest, "25 more failures within a second; the last: r24: b");
         assert_eq!(line, "c");
         assert_eq!(log.admit("", "d", start + SECOND), ["d"]);
-    }
-
-    #[test]
-    fn what_is_held_back_is_said_without_a_further_failure() {
-        let start = Instant::now();
-        let mut log = exhausted(start);
-        assert_eq!(log.due(start), None);
-        assert_eq!(log.admit("", "b", start), [""; 0]);
-        assert_eq!(log.due(start + SECOND / 4), Some(SECOND / 4 * 3));
-        log.settle(start + SECOND / 4);
-        assert_ne!(log.due(start + SECOND / 4), None);
-        log.settle(start + SECOND);
-        assert_eq!(log.due(start + SECOND), None);
     }
 }

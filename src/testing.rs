@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use crate::http::Response;
-use crate::lane::{LaneRequest, LaneResponse, Ticket, read_ticket, write_response};
+use crate::lane::{LaneRequest, LaneResponse, Ticket, write_response};
 
 /// Longer than anything in a test takes; a test that waits so long has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,6 +28,11 @@ impl Folder {
     pub fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() { Self::within(memory) } else { Self::new() }
+    }
+
+    /// A folder whose path leaves room for that of a socket, whatever `TMPDIR` is.
+    pub fn for_sockets() -> Self {
+        Self::within(Path::new("/tmp"))
     }
 
     fn within(parent: &Path) -> Self {
@@ -137,7 +142,7 @@ pub fn request(lane: &mut UnixStream) -> (Ticket, String) {
     let (_, length) = head.trim_end().rsplit_once("Content-Length: ").unwrap();
     let mut content = vec![0; length.parse().unwrap()];
     lane.read_exact(&mut content).unwrap();
-    (read_ticket(&content).unwrap().0, head.split(' ').nth(1).unwrap().to_owned())
+    (Ticket::read(&content).unwrap().0, head.split(' ').nth(1).unwrap().to_owned())
 }
 
 /// Reads one request with this path, and returns its ticket.
@@ -177,12 +182,12 @@ impl NearEnd {
     }
 
     /// Sends it as on this connection.
-    pub fn ask_on(&mut self, epoch: usize, place: usize, target: &str, length: usize) {
+    pub fn ask_on(&mut self, epoch: u64, place: usize, target: &str, length: usize) {
         let (mut request, mut bytes) = (LaneRequest::default(), Vec::new());
         request.begin(b"POST", [target.as_bytes(), b""], 0);
         request.end_head();
         request.body().extend(std::iter::repeat_n(b'x', length));
-        request.write(Ticket { epoch, place }, b"an-id", &mut bytes);
+        request.write(Ticket { epoch, place: place as u64 }, b"an-id", &mut bytes);
         self.stream.write_all(&bytes).unwrap();
     }
 
@@ -193,7 +198,7 @@ impl NearEnd {
                 let body = String::from_utf8(response.answer.body.to_vec()).unwrap();
                 let status = response.answer.status;
                 let answer = if status == 200 { body } else { format!("{status} {body}") };
-                let (place, length) = (response.ticket.place, response.length);
+                let (place, length) = (response.ticket.place as usize, response.length);
                 self.read.drain(..length);
                 return (place, answer);
             }

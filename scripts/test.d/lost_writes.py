@@ -17,10 +17,10 @@ import re
 
 SECTOR = 512
 # Calls that this file cannot play are traced so that they are noticed.
-UNKNOWN = "creat,pwritev,pwritev2,truncate,fallocate,renameat,link,linkat,sendfile,splice,sync_file_range"
+UNKNOWN = "creat,pwritev,pwritev2,truncate,fallocate,renameat,link,sendfile,splice,sync_file_range"
 CALLS = (
     "open,openat,pwrite64,write,writev,sendto,sendmsg,copy_file_range,ftruncate,fsync,fdatasync,rename,renameat2,"
-    "unlink,unlinkat," + UNKNOWN
+    "unlink,unlinkat,linkat," + UNKNOWN
 )
 
 
@@ -117,7 +117,7 @@ class Disk:
                 self.rename((path, None, File()))
             elif "O_TRUNC" in call.text and path in self.names:
                 self.names[path].change(0, None)
-        elif call.name in ("unlink", "unlinkat", "rename", "renameat2"):
+        elif call.name in ("unlink", "unlinkat", "linkat", "rename", "renameat2"):
             self.play_names(call, [path.decode() for path in call.strings])
         elif isinstance(file := self.find(call), File):
             assert call.name not in UNKNOWN.split(","), call.text
@@ -147,8 +147,8 @@ class Disk:
         files = [self.names.get(path) for path in paths]
         if call.name.startswith("unlink"):
             self.rename((paths[0], files[0], None))
-        elif "RENAME_EXCHANGE" in call.text:
-            self.rename((paths[0], *files), (paths[1], *reversed(files)))
+        elif call.name == "linkat":
+            self.rename((paths[1], files[1], files[0]))
         else:
             self.rename((paths[0], files[0], None), (paths[1], files[1], files[0]))
 

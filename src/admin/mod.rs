@@ -5,7 +5,7 @@ mod metrics;
 mod settings;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::endpoint::{self, Failure, Router};
 use crate::http::{Request, Response, Target};
@@ -84,7 +84,7 @@ impl AdminService {
         if let Some(detail) = failure.detail() {
             self.failures.say(&format!("request {}", request.id), &format!("admin address: {detail}"));
         }
-        failure.into_error().into_response()
+        failure.into_response()
     }
 }
 
@@ -100,7 +100,7 @@ impl Service for AdminService {
     }
 
     fn rest(&mut self) -> Option<Duration> {
-        self.failures.settle(Instant::now())
+        None
     }
 
     fn stop(&mut self) {}

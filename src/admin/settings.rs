@@ -15,7 +15,7 @@ use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Targ
 use crate::json::{Integer, Object, Optional, Required, Text};
 use crate::log_line::log_line;
 use crate::model::KeyScope;
-use crate::project::{DomainView, Refusal, RefusalCode, Upkeep};
+use crate::project::{Refusal, RefusalCode, Upkeep};
 use crate::service::{Authenticator, Identity};
 
 /// The most characters of a name that are logged: those of the longest name in DNS.
@@ -162,12 +162,6 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
     let name = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
     let domain = context.store.project().domain(&name)?;
     let is_allowed = domain.as_ref().is_some_and(|domain| domain.state.may_have_certificate());
-    // Anybody who connects to the proxy chooses the name, so names that are no domains count together.
-    let counted = domain.as_ref().map_or("", |domain| domain.name.as_str());
-    // A service that only reads keeps no count.
-    if let Some(upkeep) = &context.settings.upkeep {
-        upkeep.note_certificate(counted, is_allowed);
-    }
     let shown: String = name.chars().take(MAX_NAME).flat_map(char::escape_default).collect();
     let may = if is_allowed { "may" } else { "may not" };
     log_line!(info, "request {}: {shown} {may} have a certificate", call.request_id());
@@ -196,31 +190,15 @@ fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure
 
 fn add_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let name = body(call, "with 'name'")?.required(&NAME)?;
-    let upkeep = context.upkeep()?;
-    let added = upkeep.project().add(&name);
-    answer(added.map(|domain| {
-        find_addresses(upkeep, &domain);
-        Response::json(201, &domain)
-    }))
+    let added = context.upkeep()?.project().add(&name);
+    answer(added.map(|domain| Response::json(201, &domain)))
 }
 
 /// Adds a domain and the one with `www.` before it, which redirects to it.
 fn add_pair(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let name = body(call, "with 'name'")?.required(&NAME)?;
-    let upkeep = context.upkeep()?;
-    let added = upkeep.project().add_with_www(&name);
-    answer(added.map(|domains| {
-        find_addresses(upkeep, &domains[0]);
-        Response::json(201, &domains)
-    }))
-}
-
-/// Begins a check of an apex domain, which finds the addresses that it may have too.
-fn find_addresses(upkeep: &Upkeep, domain: &DomainView) {
-    if domain.record.is_of_apex() {
-        // If there is no room, the check comes in two minutes.
-        let _ = upkeep.begin(&domain.name);
-    }
+    let added = context.upkeep()?.project().add_with_www(&name);
+    answer(added.map(|domains| Response::json(201, &domains)))
 }
 
 fn remove_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
@@ -238,7 +216,7 @@ fn verify(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> 
     let upkeep = context.upkeep()?;
     let found = upkeep.project().find(&name(call));
     answer(found.and_then(|name| {
-        upkeep.begin(&name)?;
+        upkeep.begin_check(&name)?;
         Ok(Response::json(202, &json!({ "name": name, "isChecking": true })))
     }))
 }
@@ -281,30 +259,7 @@ fn answer(done: Result<Response, Refusal>) -> Result<Response, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::{AdminService, ROUTER};
-    use crate::metrics::Metrics;
-    use crate::store::{Reader, Writer};
-    use crate::testing::Folder;
-    use crate::worker::Service as _;
-
-    #[test]
-    fn failures_that_are_held_back_are_told_later() {
-        let folder = Folder::new();
-        drop(Writer::open(&folder.database()).unwrap());
-        let settings =
-            ProjectSettings { upkeep: None, assets: Arc::default(), authenticator: Authenticator::new(None) };
-        let mut service = AdminService::new(AdminContext {
-            metrics: Metrics::default(),
-            store: Reader::open(&folder.database()).unwrap(),
-            database: folder.database(),
-            read_only: false,
-            newest: None,
-            settings,
-        });
-        assert_eq!(service.rest(), None, "nothing is held back");
-        (0..100).for_each(|_| service.failures.say("request x", "it failed"));
-        assert!(service.rest().is_some_and(|rest| !rest.is_zero()));
-    }
+    use crate::admin::ROUTER;
 
     #[test]
     fn every_file_of_the_page_has_a_row() {

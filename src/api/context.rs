@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::list_cache::ListCache;
+use crate::config::Config;
 use crate::http::Assets;
 use crate::store::{Reader, StoreError, Writer};
 
@@ -13,12 +14,14 @@ pub struct ReadContext {
     /// Finished lists, for requests that ask for them again.
     pub(super) lists: ListCache,
     pub(super) assets: Arc<Assets>,
+    /// Every setting.
+    pub config: Arc<Config>,
 }
 
 impl ReadContext {
     /// Creates the context of a reading worker.
-    pub fn new(store: Reader, assets: Arc<Assets>) -> Self {
-        Self { store, lists: ListCache::default(), assets }
+    pub fn new(store: Reader, assets: Arc<Assets>, config: Arc<Config>) -> Self {
+        Self { store, lists: ListCache::default(), assets, config }
     }
 }
 

@@ -37,14 +37,14 @@ fn can_write(context: &mut WriteContext) -> Result<Response, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Assets;
+    use crate::config::Config;
     use crate::store::tests::{lose_pets, pair};
     use std::sync::Arc;
 
     #[test]
     fn unreadable_pets_are_noticed() {
         let (_folder, writer, reader) = pair();
-        let mut context = ReadContext::new(reader, Arc::new(Assets::default()));
+        let mut context = ReadContext::new(reader, Arc::default(), Arc::new(Config::default()));
         assert_eq!(can_read(&mut context), Ok(()));
         lose_pets(&writer);
         assert!(can_read(&mut context).is_err());

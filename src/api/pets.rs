@@ -8,7 +8,7 @@ use crate::endpoint::parameter::{PathParameter, QueryParameter};
 use crate::endpoint::{Deprecation, Failure, HeaderField, Success, Tag};
 use crate::http::{ApiError, Code, Response};
 use crate::json::{Enumeration, Integer};
-use crate::model::{NewPet, Pet, PetQuery, PetStatus, pet_schemas};
+use crate::model::{NewPet, PetQuery, PetStatus, pet_schemas};
 use crate::store::Outcome;
 
 const PETS: &str = "/v1/pets";
@@ -129,8 +129,7 @@ fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>,
             Outcome::Reused => return Err(ApiError::new(Code::IdempotencyKeyReused).into()),
         };
         // A replay returns the pet as it was created, whatever has become of it.
-        let pet = Pet { id, name: &new.name, category_id: new.category_id, status: new.status };
-        let response = Response::json(201, &pet).header("Location", format!("{PETS}/{id}"));
+        let response = Response::json(201, &new.with_id(id)).header("Location", format!("{PETS}/{id}"));
         Ok(if is_replayed { response.header(REPLAYED.name, REPLAYED.example) } else { response })
     }))
 }

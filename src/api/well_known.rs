@@ -4,10 +4,10 @@ use super::assets::{ACCEPT, deployed, not_found};
 use super::{Call, Handler, Operation, ReadContext};
 use crate::clock::{day, unix_time};
 use crate::endpoint::Failure;
-use crate::http::{ASSET_HEADERS, NO_FIELDS, Response};
+use crate::http::{ASSET_HEADERS, Response};
 
 pub const API_CATALOG: &str = "/.well-known/api-catalog";
-pub const SECURITY_CONTACT: &str = "/.well-known/security.txt";
+const SECURITY_CONTACT: &str = "/.well-known/security.txt";
 
 pub const ROBOTS: &str = "/robots.txt";
 pub const SITEMAP: &str = "/sitemap.xml";
@@ -49,9 +49,8 @@ fn get_contact(context: &mut ReadContext, call: &Call) -> Result<Response, Failu
     if let Some(file) = deployed(context, call)? {
         return Ok(file);
     }
-    let Some(contact) = context.assets.find(SECURITY_CONTACT) else { return not_found(context, call) };
-    let contact = contact.respond(NO_FIELDS);
-    let expires = format!("Expires: {}T00:00:00Z\n", day(unix_time() + CONTACT_HOLDS));
-    let text = [contact.body(), expires.as_bytes()].concat();
-    Ok(Response::new(200, text).header("Content-Type", "text/plain; charset=utf-8"))
+    let Some(contact) = &context.config.security_contact else { return not_found(context, call) };
+    let expires = day(unix_time() + CONTACT_HOLDS);
+    let text = format!("Contact: {contact}\nExpires: {expires}T00:00:00Z\n");
+    Ok(Response::new(200, text.into_bytes()).header("Content-Type", "text/plain; charset=utf-8"))
 }

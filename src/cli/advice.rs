@@ -3,8 +3,6 @@
 //!
 //! No advice may cost data: nothing here tells anybody to delete or overwrite a file.
 
-use std::net::SocketAddr;
-
 use petstore::{Error, ErrorKind, SETTINGS};
 
 use super::command::Call;
@@ -25,20 +23,13 @@ pub fn resume(next_line: u64) -> String {
 fn of(error: &Error, call: &Call) -> Option<String> {
     // A command that names a file of its own, such as `check FILE`, may fail because of that file.
     let has_file = matches!(call.command, "check" | "restore") && !call.operands.is_empty();
-    let is_of_admin =
-        |admin: SocketAddr| error.to_string().starts_with(&format!("cannot listen on {admin}:"));
-    let address = if call.config.admin.is_some_and(is_of_admin) { "--admin" } else { "--listen" };
     let text = match error.kind() {
         ErrorKind::Config(field) => {
             let flag = field.replace('_', "-");
             return SETTINGS.iter().any(|setting| setting.flag == flag).then(|| format!("change --{flag}"));
         }
-        ErrorKind::AddressInUse => {
-            return Some(format!(
-                "stop the program that listens there, or choose another address with {address}"
-            ));
-        }
-        ErrorKind::AddressUnavailable => return Some(format!("choose another address with {address}")),
+        ErrorKind::AddressInUse => "stop the program that listens there, or choose another address",
+        ErrorKind::AddressUnavailable => "choose another address",
         ErrorKind::SocketUnusable => "check the socket unit: it needs ListenStream= and Accept=no",
         ErrorKind::ClusterOutdated => {
             "if a restore is under way, wait, and if it was killed, run it again; otherwise start or restart the service, \
@@ -114,10 +105,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::PermissionDenied => {
             "run petstore as a user who is allowed to, such as the user of the service"
         }
-        // The drill writes only there.
-        ErrorKind::DiskFull if call.has("restored") => "set TMPDIR to a folder on a larger disk",
         ErrorKind::DiskFull => "make room, but do not delete the -wal and -shm files of the database",
-        ErrorKind::Conflict if call.command == "import" => "import a copy of the file that nobody changes",
         ErrorKind::Conflict => "try again",
         _ => return None,
     };
@@ -127,7 +115,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::all;
-    use super::super::own::Own;
+    use super::super::program::ProgramSettings;
     use super::*;
     use petstore::Config;
 
@@ -174,7 +162,7 @@ mod tests {
         Call {
             command,
             config: Config::default(),
-            own: Own::default(),
+            own: ProgramSettings::default(),
             operands: operands.iter().map(|word| (*word).to_owned()).collect(),
             flags: flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
         }
@@ -207,11 +195,8 @@ mod tests {
     }
 
     #[test]
-    fn drill_needs_room_elsewhere_and_a_backup_that_is_not_sound_is_looked_into() {
+    fn backup_that_is_not_sound_is_looked_into() {
         let advice = |kind, call: &Call| of(&Error::new(kind, ""), call).unwrap();
-        let drill = call("check", &["copy.db"], &[("restored", "")]);
-        assert_eq!(advice(ErrorKind::DiskFull, &drill), "set TMPDIR to a folder on a larger disk");
-        assert!(advice(ErrorKind::DiskFull, &call("import", &[], &[])).contains("-wal"));
         let backup = call("backup", &[], &[("to", "folder")]);
         assert_eq!(advice(ErrorKind::DatabaseDamaged, &backup), "petstore check shows what is wrong");
     }
@@ -235,7 +220,6 @@ mod tests {
             (ErrorKind::DatabaseMoved, "serve", &[], "give the file its name back, "),
             (ErrorKind::FileExists, "serve", &[], "move the file away, "),
             (ErrorKind::FileExists, "backup", &[], "choose another name"),
-            (ErrorKind::Conflict, "import", &[], "import a copy of the file "),
             (ErrorKind::Conflict, "restore", &[], "try again"),
         ] {
             let advice = of(&Error::new(kind, ""), &call(command, &[], flags)).unwrap();
@@ -249,19 +233,6 @@ mod tests {
         assert_eq!(of(&Error::new(ErrorKind::Config("ephemeral"), ""), &call), None);
         let advice = of(&Error::new(ErrorKind::Config("max_connections"), ""), &call);
         assert_eq!(advice.as_deref(), Some("change --max-connections"));
-    }
-
-    #[test]
-    fn only_the_address_concerned_is_to_be_changed() {
-        let mut call = call("serve", &[], &[]);
-        call.config.admin = Some(([127, 0, 0, 1], 9090).into());
-        for (address, flag, other) in
-            [("127.0.0.1:9090", "--admin", "--listen"), ("127.0.0.1:90", "--listen", "--admin")]
-        {
-            let error = Error::new(ErrorKind::AddressInUse, format!("cannot listen on {address}: in use"));
-            let advice = of(&error, &call).unwrap();
-            assert!(advice.contains(flag) && !advice.contains(other), "{advice}");
-        }
     }
 
     #[test]

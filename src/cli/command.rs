@@ -5,7 +5,7 @@ use std::fmt;
 
 use petstore::{Config, Error};
 
-use super::own::Own;
+use super::program::ProgramSettings;
 
 /// One command of the program.
 pub struct Command {
@@ -124,7 +124,7 @@ pub struct Call {
     /// The words of the command.
     pub command: &'static str,
     pub config: Config,
-    pub own: Own,
+    pub own: ProgramSettings,
     pub operands: Vec<String>,
     /// The flags that were given, those of settings included.
     pub flags: Vec<(&'static str, String)>,

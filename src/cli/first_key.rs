@@ -4,31 +4,25 @@
 //! next start puts the key in place if it is valid, and otherwise writes another one.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind as Os, IsTerminal, Write};
+use std::io::{ErrorKind as Os, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use petstore::{Config, Error, ErrorKind, KeyRing, KeyScope, RingState};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
 
-use super::output::{absolute, print, print_soon};
+use super::output::{absolute, print};
 
 /// The name of the key.
 const NAME: &str = "first";
 
 /// Refuses a file for the first key that exists, or whose folder does not, before a database is created.
 pub fn check_file(config: &Config, file: Option<&Path>) -> Result<(), Error> {
-    let Some(path) =
-        file.filter(|_| config.api_key.is_none() && !petstore::database_exists(&config.database))
-    else {
-        return Ok(());
-    };
-    if std::fs::symlink_metadata(path).is_ok() {
-        return Err(cannot_write(path, Os::AlreadyExists.into()));
+    let is_needed = config.api_key.is_none() && !petstore::database_exists(&config.database);
+    match file.filter(|_| is_needed) {
+        Some(path) if path.symlink_metadata().is_ok() => Err(cannot_write(path, Os::AlreadyExists.into())),
+        Some(path) if !folder(path).is_dir() => Err(cannot_write(path, Os::NotFound.into())),
+        _ => Ok(()),
     }
-    let has_folder = absolute(path).parent().is_some_and(Path::is_dir);
-    if has_folder { Ok(()) } else { Err(cannot_write(path, Os::NotFound.into())) }
 }
 
 /// Looks at the keys at the start. If none is valid, the log tells how to create one. If a file is named for the
@@ -38,16 +32,15 @@ pub fn check_file(config: &Config, file: Option<&Path>) -> Result<(), Error> {
 /// Fails if a file is named and the key cannot be created or written. There is no key and no file then.
 pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, Error> {
     if config.api_key.is_some() {
-        not_needed(config, file, "PETSTORE_API_KEY is set");
         return Ok(None);
     }
-    let looked = KeyRing::open(&config.database).and_then(|ring| ring.state().map(|state| (ring, state)));
-    let (mut ring, state) = match looked {
+    let found = KeyRing::open(&config.database).and_then(|ring| ring.state().map(|state| (ring, state)));
+    let (mut ring, state) = match found {
         Err(error) if file.is_none() => {
             log::error!("cannot read the API keys: {error}");
             return Ok(None);
         }
-        looked => looked?,
+        found => found?,
     };
     if let Some(path) = file
         && (finish(&ring, path)? || state == RingState::New && write(&mut ring, path)?)
@@ -55,29 +48,15 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, 
         log::warn!("the first API key was written to {}", path.display());
         return Ok(None);
     }
-    let trouble = match (state, file) {
-        (RingState::New, None) if std::io::stdout().is_terminal() => return Ok(Some(ring)),
-        (RingState::New, None) => "there is no API key",
-        (RingState::Revoked, _) => "all API keys were revoked",
-        (RingState::Expired, _) => "all API keys have expired",
-        _ => {
-            not_needed(config, file, "the database already has an API key");
-            return Ok(None);
-        }
+    let trouble = match state {
+        RingState::New if std::io::stdout().is_terminal() => return Ok(Some(ring)),
+        RingState::New => "there is no API key",
+        RingState::Revoked => "all API keys were revoked",
+        RingState::Expired => "all API keys have expired",
+        _ => return Ok(None),
     };
     warn(trouble, config);
     Ok(None)
-}
-
-/// Logs why no key is written to the file. A unit names the file at every start, so this is no warning.
-fn not_needed(config: &Config, file: Option<&Path>, why: &str) {
-    if let Some(path) = file {
-        log::info!(
-            "no API key was written to {}: {why}; to create one, run: {}",
-            path.display(),
-            how_to_create(config)
-        );
-    }
 }
 
 /// Creates the first key and prints it, then `lines` for people. The line of the key ends once the key is valid.
@@ -85,7 +64,7 @@ pub fn show(mut ring: KeyRing, config: &Config, lines: impl FnOnce(&str) -> Stri
     let mut after = String::new();
     let made = ring.add(NAME, None, KeyScope::Full, |key| {
         after = lines(key);
-        print_soon(&format!(
+        print(&format!(
             "\nThe database had no API key, so this one was created. It is shown only once:\n\n    {key}"
         ))
     });
@@ -97,11 +76,8 @@ pub fn show(mut ring: KeyRing, config: &Config, lines: impl FnOnce(&str) -> Stri
 }
 
 fn warn(trouble: &str, config: &Config) {
-    log::warn!("{trouble}; to create one, run: {}", how_to_create(config));
-}
-
-fn how_to_create(config: &Config) -> String {
-    format!("petstore key add NAME --database {}", absolute(&config.database).display())
+    let database = absolute(&config.database);
+    log::warn!("{trouble}; to create one, run: petstore key add NAME --database {}", database.display());
 }
 
 /// Puts the key in place that a killed start has left, if it is valid, and removes it otherwise.
@@ -121,7 +97,7 @@ fn finish(ring: &KeyRing, path: &Path) -> Result<bool, Error> {
 
 /// Creates the first key in a new file that only its owner may read. A failure leaves no key without its file.
 fn write(ring: &mut KeyRing, path: &Path) -> Result<bool, Error> {
-    if fs::symlink_metadata(path).is_ok() {
+    if path.symlink_metadata().is_ok() {
         return Err(cannot_write(path, Os::AlreadyExists.into()));
     }
     let partial = partial(path);
@@ -151,23 +127,21 @@ fn partial(path: &Path) -> PathBuf {
 
 /// Gives the file of a valid key its name, never over another file.
 fn put(path: &Path) -> Result<(), Error> {
-    let partial = partial(path);
-    let put = match renameat_with(CWD, &partial, CWD, path, RenameFlags::NOREPLACE) {
-        // A file system that cannot do that, such as ZFS before 2.2. A hard link would leave two names for a moment.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match fs::symlink_metadata(path) {
-            Ok(_) => Err(Os::AlreadyExists.into()),
-            Err(_) => fs::rename(&partial, path),
-        },
-        put => put.map_err(io::Error::from),
-    };
-    put.map_err(|error| cannot_write(path, error))?;
+    if path.symlink_metadata().is_ok() {
+        return Err(cannot_write(path, Os::AlreadyExists.into()));
+    }
+    fs::rename(partial(path), path).map_err(|error| cannot_write(path, error))?;
     flush_folder(path)
+}
+
+fn folder(path: &Path) -> PathBuf {
+    absolute(path).parent().map_or_else(PathBuf::new, Path::to_owned)
 }
 
 /// Makes the names in the folder of a file survive a power cut.
 fn flush_folder(path: &Path) -> Result<(), Error> {
-    let folder = absolute(path).parent().map_or_else(|| absolute(path), Path::to_owned);
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| cannot_write(path, error))
+    let flushed = File::open(folder(path)).and_then(|folder| folder.sync_all());
+    flushed.map_err(|error| cannot_write(path, error))
 }
 
 fn cannot_write(path: &Path, error: std::io::Error) -> Error {

@@ -5,6 +5,8 @@ use petstore::{SETTINGS, VARIABLES};
 use super::all;
 use super::command::{Command, Flag, Takes};
 
+/// What the program is.
+pub const ABOUT: &str = "a pet store inventory service over HTTP, with an embedded SQLite database";
 /// The column in which the explanations begin.
 const COLUMN: usize = 31;
 
@@ -12,8 +14,7 @@ const COLUMN: usize = 31;
 pub fn text(words: &[String]) -> String {
     let commands: Vec<&Command> = all().filter(|command| is_about(command, words)).collect();
     let is_taken = |flag: &str| commands.iter().any(|command| command.takes.includes(flag));
-    let mut text =
-        "petstore: a pet store inventory service over HTTP, with an embedded SQLite database\n\n".to_owned();
+    let mut text = format!("petstore: {ABOUT}\n\n");
     commands.iter().for_each(|command| text += &describe(command));
     text += "\nSettings, as flags or environment variables (the flag wins) [default]:\n";
     for setting in SETTINGS.iter().filter(|setting| is_taken(setting.flag)) {

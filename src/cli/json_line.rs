@@ -4,10 +4,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use log::kv::{Error, Key, Value, VisitSource};
 use log::{Level, Record};
+use serde_json::{Map, json};
 
 /// Prints a record as one line: an object with time, level, target, message, and the record's own key-value pairs.
 pub fn of(record: &Record) -> String {
-    let mut object = Object::new(record.level(), record.target(), &record.args().to_string());
+    let mut object = object(record.level(), record.target(), &record.args().to_string());
     // The object accepts every pair, so this cannot fail.
     let _ = record.key_values().visit(&mut object);
     object.line()
@@ -15,7 +16,7 @@ pub fn of(record: &Record) -> String {
 
 /// Prints a warning that has no record as one line.
 pub fn warning(message: &str) -> String {
-    Object::new(Level::Warn, module_path!(), message).line()
+    object(Level::Warn, module_path!(), message).line()
 }
 
 /// The time such as `2027-01-31T18:00:00.250Z`.
@@ -24,47 +25,32 @@ pub fn now() -> impl std::fmt::Display {
     humantime::format_rfc3339_millis(SystemTime::now().max(UNIX_EPOCH))
 }
 
-/// A JSON object without its closing brace.
-struct Object(String);
-
-impl Object {
-    fn new(level: Level, target: &str, message: &str) -> Self {
-        let mut object = Self("{".to_owned());
-        object.text("time", &now().to_string());
-        object.text("level", &level.as_str().to_ascii_lowercase());
-        object.text("target", target);
-        object.text("message", message);
-        object
-    }
-
-    fn text(&mut self, name: &str, text: &str) {
-        self.member(name, &quoted(text));
-    }
-
-    fn member(&mut self, name: &str, json: &str) {
-        let comma = if self.0.len() > 1 { "," } else { "" };
-        self.0 += &[comma, &quoted(name), ":", json].concat();
-    }
-
-    fn line(self) -> String {
-        self.0 + "}\n"
-    }
+fn object(level: Level, target: &str, message: &str) -> Object {
+    let level = level.as_str().to_ascii_lowercase();
+    let texts = [
+        ("time", now().to_string()),
+        ("level", level),
+        ("target", target.into()),
+        ("message", message.into()),
+    ];
+    Object(texts.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect())
 }
 
-/// A text as JSON. Serialising a string cannot fail.
-fn quoted(text: &str) -> String {
-    serde_json::to_string(text).unwrap_or_default()
+/// The members of a line, in their order.
+struct Object(Map<String, serde_json::Value>);
+
+impl Object {
+    fn line(self) -> String {
+        format!("{}\n", serde_json::Value::Object(self.0))
+    }
 }
 
 impl<'kvs> VisitSource<'kvs> for Object {
     fn visit_pair(&mut self, key: Key<'kvs>, part: Value<'kvs>) -> Result<(), Error> {
-        let number = part.to_u64().map(|n| n.to_string());
+        let number = part.to_u64().map(|n| json!(n));
         // JSON has no infinity and no NaN.
-        let number = number.or_else(|| part.to_f64().filter(|n| n.is_finite()).map(|n| n.to_string()));
-        match number {
-            Some(number) => self.member(key.as_str(), &number),
-            None => self.text(key.as_str(), &part.to_string()),
-        }
+        let number = number.or_else(|| part.to_f64().filter(|n| n.is_finite()).map(|n| json!(n)));
+        self.0.insert(key.to_string(), number.unwrap_or_else(|| part.to_string().into()));
         Ok(())
     }
 }

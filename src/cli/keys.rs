@@ -1,16 +1,12 @@
 //! `petstore key …`: add, list, rotate and revoke API keys.
 
-use std::fs::File;
-use std::io::IsTerminal;
-use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, UNIX_EPOCH};
 
-use petstore::{Error, ErrorKind, Expiry, KeyInfo, KeyRing, KeyScope, rfc3339};
+use petstore::{Error, Expiry, KeyInfo, KeyRing, KeyScope, rfc3339};
 use serde_json::json;
 
 use super::command::{Call, Command, Done, Failure, Flag};
-use super::output::{self, print, print_soon, say, say_new};
+use super::output::{self, print, say, say_new};
 
 const EXPIRES: Flag = Flag::with("expires", "DATE", "when the key expires");
 
@@ -58,7 +54,6 @@ fn add(call: &Call) -> Done {
         (false, true) => KeyScope::Admin,
         (false, false) => KeyScope::Full,
     };
-    check_output()?;
     let database = &call.config.database;
     let is_new = !petstore::database_exists(database);
     let mut ring = KeyRing::open(database)?;
@@ -77,7 +72,6 @@ fn list(call: &Call) -> Done {
 fn rotate(call: &Call) -> Done {
     let overlap = call.flag("overlap").map_or(Ok(Duration::ZERO), duration)?;
     let expiry = call.flag("expires").map_or(Ok(Expiry::Kept), expiry)?;
-    check_output()?;
     let mut ring = open(call)?;
     let expires_at = print_key(|print| ring.rotate(call.operand(0), overlap, expiry, print))?;
     if let (Expiry::Kept, Some(at)) = (expiry, expires_at) {
@@ -87,35 +81,15 @@ fn rotate(call: &Call) -> Done {
     Ok(())
 }
 
-/// Refuses to create a key that nobody would see. A closed standard output is the null device by now, because the
-/// standard library opens that before `main`.
-fn check_output() -> Result<(), Error> {
-    let null = std::fs::metadata("/dev/null").map(|null| null.rdev()).ok();
-    let out = std::io::stdout().as_fd().try_clone_to_owned();
-    let out = out.and_then(|out| File::from(out).metadata()).map(|out| out.rdev()).ok();
-    if out.is_none() || out == null {
-        let line =
-            "the key was not created, because nobody would see it: standard output is closed or /dev/null";
-        return Err(Error::new(ErrorKind::Io, line));
-    }
-    Ok(())
-}
-
 /// Creates a key and prints it. The line ends once the key is valid, so that a program that reads lines does not
-/// use the key too early. On a terminal it always ends.
+/// use the key too early.
 fn print_key<T>(
     make: impl FnOnce(&mut dyn FnMut(&str) -> Result<(), Error>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let mut is_printed = false;
-    let made = make(&mut |key| {
-        let printed = print_soon(key).map_err(|error| error.context("the key was not created"));
-        printed.inspect(|()| is_printed = true)
-    });
-    if made.is_ok() || is_printed && std::io::stdout().is_terminal() {
-        // The key itself has been printed.
-        let _ = print("\n");
-    }
-    made
+    let made = make(&mut |key| print(key).map_err(|error| error.context("the key was not created")))?;
+    // The key itself has been printed.
+    let _ = print("\n");
+    Ok(made)
 }
 
 fn revoke(call: &Call) -> Done {

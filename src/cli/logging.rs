@@ -13,7 +13,7 @@ use petstore::{Error, ErrorKind};
 use super::command::Failure;
 use super::json_line;
 use super::output::{say, start_thread};
-use super::own::LogFormat;
+use super::program::LogFormat;
 
 /// The most lines that can wait to be written.
 const MAX_LINES: usize = 8192;
@@ -34,19 +34,15 @@ enum Message {
 /// Starts to log to standard error what `RUST_LOG` asks for.
 pub fn start(format: LogFormat) -> Result<(), Failure> {
     let text = std::env::var_os("RUST_LOG").unwrap_or_default();
-    let filters = text.to_str().and_then(filters).ok_or_else(|| {
+    if !text.to_str().is_some_and(has_meaning) {
         let expected = "off, error, warn, info or debug, or a list such as warn,petstore::access=info";
-        Failure::wrong("RUST_LOG", expected, &text.to_string_lossy())
-    })?;
+        return Err(Failure::wrong("RUST_LOG", expected, &text.to_string_lossy()));
+    }
     let (sender, receiver) = sync_channel(MAX_LINES);
     start_thread("log", Box::new(move || write_lines(&receiver, &mut io::stderr(), &DROPPED, format)))?;
     let line_end = LineEnd(SENDER.get_or_init(|| sender).clone());
     let mut builder = env_logger::Builder::new();
-    let mut unknown = Vec::new();
-    for (target, level) in filters {
-        builder.filter(target, level);
-        unknown.extend(target.filter(|target| !is_part(target)));
-    }
+    builder.filter_level(LevelFilter::Warn).parse_default_env();
     match format {
         LogFormat::Json => builder.format(|out, record| out.write_all(json_line::of(record).as_bytes())),
         LogFormat::Text => builder.format(|out, record| {
@@ -58,13 +54,19 @@ pub fn start(format: LogFormat) -> Result<(), Failure> {
         .target(env_logger::Target::Pipe(Box::new(line_end)))
         .try_init()
         .map_err(|error| Error::new(ErrorKind::Internal, format!("cannot start the log: {error}")))?;
-    for target in unknown {
-        log::warn!(
-            "RUST_LOG names {target}, which logs nothing; the targets below petstore:: are: {}",
-            PARTS.join(", ")
-        );
-    }
+    // At the level trace, ureq_proto logs requests to a cluster as they are, with the password.
+    log::set_max_level(log::max_level().min(LevelFilter::Debug));
     Ok(())
+}
+
+/// Whether each part of `RUST_LOG` is a level, a target of ours, or a target with its level. `env_logger` ignores any
+/// other.
+fn has_meaning(text: &str) -> bool {
+    let is_level = |level: &str| level.parse::<LevelFilter>().is_ok();
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).all(|part| match part.split_once('=') {
+        Some((target, level)) => !target.is_empty() && is_level(level),
+        None => is_level(part) || part.starts_with("petstore"),
+    })
 }
 
 /// Has a command print the library's warnings to standard error.
@@ -88,38 +90,6 @@ impl log::Log for Plain {
     }
 
     fn flush(&self) {}
-}
-
-/// The targets below `petstore::` that log.
-const PARTS: &[&str] =
-    &["access", "admin", "cli", "gate", "keys", "project", "server", "service", "store", "worker"];
-
-/// Whether a target logs, or is the beginning or a part of one that does.
-fn is_part(target: &str) -> bool {
-    let part = target.strip_prefix("petstore").map(|rest| rest.strip_prefix("::").unwrap_or(rest));
-    part.is_some_and(|part| match part.split_once("::") {
-        Some((part, _)) => PARTS.contains(&part),
-        None => PARTS.iter().any(|known| known.starts_with(part)),
-    }) || target.starts_with("tiny_http")
-}
-
-/// What to log, by target, after the level for all other targets, which is `warn` by default. `None` if a part of
-/// the text has no meaning: `env_logger` itself would log nothing then.
-fn filters(text: &str) -> Option<Vec<(Option<&str>, LevelFilter)>> {
-    let mut filters = vec![(None, LevelFilter::Warn)];
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        if part.contains('/') {
-            return None;
-        }
-        filters.push(match part.split_once('=') {
-            Some(("", _)) => return None,
-            Some((target, level)) => (Some(target), level.parse().ok()?),
-            None if part.starts_with("petstore") => (Some(part), LevelFilter::Debug),
-            None => (None, part.parse().ok()?),
-        });
-    }
-    // At the level trace, ureq_proto logs requests to a cluster as they are, with the password.
-    Some(filters.into_iter().map(|(target, level)| (target, level.min(LevelFilter::Debug))).collect())
 }
 
 /// Waits until the lines so far are written, for `patience` at most.
@@ -175,6 +145,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn levels_and_targets_have_a_meaning() {
+        for text in ["", "warn", "INFO", "warn,petstore::access=info", "petstore", " tiny_http=off ,,"] {
+            assert!(has_meaning(text), "{text}");
+        }
+        for text in ["loud", "warn,loud", "petstore=loud", "=info", "info/x", "petstore=info/x"] {
+            assert!(!has_meaning(text), "{text}");
+        }
+    }
+
+    #[test]
     fn dropped_lines_are_counted() {
         let written = |format| {
             let (sender, receiver) = sync_channel(2);
@@ -196,42 +176,5 @@ mod tests {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["level"], "warn");
         assert!(line["message"].as_str().unwrap().starts_with("2 log lines were dropped, "), "{line}");
-    }
-
-    #[test]
-    fn targets_that_log_nothing_are_recognised() {
-        for target in ["petstore", "petstore::access", "petstore::gate::listener", "petstore::a", "tiny_http"]
-        {
-            assert!(is_part(target), "{target}");
-        }
-        for target in
-            ["petstore::acess", "petstore::gates", "petstore::gat::x", "petstor", "mio", "petstoree"]
-        {
-            assert!(!is_part(target), "{target}");
-        }
-    }
-
-    #[test]
-    fn requests_to_a_cluster_are_never_logged_as_they_are() {
-        for text in ["trace", "ureq_proto=trace", "ureq_proto::util=TRACE", "petstore=trace"] {
-            let most = filters(text).unwrap().into_iter().map(|(_, level)| level).max();
-            assert_eq!(most, Some(LevelFilter::Debug), "{text}");
-        }
-    }
-
-    #[test]
-    fn unclear_filters_never_silence_the_log() {
-        let warn = (None, LevelFilter::Warn);
-        for text in ["", " ", ","] {
-            assert_eq!(filters(text), Some(vec![warn]), "{text:?}");
-        }
-        assert_eq!(filters("info"), Some(vec![warn, (None, LevelFilter::Info)]));
-        let access = (Some("petstore::access"), LevelFilter::Info);
-        assert_eq!(filters("petstore::access=info"), Some(vec![warn, access]));
-        assert_eq!(filters("OFF, petstore::access=info"), Some(vec![warn, (None, LevelFilter::Off), access]));
-        assert_eq!(filters("petstore"), Some(vec![warn, (Some("petstore"), LevelFilter::Debug)]));
-        for text in ["warning", "verbose", "petstore=loud", "=info", "1", "info/x"] {
-            assert_eq!(filters(text), None, "{text}");
-        }
     }
 }

@@ -4,26 +4,25 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use petstore::{Error, ErrorKind, Progress};
+use petstore::{Backup, Error, ErrorKind, Progress};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
-use super::output::{absolute, count, print, say};
-use super::progress::Bar;
+use super::output::{absolute, count, print};
+use super::progress::Line;
 use super::signals;
 
 pub const COMMANDS: &[Command] = &[
     Command {
         flags: &[
-            Flag::with("to", "FOLDER", "create a dated backup in FOLDER, and check it"),
+            Flag::with("to", "FOLDER", "create a dated backup in FOLDER"),
             Flag::with("keep", "N", "with --to: then delete the oldest backups beyond N"),
         ],
         ..Command::new(
             "backup",
             "[FILE]",
-            "back up the database to a new file; the service can keep running",
+            "back up the database to a new file and check it; the service can keep running",
             backup,
         )
     },
@@ -74,28 +73,19 @@ fn usage(line: &str) -> Done {
 
 fn backup_to(call: &Call, folder: &Path, keep: Option<NonZeroUsize>) -> Done {
     let database = &call.config.database;
-    let made = watched(|on_progress| petstore::backup_to(database, folder, keep, on_progress))?;
-    let (file, pets) = (made.file.display(), count(made.pets, "pet"));
-    let mut text = format!("{file} is complete and sound: {pets}, {} bytes\n", made.bytes);
-    made.removed.iter().for_each(|file| text += &format!("removed {}\n", file.display()));
-    print(&text)?;
-    if let Some(alterations) = made.alterations {
-        say(&format!("{file} is not as petstore made it: {alterations}"));
-    }
-    if let Some(error) = made.unnoted {
-        say(&format!("cannot tell the service about this backup: {error}"));
-    }
-    Ok(())
+    say_made(&watched(|on_progress| petstore::backup_to(database, folder, keep, on_progress))?)
 }
 
 fn backup_as(call: &Call) -> Done {
-    let path = file(call)?;
-    let file = path.display();
-    let size = watched(|on_progress| petstore::backup(&call.config.database, path, on_progress))?;
-    if let Ok(Some(alterations)) = petstore::alterations(path) {
-        say(&format!("{file} is not as petstore made it: {alterations}"));
-    }
-    Ok(print(&format!("{file} is complete: {size} bytes\n"))?)
+    let file = file(call)?;
+    say_made(&watched(|on_progress| petstore::backup(&call.config.database, file, on_progress))?)
+}
+
+fn say_made(made: &Backup) -> Done {
+    let (file, pets) = (made.file.display(), count(made.pets, "pet"));
+    let mut text = format!("{file} is complete and sound: {pets}, {} bytes\n", made.bytes);
+    made.removed.iter().for_each(|file| text += &format!("removed {}\n", file.display()));
+    Ok(print(&text)?)
 }
 
 fn check(call: &Call) -> Done {
@@ -108,9 +98,9 @@ fn check(call: &Call) -> Done {
     if call.operands.is_empty() && !petstore::database_exists(file) {
         return Err(Error::no_database(file).into());
     }
-    let checking = Bar::new("checking");
+    let line = Line::new("checking");
     let found = petstore::check(file);
-    drop(checking);
+    drop(line);
     let found = found?;
     let mut text: String = found.faults.iter().map(|fault| format!("{fault}\n")).collect();
     if found.kind.is_none() {
@@ -143,26 +133,12 @@ fn restore(call: &Call) -> Done {
         Some(kept) => format!("the old database is kept as {}\n", kept.display()),
         None => format!("there was no database at {} before\n", absolute(database).display()),
     };
-    if let Some(alterations) = restored.alterations {
-        text += &format!("{} is not as petstore made it: {alterations}\n", database.display());
-    }
     Ok(print(&text)?)
 }
 
 fn drill(file: &Path) -> Done {
-    let found = watched(|on_progress| petstore::drill(file, on_progress))?;
-    let (name, pets) = (file.display(), count(found.pets, "pet"));
-    let (restore, start) = (seconds(found.restore), seconds(found.start));
-    let took = format!("the restore took {restore} here, and the start {start}");
-    Ok(print(&format!("{name} can be restored: a service served {pets} from it; {took}\n"))?)
-}
-
-fn seconds(duration: Duration) -> String {
-    if duration < Duration::from_secs(1) {
-        format!("{} ms", duration.as_millis())
-    } else {
-        format!("{:.1} s", duration.as_secs_f64())
-    }
+    let pets = count(watched(|on_progress| petstore::drill(file, on_progress))?, "pet");
+    Ok(print(&format!("{} can be restored: a service served {pets} from it\n", file.display()))?)
 }
 
 /// Runs a task that shows its progress. A signal stops the task, which then changes nothing; a second signal ends
@@ -171,22 +147,9 @@ fn watched<T>(
     work: impl FnOnce(&mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let is_ending = signals::note(&[SIGHUP, SIGINT, SIGTERM])?;
-    let bar = Bar::new("opening");
+    let line = Line::new("opening");
     work(&mut |progress| {
-        bar.copied(progress);
+        line.draw_copy(progress);
         if is_ending.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_takes_less_than_a_second_is_told_in_milliseconds() {
-        assert_eq!(
-            [999, 1000, 61_540].map(Duration::from_millis).map(seconds),
-            ["999 ms", "1.0 s", "61.5 s"]
-        );
-    }
 }

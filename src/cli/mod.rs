@@ -16,8 +16,8 @@ mod logging;
 mod maintenance;
 mod manual;
 mod output;
-mod own;
 mod pets;
+mod program;
 mod progress;
 #[cfg_attr(not(feature = "site"), path = "no_project.rs")]
 mod project;
@@ -63,7 +63,8 @@ pub fn run() -> ExitCode {
             if call.command != "serve" {
                 logging::warn_plainly();
             }
-            let done = signals::survive_file_limit().and_then(|()| (command.run)(&call));
+            let done =
+                signals::survive_file_limit().map_err(Failure::from).and_then(|()| (command.run)(&call));
             done.map_err(|failure| describe(failure, &call))
         }
         Err(line) => Err(usage(&line)),

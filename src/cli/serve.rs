@@ -5,12 +5,11 @@ use std::os::fd::OwnedFd;
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
 
 use petstore::{Address, Config, Ephemeral, Listen, Server};
 
 use super::command::{Call, Command, Done, Failure, Flag, Takes};
-use super::output::{print, start_thread};
+use super::output::print;
 use super::{first_key, limits, logging, signals, supervisor};
 
 /// Whether the service has started, so that a panic belongs in the log.
@@ -52,7 +51,6 @@ fn run(call: &Call) -> Done {
     // Only a service that writes to a database of its own makes a first key.
     let needs_key = config.ephemeral.is_none() && !config.read_only;
     let first_key_file = own.first_key_file.as_deref().filter(|_| needs_key);
-    limits::fit_address_space(config.workers)?;
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
     logging::start(own.log_format)?;
@@ -76,23 +74,13 @@ fn run(call: &Call) -> Done {
     // The last step that can fail, so that a failed start leaves no key behind.
     let ring = if needs_key { first_key::prepare(&config, first_key_file)? } else { None };
     log::warn!("{}", server.summary());
-    let (address, admin) = (server.address().clone(), server.admin_address());
-    supervisor::say_ready(&address);
-    // In a thread of its own, because standard output may have no reader.
-    let (done, announced) = channel::<()>();
-    let announce = move || {
-        announce(&address, admin, made_key.as_deref());
-        if let Some(ring) = ring {
-            first_key::show(ring, &config, |key| usage(&address, key));
-        }
-        drop(done);
-    };
-    if let Err(error) = start_thread("announce", Box::new(announce)) {
-        log::warn!("cannot print where the service listens: {error}");
+    let address = server.address();
+    supervisor::say_ready(address);
+    announce(address, server.admin_address(), made_key.as_deref());
+    if let Some(ring) = ring {
+        first_key::show(ring, &config, |key| usage(address, key));
     }
     let ended = server.wait();
-    // A key is printed whole, unless nobody reads it.
-    let _ = announced.recv_timeout(logging::PATIENCE);
     signals.ended(ended.is_err());
     logging::flush(logging::PATIENCE);
     Ok(ended?)

@@ -2,16 +2,12 @@
 //! notifications (`sd_notify`) and the watchdog.
 
 use std::os::fd::OwnedFd;
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use petstore::{Error, ErrorKind, HealthCheck};
 use sd_notify::NotifyState;
 
 use super::output::start_thread;
-
-/// How long to wait for a supervisor to take a notification.
-const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Takes the socket that the supervisor passes (`LISTEN_FDS`) to this process (`LISTEN_PID`), if any.
 ///
@@ -45,34 +41,19 @@ pub fn take_socket() -> Result<Option<OwnedFd>, Error> {
 
 /// Tells the supervisor that the service accepts clients, and where.
 pub fn say_ready(address: &petstore::Address) {
-    say(NotifyState::Ready, Some(format!("listening on {address}")));
+    say(NotifyState::Ready, Some(&format!("listening on {address}")));
 }
 
 /// Tells the supervisor that the service is ending.
 pub fn say_stopping() {
-    say(NotifyState::Stopping, Some("finishing the requests in progress".to_owned()));
+    say(NotifyState::Stopping, Some("finishing the requests in progress"));
 }
 
 /// Sends a notification to the supervisor, if one waits for it (`NOTIFY_SOCKET`).
-///
-/// A thread of its own sends it, because a supervisor that does not read must not delay the service.
-fn say(state: NotifyState<'static>, status: Option<String>) {
-    if std::env::var_os("NOTIFY_SOCKET").is_none() {
-        return;
-    }
-    let (told, waiter) = channel::<()>();
-    let tell = move || {
-        let mut notices = vec![state];
-        notices.extend(status.as_deref().map(NotifyState::Status));
-        if let Err(error) = sd_notify::notify(&notices) {
-            log::warn!("cannot notify the supervisor (NOTIFY_SOCKET): {error}");
-        }
-        drop(told);
-    };
-    match start_thread("notify", Box::new(tell)) {
-        // Wait, because the end of the process would also end the thread.
-        Ok(()) => drop(waiter.recv_timeout(PATIENCE)),
-        Err(error) => log::warn!("{error}"),
+fn say(state: NotifyState, status: Option<&str>) {
+    let notices = std::iter::once(state).chain(status.map(NotifyState::Status));
+    if let Err(error) = sd_notify::notify(&notices.collect::<Vec<_>>()) {
+        log::warn!("cannot notify the supervisor (NOTIFY_SOCKET): {error}");
     }
 }
 

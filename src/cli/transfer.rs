@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
 use super::output::{print, say_new};
-use super::progress::{Bar, ERASE, cells};
+use super::progress::{Line, bar};
 use super::signals;
 
 /// The most refused lines that are printed one by one; the rest is counted.
@@ -60,16 +60,17 @@ fn import(call: &Call) -> Done {
     };
     let is_terminal = stderr().is_terminal();
     let mut refused = 0;
-    let checking = Bar::new("checking the input");
-    let checked = Import::check(&call.config.database, source, options, |line, why| {
+    let line = Line::new("checking the input");
+    let checked = Import::check(&call.config.database, source, options, |number, why| {
         refused += 1;
         if refused <= MAX_REFUSED {
             // The terminal must not obey what the file says.
             let why = why.replace(char::is_control, "\u{fffd}");
-            say(&format!("{}Line {line}: {why}\n", if is_terminal { ERASE } else { "" }));
+            line.draw("");
+            say(&format!("Line {number}: {why}\n"));
         }
     });
-    drop(checking);
+    line.draw("");
     if refused > MAX_REFUSED {
         say(&format!("and {} more\n", refused - MAX_REFUSED));
     }
@@ -77,18 +78,18 @@ fn import(call: &Call) -> Done {
     let valid = import.valid();
     // Nothing has been written yet, so until here a signal could end the process at once.
     let stop = signals::note(&[SIGINT, SIGTERM])?;
-    let sleep = signals::note_sleep()?;
     let is_new = !petstore::database_exists(&call.config.database);
     let mut next_line = Some(from_line).filter(|line| *line > 1);
     let written = import.write(&stop, |progress| {
         next_line = Some(progress.line + 1);
-        say(&if is_terminal { bar(progress) } else { line(progress) });
-        // Between two batches: asleep within one, it would keep the lock from the creates of a service.
-        signals::sleep_if_noted(&sleep);
+        let LinesWritten { line: last, lines, .. } = progress;
+        if is_terminal {
+            line.draw(&format!("{} written up to line {last} of {lines}", bar(last, lines)));
+        } else {
+            say(&format!("written up to line {last} of {lines}\n"));
+        }
     });
-    if is_terminal {
-        say(ERASE);
-    }
+    drop(line);
     if is_new && call.config.database.exists() {
         say_new(&call.config.database);
     }
@@ -113,14 +114,4 @@ fn format(call: &Call) -> Result<Format, Failure> {
 /// Prints to standard error. If nobody reads it, the import goes on.
 fn say(text: &str) {
     let _ = stderr().write_all(text.as_bytes());
-}
-
-fn line(progress: LinesWritten) -> String {
-    format!("written up to line {} of {}\n", progress.line, progress.lines)
-}
-
-/// The progress on one line of a terminal, which each call overwrites.
-fn bar(progress: LinesWritten) -> String {
-    let LinesWritten { line, lines, .. } = progress;
-    format!("\r{} written up to line {line} of {lines}\x1b[K", cells(line, lines))
 }

@@ -6,9 +6,6 @@ use super::Config;
 use super::setting::{Setting, put};
 use crate::error::is_cluster;
 
-/// How many settings follow.
-pub const SETTINGS: usize = 2;
-
 /// What `--database` is.
 pub const DATABASE: &str = if cfg!(feature = "cluster") {
     "the SQLite file; serve, import and key add create it if it does not exist; or a cluster: rqlite://USER@HOST,HOST,HOST/"
@@ -20,6 +17,7 @@ pub const DATABASE: &str = if cfg!(feature = "cluster") {
 pub const PASSWORD: [&str; 3] = ["PETSTORE_DATABASE_PASSWORD", "the password of the user of a cluster", ""];
 
 pub const CA: Setting = Setting::new("database-ca", "FILE")
+    .built_if(cfg!(feature = "cluster"))
     .help("certificate authorities for a cluster at rqlites://, in PEM")
     .default("those of the system")
     .set(|config, text| {
@@ -28,6 +26,7 @@ pub const CA: Setting = Setting::new("database-ca", "FILE")
     });
 
 pub const ALLOW_OLD: Setting = Setting::new("allow-old-rqlite", "")
+    .built_if(cfg!(feature = "cluster"))
     .help("accept rqlite before 9.4, also during an upgrade: reads are slower, and a power cut can lose acknowledged pets")
     .set(|config, text| {
         put(
@@ -38,8 +37,8 @@ pub const ALLOW_OLD: Setting = Setting::new("allow-old-rqlite", "")
     });
 
 impl Config {
-    /// Moves the cluster settings into the address, so that functions need only the address. They replace what it says.
-    /// A file stays as it is.
+    /// Moves the cluster settings into the address, so that functions need only the address. They replace the options
+    /// that it has. A file stays as it is.
     ///
     /// ```
     /// let mut config = petstore::Config::default();
@@ -50,28 +49,15 @@ impl Config {
     /// assert_eq!(config.database, std::path::Path::new("rqlites://one,two,three?allow-old&ca=ca.pem"));
     /// ```
     pub fn join_access(&mut self) {
-        if !is_cluster(&self.database) {
-            return;
-        }
-        let address = self.database.to_string_lossy().into_owned();
-        let (hosts, query) = address.split_once('?').unwrap_or((&address, ""));
-        let allow = "allow-old";
-        // What is wrong stays as it is, and is refused later.
-        let (is_allowed, mut rest) = match query.strip_prefix(allow) {
-            Some(rest) if rest.is_empty() || rest.starts_with('&') => (true, rest.trim_start_matches('&')),
-            Some(_) | None => (false, query),
-        };
-        let ca = self.database_ca.take().map(|file| format!("ca={}", file.to_string_lossy()));
-        if let Some(ca) = ca.as_deref().filter(|_| rest.is_empty() || rest.starts_with("ca=")) {
-            rest = ca;
-        }
+        let allow = std::mem::take(&mut self.allow_old_rqlite).then(|| "allow-old".to_owned());
         // The file comes last, because its name may have any character.
-        let allows = std::mem::take(&mut self.allow_old_rqlite) || is_allowed;
-        let parts = [allow, rest].into_iter().skip(usize::from(!allows)).filter(|part| !part.is_empty());
-        let query = parts.collect::<Vec<_>>().join("&");
-        let mark = if query.is_empty() { "" } else { "?" };
-        let address = format!("{hosts}{mark}{query}");
-        self.database = address.into();
+        let ca = self.database_ca.take().map(|file| format!("ca={}", file.to_string_lossy()));
+        let options: Vec<String> = allow.into_iter().chain(ca).collect();
+        if is_cluster(&self.database) && !options.is_empty() {
+            let address = self.database.to_string_lossy();
+            let hosts = address.split('?').next().unwrap_or_default();
+            self.database = format!("{hosts}?{}", options.join("&")).into();
+        }
     }
 }
 
@@ -91,20 +77,14 @@ mod tests {
         for (database, allow, expected) in [
             ("rqlites://one", "1", "rqlites://one?allow-old&ca=/a?b.pem"),
             ("rqlites://one", "0", "rqlites://one?ca=/a?b.pem"),
-            ("rqlites://one/?allow-old", "0", "rqlites://one/?allow-old&ca=/a?b.pem"),
-            ("rqlites://one/?allow-old", "1", "rqlites://one/?allow-old&ca=/a?b.pem"),
-            ("rqlites://one/?allow-old&ca=x", "1", "rqlites://one/?allow-old&ca=/a?b.pem"),
-            ("rqlites://one?ca=x?y", "0", "rqlites://one?ca=/a?b.pem"),
-            ("rqlites://one?level=none", "1", "rqlites://one?allow-old&level=none"),
-            ("rqlites://one?allow-older", "0", "rqlites://one?allow-older"),
+            ("rqlites://one/?allow-old&ca=x?y", "0", "rqlites://one/?ca=/a?b.pem"),
             ("/a?b.db", "1", "/a?b.db"),
         ] {
             assert_eq!(joined(database, allow).as_deref(), Ok(expected));
         }
         let mut config = Config { database: "rqlites://one/?ca=x?y".into(), ..Config::default() };
-        config.allow_old_rqlite = true;
         config.join_access();
-        assert_eq!(config.database, PathBuf::from("rqlites://one/?allow-old&ca=x?y"));
+        assert_eq!(config.database, PathBuf::from("rqlites://one/?ca=x?y"));
         for allow in ["", "true", "2"] {
             assert_eq!(joined("rqlites://one", allow), Err("0 or 1"));
         }

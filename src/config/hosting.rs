@@ -44,10 +44,8 @@ impl Hosting {
     }
 }
 
-/// How many settings follow.
-pub const SETTINGS: usize = 4;
-
 pub const PROJECT: Setting = Setting::new("project", "NAME")
+    .built_if(cfg!(feature = "site"))
     .help("name of the project on the hosting platform")
     .default("petstore")
     .set(|config, text| {
@@ -57,6 +55,7 @@ pub const PROJECT: Setting = Setting::new("project", "NAME")
     .field("hosting.project", |config| Some(config.hosting.project.clone()));
 
 pub const PLATFORM_HOST: Setting = Setting::new("platform-host", "HOST")
+    .built_if(cfg!(feature = "site"))
     .help("host of the hosting platform, to which DNS records of custom domains point")
     .set(|config, text| {
         put(&mut config.hosting.platform_host, host(text).map(Some), "a name such as sites.example.net")
@@ -64,6 +63,7 @@ pub const PLATFORM_HOST: Setting = Setting::new("platform-host", "HOST")
     .field("hosting.platform_host", |config| config.hosting.platform_host.clone());
 
 pub const RESOLVER: Setting = Setting::new("resolver", "ADDRESS[:PORT]")
+    .built_if(cfg!(feature = "site"))
     .help("DNS server to ask about domains, instead of their own name servers")
     .set(|config, text| {
         let address = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| (ip, 53).into())).ok();
@@ -72,6 +72,7 @@ pub const RESOLVER: Setting = Setting::new("resolver", "ADDRESS[:PORT]")
     });
 
 pub const CERTIFICATE_AUTHORITY: Setting = Setting::new("certificate-authority", "NAME")
+    .built_if(cfg!(feature = "site"))
     .help("certificate authority that CAA records must allow, by its name there")
     .default("those of Let's Encrypt and ZeroSSL")
     .list()

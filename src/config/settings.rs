@@ -22,16 +22,10 @@ use super::{Listen, Network, cluster, hosting, memory};
 /// ```
 pub const SETTINGS: &[Setting] = &kept::<{ count(ALL) }>(ALL);
 
-/// Whether this build has the setting at this place.
-const fn is_kept(all: &[Setting], i: usize) -> bool {
-    let is_of_cluster = CLUSTER <= i && i < CLUSTER + cluster::SETTINGS;
-    i < all.len() - WITHOUT && (cfg!(feature = "cluster") || !is_of_cluster)
-}
-
 const fn count(all: &[Setting]) -> usize {
     let (mut i, mut count) = (0, 0);
     while i < all.len() {
-        count += if is_kept(all, i) { 1 } else { 0 };
+        count += all[i].is_built as usize;
         i += 1;
     }
     count
@@ -41,7 +35,7 @@ const fn kept<const N: usize>(all: &[Setting]) -> [Setting; N] {
     let mut kept = [all[0]; N];
     let (mut i, mut next) = (0, 0);
     while i < all.len() {
-        if is_kept(all, i) {
+        if all[i].is_built {
             kept[next] = all[i];
             next += 1;
         }
@@ -49,11 +43,6 @@ const fn kept<const N: usize>(all: &[Setting]) -> [Setting; N] {
     }
     kept
 }
-
-/// How many of the last settings this build lacks.
-const WITHOUT: usize = if cfg!(feature = "site") { 0 } else { hosting::SETTINGS };
-/// The place of the first setting of the feature `cluster`.
-const CLUSTER: usize = 2;
 
 /// Settings that only the environment can give: the name of the variable, its help text, and its default.
 ///
@@ -76,7 +65,7 @@ const TMPDIR: [&str; 3] = [
     "/tmp",
 ];
 
-/// The settings of the project come last.
+/// Every setting, also those that this build lacks.
 pub(super) const ALL: &[Setting] = &[
     Setting::new("listen", "ADDRESS")
         .help("where to listen: HOST:PORT or unix:PATH; port 0 takes a free port")
@@ -185,13 +174,6 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_the_project_come_last() {
-        let last: Vec<&str> =
-            ALL.iter().rev().take(hosting::SETTINGS).rev().map(|setting| setting.flag).collect();
-        assert_eq!(last, ["project", "platform-host", "resolver", "certificate-authority"]);
-    }
-
-    #[test]
     fn values_are_accepted() {
         assert!(matches!(set("listen", "unix:/a").unwrap().listen, Listen::Unix(path) if path == *"/a"));
         assert_eq!(set("database", "/a b").unwrap().database, PathBuf::from("/a b"));
@@ -267,7 +249,6 @@ mod tests {
 
     #[test]
     fn variables_are_named_like_their_flags() {
-        let names: Vec<_> = ALL.iter().map(Setting::variable).collect();
-        assert_eq!(names[4], "PETSTORE_MAX_CONNECTIONS");
+        assert_eq!(Setting::new("max-connections", "NUMBER").variable(), "PETSTORE_MAX_CONNECTIONS");
     }
 }

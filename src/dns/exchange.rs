@@ -4,19 +4,17 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use super::error::NameServer;
-use super::message::{Question, Received, Response};
+use super::message::{Question, Response};
 use super::{DnsError, RecordType};
 
 /// The most bytes of a message (RFC 1035, section 4.2.2).
 const MAX_MESSAGE: usize = 65_535;
-/// The number of foreign datagrams after which it stops waiting.
-const MAX_FOREIGN: usize = 100;
+const OVER_TCP: &str = ", asked over TCP,";
 
 /// Asks, and waits for the response until the second instant. A timeout tells how long it took since the first. Id and
 /// port are random, so that somebody who cannot see the question cannot forge an answer (RFC 5452).
 pub(super) fn exchange(
-    server: NameServer,
+    server: SocketAddr,
     (name, kind): (&str, RecordType),
     resolve: bool,
     (since, until): (Instant, Instant),
@@ -24,15 +22,12 @@ pub(super) fn exchange(
     let question = Question::new(name, kind)?;
     let attempt = Attempt { message: question.message(resolve)?, question, server, since, until };
     let response = attempt.over_udp()?;
-    if response.truncated {
-        return Attempt { server: NameServer { over_tcp: true, ..server }, ..attempt }.over_tcp();
-    }
-    Ok(response)
+    if response.truncated { attempt.over_tcp() } else { Ok(response) }
 }
 
 /// One question to one server.
 struct Attempt<'a> {
-    server: NameServer,
+    server: SocketAddr,
     question: Question<'a>,
     message: Vec<u8>,
     since: Instant,
@@ -41,43 +36,39 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     fn over_udp(&self) -> Result<Response, DnsError> {
-        let server = self.server;
-        let own: SocketAddr = match server.address {
+        let own: SocketAddr = match self.server {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
-        let socket =
-            UdpSocket::bind(own).map_err(|_| DnsError::System("allows no more sockets (ulimit -n)"))?;
-        let unreachable = |_| DnsError::Unreachable { server };
+        let no_socket = |_| DnsError::Setup("the system allows no more sockets (ulimit -n)".to_owned());
+        let socket = UdpSocket::bind(own).map_err(no_socket)?;
+        let unreachable = |_| self.unreachable("");
         // Datagrams from elsewhere do not reach a connected socket.
-        socket.connect(server.address).map_err(unreachable)?;
+        socket.connect(self.server).map_err(unreachable)?;
         socket.send(&self.message).map_err(unreachable)?;
 
         let mut buffer = vec![0; MAX_MESSAGE];
-        let mut foreign = 0;
-        while let Some(left) = left(self.until)
-            && foreign < MAX_FOREIGN
-        {
+        let mut failure = None;
+        while let Some(left) = left(self.until) {
             socket.set_read_timeout(Some(left)).map_err(unreachable)?;
             match socket.recv(&mut buffer).map(|length| self.question.read(&buffer[..length])) {
-                Ok(Received::Response(response)) => return Ok(response),
-                Ok(Received::Malformed) => return Err(DnsError::Malformed { server }),
-                Ok(Received::Foreign) => foreign += 1,
+                Ok(Some(response)) => return Ok(response),
+                Ok(None) => failure = Some(self.foreign("")),
                 Err(error) if is_passing(error.kind()) => {}
                 Err(error) => return Err(unreachable(error)),
             }
         }
-        Err(if foreign > 0 { DnsError::Malformed { server } } else { self.timeout() })
+        Err(failure.unwrap_or_else(|| self.timeout("")))
     }
 
     fn over_tcp(&self) -> Result<Response, DnsError> {
         let failed = |error: std::io::Error| match error.kind() {
-            ErrorKind::TimedOut | ErrorKind::WouldBlock => self.timeout(),
-            ErrorKind::UnexpectedEof => DnsError::Malformed { server: self.server },
-            _ => DnsError::Unreachable { server: self.server },
+            ErrorKind::TimedOut | ErrorKind::WouldBlock => self.timeout(OVER_TCP),
+            ErrorKind::UnexpectedEof => self.foreign(OVER_TCP),
+            _ => self.unreachable(OVER_TCP),
         };
-        let left = || left(self.until).ok_or_else(|| self.timeout());
-        let mut stream = TcpStream::connect_timeout(&self.server.address, left()?).map_err(failed)?;
+        let left = || left(self.until).ok_or_else(|| self.timeout(OVER_TCP));
+        let mut stream = TcpStream::connect_timeout(&self.server, left()?).map_err(failed)?;
         stream.set_write_timeout(Some(left()?)).map_err(failed)?;
         // Length and message in one segment (RFC 7766, section 8).
         let length = u16::try_from(self.message.len()).unwrap_or_default();
@@ -87,14 +78,22 @@ impl Attempt<'_> {
         read(&mut stream, &mut length, self.until).map_err(failed)?;
         let mut message = vec![0; u16::from_be_bytes(length).into()];
         read(&mut stream, &mut message, self.until).map_err(failed)?;
-        match self.question.read(&message) {
-            Received::Response(response) if !response.truncated => Ok(response),
-            _ => Err(DnsError::Malformed { server: self.server }),
-        }
+        let response = self.question.read(&message).filter(|response| !response.truncated);
+        response.ok_or_else(|| self.foreign(OVER_TCP))
     }
 
-    fn timeout(&self) -> DnsError {
-        DnsError::Timeout { server: self.server, waited: self.since.elapsed() }
+    fn timeout(&self, over: &str) -> DnsError {
+        let waited = self.since.elapsed().as_secs_f32();
+        DnsError::of(self.server, &format!("{over} did not answer within {waited:.1} seconds"))
+    }
+
+    fn foreign(&self, over: &str) -> DnsError {
+        let what = format!("{over} sent a response that does not answer the question");
+        DnsError::of(self.server, &what)
+    }
+
+    fn unreachable(&self, over: &str) -> DnsError {
+        DnsError::of(self.server, &format!("{over} cannot be reached"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whom to ask, and the deadline that the questions of one inquiry share.
+//! Whom to ask: the resolvers, or the authoritative servers of the zone that a name is in.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 use super::error::PORT;
 use super::resolv_conf::resolvers_of_the_system;
 use super::servers::NameServers;
+use super::{Data, DnsError, RecordType, with_parents};
 
-/// The longest that one verification may take.
-const WHOLE: Duration = Duration::from_secs(15);
+/// The longest that all questions together may take.
+const WHOLE: Duration = Duration::from_secs(20);
 /// How long to wait for a server in the first round; twice as long in the second.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The most name servers of a zone that are looked up, and the most addresses that are asked.
+const MAX_SERVERS: usize = 8;
 
-/// Whom to ask, and how long to wait.
+/// Questions that belong together and share one deadline.
 pub(crate) struct Dns {
     /// The given resolver, or those of the system.
     pub(super) resolvers: Vec<SocketAddr>,
@@ -20,48 +23,79 @@ pub(crate) struct Dns {
     pub(super) is_given: bool,
     /// The port of the authoritative servers.
     pub(super) port: u16,
-    pub(super) whole: Duration,
     pub(super) patience: Duration,
-}
-
-impl Dns {
-    /// Asks the given resolver and believes it. Without one, it asks the system's resolver for the authorities of
-    /// a name, and then asks these.
-    pub fn new(resolver: Option<SocketAddr>) -> Self {
-        let resolvers = resolver.map_or_else(resolvers_of_the_system, |given| vec![given]);
-        let is_given = resolver.is_some();
-        Self { resolvers, is_given, port: PORT, whole: WHOLE, patience: PATIENCE }
-    }
-
-    /// Starts the clock for the questions of one verification: 15 seconds for all of them together.
-    pub fn begin(&self) -> Inquiry<'_> {
-        let since = Instant::now();
-        Inquiry { dns: self, since, until: since + self.whole }
-    }
-
-    /// Starts the clock for a few questions alongside a verification: a quarter of its time, so that both have
-    /// finished within 20 seconds.
-    pub fn begin_short(&self) -> Inquiry<'_> {
-        let whole = self.begin();
-        Inquiry { until: whole.since + self.whole / 4, ..whole }
-    }
-}
-
-/// Questions that belong together and share one deadline.
-#[derive(Clone, Copy)]
-pub(crate) struct Inquiry<'a> {
-    pub(super) dns: &'a Dns,
-    pub(super) since: Instant,
     pub(super) until: Instant,
 }
 
-impl Inquiry<'_> {
-    /// The resolvers, which query others for what they do not know.
-    pub fn resolvers(self) -> NameServers {
-        self.servers(self.dns.resolvers.clone(), true)
+impl Dns {
+    /// Starts the clock: 20 seconds for all questions together. A given resolver is asked and believed. Without one,
+    /// the system's resolver is asked for the authorities of a name, and then these are asked.
+    pub fn new(resolver: Option<SocketAddr>) -> Self {
+        let resolvers = resolver.map_or_else(resolvers_of_the_system, |given| vec![given]);
+        let (is_given, until) = (resolver.is_some(), Instant::now() + WHOLE);
+        Self { resolvers, is_given, port: PORT, patience: PATIENCE, until }
     }
 
-    pub(super) fn servers(self, addresses: Vec<SocketAddr>, resolve: bool) -> NameServers {
-        NameServers { addresses, resolve, patience: self.dns.patience, until: self.until }
+    /// The resolvers, which query others for what they do not know.
+    pub fn resolvers(&self) -> NameServers {
+        self.servers(self.resolvers.clone(), true)
+    }
+
+    pub(super) fn servers(&self, addresses: Vec<SocketAddr>, resolve: bool) -> NameServers {
+        NameServers { addresses, resolve, patience: self.patience, until: self.until }
+    }
+
+    /// The authoritative servers of the name's zone, or the given resolver if there is one.
+    ///
+    /// # Errors
+    /// If they cannot be found.
+    pub fn authorities(&self, name: &str) -> Result<NameServers, DnsError> {
+        let mut resolvers = self.resolvers();
+        if self.is_given {
+            return Ok(resolvers);
+        }
+        let mut last = DnsError::NoServers { name: name.to_owned() };
+        for at in with_parents(name) {
+            let answer = match resolvers.ask(at, RecordType::NS) {
+                Ok(answer) => answer,
+                // The name itself may be an alias without a target. Its parents cannot be.
+                Err(error) if at == name => {
+                    last = error;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let names = answer.own().filter_map(|record| match &record.data {
+                Data::NameServer(name) => Some(name.as_str()),
+                _ => None,
+            });
+            let names: Vec<&str> = names.take(MAX_SERVERS).collect();
+            if !names.is_empty() {
+                return self.servers_of(at, &names, resolvers);
+            }
+        }
+        Err(last)
+    }
+
+    /// The name servers of a zone with these names, IPv4 first.
+    fn servers_of(
+        &self,
+        zone: &str,
+        names: &[&str],
+        mut resolvers: NameServers,
+    ) -> Result<NameServers, DnsError> {
+        let mut addresses = Vec::new();
+        let mut last = DnsError::NoServers { name: zone.to_owned() };
+        for kind in [RecordType::A, RecordType::AAAA] {
+            for name in names {
+                let found = resolvers.ask(name, kind);
+                match found.and_then(|answer| Ok(answer.addresses()?.collect::<Vec<_>>())) {
+                    Ok(found) => addresses.extend(found.iter().map(|ip| SocketAddr::new(*ip, self.port))),
+                    Err(error) => last = error,
+                }
+            }
+        }
+        addresses.truncate(MAX_SERVERS);
+        if addresses.is_empty() { Err(last) } else { Ok(self.servers(addresses, false)) }
     }
 }

@@ -1,13 +1,12 @@
 //! Questions to servers that behave well, and the search for authoritative servers.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::time::{Duration, Instant};
 
 use super::tests::{Asked, Record, Records, Server, WWW, respond, with_flags, www};
-use super::{Dns, DnsError, Inquiry, RecordType};
+use super::{Dns, DnsError, RecordType};
 
 fn addresses(dns: &Dns) -> Result<Vec<IpAddr>, DnsError> {
-    dns.begin().authorities(WWW)?.ask(WWW, RecordType::A)?.addresses().map(Iterator::collect)
+    dns.authorities(WWW)?.ask(WWW, RecordType::A)?.addresses().map(Iterator::collect)
 }
 
 #[test]
@@ -39,13 +38,14 @@ fn resolver_that_does_not_recurse_is_told_as_that() {
     let empty = || vec![("a.www.example.com", Record::A([192, 0, 2, 7]))];
     for flags in [0, REFUSED] {
         let error = ask(empty(), flags).unwrap_err();
-        assert!(matches!(error, DnsError::NotRecursive { .. }), "{error}");
+        assert!(matches!(error, DnsError::Setup(_)), "{error}");
         assert!(
             error.to_string().ends_with(" does not recurse, as a resolver must; it knows its own zones only")
         );
     }
     assert_eq!(ask(empty(), RECURSIVE).unwrap(), Vec::<IpAddr>::new());
-    assert!(matches!(ask(empty(), RECURSIVE | REFUSED), Err(DnsError::Refused { .. })));
+    let refused = ask(empty(), RECURSIVE | REFUSED).unwrap_err();
+    assert!(refused.to_string().ends_with(" refuses to answer"), "{refused}");
     assert_eq!(ask(www([192, 0, 2, 7]), 0).unwrap().len(), 1, "some forwarders do not set the flag");
 }
 
@@ -108,15 +108,15 @@ fn answer_of_who_is_no_authority_does_not_count() {
     let first = Server::with("127.0.0.4:0".parse().unwrap(), lame, |_, _| ());
     let servers = vec![first.address, SocketAddr::new([127, 0, 0, 3].into(), port)];
     let dns = Dns::of_system(Vec::new(), 0);
-    let mut both = dns.begin().servers(servers, false);
+    let mut both = dns.servers(servers, false);
     let found: Vec<IpAddr> = both.ask(WWW, RecordType::A).unwrap().addresses().unwrap().collect();
     assert_eq!(found, [IpAddr::from([192, 0, 2, 7])]);
     // A server that failed is no longer asked first.
     both.ask(WWW, RecordType::A).unwrap();
     assert_eq!((first.asked().len(), second.asked().len()), (1, 2));
 
-    let alone = dns.begin().servers(vec![first.address], false).ask(WWW, RecordType::A).unwrap_err();
-    assert!(matches!(&alone, DnsError::Lame { name, .. } if name == WWW), "{alone:?}");
+    let alone = dns.servers(vec![first.address], false).ask(WWW, RecordType::A).unwrap_err();
+    assert!(alone.to_string().ends_with(" is not an authority of www.example.com"), "{alone}");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn parents_are_asked_if_the_resolver_fails_for_the_name_itself_only() {
             vec![with_flags(response, |flags| *flags = if fails(&name) { *flags & !15 | 2 } else { *flags })]
         });
         let dns = Dns::of_system(vec![server.address], 53);
-        let error = dns.begin().authorities(WWW).err().unwrap();
+        let error = dns.authorities(WWW).err().unwrap();
         let mut names: Vec<String> = server.asked().into_iter().map(|asked| asked.name).collect();
         names.dedup();
         (error, names)
@@ -149,25 +149,6 @@ fn parents_are_asked_if_the_resolver_fails_for_the_name_itself_only() {
     assert!(matches!(error, DnsError::NoServers { .. }), "{error:?}");
     assert_eq!(names, [WWW, "example.com", "ns1.example.net"]);
     let (error, names) = failing(|_| true);
-    assert!(matches!(error, DnsError::Failed { .. }), "{error:?}");
+    assert!(error.to_string().ends_with(" failed to answer (SERVFAIL)"), "{error}");
     assert_eq!(names, [WWW, "example.com"]);
-}
-
-#[test]
-fn search_for_servers_leaves_time_to_ask_them() {
-    let (resolver, _servers, mut dns) = system(www([192, 0, 2, 7]), Vec::new());
-    dns.whole = Duration::from_secs(3600);
-    let now = Instant::now();
-    // More than a quarter of the time is over.
-    let since = now.checked_sub(dns.whole / 2).unwrap();
-    let late = Inquiry { dns: &dns, since, until: now + dns.whole };
-    assert_eq!(late.authorities(WWW).unwrap().addresses, [SocketAddr::new([127, 0, 0, 2].into(), dns.port)]);
-    assert_eq!(resolver.asked().last().unwrap().name, "ns1.example.net");
-}
-
-#[test]
-fn short_inquiry_has_a_quarter_of_the_time() {
-    let dns = Dns::new(None);
-    let short = dns.begin_short();
-    assert_eq!(short.until - short.since, dns.whole / 4);
 }

@@ -30,26 +30,16 @@ pub(super) struct Response {
     pub answer: Answer,
 }
 
-/// What a received message turns out to be.
-#[derive(Debug)]
-pub(super) enum Received {
-    /// It does not answer this question.
-    Foreign,
-    /// It answers this question but is malformed.
-    Malformed,
-    Response(Response),
-}
-
 impl<'a> Question<'a> {
     /// A question for the records of one type.
     ///
     /// # Errors
-    /// [`DnsError::BadName`], if DNS allows no such name; [`DnsError::System`], if the system gives no random
-    /// id.
+    /// [`DnsError::BadName`], if DNS allows no such name; [`DnsError::Setup`], if the system gives no random id.
     pub fn new(name: &'a str, kind: RecordType) -> Result<Self, DnsError> {
-        let id = getrandom::u32().map_err(|_| DnsError::System("gives no random bits"))? as u16;
+        let id =
+            getrandom::u32().map_err(|_| DnsError::Setup("the system gives no random bits".to_owned()))?;
         let name = Name::new(name).map_err(|_| DnsError::BadName { name: name.to_owned() })?;
-        Ok(Self { id, name, kind })
+        Ok(Self { id: id as u16, name, kind })
     }
 
     /// The encoded message. `resolve` asks the server to query others (the flag RD).
@@ -66,42 +56,32 @@ impl<'a> Question<'a> {
         message.build_bytes_vec().map_err(|_| DnsError::BadName { name: text(&self.name) })
     }
 
-    /// Decodes a received message: its question and its answers, nothing else.
-    pub fn read(&self, message: &[u8]) -> Received {
+    /// Decodes a received message: its question and its answers, nothing else. `None` if it is no response to this
+    /// question.
+    pub fn read(&self, message: &[u8]) -> Option<Response> {
         let mut message = message.to_vec();
-        let Some(counts) = message.get_mut(4..HEAD) else { return Received::Foreign };
+        let head = message.get_mut(..HEAD)?;
+        let answers = u16::from_be_bytes([head[6], head[7]]);
         // More than one question would only cost memory.
-        if counts[..2] != [0, 1] {
-            return Received::Foreign;
+        if head[4..6] != [0, 1] || answers > MAX_RECORDS {
+            return None;
         }
-        let answers = [counts[2], counts[3]];
-        counts[2..].fill(0);
-        let Ok(packet) = Packet::parse(&message) else { return Received::Foreign };
-        if !self.is_answered_by(&packet) {
-            return Received::Foreign;
-        }
-        let mut response = Response {
-            truncated: packet.has_flags(PacketFlag::TRUNCATION),
+        // The sections that are not read; the answers too if they may be cut off anywhere.
+        let truncated = head[2] & 0x02 != 0;
+        head[if truncated { 6 } else { 8 }..].fill(0);
+        let packet = Packet::parse(&message).ok().filter(|packet| self.is_answered_by(packet))?;
+        let in_use = packet.answers.iter().filter(|record| record.class == CLASS::IN && !record.cache_flush);
+        let record = |record: &simple_dns::ResourceRecord| {
+            let (name, kind) = (text(&record.name), record.rdata.type_code());
+            Record { name, kind, data: Data::of(&record.rdata) }
+        };
+        Some(Response {
+            truncated,
             authoritative: packet.has_flags(PacketFlag::AUTHORITATIVE_ANSWER),
             recursive: packet.has_flags(PacketFlag::RECURSION_AVAILABLE),
             rcode: packet.rcode(),
-            answer: Answer { name: text(&self.name), records: Vec::new() },
-        };
-        if !response.truncated {
-            if u16::from_be_bytes(answers) > MAX_RECORDS {
-                return Received::Malformed;
-            }
-            message[6..8].copy_from_slice(&answers);
-            let Ok(packet) = Packet::parse(&message) else { return Received::Malformed };
-            let in_use =
-                packet.answers.iter().filter(|record| record.class == CLASS::IN && !record.cache_flush);
-            let record = |record: &simple_dns::ResourceRecord| {
-                let (name, kind) = (text(&record.name), record.rdata.type_code());
-                Record { name, kind, data: Data::of(&record.rdata) }
-            };
-            response.answer.records = in_use.map(record).collect();
-        }
-        Received::Response(response)
+            answer: Answer { name: text(&self.name), records: in_use.map(record).collect() },
+        })
     }
 
     /// Whether it has this id and exactly this question (RFC 5452, section 9.1).
@@ -150,21 +130,21 @@ mod tests {
     fn id_question_and_flags_make_a_response() {
         let question = Question::new("www.example.com", RecordType::A).unwrap();
         let good = response(&question, &vec![("WWW.example.COM", Record::A([192, 0, 2, 7]))]);
-        let Received::Response(read) = question.read(&good) else { panic!() };
+        let read = question.read(&good).unwrap();
         assert_eq!(read.answer.own().next().unwrap().data, Data::Address([192, 0, 2, 7].into()));
 
         // Id, QR, opcode, one question, a letter of its name, its type and its class.
         for (at, bit) in [(1, 1), (2, 0x80), (2, 0x08), (5, 1), (13, 1), (30, 2), (32, 2)] {
             let mut other = good.clone();
             other[at] ^= bit;
-            assert!(matches!(question.read(&other), Received::Foreign), "byte {at}");
+            assert!(question.read(&other).is_none(), "byte {at}");
         }
         for part in [&[][..], &[0xff; 40], &good[..20], &[&good[..4], &[0; 8]].concat()] {
-            assert!(matches!(question.read(part), Received::Foreign), "{part:?}");
+            assert!(question.read(part).is_none(), "{part:?}");
         }
         let mut other_case = good.clone();
         other_case[13] ^= 0x20;
-        assert!(matches!(question.read(&other_case), Received::Response(_)));
+        assert!(question.read(&other_case).is_some());
     }
 
     #[test]
@@ -173,9 +153,9 @@ mod tests {
         let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
         message[9] = 3;
         message.extend([0xff; 40]);
-        assert!(matches!(question.read(&message), Received::Response(_)));
+        assert!(question.read(&message).is_some());
         message[7] = 3;
-        assert!(matches!(question.read(&message), Received::Malformed));
+        assert!(question.read(&message).is_none());
     }
 
     #[test]
@@ -185,7 +165,7 @@ mod tests {
         // Internet, Chaos, and Internet with the bit of multicast DNS (RFC 6762, section 10.2).
         for (class, count) in [([0, 1], 1), ([0, 3], 0), ([0x80, 1], 0)] {
             message[37..39].copy_from_slice(&class);
-            let Received::Response(read) = question.read(&message) else { panic!("{class:?}") };
+            let read = question.read(&message).unwrap();
             assert_eq!(read.answer.records.len(), count, "{class:?}");
         }
     }
@@ -196,14 +176,14 @@ mod tests {
         let mut message = response(&question, &vec![("www.example.com", Record::A([192, 0, 2, 7]))]);
         message[2] |= 0x02;
         message.truncate(message.len() - 3);
-        assert!(matches!(question.read(&message), Received::Response(Response { truncated: true, .. })));
+        assert!(question.read(&message).unwrap().truncated);
     }
 
     #[test]
     fn more_records_than_anybody_has_are_refused() {
         let question = Question::new("www.example.com", RecordType::A).unwrap();
         let records = |number| vec![("www.example.com", Record::A([192, 0, 2, 7])); number];
-        assert!(matches!(question.read(&response(&question, &records(512))), Received::Response(_)));
-        assert!(matches!(question.read(&response(&question, &records(513))), Received::Malformed));
+        assert!(question.read(&response(&question, &records(512))).is_some());
+        assert!(question.read(&response(&question, &records(513))).is_none());
     }
 }

@@ -1,11 +1,10 @@
 //! Asks DNS which records a name has. Knows nothing of the domains of this service.
 //!
-//! Every byte of a response may be hostile. `inquiry.rs` gives several questions one deadline, `authority.rs` finds the
+//! Every byte of a response may be hostile. `inquiry.rs` gives several questions one deadline and finds the
 //! authoritative servers of a name, and `servers.rs` tries the next server if one fails. `exchange.rs` gets a response
 //! over UDP or TCP, `message.rs` decodes it, and `answer.rs` is what is kept of it.
 
 mod answer;
-mod authority;
 mod error;
 mod exchange;
 mod inquiry;
@@ -26,7 +25,7 @@ pub(crate) mod tests;
 
 pub(crate) use answer::{Answer, Caa, Data, Record};
 pub(crate) use error::DnsError;
-pub(crate) use inquiry::{Dns, Inquiry};
+pub(crate) use inquiry::Dns;
 pub(crate) use servers::NameServers;
 /// The type of a record, such as `A` or `CNAME`.
 pub(crate) use simple_dns::TYPE as RecordType;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use simple_dns::RCODE;
 
-use super::error::NameServer;
+use super::error::named;
 use super::exchange::exchange;
 use super::message::Response;
 use super::{Answer, DnsError, RecordType};
@@ -34,7 +34,7 @@ impl NameServers {
         let mut last = DnsError::NoServers { name: name.to_owned() };
         for round in 1..=ROUNDS {
             for _ in 0..self.addresses.len() {
-                let server = NameServer { address: self.addresses[0], over_tcp: false };
+                let server = self.addresses[0];
                 let until = self.until.min(Instant::now() + self.patience * round);
                 let response = exchange(server, (name, kind), self.resolve, (since, until));
                 match response.and_then(|response| self.judge(server, response)) {
@@ -51,25 +51,26 @@ impl NameServers {
         Err(last)
     }
 
-    fn judge(&self, server: NameServer, response: Response) -> Result<Answer, DnsError> {
-        let failed = |code| Err(DnsError::Failed { server, code });
+    fn judge(&self, server: SocketAddr, response: Response) -> Result<Answer, DnsError> {
         // Some forwarders recurse without the flag RA, so an answer counts even so.
         let cannot_know = self.resolve && !response.recursive && !response.authoritative;
-        match response.rcode {
-            RCODE::NoError if cannot_know && response.answer.records.is_empty() => {
-                Err(DnsError::NotRecursive { server })
+        let is_empty = response.answer.records.is_empty();
+        let what = match response.rcode {
+            RCODE::NoError | RCODE::Refused if cannot_know && is_empty => {
+                let what = "does not recurse, as a resolver must; it knows its own zones only";
+                return Err(DnsError::Setup(format!("{} {what}", named(server))));
             }
             // NXDOMAIN concerns the last name of a chain; the aliases before it exist (RFC 6604).
             RCODE::NoError | RCODE::NameError if self.resolve || response.authoritative => {
-                Ok(response.answer)
+                return Ok(response.answer);
             }
-            RCODE::NoError | RCODE::NameError => Err(DnsError::Lame { server, name: response.answer.name }),
-            RCODE::Refused if cannot_know => Err(DnsError::NotRecursive { server }),
-            RCODE::Refused => Err(DnsError::Refused { server }),
-            RCODE::ServerFailure => failed("SERVFAIL"),
-            RCODE::FormatError => failed("FORMERR"),
-            RCODE::NotImplemented => failed("NOTIMP"),
-            _ => failed("a code that does not fit"),
-        }
+            RCODE::NoError | RCODE::NameError => &format!(" is not an authority of {}", response.answer.name),
+            RCODE::Refused => " refuses to answer",
+            RCODE::ServerFailure => " failed to answer (SERVFAIL)",
+            RCODE::FormatError => " failed to answer (FORMERR)",
+            RCODE::NotImplemented => " failed to answer (NOTIMP)",
+            _ => " failed to answer (a code that does not fit)",
+        };
+        Err(DnsError::of(server, what))
     }
 }

@@ -1,7 +1,7 @@
 //! What the tests that ask DNS share.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Dns;
 
@@ -25,7 +25,8 @@ impl Server {
 impl Dns {
     /// Sets how long to wait, in all and for each server.
     pub fn within(self, whole_ms: u64, patience_ms: u64) -> Self {
-        Self { whole: Duration::from_millis(whole_ms), patience: Duration::from_millis(patience_ms), ..self }
+        let until = Instant::now() + Duration::from_millis(whole_ms);
+        Self { until, patience: Duration::from_millis(patience_ms), ..self }
     }
 
     /// A client that asks these resolvers for the authorities, and the authorities on this port.

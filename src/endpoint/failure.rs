@@ -1,6 +1,6 @@
 //! Why an operation failed.
 
-use crate::http::{ApiError, Code};
+use crate::http::{ApiError, Code, Response};
 use crate::json::Invalid;
 use crate::store::{Cause, StoreError};
 
@@ -11,14 +11,17 @@ pub enum Failure {
     Refused(ApiError),
     /// The store failed. The client learns what is wrong; the log has the detail.
     Store(StoreError),
+    /// Not a failure: the request ends before its operation with this response, such as a redirect.
+    Instead(Response),
     /// A bug in petstore, such as a panic. Only the log has the text.
     Fault(String),
 }
 
 impl Failure {
-    /// The error for the client.
-    pub fn into_error(self) -> ApiError {
-        match self {
+    /// The response to the client.
+    pub fn into_response(self) -> Response {
+        let error = match self {
+            Self::Instead(response) => return response,
             Self::Refused(error) => error,
             Self::Store(StoreError::Unavailable(Cause::Unknown, _)) => ApiError::new(Code::OutcomeUnknown),
             Self::Store(StoreError::Unavailable(trouble, _)) => {
@@ -28,13 +31,14 @@ impl Failure {
                 ApiError::with_message(Code::StorageUnavailable, message)
             }
             Self::Store(StoreError::Internal(_)) | Self::Fault(_) => ApiError::new(Code::Internal),
-        }
+        };
+        error.into_response()
     }
 
     /// The detail for the log, which the client must not see.
     pub fn detail(&self) -> Option<&str> {
         match self {
-            Self::Refused(_) => None,
+            Self::Refused(_) | Self::Instead(_) => None,
             Self::Store(StoreError::Unavailable(_, detail) | StoreError::Internal(detail))
             | Self::Fault(detail) => Some(detail),
         }
@@ -77,7 +81,7 @@ mod tests {
             (Failure::Store(StoreError::Unavailable(Cause::Full, "SELECT secret".to_owned())), 503),
         ] {
             assert_eq!(failure.detail(), Some("SELECT secret"));
-            let response = failure.into_error().into_response();
+            let response = failure.into_response();
             assert_eq!(response.status(), status);
             assert!(!String::from_utf8_lossy(response.body()).contains("SELECT"));
         }
@@ -87,6 +91,9 @@ mod tests {
     fn refusal_leaves_nothing_for_the_log() {
         let refused = Failure::from(Invalid::Json("The body is empty.".to_owned()));
         assert_eq!(refused.detail(), None);
-        assert_eq!(refused.into_error(), ApiError::with_message(Code::InvalidJson, "The body is empty."));
+        assert_eq!(
+            refused,
+            Failure::Refused(ApiError::with_message(Code::InvalidJson, "The body is empty."))
+        );
     }
 }

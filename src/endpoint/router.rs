@@ -77,6 +77,11 @@ impl<H: Handler> Router<H> {
         })
     }
 
+    /// The most database rows that a GET of this path visits; `None` if there is none or no bound.
+    pub fn rows(&self, path: &str) -> Option<u32> {
+        self.operations().find(|row| row.method() == "GET" && fits(row, path))?.rows
+    }
+
     /// The response to OPTIONS: 204 with Allow, for a known path and for the server as a whole (`*`).
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use crate::api::ROUTER;
 use crate::http::Target;
 use crate::http::query::parameter;
 use crate::json::Invalid;
-use crate::model::{NewPet, Pet, PetStatus};
+use crate::model::{NewPet, PetStatus};
 use crate::transfer::fuzz_tests::rows;
 
 /// Decodes text. Its first letter says as what: a query (q), a target (t), JSON (j), or an import (others).
@@ -111,8 +111,7 @@ fn json(bytes: &[u8]) {
                 id if id.is_f64() => assert!((id.as_f64().unwrap() - pet.category_id as f64).abs() < 2048.0),
                 id => assert_eq!(id.as_i64(), Some(pet.category_id)),
             }
-            let (name, category_id, status) = (&*pet.name, pet.category_id, pet.status);
-            let again = serde_json::to_vec(&Pet { id: 1, name, category_id, status }).unwrap();
+            let again = serde_json::to_vec(&pet.with_id(1)).unwrap();
             assert_eq!(NewPet::with_id_from_json(&again), Ok((1, pet)));
         }
         Err(Invalid::Duplicate(_)) => assert!(members(bytes) > other.as_object().unwrap().len()),

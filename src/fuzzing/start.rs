@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use super::Parts;
 use crate::model::{NewPet, Page, PetQuery, PetStatus, sample_pets};
-use crate::store::{OpenStore, StoreError, Units, WriteAccess, open_for_service};
+use crate::store::{OpenStore, StoreError, WriteAccess, open_for_service};
 use crate::testing::Folder;
 
 /// The database, its write-ahead log, and the log's index; `None` if there is no such file.
@@ -72,7 +72,7 @@ fn serve(store: OpenStore) {
     };
     let before = expect_no_fault(list(None));
     expect_no_fault(list(Some(PetStatus::Sold)));
-    let created = writer.begin(Units::Joined).and_then(|()| {
+    let created = writer.begin().and_then(|()| {
         writer.insert_pet(&NewPet { name: "Rex".into(), category_id: 1, status: None })?;
         writer.commit().map(drop)
     });
@@ -112,7 +112,7 @@ fn bases() -> &'static [Files; 3] {
         let make = |count| {
             let mut store = open_for_service(&path, 1).unwrap();
             if let WriteAccess::Writes(writer) = &mut store.writer {
-                writer.begin(Units::Joined).unwrap();
+                writer.begin().unwrap();
                 for pet in sample_pets(count) {
                     writer.insert_pet(&pet).unwrap();
                 }

@@ -1,21 +1,16 @@
 //! Accepts connections on the listening socket, and recovers when the operating system runs out of resources.
 
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use mio::{Registry, Token};
 
-use crate::config::Address;
 use crate::gate::listening::Listening;
 use crate::gate::stream::{Peer, Stream};
 use crate::log_line::log_line;
 
 /// How long to wait when there are no descriptors or no memory for one more.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// How often to check that the file of a Unix socket still exists.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The listening socket, and whether clients may be waiting.
 pub struct Acceptor {
@@ -26,8 +21,6 @@ pub struct Acceptor {
     paused_until: Option<Instant>,
     /// Whether resources are short, which is logged once.
     is_short: bool,
-    /// When to check its file next, if it has one.
-    next_look: Option<Instant>,
 }
 
 /// The result of accepting.
@@ -45,8 +38,7 @@ impl Acceptor {
     /// If it cannot be watched.
     pub fn new(mut listening: Listening, token: Token, registry: &Registry) -> io::Result<Self> {
         listening.register(registry, token)?;
-        let next_look = listening.has_file().then(Instant::now);
-        Ok(Self { listening, is_ready: false, paused_until: None, is_short: false, next_look })
+        Ok(Self { listening, is_ready: false, paused_until: None, is_short: false })
     }
 
     /// Whether the next service accepts the clients that wait when this one ends.
@@ -54,21 +46,10 @@ impl Acceptor {
         self.listening.is_passed()
     }
 
-    /// The path of its file, if that was removed or replaced. Checks once a second.
-    pub fn lost_path(&mut self, now: Instant) -> Option<PathBuf> {
-        self.next_look.take_if(|at| *at <= now)?;
-        self.next_look = Some(now + LOOK_EVERY);
-        match self.listening.address() {
-            Address::Unix(path) if self.listening.is_lost() => Some(path.clone()),
-            _ => None,
-        }
-    }
-
-    /// How long until the next try or check that needs no event.
+    /// How long until the next try, which needs no event.
     pub fn next_try(&self, now: Instant) -> Option<Duration> {
-        let until = if self.is_ready { self.paused_until.or(Some(now)) } else { None };
-        let next = until.into_iter().chain(self.next_look).min();
-        next.map(|next| next.saturating_duration_since(now))
+        self.is_ready
+            .then(|| self.paused_until.map_or(Duration::ZERO, |end| end.saturating_duration_since(now)))
     }
 
     /// Accepts one client.
@@ -140,21 +121,6 @@ mod tests {
         assert_eq!(peer(acceptor.accept(now)), None);
         assert!(!acceptor.is_ready);
         assert_eq!(acceptor.next_try(now), None);
-    }
-
-    #[test]
-    fn file_of_a_socket_is_looked_at_once_a_second() {
-        let folder = crate::testing::Folder::new();
-        let path = folder.0.join("socket");
-        let listening = Listening::bind(&crate::config::Listen::Unix(path.clone())).unwrap();
-        let poll = Poll::new().unwrap();
-        let mut acceptor = Acceptor::new(listening, Token(0), poll.registry()).unwrap();
-        let now = Instant::now();
-        assert_eq!(acceptor.lost_path(now), None);
-        assert_eq!(acceptor.next_try(now), Some(LOOK_EVERY));
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(acceptor.lost_path(now), None, "not yet");
-        assert_eq!(acceptor.lost_path(now + LOOK_EVERY), Some(path));
     }
 
     #[test]

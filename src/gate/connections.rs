@@ -6,18 +6,14 @@ use std::net::IpAddr;
 use mio::Token;
 use mio::net::UnixStream;
 
-use crate::config::Listen;
-use crate::error::Error;
-use crate::gate::acceptor::{Accepted, Acceptor};
+use crate::gate::acceptor::Accepted;
+use crate::gate::budget::Standing;
 use crate::gate::client::{Client, State};
-use crate::gate::holders::Standing;
-use crate::gate::lanes::Asker;
-use crate::gate::listening::Listening;
+use crate::gate::lanes::ClientId;
 use crate::gate::socket_file::BACKLOG;
 use crate::gate::stream::{Peer, Stream};
-use crate::gate::{FIRST_LANE, Gate, LISTENER};
+use crate::gate::{FIRST_LANE, Gate};
 use crate::http::{ApiError, Code};
-use crate::log_line::log_line;
 
 /// The clients to accept before the others get a turn.
 pub const MAX_ACCEPTS: usize = 128;
@@ -35,7 +31,7 @@ pub struct Connection {
     /// Tells this client from earlier ones in the same slot.
     pub serial: u64,
     /// The address that it counts for.
-    address: IpAddr,
+    pub address: IpAddr,
     /// Whether reading or writing may make progress: set by events, cleared when the operating system would
     /// block.
     pub readable: bool,
@@ -68,26 +64,6 @@ impl Gate {
         }
     }
 
-    /// Listens again if the Unix socket was deleted, because otherwise nobody could connect. Open
-    /// connections go on. If the path cannot be used, the service ends, so that a supervisor notices.
-    pub(super) fn keep_listening(&mut self) {
-        let lost = self.acceptor.as_mut().and_then(|acceptor| acceptor.lost_path(self.shared.now));
-        let Some(path) = lost else { return };
-        let cannot = |error| Error::io("cannot watch the new socket", error);
-        let again = Listening::bind(&Listen::Unix(path.clone()))
-            .and_then(|again| Acceptor::new(again, LISTENER, self.poll.registry()).map_err(cannot));
-        match again {
-            Ok(again) => {
-                log_line!(warn, "the Unix socket {} was deleted, and was created again", path.display());
-                self.accept_all();
-                self.acceptor = Some(again);
-            }
-            Err(error) => {
-                self.stopper.stop_because(&error.context("the Unix socket was deleted"));
-            }
-        }
-    }
-
     /// Accepts all clients that have connected so far.
     pub(super) fn accept_all(&mut self) {
         self.note_newcomers();
@@ -107,7 +83,7 @@ impl Gate {
     pub(super) fn let_in(&mut self, stream: Stream, peer: Peer) {
         let most = self.max_connections;
         // A single address must not take all places; a proxy stands for many clients.
-        let has_its_share = self.holders.connections_of(peer.ip()) >= most.div_ceil(4);
+        let has_its_share = self.budget.connections_of(peer.ip()) >= most.div_ceil(4);
         if has_its_share && !self.shared.is_exempt(peer.ip()) {
             let address = peer.ip();
             self.say(format!(
@@ -153,17 +129,8 @@ impl Gate {
             is_listed: false,
             is_own,
         });
-        self.holders.join(slot, peer.ip(), self.shared.is_exempt(peer.ip()));
+        self.budget.join(slot, peer.ip(), self.shared.is_exempt(peer.ip()));
         Some(slot)
-    }
-
-    /// The flow of a client's requests in the fair queue: one per address, or its own if the address is
-    /// exempt.
-    pub(super) fn flow(&self, slot: usize) -> u64 {
-        match self.connections.get(slot) {
-            Some(connection) if self.shared.is_exempt(connection.address) => connection.serial,
-            _ => self.holders.flow(slot).unwrap_or_default(),
-        }
     }
 
     /// Refuses a client for which there is not even a slot: tries to send a 503, and closes.
@@ -180,7 +147,7 @@ impl Gate {
     fn close_longest_idle(&mut self) {
         // A request that has just arrived does not wait if a lane has room.
         self.dispatch();
-        if let Some(slot) = self.holders.longest_idle() {
+        if let Some(slot) = self.budget.longest_idle() {
             self.connections[slot].client.make_room(&mut self.shared);
             self.drive(slot);
             // It has its response, as far as that could be sent at once.
@@ -236,7 +203,7 @@ impl Gate {
             match client.state() {
                 State::Closed => {
                     self.connections.remove(slot);
-                    self.holders.leave(slot);
+                    self.budget.leave(slot);
                     return;
                 }
                 State::Ready(kind) => {
@@ -249,11 +216,11 @@ impl Gate {
                 break;
             }
             // Back-pressure: while room is short, nothing is read from the largest holder.
-            let lacks_room = self.holders.lacks(READ_BYTES) && self.holders.largest() == Some(slot);
+            let lacks_room = self.budget.lacks(READ_BYTES) && self.budget.largest() == Some(slot);
             if lacks_room || has_read {
                 if !std::mem::replace(&mut connection.is_listed, true) {
-                    let asker = Asker { slot, serial: connection.serial };
-                    if lacks_room { self.paused.push(asker) } else { self.unread.push_back(asker) }
+                    let id = ClientId { slot, serial: connection.serial };
+                    if lacks_room { self.paused.push(id) } else { self.unread.push_back(id) }
                 }
                 break;
             }
@@ -276,24 +243,24 @@ impl Gate {
         if client.address() != connection.address {
             connection.address = client.address();
             let address = connection.address;
-            self.holders.change_address(slot, address, self.shared.is_exempt(address));
+            self.budget.change_address(slot, address, self.shared.is_exempt(address));
         }
-        self.holders.hold(slot, client.held());
+        self.budget.hold(slot, client.held());
         let standing = if connection.is_own { Standing::Busy } else { standing(client.state()) };
-        self.holders.stand(slot, standing);
+        self.budget.stand(slot, standing);
         if let Some(kind) = wants_lane {
             self.join_queue(slot, kind);
         }
     }
 
-    /// Makes the largest holders give way until the budget is met.
+    /// Makes the largest budget give way until the budget is met.
     pub(super) fn make_room(&mut self) {
-        while self.holders.excess() {
-            let Some(slot) = self.holders.largest() else { return };
-            let before = self.holders.total();
+        while self.budget.excess() {
+            let Some(slot) = self.budget.largest() else { return };
+            let before = self.budget.total();
             self.connections[slot].client.give_way(&mut self.shared);
             self.drive(slot);
-            if self.holders.total() >= before {
+            if self.budget.total() >= before {
                 // Cannot happen, but would loop forever.
                 return;
             }
@@ -303,22 +270,22 @@ impl Gate {
     /// Serves the clients that had sent more than was read in their turn.
     pub(super) fn read_on(&mut self) {
         for _ in 0..MAX_READ_ON {
-            let Some(asker) = self.unread.pop_front() else { return };
-            self.drive_again(asker);
+            let Some(id) = self.unread.pop_front() else { return };
+            self.drive_again(id);
         }
     }
 
     /// Serves the clients that were paused because room was short.
     pub(super) fn resume_paused(&mut self) {
-        for asker in std::mem::take(&mut self.paused) {
-            self.drive_again(asker);
+        for id in std::mem::take(&mut self.paused) {
+            self.drive_again(id);
         }
     }
 
-    fn drive_again(&mut self, asker: Asker) {
-        if let Some(connection) = self.connections.get_mut(asker.slot).filter(|c| c.serial == asker.serial) {
+    fn drive_again(&mut self, id: ClientId) {
+        if let Some(connection) = self.connections.get_mut(id.slot).filter(|c| c.serial == id.serial) {
             connection.is_listed = false;
-            self.drive(asker.slot);
+            self.drive(id.slot);
             self.make_room();
         }
     }

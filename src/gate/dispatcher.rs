@@ -4,52 +4,42 @@ use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use crate::gate::Gate;
+use crate::gate::budget::Standing;
 use crate::gate::client::State;
-use crate::gate::holders::Standing;
-use crate::gate::lanes::{Asker, Lane, Sent};
+use crate::gate::lanes::{ClientId, Lane, Sent};
+use crate::gate::waiting::{Flow, Size};
 use crate::http::response::Course;
-use crate::http::{ApiError, Code};
-use crate::lane::{LaneKind, LaneResponse, Malformed};
+use crate::lane::{LaneKind, Malformed};
 
 /// How long a lane may stay closed before the service ends, so that a supervisor restarts it.
 pub const MAX_SHUT: Duration = Duration::from_secs(5);
-/// The fixed cost of a request in the fair queue, in bytes: the time of the smallest request is enough to
-/// make this many bytes of a response.
-const REQUEST_COST: usize = 8 * 1024;
+/// What a large response counts in the bytes of a lane, however large it is: about a list of 100 pets.
+const LARGE_BYTES: usize = 8 * 1024;
 
 impl Gate {
     /// Sends waiting requests down the lanes, as long as there is room.
     pub(super) fn dispatch(&mut self) {
         for kind in [LaneKind::Read, LaneKind::Write] {
-            while let Some((asker, said)) =
-                self.waiting[kind as usize].peek().map(|(asker, said)| (*asker, said))
-            {
-                let flow = self.flow(asker.slot);
-                let queue = &mut self.waiting[kind as usize];
-                let connection = self.connections.get_mut(asker.slot).filter(|c| c.serial == asker.serial);
+            let waiting = &mut self.waiting[kind as usize];
+            while let Some((id, size)) = waiting.peek().map(|(id, size)| (*id, size)) {
+                let connection = self.connections.get_mut(id.slot).filter(|c| c.serial == id.serial);
                 let connection = connection.filter(|c| c.client.state() == State::Waiting);
                 let Some(connection) = connection else {
                     // The client has gone, or has its response by now.
-                    queue.take();
+                    waiting.pop();
                     continue;
                 };
-                let bytes = connection.client.expected_bytes(kind, &self.estimates);
-                // Similar requests may have shown its real cost meanwhile.
-                if cost(bytes) / 2 > said {
-                    queue.take();
-                    self.enqueue(asker.slot, kind);
-                    continue;
-                }
+                let response = if size == Size::Large { LARGE_BYTES } else { 0 };
+                let bytes = connection.client.request().len() + response;
                 let free =
                     self.lanes.iter_mut().filter(|lane| lane.address.kind == kind && lane.has_room(bytes));
                 let Some(lane) = free.min_by_key(|lane| lane.load()) else { break };
-                queue.pop();
-                let client = &connection.client;
-                let sent = Sent { asker: Some(asker), asked: client.asked(), flow, bytes };
-                lane.push(sent, client.id(), client.request());
-                connection.client.go_inside(kind, &self.shared);
-                self.holders.hold(asker.slot, connection.client.held());
-                self.holders.stand(asker.slot, Standing::Busy);
+                waiting.pop();
+                let client = &mut connection.client;
+                lane.push(Sent { client: Some(id), bytes }, client.id(), client.request());
+                client.go_inside(kind, &self.shared);
+                self.budget.hold(id.slot, client.held());
+                self.budget.stand(id.slot, Standing::Busy);
             }
         }
     }
@@ -57,27 +47,24 @@ impl Gate {
     /// Makes a client's request wait for its lanes.
     pub(super) fn join_queue(&mut self, slot: usize, kind: LaneKind) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
-        let asked = self.estimates.asked(connection.client.request().asked());
-        connection.client.queue(asked, &self.shared);
-        self.enqueue(slot, kind);
+        connection.client.queue(&self.shared);
+        let is_small = kind == LaneKind::Write || (self.is_small)(connection.client.request().line());
+        let size = if is_small { Size::Small } else { Size::Large };
+        let id = ClientId { slot, serial: connection.serial };
+        let flow = self.flow(slot);
+        let waiting = &mut self.waiting[kind as usize];
+        // Each connection has at most one request waiting, so at least half belong to clients that have gone.
+        if waiting.len() >= 2 * (self.max_connections + self.max_refused) {
+            let connections = &self.connections;
+            waiting.retain(|id| connections.get(id.slot).is_some_and(|c| c.serial == id.serial));
+        }
+        waiting.push(flow, size, id);
     }
 
-    /// Puts a request into the queue, at the cost that is known by now.
-    fn enqueue(&mut self, slot: usize, kind: LaneKind) {
-        let flow = self.flow(slot);
-        let Some(connection) = self.connections.get(slot) else { return };
-        let asker = Asker { slot, serial: connection.serial };
-        let cost = cost(connection.client.expected_bytes(kind, &self.estimates));
-        let queue = &mut self.waiting[kind as usize];
-        if queue.push(flow, cost, asker).is_err() {
-            // There are more places than connections, so at least half belong to clients that have gone.
-            let connections = &self.connections;
-            queue.retain(|t| connections.get(t.slot).is_some_and(|c| c.serial == t.serial));
-            if queue.push(flow, cost, asker).is_err() {
-                let client = &mut self.connections[slot].client;
-                client.refuse(ApiError::new(Code::Overloaded), &mut self.shared);
-            }
-        }
+    /// The flow of a client's requests: one per address, or its own if the address is exempt.
+    pub(super) fn flow(&self, slot: usize) -> Flow {
+        let connection = self.connections.get(slot).filter(|c| self.shared.is_exempt(c.address));
+        (self.budget.address_of(slot), connection.map_or(0, |connection| connection.serial))
     }
 
     /// Delivers the responses of a lane to their clients. `is_ending` means that the lane's last bytes came
@@ -115,16 +102,12 @@ impl Gate {
     /// Delivers the complete responses in `input`; returns how many bytes they were.
     fn deliver(&mut self, index: usize, input: &[u8]) -> io::Result<usize> {
         let mut consumed = 0;
-        let kind = self.lanes[index].address.kind;
         while let Some((sent, response)) = self.lanes[index]
             .next_response(&input[consumed..])
             .map_err(|Malformed| io::Error::from(ErrorKind::InvalidData))?
         {
             consumed += response.length;
-            if kind == LaneKind::Read && response.course == Course::Send {
-                self.learn(&sent, &response);
-            }
-            let Some(slot) = sent.asker.and_then(|asker| self.holder(asker)) else { continue };
+            let Some(slot) = sent.client.and_then(|id| self.slot_inside(id)) else { continue };
             let client = &mut self.connections[slot].client;
             match response.course {
                 Course::PassOn => client.go_on(&self.shared),
@@ -137,19 +120,11 @@ impl Gate {
         Ok(consumed)
     }
 
-    /// Learns from a response what similar ones will cost, and charges what this one cost beyond its estimate,
-    /// even if the client has gone. The cost of a write is its own size.
-    fn learn(&mut self, sent: &Sent, response: &LaneResponse) {
-        self.estimates.learn(sent.asked, response.answer.status, response.length);
-        let more = u32::try_from(response.length.saturating_sub(sent.bytes)).unwrap_or(u32::MAX);
-        self.waiting[LaneKind::Read as usize].charge(sent.flow, cost(response.length), more);
-    }
-
     /// The slot of a client that still waits for this response.
-    fn holder(&self, asker: Asker) -> Option<usize> {
-        let connection = self.connections.get(asker.slot)?;
-        (connection.serial == asker.serial && matches!(connection.client.state(), State::Inside(_)))
-            .then_some(asker.slot)
+    fn slot_inside(&self, id: ClientId) -> Option<usize> {
+        let connection = self.connections.get(id.slot)?;
+        (connection.serial == id.serial && matches!(connection.client.state(), State::Inside(_)))
+            .then_some(id.slot)
     }
 
     /// Sends the requests of this round, with one write per lane.
@@ -169,15 +144,15 @@ impl Gate {
 
     /// Drops a lane's connection, and answers the clients whose requests were on it.
     pub(super) fn lose_lane(&mut self, index: usize, reason: &str) {
-        let askers = self.lanes[index].fail(self.shared.now);
+        let clients = self.lanes[index].fail(self.shared.now);
         let kind = self.lanes[index].kind();
-        let lost = match askers.len() {
+        let lost = match clients.len() {
             0 => String::new(),
             count => format!(" with {count} requests in it"),
         };
         self.say(format!("a lane for {kind} broke off{lost}: {reason}"));
-        for asker in askers {
-            if let Some(slot) = self.holder(asker) {
+        for id in clients {
+            if let Some(slot) = self.slot_inside(id) {
                 self.connections[slot].client.lose(&mut self.shared);
                 self.drive(slot);
             }
@@ -203,20 +178,5 @@ impl Gate {
         };
         let lane = self.lanes.iter().find(|lane| is_lost(lane))?;
         Some(format!("a lane for {} does not answer", lane.kind()))
-    }
-}
-
-/// The cost in the fair queue of a request with this many bytes.
-fn cost(bytes: usize) -> u32 {
-    u32::try_from(REQUEST_COST + bytes).unwrap_or(u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn request_costs_its_bytes_and_8_kib_beside() {
-        assert_eq!([0, 1000, 1 << 40].map(cost), [8192, 9192, u32::MAX]);
     }
 }

@@ -4,7 +4,6 @@ use std::time::{Instant, UNIX_EPOCH};
 
 use super::client::{Client, Shared, State};
 use super::connections::READ_BYTES;
-use super::estimates::Asked;
 use super::stream::Peer;
 use super::strict_tests::{Read, Request, read};
 use super::wire::general::GeneralFields;
@@ -15,7 +14,7 @@ use crate::config::Deadlines;
 use crate::fuzzing::Parts;
 use crate::http::Response;
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES};
-use crate::lane::{Answer, Content, LaneKind, LaneRequest, Ticket, read_ticket};
+use crate::lane::{Answer, Content, LaneKind, LaneRequest, Ticket};
 use crate::metrics::Metrics;
 
 const PASSED_ON: [&str; 4] = ["Authorization", "Content-Type", "Host", "X"];
@@ -81,7 +80,7 @@ fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
             Step::Request(_) => {
                 let mut written = Vec::new();
                 request.write(Ticket { epoch: 1, place: 2 }, b"id", &mut written);
-                return Ok(Some((request.asked().to_vec(), written, persists, at)));
+                return Ok(Some((request.line().to_vec(), written, persists, at)));
             }
         }
     }
@@ -92,7 +91,7 @@ fn is_same(asked: &[u8], written: &[u8], request: &Request) {
     assert_eq!(asked, [&request.method[..], &request.target].join(&b' '));
     let head = written.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
     let content = &written[head + 4..];
-    let content = Content::read(&content[read_ticket(content).unwrap().1..]).unwrap();
+    let content = Content::read(&content[Ticket::LENGTH..]).unwrap();
     assert_eq!(content.body, request.body);
     let fields = request.fields.iter().filter_map(|(name, value)| {
         let name = PASSED_ON.into_iter().find(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
@@ -163,8 +162,8 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
 fn respond(client: &mut Client, kind: LaneKind, shared: &mut Shared) {
     let mut written = Vec::new();
     client.request().write(Ticket { epoch: 1, place: 2 }, client.id(), &mut written);
-    client.queue(Asked::default(), shared);
-    let asked = client.request().asked().to_vec();
+    client.queue(shared);
+    let asked = client.request().line().to_vec();
     client.go_inside(kind, shared);
     match asked.last() {
         Some(b'0') => client.lose(shared),

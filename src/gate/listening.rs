@@ -17,7 +17,7 @@ use crate::gate::stream::{Peer, Stream};
 /// A listening socket and its origin.
 pub struct Listening {
     /// Dropped before the socket, so that nobody finds the file of a closed socket.
-    file: Option<SocketFile>,
+    _file: Option<SocketFile>,
     socket: ListeningSocket,
     address: Address,
     is_passed: bool,
@@ -41,7 +41,7 @@ impl Listening {
                 let (socket, file) = SocketFile::listen(path)?;
                 let listening = Self::new(socket, false)
                     .map_err(|error| Error::io(format!("cannot listen on unix:{}", path.display()), error))?;
-                Ok(Self { file: Some(file), address: Address::Unix(path.clone()), ..listening })
+                Ok(Self { _file: Some(file), address: Address::Unix(path.clone()), ..listening })
             }
             Listen::Socket(passed) => Self::passed(passed),
         }
@@ -106,7 +106,7 @@ impl Listening {
             let address = Address::Tcp(listener.local_addr()?);
             (ListeningSocket::Tcp(mio::net::TcpListener::from_std(listener)), address)
         };
-        Ok(Self { file: None, socket, address, is_passed })
+        Ok(Self { _file: None, socket, address, is_passed })
     }
 
     /// The address, with the actual port.
@@ -117,16 +117,6 @@ impl Listening {
     /// Whether a supervisor keeps the socket open, so that the next service accepts the clients that wait.
     pub fn is_passed(&self) -> bool {
         self.is_passed
-    }
-
-    /// Whether it has its own file, which others may remove.
-    pub(super) fn has_file(&self) -> bool {
-        self.file.is_some()
-    }
-
-    /// Whether its file was removed or replaced, so that nobody can connect any more.
-    pub(super) fn is_lost(&self) -> bool {
-        self.file.as_ref().is_some_and(SocketFile::is_lost)
     }
 
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {

@@ -5,16 +5,14 @@
 //! bytes on either side of it.
 
 mod acceptor;
+mod budget;
 mod client;
 mod connections;
 mod dispatcher;
 mod ending;
-mod estimates;
-mod fair_queue;
 #[cfg(all(any(test, fuzzing), feature = "site"))]
 pub mod fuzz_tests;
 mod health_check;
-mod holders;
 mod lanes;
 mod listening;
 mod memory;
@@ -24,7 +22,7 @@ mod stream;
 #[cfg(any(test, fuzzing))]
 mod strict_tests;
 mod trusted_proxies;
-mod turns;
+mod waiting;
 mod wire;
 
 use std::collections::VecDeque;
@@ -41,15 +39,14 @@ use crate::lane::LaneKind;
 use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
 use acceptor::Acceptor;
+use budget::{Budget, Limits};
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS, READ_BYTES};
 use dispatcher::MAX_SHUT;
 use ending::Ending;
-use estimates::Estimates;
-use holders::{Holders, Limits};
-use lanes::{Asker, Lane};
+use lanes::{ClientId, Lane};
 use memory::Memory;
-use turns::Turns;
+use waiting::Waiting;
 use wire::general::GeneralFields;
 use wire::intake::Intake;
 use wire::request_id::RequestIds;
@@ -102,6 +99,8 @@ pub struct GateConfig {
     pub lanes: Vec<LaneAddress>,
     /// The header fields that the service behind the lanes reads; no others are passed on.
     pub passed_on: Vec<&'static str>,
+    /// Whether the response to a read is small, by its method and target with a space between.
+    pub is_small: fn(&[u8]) -> bool,
     /// Whose word on a client's address counts.
     pub trusted_proxies: TrustedProxies,
     /// Whose scripts may read responses in a browser.
@@ -119,14 +118,14 @@ pub struct Gate {
     serial: u64,
     lanes: Vec<Lane>,
     /// The requests that wait for a lane, by [`LaneKind`].
-    waiting: [Turns<Asker>; 2],
-    estimates: Estimates,
+    waiting: [Waiting<ClientId>; 2],
+    is_small: fn(&[u8]) -> bool,
     shared: Shared,
-    holders: Holders,
+    budget: Budget,
     /// Clients that have sent more than was read in their turn.
-    unread: VecDeque<Asker>,
+    unread: VecDeque<ClientId>,
     /// Clients from which nothing is read because room is short.
-    paused: Vec<Asker>,
+    paused: Vec<ClientId>,
     memory: Memory,
     stopper: Stopper,
     /// Whether lanes have yet to answer the greeting, and what has gone wrong with them.
@@ -154,9 +153,7 @@ impl Gate {
         let lane = |(i, address)| Lane::new(address, Token(FIRST_LANE + i), now);
         let lanes = config.lanes.into_iter().enumerate().map(lane).collect();
         let acceptor = Acceptor::new(listening, LISTENER, poll.registry()).map_err(cannot)?;
-        let places = config.max_connections + config.max_refused;
-        let limits =
-            Limits { budget: config.client_memory, few_connections: FEW_CONNECTIONS, picked: PICKED };
+        let limits = Limits { bytes: config.client_memory, few_connections: FEW_CONNECTIONS, picked: PICKED };
         let mut gate = Self {
             poll,
             acceptor: Some(acceptor),
@@ -165,9 +162,8 @@ impl Gate {
             max_refused: config.max_refused,
             serial: 0,
             lanes,
-            // Each connection has at most one request waiting.
-            waiting: [Turns::new(2 * places), Turns::new(2 * places)],
-            estimates: Estimates::new(),
+            waiting: [Waiting::default(), Waiting::default()],
+            is_small: config.is_small,
             shared: Shared {
                 now,
                 deadlines: config.deadlines,
@@ -181,7 +177,7 @@ impl Gate {
                 draining: false,
                 metrics: config.metrics,
             },
-            holders: Holders::new(limits),
+            budget: Budget::new(limits),
             unread: VecDeque::new(),
             paused: Vec::new(),
             memory: Memory::default(),
@@ -245,7 +241,6 @@ impl Gate {
     /// Waits until there is something to do, and does it.
     fn round(&mut self, events: &mut Events) {
         self.wait(events, self.timeout());
-        self.keep_listening();
         self.read_on();
         self.accept(MAX_ACCEPTS);
         self.let_in_own();
@@ -294,13 +289,12 @@ impl Gate {
         let tick =
             (!is_idle || self.memory.is_watched()).then(|| self.next_tick.saturating_duration_since(now));
         let accept = self.acceptor.as_ref().and_then(|acceptor| acceptor.next_try(now));
-        [tick, accept, self.troubles.due(now)].into_iter().flatten().min()
+        [tick, accept].into_iter().flatten().min()
     }
 
     /// Checks the deadlines when it is time to.
     fn tick(&mut self) {
         let now = self.shared.now;
-        self.troubles.settle(now);
         if now < self.next_tick {
             return;
         }
@@ -316,12 +310,12 @@ impl Gate {
         }
         self.resume_paused();
         self.connect_lanes();
-        self.memory.look(self.holders.total(), now);
+        self.memory.look(self.budget.total(), now);
         self.shared.metrics.hold(|| Levels {
             connections: self.connections.len(),
             reads: self.waiting[LaneKind::Read as usize].len(),
             writes: self.waiting[LaneKind::Write as usize].len(),
-            held: self.holders.total(),
+            held: self.budget.total(),
         });
     }
 }

@@ -4,7 +4,6 @@ use std::fs::{Metadata, Permissions};
 use std::io::{self, ErrorKind as Os};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
@@ -15,11 +14,8 @@ use crate::error::{Error, ErrorKind};
 pub const BACKLOG: usize = 4096;
 /// The owner and the group may connect. A proxy must belong to the group.
 const MODE: u32 = 0o660;
-/// A temporary name younger than this can belong to a service that is just starting.
-const STARTING: Duration = Duration::from_secs(60);
-/// The longest path in bytes: Linux has 108 with the zero at the end, others 104. The name of a socket that does
-/// not listen yet has a dot and four digits more.
-const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 } - 5;
+/// The longest path in bytes: Linux has 108 with the zero at the end, others 104.
+const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// The file of a listening socket. Dropping it removes it.
 pub struct SocketFile {
@@ -42,19 +38,12 @@ impl SocketFile {
         }
         listen(path).map_err(|error| cannot(path, error))
     }
-
-    /// Whether its path leads to another file or nowhere, so that nobody can connect.
-    pub fn is_lost(&self) -> bool {
-        match std::fs::symlink_metadata(&self.path) {
-            Ok(data) => identity(&data) != self.identity,
-            Err(error) => error.kind() == Os::NotFound,
-        }
-    }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if !self.is_lost() {
+        // Another service may have put its own there.
+        if std::fs::symlink_metadata(&self.path).is_ok_and(|data| identity(&data) == self.identity) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -64,76 +53,27 @@ fn identity(data: &Metadata) -> (u64, u64) {
     (data.dev(), data.ino())
 }
 
-/// A socket gets its name only once it listens. So a socket that refuses connections belongs to a service
-/// that has gone, never to one that is starting.
+/// Nobody can connect before it listens, so the mode is set in time.
 fn listen(path: &Path) -> io::Result<(Socket, SocketFile)> {
-    let own = beside(path);
-    remove_unfinished(path);
+    remove_abandoned(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    socket.bind(&SockAddr::unix(&own)?)?;
-    let mut file = SocketFile { identity: identity(&std::fs::symlink_metadata(&own)?), path: own };
-    // Before anybody can connect.
-    std::fs::set_permissions(&file.path, Permissions::from_mode(MODE))?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    let file = SocketFile { path: path.to_owned(), identity: identity(&std::fs::symlink_metadata(path)?) };
+    std::fs::set_permissions(path, Permissions::from_mode(MODE))?;
     socket.listen(BACKLOG as i32)?;
-    let mut named = std::fs::hard_link(&file.path, path);
-    if named.as_ref().is_err_and(|error| error.kind() == Os::AlreadyExists) {
-        named = remove_abandoned(path)
-            // Another service that starts has removed it.
-            .or_else(|error| if error.kind() == Os::NotFound { Ok(()) } else { Err(error) })
-            .and_then(|()| std::fs::hard_link(&file.path, path));
-    }
-    named?;
-    let own = std::mem::replace(&mut file.path, path.to_owned());
-    let _ = std::fs::remove_file(own);
     Ok((socket, file))
 }
 
-/// A temporary name in the same folder.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{:04x}", getrandom::u32().unwrap_or_default() >> 16));
-    name.into()
-}
-
-/// Removes the temporary names that killed services have left. A young one can belong to a service that is starting.
-fn remove_unfinished(path: &Path) {
-    let Some(name) = path.file_name() else { return };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let entry_name = entry.file_name();
-        let rest = entry_name.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
-        let is_ours = rest.is_some_and(|rest| {
-            rest.len() == 5 && rest[0] == b'.' && rest[1..].iter().all(u8::is_ascii_hexdigit)
-        });
-        let is_old = |data: Metadata| {
-            let age = data.modified().ok().and_then(|at| at.elapsed().ok());
-            data.file_type().is_socket() && age.is_some_and(|age| age > STARTING)
-        };
-        let is_left = is_ours && entry.metadata().is_ok_and(is_old);
-        if is_left && has_nobody_listening(&entry.path()).unwrap_or(false) {
-            let _ = std::fs::remove_file(entry.path());
-        }
-    }
-}
-
-/// Removes the socket that a service of the same user has left behind.
+/// Removes the socket that a killed service of the same user has left behind.
 fn remove_abandoned(path: &Path) -> io::Result<()> {
-    let data = std::fs::symlink_metadata(path)?;
+    let Ok(data) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !data.file_type().is_socket() {
         return Err(io::Error::other("the file there is not a socket"));
     }
     if !has_nobody_listening(path)? {
         return Err(io::Error::from(Os::AddrInUse));
     }
-    // Another service that starts may have put its own there meanwhile.
-    let found = beside(path);
-    std::fs::rename(path, &found)?;
-    let is_other = identity(&std::fs::symlink_metadata(&found)?) != identity(&data);
-    if is_other {
-        std::fs::hard_link(&found, path)?;
-    }
-    std::fs::remove_file(&found)?;
-    if is_other { Err(Os::AlreadyExists.into()) } else { Ok(()) }
+    std::fs::remove_file(path)
 }
 
 /// Whether the process of a socket has gone. A socket with a full backlog has an owner.
@@ -158,9 +98,7 @@ fn cannot(path: &Path, error: io::Error) -> Error {
         Os::NotADirectory => (ErrorKind::AddressUnavailable, format!("{folder} is not a folder")),
         Os::PermissionDenied => (ErrorKind::PermissionDenied, format!("this user may not write to {folder}")),
         Os::ReadOnlyFilesystem => (ErrorKind::PermissionDenied, format!("{folder} is read-only")),
-        Os::AddrInUse | Os::AlreadyExists => {
-            (ErrorKind::AddressInUse, "another service listens there".to_owned())
-        }
+        Os::AddrInUse => (ErrorKind::AddressInUse, "another service listens there".to_owned()),
         _ => (ErrorKind::AddressUnavailable, error.to_string()),
     };
     Error::new(kind, format!("cannot listen on unix:{}: {why}", path.display())).caused_by(error)
@@ -171,7 +109,6 @@ mod tests {
     use super::*;
     use crate::testing::Folder;
     use std::os::unix::net::{UnixListener, UnixStream};
-    use std::sync::Barrier;
 
     #[track_caller]
     fn refused(path: &Path) -> (ErrorKind, String) {
@@ -216,64 +153,6 @@ mod tests {
     }
 
     #[test]
-    fn temporary_names_that_killed_services_left_are_removed() {
-        let folder = Folder::new();
-        let path = folder.0.join("socket");
-        let left = |name: &str, age: Duration| {
-            let path = folder.0.join(name);
-            let listener = UnixListener::bind(&path).unwrap();
-            let at = rustix::fs::Timespec {
-                tv_sec: (std::time::SystemTime::now() - age)
-                    .duration_since(std::time::UNIX_EPOCH)
-                    .unwrap()
-                    .as_secs() as i64,
-                tv_nsec: 0,
-            };
-            let times = rustix::fs::Timestamps { last_access: at, last_modification: at };
-            rustix::fs::utimensat(rustix::fs::CWD, &path, &times, rustix::fs::AtFlags::empty()).unwrap();
-            (path, listener)
-        };
-        let (old, listener) = left("socket.0a1f", 2 * STARTING);
-        drop(listener);
-        let (young, listener) = left("socket.0a1e", Duration::ZERO);
-        drop(listener);
-        let (other, listener) = left("socket.0a1x", 2 * STARTING);
-        drop(listener);
-        let (alive, _listener) = left("socket.0a1d", 2 * STARTING);
-        drop(SocketFile::listen(&path).unwrap());
-        assert!(!old.exists());
-        assert!(young.exists() && other.exists() && alive.exists());
-    }
-
-    #[test]
-    fn one_of_two_that_start_at_once_has_the_path() {
-        let folder = Folder::new();
-        let path = folder.0.join("socket");
-        for is_abandoned in [true, false].repeat(50) {
-            if is_abandoned {
-                drop(UnixListener::bind(&path).unwrap());
-            }
-            let both_are_there = Barrier::new(2);
-            let start = || {
-                both_are_there.wait();
-                SocketFile::listen(&path)
-            };
-            let started = std::thread::scope(|scope| {
-                let other = scope.spawn(start);
-                [start(), other.join().unwrap()]
-            });
-            let (mut files, refusals): (Vec<_>, Vec<_>) = started.into_iter().partition(Result::is_ok);
-            assert_eq!(files.len(), 1);
-            let refusal = refusals[0].as_ref().err().unwrap();
-            assert_eq!(refusal.kind(), ErrorKind::AddressInUse, "{refusal}");
-            let (_socket, file) = files.remove(0).unwrap();
-            assert!(!file.is_lost());
-            drop(file);
-            assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0, "nothing is left behind");
-        }
-    }
-
-    #[test]
     fn other_files_are_left_alone() {
         let folder = Folder::new();
         let path = folder.0.join("file");
@@ -292,11 +171,8 @@ mod tests {
         let folder = Folder::new();
         let path = folder.0.join("socket");
         let (_socket, file) = SocketFile::listen(&path).unwrap();
-        assert!(!file.is_lost());
         std::fs::rename(&path, folder.0.join("moved")).unwrap();
-        assert!(file.is_lost());
         let _successor = SocketFile::listen(&path).unwrap();
-        assert!(file.is_lost());
         drop(file);
         assert!(path.exists());
     }
@@ -333,7 +209,6 @@ mod tests {
             (Os::PermissionDenied, ErrorKind::PermissionDenied, "this user may not write to /run/pets"),
             (Os::ReadOnlyFilesystem, ErrorKind::PermissionDenied, "/run/pets is read-only"),
             (Os::AddrInUse, ErrorKind::AddressInUse, "another service listens there"),
-            (Os::AlreadyExists, ErrorKind::AddressInUse, "another service listens there"),
             (Os::TimedOut, ErrorKind::AddressUnavailable, "timed out"),
         ] {
             let error = cannot(Path::new("/run/pets/socket"), why.into());

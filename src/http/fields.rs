@@ -19,9 +19,7 @@ impl Fields {
 
     /// Adds a field. One that may not be sent is a flaw instead.
     pub fn add(&mut self, name: &'static str, value: &[u8]) {
-        if is_of_the_gate(name) {
-            self.flaw = Some("it has a header field that only the gate writes");
-        } else if !is_text(value) {
+        if !is_text(value) {
             self.flaw = Some("a header field is not printable ASCII");
         } else {
             write_field(&mut self.lines, name, value);
@@ -88,13 +86,6 @@ fn value_in<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {
 /// Whether a value is printable ASCII (RFC 9110, section 5.5).
 fn is_text(value: &[u8]) -> bool {
     value.iter().fold(true, |is_text, b| is_text & (*b == b'\t' || (0x20..0x7f).contains(b)))
-}
-
-/// Whether only the gate may write a header field, such as the framing ones.
-fn is_of_the_gate(name: &str) -> bool {
-    ["Date", "Server", "Connection", "Content-Length", "Transfer-Encoding"]
-        .iter()
-        .any(|own| name.eq_ignore_ascii_case(own))
 }
 
 #[cfg(test)]

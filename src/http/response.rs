@@ -17,7 +17,7 @@ pub const ACCESS_LOG: &str = "petstore::access";
 
 /// A handler's response. The gate adds the general header fields: `Cache-Control` unless the response has one, and
 /// Date, Server and what frames the message, which a handler may not set.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     status: u16,
     fields: Fields,
@@ -38,7 +38,7 @@ pub enum Course {
 }
 
 /// The bytes of a body, and who owns them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Body {
     Alone(Cow<'static, [u8]>),
     /// Owned together with clones of the response.
@@ -204,11 +204,6 @@ pub fn write_status_line(out: &mut Vec<u8>, status: u16) {
     out.push(b' ');
     out.extend_from_slice(reason(status).as_bytes());
     out.extend_from_slice(b"\r\n");
-}
-
-/// How many digits a number has in decimal.
-pub fn decimal_digits(number: usize) -> usize {
-    number.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
 /// Writes a number in decimal digits.

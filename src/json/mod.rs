@@ -5,5 +5,5 @@ mod number;
 mod object;
 mod schema;
 
-pub use object::{Invalid, Object, Optional, Required, Value, describe};
+pub use object::{Invalid, Member, Object, Optional, Required, Value, describe};
 pub use schema::{Enumeration, Integer, Schema, Text, Word, reference};

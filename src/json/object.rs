@@ -25,14 +25,14 @@ pub type Required<S> = DeclaredMember<S, true>;
 pub type Optional<S> = DeclaredMember<S, false>;
 
 /// What the interface description says of a member.
-pub trait Member {
+pub trait Member: Sync {
     fn name(&self) -> &'static str;
     fn is_required(&self) -> bool;
     /// Its JSON Schema, with a description. OpenAPI 3.1 allows one alongside a reference.
     fn describe(&self) -> serde_json::Value;
 }
 
-impl<S: Schema, const REQUIRED: bool> Member for DeclaredMember<S, REQUIRED> {
+impl<S: Schema + Sync, const REQUIRED: bool> Member for DeclaredMember<S, REQUIRED> {
     fn name(&self) -> &'static str {
         self.name
     }

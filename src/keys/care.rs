@@ -11,8 +11,8 @@ use crate::store::{StoreError, Writer};
 
 /// How often the uses are written.
 const WRITE_EVERY: Duration = Duration::from_secs(60);
-/// How often to look for keys that expire soon.
-const LOOK_EVERY: Duration = Duration::from_secs(DAY as u64);
+/// How often to warn of keys that expire soon.
+const WARN_EVERY: Duration = Duration::from_secs(DAY as u64);
 const DAY: i64 = 24 * 3600;
 /// How long before its expiry the log warns of a key, in seconds.
 const SOON: i64 = 14 * DAY;
@@ -21,19 +21,19 @@ const SOON: i64 = 14 * DAY;
 pub struct KeyCare {
     uses: KeyUses,
     next_write: Instant,
-    next_look: Instant,
+    next_warning: Instant,
 }
 
 impl KeyCare {
-    /// The first call of [`rest`](Self::rest) looks for keys that expire soon.
+    /// The first call of [`do_due`](Self::do_due) looks for keys that expire soon.
     pub fn new(uses: KeyUses, now: Instant) -> Self {
-        Self { uses, next_write: now + WRITE_EVERY, next_look: now }
+        Self { uses, next_write: now + WRITE_EVERY, next_warning: now }
     }
 
     /// Does what is due. Returns the time until the next work is due.
-    pub fn rest(&mut self, store: &mut Writer, now: Instant, unix_time: i64) -> Duration {
-        if now >= self.next_look {
-            self.next_look = now + LOOK_EVERY;
+    pub fn do_due(&mut self, store: &mut Writer, now: Instant, unix_time: i64) -> Duration {
+        if now >= self.next_warning {
+            self.next_warning = now + WARN_EVERY;
             match store.keys() {
                 Ok(keys) => expiring(&keys, unix_time).iter().for_each(|line| log_line!(warn, "{line}")),
                 Err(error) => log_line!(error, "cannot look for API keys that will expire soon: {error}"),
@@ -45,7 +45,7 @@ impl KeyCare {
                 log_line!(warn, "cannot store when API keys were last used; trying again later: {error}");
             }
         }
-        self.next_write.min(self.next_look).saturating_duration_since(now)
+        self.next_write.min(self.next_warning).saturating_duration_since(now)
     }
 
     /// Writes the noted uses.
@@ -134,14 +134,14 @@ mod tests {
         let mut care = KeyCare::new(KeyUses::default(), began);
         care.uses.note([1; 32], NOW);
         let used = |store: &Writer| store.keys().unwrap()[0].last_used_at;
-        assert_eq!(care.rest(&mut store, began, NOW), WRITE_EVERY);
+        assert_eq!(care.do_due(&mut store, began, NOW), WRITE_EVERY);
         assert_eq!(used(&store), None);
         refuse_writes(&store, true);
-        care.rest(&mut store, began + WRITE_EVERY, NOW);
+        care.do_due(&mut store, began + WRITE_EVERY, NOW);
         refuse_writes(&store, false);
-        care.rest(&mut store, began + WRITE_EVERY + WRITE_EVERY / 2, NOW);
+        care.do_due(&mut store, began + WRITE_EVERY + WRITE_EVERY / 2, NOW);
         assert_eq!(used(&store), None, "not due again");
-        care.rest(&mut store, began + 2 * WRITE_EVERY, NOW);
+        care.do_due(&mut store, began + 2 * WRITE_EVERY, NOW);
         assert_eq!(used(&store), Some(NOW));
     }
 }

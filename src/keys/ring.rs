@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use super::info::{self, KeyInfo, hexadecimal};
+use super::info::hexadecimal;
 use super::secret;
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
@@ -102,14 +102,6 @@ impl KeyRing {
         Ok(found.is_some_and(|key| !key.is_expired(unix_time())))
     }
 
-    /// Lists every key, by name, the newest of a name last.
-    ///
-    /// # Errors
-    /// Fails if the database cannot be read.
-    pub fn list(&self) -> Result<Vec<KeyInfo>, Error> {
-        info::list(self.store.database())
-    }
-
     /// Creates a key, passes it to `hand_over`, and then stores its digest.
     ///
     /// The key expires at `expires_at`, a Unix time in seconds; with `None` it never does. No other process can
@@ -149,8 +141,7 @@ impl KeyRing {
     ///
     /// # Errors
     /// [`ErrorKind::KeyUnknown`] if no key has this name, [`ErrorKind::KeyExpired`] for [`Expiry::Kept`] if the
-    /// old key has expired, [`ErrorKind::InvalidInput`] if the expiry is in the past, [`ErrorKind::Conflict`]
-    /// if another process rotates the key at the same time, the error of `hand_over`, or the kinds of a database
+    /// old key has expired, [`ErrorKind::InvalidInput`] if the expiry is in the past, the error of `hand_over`, or the kinds of a database
     /// that cannot be written. The database is unchanged then, and a key that was handed over is not valid.
     pub fn rotate(
         &mut self,
@@ -160,15 +151,8 @@ impl KeyRing {
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<Option<i64>, Error> {
         let (now, key, mut hand_over) = (unix_time(), secret::new_key()?, Some(hand_over));
-        let known = self.newest(name)?;
         self.in_transaction(|ring| {
             let old = ring.newest(name)?.ok_or_else(|| no_key_named(name))?;
-            // The key that the other process has printed would stop working at once.
-            if known.as_ref().is_none_or(|known| known.digest != old.digest) {
-                let line =
-                    format!("another process has just rotated the key named '{name}'; nothing was changed");
-                return fail(ErrorKind::Conflict, line);
-            }
             let expires_at = match expiry {
                 Expiry::Kept if old.is_expired(now) => {
                     let line = format!("the key named '{name}' has expired, so its expiry cannot be kept");

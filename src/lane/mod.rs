@@ -7,7 +7,7 @@ mod request;
 mod response;
 mod ticket;
 
-pub use request::{Content, LaneRequest, read_ticket};
+pub use request::{Content, LaneRequest};
 pub use response::{Answer, LaneResponse, Malformed, write_response};
 pub use ticket::Ticket;
 

@@ -4,7 +4,7 @@
 //! GET /v1/pets/7 HTTP/1.1\r\n
 //! Content-Length: 79\r\n
 //! \r\n
-//! 2.17 the-request's-identifier\r\n
+//! the ticket, 16 bytes, and the-request's-identifier\r\n
 //! Authorization: Bearer …\r\n
 //! \r\n
 //! the body
@@ -29,7 +29,7 @@ const HEAD_ROOM: usize = 128;
 pub struct LaneRequest {
     bytes: Vec<u8>,
     /// Bytes of the request line, with its end.
-    line: usize,
+    line_length: usize,
 }
 
 impl LaneRequest {
@@ -41,7 +41,7 @@ impl LaneRequest {
         self.bytes.push(b' ');
         target.iter().for_each(|part| self.bytes.extend_from_slice(part));
         self.bytes.extend_from_slice(LINE_END);
-        self.line = self.bytes.len();
+        self.line_length = self.bytes.len();
     }
 
     /// Adds a header field. Bytes other than ASCII become DEL, which no valid value has: two values must not become one.
@@ -65,8 +65,8 @@ impl LaneRequest {
     }
 
     /// Method and target, with a space between.
-    pub fn asked(&self) -> &[u8] {
-        &self.bytes[..self.line.saturating_sub(LINE_END.len())]
+    pub fn line(&self) -> &[u8] {
+        &self.bytes[..self.line_length.saturating_sub(LINE_END.len())]
     }
 
     /// The bytes of the request so far.
@@ -81,25 +81,17 @@ impl LaneRequest {
 
     /// Writes the complete request for a lane.
     pub fn write(&self, ticket: Ticket, id: &[u8], out: &mut Vec<u8>) {
-        let (line, rest) = self.bytes.split_at(self.line);
+        let (line, rest) = self.bytes.split_at(self.line_length);
         out.reserve(self.bytes.len() + HEAD_ROOM);
         out.extend_from_slice(line);
         out.extend_from_slice(b"Content-Length: ");
-        write_decimal(out, ticket.length() + id.len() + 3 + rest.len());
+        write_decimal(out, Ticket::LENGTH + id.len() + 2 + rest.len());
         out.extend_from_slice(b"\r\n\r\n");
-        ticket.write(out);
-        out.push(b' ');
+        out.extend_from_slice(&ticket.to_bytes());
         out.extend_from_slice(id);
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(rest);
     }
-}
-
-/// Reads the ticket at the start of a request's content, and its length in bytes; `None` if there is none.
-pub fn read_ticket(content: &[u8]) -> Option<(Ticket, usize)> {
-    let mut rest = content;
-    let ticket = Ticket::read(&mut rest)?;
-    Some((ticket, content.len() - rest.len()))
 }
 
 /// The content of a request after its ticket, as the worker reads it.
@@ -166,15 +158,15 @@ mod tests {
             request.field("X", b"");
             request.end_head();
             request.body().extend_from_slice(body);
-            assert_eq!(request.asked(), b"POST /v1/pets?a");
+            assert_eq!(request.line(), b"POST /v1/pets?a");
             let (head, content) = written(&request);
             let line = "POST /v1/pets?a HTTP/1.1\r\n";
             assert_eq!(head, format!("{line}Content-Length: {}\r\n\r\n", content.len()));
             let fields =
                 vec![("Content-Type", "text/x: y"), ("Authorization", "Bearer \u{7f}\u{7f}"), ("X", "")];
-            let (ticket, length) = read_ticket(&content).unwrap();
+            let (ticket, content) = Ticket::read(&content).unwrap();
             assert_eq!(ticket, TICKET);
-            assert_eq!(Content::read(&content[length..]), Some(Content { id: "an-id", fields, body }));
+            assert_eq!(Content::read(content), Some(Content { id: "an-id", fields, body }));
         }
     }
 
@@ -182,7 +174,6 @@ mod tests {
     fn other_content_is_not_read() {
         for text in ["", "x", "id", "id\r\n", "id\r\nX\r\n\r\n", "id\r\nX:y\r\n\r\n", "id\n\n"] {
             assert_eq!(Content::read(text.as_bytes()), None, "{text:?}");
-            assert_eq!(read_ticket(text.as_bytes()), None, "{text:?}");
         }
     }
 }

@@ -1,18 +1,39 @@
-//! Backup: a copy of a database, which may be in use.
+//! Backup: a copy of a database, which may be in use. It gets its name when it is complete, flushed and found sound.
 
-use std::path::Path;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
-use super::partial::{Partial, exists, with_suffix};
-use super::{BESIDE, OnProgress, copy};
-use crate::error::{Error, ErrorKind, fail};
+use super::check::{Usable, usable};
+use super::note::{Note, last_backup};
+use super::partial::{Partial, dated, exists};
+use super::series::Series;
+use super::{OnProgress, copy};
+use crate::clock::unix_time;
+use crate::error::{Error, ErrorKind, fail, is_cluster};
+use crate::log_line::log_line;
 use crate::store::{Snapshot, Whole};
 
-/// Copies a database into one new file that only its owner may read, also while a service uses the database.
-/// Returns the size of the file in bytes.
+/// The result of a [`backup`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Backup {
+    /// The new file.
+    pub file: PathBuf,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The number of pets in it.
+    pub pets: u64,
+    /// The older backups that [`backup_to`] removed.
+    pub removed: Vec<PathBuf>,
+}
+
+/// Copies a database into one new file that only its owner may read, also while a service uses the database, and
+/// checks the copy.
 ///
-/// The copy has every pet that was acknowledged before the call. When this returns, the file is complete and
-/// flushed to the disk, or there is no file. A process that is killed meanwhile leaves a file with the suffix
-/// `.partial-` and a random number; the next backup to the same file removes it.
+/// The copy has every pet that was acknowledged before the call. When this returns, the file is complete, sound and
+/// flushed to the disk, or there is no file. A process that is killed leaves a file with the suffix `.partial`; the
+/// next backup to the same file removes it. The log has a warning if other programs have changed or added something
+/// in the database.
 ///
 /// The copy pauses for as long as it works, so that a service can flush its writes to the disk. Until the copy
 /// ends, the write-ahead log of the database grows by what is written.
@@ -29,7 +50,6 @@ use crate::store::{Snapshot, Whole};
 ///     eprintln!("{} of {} bytes", progress.done, progress.total);
 ///     ControlFlow::Continue(())
 /// })?;
-/// assert!(petstore::check(&copy)?.faults.is_empty());
 ///
 /// let restored = petstore::restore(&copy, &database, &mut |_| ControlFlow::Continue(()))?;
 /// println!("{} pets; the old database is {:?}", restored.pets, restored.kept);
@@ -39,25 +59,97 @@ use crate::store::{Snapshot, Whole};
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::FileExists`] if there is a file of this name, or a write-ahead log for it, the kinds of a
-/// database that cannot be opened or read, and the kinds of a file that cannot be written.
-pub fn backup(database: &Path, file: &Path, on_progress: OnProgress) -> Result<u64, Error> {
+/// [`ErrorKind::FileExists`] if there is a file of this name, [`ErrorKind::DatabaseDamaged`] or
+/// [`ErrorKind::SchemaChanged`] if the copy is not sound, the kinds of a database that cannot be opened or read, and
+/// the kinds of a file that cannot be written.
+pub fn backup(database: &Path, file: &Path, on_progress: OnProgress) -> Result<Backup, Error> {
     if file.symlink_metadata().is_ok() {
         return Err(exists(file));
     }
-    // SQLite would apply them to the new file.
-    for suffix in BESIDE {
-        let left = with_suffix(file, suffix);
-        if left.symlink_metadata().is_ok() {
-            let line =
-                format!("{} is left over from another database, and SQLite would read it", left.display());
-            return fail(ErrorKind::FileExists, line);
-        }
+    let (partial, bytes) = copied(database, file, on_progress)?;
+    let copy = checked(&partial, database)?;
+    partial.put(file)?;
+    copy.warn(file.display());
+    Ok(Backup { file: file.to_owned(), bytes, pets: copy.pets, removed: Vec::new() })
+}
+
+/// Makes a [`backup`] in `folder`, and then removes the oldest such files beyond `keep`. With `None`, it removes none.
+///
+/// The file is named after the database and the time in UTC: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. Only
+/// files with such a name count, and only they are removed, so two databases that back up into one folder need
+/// different names. For a moment, one file more than `keep` needs room. If the copy is not sound, nothing is removed.
+///
+/// A small file next to the database, `petstore.db.last-backup`, tells a running service of the result, for its
+/// metrics. A cluster has no folder for it.
+///
+/// ```no_run
+/// use std::num::NonZeroUsize;
+/// use std::ops::ControlFlow;
+///
+/// let made = petstore::backup_to(
+///     "petstore.db".as_ref(),
+///     "/var/backups".as_ref(),
+///     NonZeroUsize::new(14),
+///     &mut |_| ControlFlow::Continue(()),
+/// )?;
+/// println!("{}: {} pets", made.file.display(), made.pets);
+/// # Ok::<(), petstore::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::FileMissing`] if there is no such folder, [`ErrorKind::Conflict`] if another process makes a backup of
+/// this database there, and the kinds of [`backup`].
+pub fn backup_to(
+    database: &Path,
+    folder: &Path,
+    keep: Option<NonZeroUsize>,
+    on_progress: OnProgress,
+) -> Result<Backup, Error> {
+    if !folder.is_dir() {
+        return fail(ErrorKind::FileMissing, format!("there is no folder {}", folder.display()));
     }
+    let whole = Whole::of(database)?;
+    let series = Series::of(&whole)?;
+    // Named after the database, so that the next backup finds it if this process is killed.
+    let unnamed = folder.join(whole.file_name().unwrap_or_default());
+    let (partial, bytes) = copied(&whole, &unnamed, on_progress)?;
+    let note = |note: Note| {
+        if !is_cluster(database)
+            && let Err(error) = note.write(database)
+        {
+            log_line!(warn, "cannot tell the service about this backup: {error}");
+        }
+    };
+    let copy = checked(&partial, database).inspect_err(|error| {
+        if matches!(error.kind(), ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged) {
+            note(Note { is_sound: false, ..last_backup(database).unwrap_or_default() });
+        }
+    })?;
+    let file = dated(|date| folder.join(series.name(date)));
+    partial.put(&file)?;
+    note(Note { unix_time: unix_time(), pets: copy.pets, is_sound: true });
+    let removed = keep.map_or(Ok(Vec::new()), |keep| series.thin(&file, keep));
+    let removed = removed.map_err(|error| error.context(format!("{} is complete, but", file.display())))?;
+    copy.warn(file.display());
+    Ok(Backup { file, bytes, pets: copy.pets, removed })
+}
+
+/// Copies a database into a partial file for the target. Returns its size in bytes.
+pub(super) fn copied(
+    database: &Path,
+    target: &Path,
+    on_progress: OnProgress,
+) -> Result<(Partial, u64), Error> {
     let database = Whole::of(database)?;
     let snapshot = Snapshot::of_database(&database)?;
-    let partial = Partial::beside(file)?;
-    let size = copy(&snapshot, &partial, file, on_progress)?;
-    partial.put(file)?;
-    Ok(size)
+    let partial = Partial::beside(target)?;
+    let bytes = copy(&snapshot, &partial, target, on_progress)?;
+    Ok((partial, bytes))
+}
+
+/// Checks a copy.
+fn checked(copy: &Partial, database: &Path) -> Result<Usable, Error> {
+    let name = database.display();
+    let found = usable(&copy.path, format_args!("the copy of {name}"));
+    found.map_err(|error| error.followed_by(format!("{name} itself may be damaged, and no backup was made")))
 }

@@ -1,12 +1,11 @@
 //! Check: whether a database or a backup is sound.
 
+use std::fmt;
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::{Fault, Findings, Snapshot, Whole, compare_nodes};
-
-/// How often to check a file that other processes write to meanwhile.
-const TRIES: usize = 3;
+use crate::log_line::log_line;
+use crate::store::{Checked, Fault, Snapshot, Whole, compare_nodes};
 
 /// The result of a [`check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +47,7 @@ pub struct Soundness {
 /// [`ErrorKind::DatabaseNewer`], [`ErrorKind::DatabaseMissing`] (it is empty) or [`ErrorKind::DatabaseDamaged`] if it
 /// cannot be read as a database of this version. [`ErrorKind::Conflict`] if other processes keep writing to it.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
-    let Findings { pets, version, schema, faults } = findings(&Whole::of(file)?)?;
+    let Checked { pets, version, schema, faults } = checked(&Whole::of(file)?)?;
     let all: Vec<Fault> =
         schema.gaps.into_iter().chain(schema.changes.into_iter().map(Fault::change)).chain(faults).collect();
     let nodes = compare_nodes(file)?;
@@ -57,53 +56,47 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
         pets,
         version,
         kind: if all.is_empty() { of_nodes } else { Some(Fault::kind(&all)) },
-        faults: all.iter().map(Fault::line).chain(nodes).collect(),
+        faults: all.into_iter().map(|fault| fault.line).chain(nodes).collect(),
         foreign: schema.foreign,
     })
 }
 
 /// What a check finds in a file.
-fn findings(file: &Path) -> Result<Findings, Error> {
-    for _ in 0..TRIES {
-        let snapshot = Snapshot::of_file(file)?;
-        let found = snapshot.findings()?;
-        if snapshot.is_unchanged() {
-            return Ok(found);
-        }
+fn checked(file: &Path) -> Result<Checked, Error> {
+    let snapshot = Snapshot::of_file(file)?;
+    let found = snapshot.check()?;
+    if !snapshot.is_unchanged() {
+        return fail(ErrorKind::Conflict, format!("{} was written to while it was checked", file.display()));
     }
-    fail(ErrorKind::Conflict, format!("{} was written to while it was checked", file.display()))
+    Ok(found)
 }
 
-/// The number of pets in a copy that a service can work with, and what other programs have changed or added in it.
+/// A copy that a service can work with.
+pub struct Usable {
+    pub pets: u64,
+    /// What other programs have changed or added in it, in one line.
+    alterations: Option<String>,
+}
+
+impl Usable {
+    /// Logs what is not as petstore made it. Call this when nothing can fail any more: a failure is one line.
+    pub fn warn(&self, name: impl fmt::Display) {
+        if let Some(line) = &self.alterations {
+            log_line!(warn, "{name} is not as petstore made it: {line}");
+        }
+    }
+}
+
+/// Checks whether a service can work with a copy.
 ///
 /// # Errors
 /// What is wrong with it, said of `name`.
-pub fn usable(copy: &Path, name: &Path) -> Result<(u64, Option<String>), Error> {
-    let found = findings(copy)?;
+pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<Usable, Error> {
+    let found = checked(copy)?;
     let alterations = found.schema.line();
     let faults: Vec<Fault> = found.schema.gaps.into_iter().chain(found.faults).collect();
-    match faults.first() {
-        Some(fault) => {
-            fail(Fault::kind(&faults), format!("{} is not sound: {}", name.display(), fault.line()))
-        }
-        None => Ok((found.pets, alterations)),
+    if let Some(fault) = faults.first() {
+        return fail(Fault::kind(&faults), format!("{name} is not sound: {}", fault.line));
     }
-}
-
-/// What other programs have removed, changed or added in a database or a backup, in one line; `None` if nothing.
-/// Unlike [`check`], it reads only the schema.
-///
-/// ```no_run
-/// # fn main() -> Result<(), petstore::Error> {
-/// if let Some(line) = petstore::alterations("copy.db".as_ref())? {
-///     println!("{line}"); // such as: it also has the table _litestream_seq
-/// }
-/// # Ok(())
-/// # }
-/// ```
-///
-/// # Errors
-/// The kinds of [`check`].
-pub fn alterations(file: &Path) -> Result<Option<String>, Error> {
-    Ok(Snapshot::of_file(file)?.differences()?.line())
+    Ok(Usable { pets: found.pets, alterations })
 }

@@ -2,7 +2,6 @@
 
 mod backup;
 mod check;
-mod nightly;
 mod note;
 mod partial;
 mod restore;
@@ -15,14 +14,10 @@ use crate::error::{Error, ErrorKind, fail};
 use crate::store::{CopyTarget, Snapshot};
 use partial::Partial;
 
-pub use backup::backup;
-pub use check::{Soundness, alterations, check};
-pub use nightly::{DatedBackup, backup_to};
+pub use backup::{Backup, backup, backup_to};
+pub use check::{Soundness, check};
 pub(crate) use note::last_backup;
 pub use restore::{Restored, restore};
-
-/// The suffixes of the files that belong to a database.
-const BESIDE: [&str; 2] = ["-wal", "-journal"];
 
 /// How far a copy of a database is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

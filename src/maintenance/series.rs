@@ -2,18 +2,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::ErrorKind as Os;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use super::BESIDE;
-use super::partial::{dated, with_suffix};
+use super::partial::folder;
 use crate::error::{Error, ErrorKind, fail};
 
 /// The form of a date in a name.
 const FORM: &[u8] = b"0000-00-00T00-00-00Z";
-/// In seconds.
-const DAY: i64 = 86_400;
 
 /// The names of a database's dated backups: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. Sorted by name
 /// they are sorted by time.
@@ -37,14 +33,9 @@ impl Series {
         Ok(Self { begin: joined(stem, "-".as_ref()), end })
     }
 
-    /// The name of the backup of this Unix time, in seconds.
-    pub fn name(&self, unix_time: i64) -> OsString {
-        joined(&joined(&self.begin, dated(unix_time).as_ref()), &self.end)
-    }
-
-    /// The name for the last copy that was not sound, such as `petstore-unsound.db`. It is none of the series.
-    pub fn unsound(&self) -> OsString {
-        joined(&joined(&self.begin, "unsound".as_ref()), &self.end)
+    /// The name of the backup of this date.
+    pub fn name(&self, date: &str) -> OsString {
+        joined(&joined(&self.begin, date.as_ref()), &self.end)
     }
 
     fn has(&self, name: &OsStr) -> bool {
@@ -55,36 +46,24 @@ impl Series {
         date.is_some_and(|date| date.len() == FORM.len() && date.iter().zip(FORM).all(fits))
     }
 
-    /// Removes the oldest backups beyond `keep`, and returns their paths. `newest`, which was made at `now`, always
-    /// stays. Only files count, not links or folders, nor a file that is used as a database, so that it has a log.
+    /// Removes the oldest backups beyond `keep`, and returns their paths. `newest` always stays.
     ///
     /// # Errors
     /// Fails if a file cannot be removed; the older ones are then removed.
-    pub fn thin(&self, newest: &Path, now: i64, keep: NonZeroUsize) -> Result<Vec<PathBuf>, Error> {
-        let folder = newest.parent().unwrap_or(Path::new("."));
-        let cannot = |what: String| move |error| Error::io(what, error);
-        let entries = fs::read_dir(folder).map_err(cannot(format!("cannot list {}", folder.display())))?;
-        let is_used = |path: &Path| BESIDE.iter().any(|suffix| with_suffix(path, suffix).exists());
-        let is_own = |entry: &fs::DirEntry| {
-            let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-            self.has(&entry.file_name()) && is_file && !is_used(&entry.path())
-        };
-        let mut paths: Vec<PathBuf> = entries.flatten().filter(is_own).map(|entry| entry.path()).collect();
-        // A clock that was wrong has dated what lies in the future. It goes first, or it would stay for ever.
-        let tomorrow = folder.join(self.name(now + DAY));
-        paths.sort_by(|one, other| (*one <= tomorrow, one).cmp(&(*other <= tomorrow, other)));
-        paths.truncate(paths.len().saturating_sub(keep.get()));
-        paths.retain(|path| path != newest);
-        for path in &paths {
-            match fs::remove_file(path) {
-                // Another backup has removed it.
-                Err(error) if error.kind() != Os::NotFound => {
-                    return Err(cannot(format!("cannot remove {}", path.display()))(error));
-                }
-                Ok(()) | Err(_) => {}
-            }
+    pub fn thin(&self, newest: &Path, keep: NonZeroUsize) -> Result<Vec<PathBuf>, Error> {
+        let folder = folder(newest);
+        let entries = fs::read_dir(folder)
+            .map_err(|error| Error::io(format!("cannot list {}", folder.display()), error))?;
+        let of_series = entries.flatten().filter(|entry| self.has(&entry.file_name()));
+        let mut older: Vec<PathBuf> =
+            of_series.map(|entry| entry.path()).filter(|path| path != newest).collect();
+        older.sort();
+        older.truncate((older.len() + 1).saturating_sub(keep.get()));
+        for path in &older {
+            fs::remove_file(path)
+                .map_err(|error| Error::io(format!("cannot remove {}", path.display()), error))?;
         }
-        Ok(paths)
+        Ok(older)
     }
 }
 
@@ -96,6 +75,8 @@ fn joined(one: &OsStr, other: &OsStr) -> OsString {
 mod tests {
     use super::*;
     use crate::testing::Folder;
+
+    const DATE: &str = "2027-01-31T18-00-00Z";
 
     fn series(database: &str) -> Series {
         Series::of(database.as_ref()).unwrap()
@@ -110,8 +91,8 @@ mod tests {
             (".db", ".db-2027-01-31T18-00-00Z"),
         ] {
             let series = series(database);
-            assert_eq!(series.name(1_801_418_400), name);
-            assert!(series.has(&series.name(0)) && !series.has(&series.unsound()), "{database}");
+            assert_eq!(series.name(DATE), name);
+            assert!(series.has(&series.name(DATE)), "{database}");
         }
         assert!(Series::of("..".as_ref()).is_err());
     }
@@ -122,12 +103,12 @@ mod tests {
             "pets-2027-01-31T18-00-00Z.db",
             "petstore-2027-01-31T18-00-00Z",
             "petstore-2027-01-31T18-00-00Z.db-wal",
-            "petstore-2027-01-31T18-00-00Z.db.partial-0123456789abcdef",
             "petstore-2027-01-31T18:00:00Z.db",
             "petstore-2027-01-31T18-00-0Z.db",
             "petstore-old-2027-01-31T18-00-00Z.db",
             "petstore-.db",
             "petstore.db",
+            "petstore.db.partial",
         ] {
             assert!(!series("petstore.db").has(name.as_ref()), "{name}");
         }
@@ -138,27 +119,13 @@ mod tests {
     fn oldest_beyond_the_number_go_and_the_newest_never() {
         let folder = Folder::new();
         let series = series("petstore.db");
-        let path = |day: i64| folder.0.join(series.name(day * DAY));
-        let days = || (1..=9).filter(|day| path(*day).exists()).collect::<Vec<_>>();
-        let thin = |day: i64, keep| {
-            fs::write(path(day), "").unwrap();
-            series.thin(&path(day), day * DAY, NonZeroUsize::new(keep).unwrap()).unwrap()
-        };
-        (1..=4).for_each(|day| fs::write(path(day), "").unwrap());
-        fs::create_dir(path(9)).unwrap();
-        // Somebody serves one of them.
-        fs::write(path(0), "").unwrap();
-        fs::write(with_suffix(&path(0), "-wal"), "").unwrap();
+        let path = |day: usize| folder.0.join(series.name(&format!("2027-01-{day:02}T18-00-00Z")));
+        let thin = |newest, keep| series.thin(&path(newest), NonZeroUsize::new(keep).unwrap()).unwrap();
+        (1..=5).for_each(|day| fs::write(path(day), "").unwrap());
         assert_eq!(thin(5, 7), [""; 0].map(PathBuf::from));
         assert_eq!(thin(5, 3), [path(1), path(2)]);
-        assert_eq!(days(), [3, 4, 5, 9]);
-        // A clock that was set back: what lies in the future goes first, and what was made now stays.
-        assert_eq!(thin(2, 3), [path(4)]);
-        assert_eq!(thin(3, 2), [path(5)]);
-        assert_eq!(days(), [2, 3, 9]);
-        // Made at the same time as others, which are dated a little later.
-        assert_eq!(thin(2, 1), [""; 0].map(PathBuf::from));
-        assert_eq!(thin(3, 1), [path(2)]);
-        assert!(path(0).exists());
+        // A clock that was set back.
+        assert_eq!(thin(3, 1), [path(4), path(5)]);
+        assert!(path(3).exists());
     }
 }

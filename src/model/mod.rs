@@ -10,10 +10,9 @@ mod words;
 
 pub use key::{ApiKey, Digest, KeyScope};
 pub use page::Page;
-pub use pet::{NewPet, Pet, PetQuery, PetStatus, pet_schemas};
+pub use pet::{MEMBERS, NewPet, Pet, PetQuery, PetStatus, Value, pet_schemas};
 pub use project::{
-    CertificateCount, Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect,
-    RemovedDomain, SiteFile,
+    Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect, SiteFile,
 };
 pub use retry::{Caller, IdempotencyKey};
 pub use sample::sample_pets;

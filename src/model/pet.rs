@@ -7,7 +7,9 @@ use serde_json::json;
 
 use super::Page;
 use super::words::words;
-use crate::json::{Enumeration, Integer, Invalid, Object, Optional, Required, Schema, Text, describe};
+use crate::json::{
+    Enumeration, Integer, Invalid, Member, Object, Optional, Required, Schema, Text, describe,
+};
 
 words! {
     /// Whether a pet is for sale: `available`, `pending` or `sold`.
@@ -87,6 +89,18 @@ const ID: Required<Integer> = Required {
     schema: Integer::INT64,
 };
 
+/// The members of a pet that whoever adds it sets. Columns of the database and of CSV have this order.
+pub static MEMBERS: [&dyn Member; 3] = [&NAME, &CATEGORY_ID, &STATUS];
+
+/// What a pet has in one of its [`MEMBERS`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    Integer(i64),
+    Text(&'a str),
+    /// The member is absent.
+    None,
+}
+
 /// The id in an import that keeps ids. The greatest int64 is not allowed, because no id would be left for the
 /// next create (`sqlite.org/autoinc.html`).
 const BROUGHT_ID: Required<Integer> = Required { schema: Integer::between(1, i64::MAX - 1), ..ID };
@@ -97,12 +111,39 @@ pub fn pet_schemas() -> Vec<(&'static str, serde_json::Value)> {
     let pet = json!({ "id": 7, "name": "Rex", "categoryId": 3, "status": "available" });
     vec![
         PetStatus::SCHEMA.component("The availability of a pet."),
-        ("NewPet", describe("A pet to add.", &[&NAME, &CATEGORY_ID, &STATUS], new)),
-        ("Pet", describe("A pet in the inventory.", &[&ID, &NAME, &CATEGORY_ID, &STATUS], pet)),
+        ("NewPet", describe("A pet to add.", &MEMBERS, new)),
+        ("Pet", describe("A pet in the inventory.", &[&[&ID as &dyn Member], &MEMBERS[..]].concat(), pet)),
     ]
 }
 
+impl<'a> Pet<'a> {
+    /// The values of [`MEMBERS`].
+    pub fn values(&self) -> [Value<'a>; MEMBERS.len()] {
+        let &Self { id: _, name, category_id, status } = self;
+        [
+            Value::Text(name),
+            Value::Integer(category_id),
+            status.map_or(Value::None, |status| Value::Text(status.as_str())),
+        ]
+    }
+}
+
 impl<'a> NewPet<'a> {
+    /// A copy that borrows nothing.
+    pub fn to_static(&self) -> NewPet<'static> {
+        NewPet { name: Cow::Owned(self.name.clone().into_owned()), ..*self }
+    }
+
+    /// The pet that gets this id.
+    pub fn with_id(&self, id: i64) -> Pet<'_> {
+        Pet { id, name: &self.name, category_id: self.category_id, status: self.status }
+    }
+
+    /// The values of [`MEMBERS`].
+    pub fn values(&self) -> [Value<'_>; MEMBERS.len()] {
+        self.with_id(0).values()
+    }
+
     /// Reads the body of a create.
     ///
     /// # Errors
@@ -128,11 +169,12 @@ impl<'a> NewPet<'a> {
         })
     }
 
-    /// Reads the columns of a CSV row. An empty status means none.
+    /// Reads the columns of a CSV row, in the order of [`MEMBERS`]. An empty status means none.
     ///
     /// # Errors
     /// [`Invalid::Member`], which names the column and says what is expected.
-    pub fn from_columns(name: &'a str, category_id: &str, status: &str) -> Result<Self, Invalid> {
+    pub fn from_columns(columns: [&'a str; MEMBERS.len()]) -> Result<Self, Invalid> {
+        let [name, category_id, status] = columns;
         let status = if status.is_empty() { None } else { Some(status) };
         Ok(Self {
             name: name.into(),
@@ -222,10 +264,10 @@ mod tests {
 
     #[test]
     fn columns_are_read_to_the_letter() {
-        let pet = NewPet::from_columns(" a\0", "-5", "");
+        let pet = NewPet::from_columns([" a\0", "-5", ""]);
         assert_eq!(pet, Ok(NewPet { name: " a\0".into(), category_id: -5, status: None }));
         let said = |category: &str, status: &str| {
-            NewPet::from_columns("", category, status).unwrap_err().into_message()
+            NewPet::from_columns(["", category, status]).unwrap_err().into_message()
         };
         assert_eq!(said("", "sold"), "The column 'categoryId' must be a 64-bit integer (int64).");
         assert_eq!(said("1", "Sold"), "The column 'status' must be 'available', 'pending' or 'sold'.");

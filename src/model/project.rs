@@ -1,8 +1,9 @@
 //! The published project: its [`Plan`], its [`Deploy`]s, and the [`Domain`]s that serve it.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::words::words;
+use crate::clock::rfc3339;
 
 words! {
     /// The plan that the project has. Domains need more than [`Plan::Free`].
@@ -43,8 +44,6 @@ pub enum DomainEvent {
     Wrong,
     /// DNS gave no answer.
     Unknown,
-    /// [`CERTIFICATE_WAIT`] has passed in this state.
-    Waited,
     /// A trusted proxy has passed on an HTTPS request for the name.
     Served,
 }
@@ -55,26 +54,22 @@ pub const CERTIFICATE_WAIT: i64 = 30 * 60;
 #[cfg(test)]
 impl DomainEvent {
     /// Every event.
-    pub const ALL: [Self; 6] =
-        [Self::Right, Self::Blocked, Self::Wrong, Self::Unknown, Self::Waited, Self::Served];
+    pub const ALL: [Self; 5] = [Self::Right, Self::Blocked, Self::Wrong, Self::Unknown, Self::Served];
 }
 
 impl DomainState {
     /// The state after an event: the one table of transitions.
     pub(crate) const fn after(self, event: DomainEvent) -> Self {
         use DomainEvent as E;
-        match (self, event) {
-            (Self::PendingDns | Self::DnsChanged, E::Right) => Self::Verified,
-            (Self::PendingDns | Self::DnsChanged, E::Blocked) => Self::CertificateDelayed,
-            (Self::PendingDns | Self::DnsChanged, E::Wrong | E::Unknown | E::Waited | E::Served) => self,
-            (Self::Verified, E::Blocked | E::Waited) => Self::CertificateDelayed,
+        match (event, self) {
+            (E::Right | E::Blocked, Self::Active) => Self::Active,
             // The 30 minutes begin again.
-            (Self::Verified | Self::CertificateDelayed, E::Right) => Self::Verified,
-            (Self::Verified | Self::CertificateDelayed, E::Served) => Self::Active,
-            (Self::Verified | Self::CertificateDelayed | Self::Active, E::Wrong) => Self::DnsChanged,
-            (Self::Verified, E::Unknown) => Self::Verified,
-            (Self::CertificateDelayed, E::Blocked | E::Unknown | E::Waited) => Self::CertificateDelayed,
-            (Self::Active, E::Right | E::Blocked | E::Unknown | E::Waited | E::Served) => Self::Active,
+            (E::Right, _) => Self::Verified,
+            (E::Blocked, _) => Self::CertificateDelayed,
+            (E::Wrong, Self::PendingDns) => Self::PendingDns,
+            (E::Wrong, _) => Self::DnsChanged,
+            (E::Served, Self::Verified | Self::CertificateDelayed) => Self::Active,
+            (E::Served | E::Unknown, _) => self,
         }
     }
 
@@ -134,7 +129,6 @@ impl Domain {
         }
         self.state = state;
         match event {
-            DomainEvent::Waited => {}
             DomainEvent::Served => self.reason = None,
             DomainEvent::Right | DomainEvent::Blocked | DomainEvent::Wrong | DomainEvent::Unknown => {
                 self.reason = reason;
@@ -144,48 +138,13 @@ impl Domain {
         self
     }
 
-    /// Whether it has a reason with this code.
-    pub(crate) fn has_reason(&self, code: &str) -> bool {
-        self.reason.as_ref().is_some_and(|reason| reason.code == code)
-    }
-
     /// The domain at this Unix time, in seconds. A delay depends on time alone, so it is not stored.
-    pub fn at(self, now: i64) -> Self {
-        if self.state == DomainState::Verified && now >= self.since.saturating_add(CERTIFICATE_WAIT) {
-            let since = self.since.saturating_add(CERTIFICATE_WAIT);
-            return self.after(DomainEvent::Waited, None, since);
+    pub fn at(mut self, now: i64) -> Self {
+        let until = self.since.saturating_add(CERTIFICATE_WAIT);
+        if self.state == DomainState::Verified && now >= until {
+            (self.state, self.since) = (DomainState::CertificateDelayed, until);
         }
         self
-    }
-}
-
-/// A domain that was removed. Times are Unix time in seconds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemovedDomain {
-    /// The name, as the domain had it.
-    pub name: String,
-    pub removed_at: i64,
-    /// When its DNS was checked since the removal; `None` if it was not.
-    pub checked_at: Option<i64>,
-}
-
-/// How often the proxy asked whether it may make a certificate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CertificateCount {
-    /// How often it was allowed to.
-    pub allowed: i64,
-    /// How often it was not.
-    pub denied: i64,
-    /// When it last asked, in seconds of Unix time; 0 if it never did.
-    pub last_at: i64,
-}
-
-impl CertificateCount {
-    /// Adds another count.
-    pub fn add(&mut self, more: Self) {
-        self.allowed += more.allowed;
-        self.denied += more.denied;
-        self.last_at = self.last_at.max(more.last_at);
     }
 }
 
@@ -204,18 +163,26 @@ pub struct Redirect {
 pub const REDIRECT_STATUSES: [u16; 4] = [301, 302, 307, 308];
 
 /// A stored deploy of the site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Deploy {
     /// The number of the deploy. Numbers ascend and are never used again.
     pub id: i64,
-    /// When the deploy first went live, in seconds of Unix time.
+    /// When the deploy first went live, in seconds of Unix time; in JSON as RFC 3339 writes it.
+    #[serde(serialize_with = "serialize_time")]
     pub deployed_at: i64,
     /// The number of static files, without the built-in site.
     pub files: i64,
     /// The size of the static files together, in bytes.
+    #[serde(skip)]
     pub bytes: i64,
     /// Whether this deploy is served.
+    #[serde(skip)]
     pub is_live: bool,
+}
+
+fn serialize_time<S: Serializer>(unix_time: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rfc3339(*unix_time))
 }
 
 /// A static file of a deploy.
@@ -241,11 +208,11 @@ mod tests {
     #[test]
     fn every_event_leads_to_the_state_of_the_table() {
         let table = "
-            pending_dns          verified certificate_delayed  pending_dns pending_dns          pending_dns          pending_dns
-            verified             verified certificate_delayed  dns_changed verified             certificate_delayed  active
-            active               active   active               dns_changed active               active               active
-            certificate_delayed  verified certificate_delayed  dns_changed certificate_delayed  certificate_delayed  active
-            dns_changed          verified certificate_delayed  dns_changed dns_changed          dns_changed          dns_changed";
+            pending_dns          verified certificate_delayed  pending_dns pending_dns          pending_dns
+            verified             verified certificate_delayed  dns_changed verified             active
+            active               active   active               dns_changed active               active
+            certificate_delayed  verified certificate_delayed  dns_changed certificate_delayed  active
+            dns_changed          verified certificate_delayed  dns_changed dns_changed          dns_changed";
         let rows: Vec<Vec<&str>> = table.trim().lines().map(|row| row.split_whitespace().collect()).collect();
         assert_eq!(rows.len(), DomainState::ALL.len());
         for (state, row) in DomainState::ALL.iter().zip(&rows) {
@@ -289,7 +256,6 @@ mod tests {
         let domain = Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 1);
         let blocked = domain.after(DomainEvent::Blocked, reason(), 2);
         assert_eq!((&blocked.reason, blocked.checked_at), (&reason(), Some(2)));
-        assert_eq!(blocked.clone().after(DomainEvent::Waited, None, 3).reason, reason());
         assert_eq!(blocked.clone().after(DomainEvent::Served, None, 3).reason, None);
         assert_eq!(blocked.after(DomainEvent::Right, None, 3).reason, None);
     }

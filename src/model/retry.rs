@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::NewPet;
+use super::{NewPet, Value};
 
 /// Who sends a request: a digest of the name of the API key, so that a rotation between two tries changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,24 +39,22 @@ impl IdempotencyKey {
 impl NewPet<'_> {
     /// A hash of what the pet is, however its JSON was written. Who finds two pets with the same hash fools nobody else.
     pub fn fingerprint(&self) -> [u8; 16] {
-        // No text has the byte 0xff.
-        xxh3_128(&[&self.number()[..], b"\xff", self.name.as_bytes()].concat()).to_be_bytes()
-    }
-
-    /// Whether a create with this fingerprint made the same pet.
-    pub fn has_fingerprint(&self, fingerprint: [u8; 16]) -> bool {
-        fingerprint == self.fingerprint() || fingerprint == self.old_fingerprint()
-    }
-
-    /// The fingerprint that version 4 of the schema kept.
-    pub fn old_fingerprint(&self) -> [u8; 16] {
-        digest([&self.number(), self.name.as_bytes()])
-    }
-
-    fn number(&self) -> Vec<u8> {
-        let mut number = self.category_id.to_le_bytes().to_vec();
-        number.extend_from_slice(self.status.map_or("", |status| status.as_str()).as_bytes());
-        number
+        let mut bytes = Vec::new();
+        for value in self.values() {
+            match value {
+                Value::Integer(number) => {
+                    bytes.push(1);
+                    bytes.extend(number.to_le_bytes());
+                }
+                Value::Text(text) => {
+                    bytes.push(2);
+                    bytes.extend(text.len().to_le_bytes());
+                    bytes.extend(text.as_bytes());
+                }
+                Value::None => bytes.push(0),
+            }
+        }
+        xxh3_128(&bytes).to_be_bytes()
     }
 }
 

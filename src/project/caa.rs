@@ -1,7 +1,7 @@
-//! Whether CAA records allow a certificate authority to issue a certificate for a domain (RFC 8659), to which account,
-//! and after which validation (RFC 8657).
+//! Whether CAA records allow a certificate authority to issue a certificate for a domain (RFC 8659). Their parameters are
+//! for the authority alone (section 4.2).
 
-use super::finding::{CAA_ACCOUNT, CAA_BLOCKS, CAA_UNKNOWN, Finding, list};
+use super::check::{CAA_BLOCKS, CAA_UNKNOWN, Finding, list};
 use crate::dns::{Answer, Caa, Data, Dns, DnsError, RecordType, with_parents};
 use crate::model::DomainEvent;
 
@@ -13,26 +13,14 @@ const KNOWN_TAGS: [&str; 4] = ["issue", "issuewild", "iodef", "issuemail"];
 /// An authority that does not know the tag must not issue (RFC 8659, section 4.1).
 const CRITICAL: u8 = 128;
 
-/// The ways of validation by which a proxy gets a certificate while it serves the name (RFC 8555, section 8.3; RFC 8737).
-const METHODS: [&[u8]; 2] = [b"http-01", b"tls-alpn-01"];
-
-/// What an `issue` property allows to the authorities.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Allowed {
-    Nothing,
-    /// A certificate for one account. Nobody knows which account the proxy has.
-    Account,
-    Certificate,
-}
-
-/// Looks up whether one of the authorities may issue a certificate for a name whose own record is right, which takes
-/// at most 4 seconds. Without any, the default ones count.
+/// Looks up whether one of the authorities may issue a certificate for a name whose own record is right. Without any,
+/// the default ones count.
 pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Finding {
     let mut authorities: Vec<&str> = authorities.iter().map(|authority| caa_name(authority)).collect();
     if authorities.is_empty() {
         authorities.extend(DEFAULT_AUTHORITIES);
     }
-    let mut resolvers = dns.begin_short().resolvers();
+    let mut resolvers = dns.resolvers();
     for at in with_parents(name) {
         match resolvers.ask(at, RecordType::CAA).and_then(|answer| judge(&answer, &authorities)) {
             Ok(None) => {}
@@ -61,20 +49,13 @@ fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsEr
     let is_unknown = |property: &Caa| property.flags & CRITICAL != 0 && !KNOWN_TAGS.contains(&&*property.tag);
     let (unknown, known): (Vec<&Caa>, Vec<&Caa>) = properties.into_iter().partition(|it| is_unknown(it));
     let issue: Vec<&Caa> = known.into_iter().filter(|property| property.tag == "issue").collect();
-    let allow = |what| issue.iter().any(|property| allowed(&property.value, authorities) == what);
+    let is_allowed = |property: &&Caa| {
+        authorities.iter().any(|name| issuer(&property.value).eq_ignore_ascii_case(name.as_bytes()))
+    };
     let (blocking, remedy) = if !unknown.is_empty() {
         (unknown, "remove these records, which certificate authorities do not know".to_owned())
-    } else if issue.is_empty() || allow(Allowed::Certificate) {
+    } else if issue.is_empty() || issue.iter().any(is_allowed) {
         return Ok(Some(Finding::RIGHT));
-    } else if allow(Allowed::Account) {
-        let message = format!(
-            "The record is correct. The CAA records of {owner} allow only one account to get the certificate ({}). \
-             It is created if your proxy uses that account.",
-            list(issue)
-        );
-        return Ok(Some(Finding::new(DomainEvent::Right, CAA_ACCOUNT, message)));
-    } else if issue.iter().any(|property| is_of(issuer(&property.value), authorities)) {
-        (issue, "allow the validation methods http-01 and tls-alpn-01 there, which proxies use".to_owned())
     } else {
         (issue, format!("add the CAA record 0 issue \"{}\" there", authorities[0]))
     };
@@ -83,31 +64,6 @@ fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsEr
         "The record is correct, but the CAA records of {owner} block the certificate ({shown}): {remedy}."
     );
     Ok(Some(Finding::new(DomainEvent::Blocked, CAA_BLOCKS, message)))
-}
-
-/// What the value of an `issue` property allows. A parameter that is given twice allows nothing (RFC 8657, section 3);
-/// other parameters are for the authority alone (RFC 8659, section 4.2).
-fn allowed(value: &[u8], authorities: &[&str]) -> Allowed {
-    let given = |tag: &[u8]| -> Vec<&[u8]> {
-        let parameters = value.split(|byte| *byte == b';').skip(1);
-        let pairs = parameters.filter_map(|parameter| {
-            let at = parameter.iter().position(|byte| *byte == b'=')?;
-            Some((parameter[..at].trim_ascii(), parameter[at + 1..].trim_ascii()))
-        });
-        pairs.filter(|(name, _)| *name == tag).map(|(_, value)| value).collect()
-    };
-    let is_method = |method: &[u8]| METHODS.contains(&method.trim_ascii());
-    match (&given(b"validationmethods")[..], &given(b"accounturi")[..]) {
-        _ if !is_of(issuer(value), authorities) => Allowed::Nothing,
-        ([methods], _) if !methods.split(|byte| *byte == b',').any(is_method) => Allowed::Nothing,
-        ([] | [_], []) => Allowed::Certificate,
-        ([] | [_], [_]) => Allowed::Account,
-        _ => Allowed::Nothing,
-    }
-}
-
-fn is_of(issuer: &[u8], authorities: &[&str]) -> bool {
-    authorities.iter().any(|name| issuer.eq_ignore_ascii_case(name.as_bytes()))
 }
 
 /// The authority that an `issue` property names; empty for none. Parameters follow it (RFC 8659, section 4.2).
@@ -177,50 +133,6 @@ mod tests {
                      CAA record 0 issue \"letsencrypt.org\" there."
                 )
             );
-        }
-    }
-
-    #[test]
-    fn validation_methods_must_include_one_that_proxies_use() {
-        for value in [
-            "letsencrypt.org;validationmethods=http-01",
-            "letsencrypt.org; validationmethods = dns-01 , tls-alpn-01",
-            "letsencrypt.org; policy=ev; validationmethods=dns-01,http-01",
-        ] {
-            assert_eq!(ask(vec![(WWW, issue(value))]), "", "{value}");
-        }
-        for value in [
-            "letsencrypt.org; validationmethods=dns-01",
-            "letsencrypt.org; validationmethods=",
-            "letsencrypt.org; validationmethods=http-01; validationmethods=http-01",
-        ] {
-            let message = ask(vec![(WWW, issue(value))]);
-            assert!(message.contains("allow the validation methods http-01 and tls-alpn-01"), "{message}");
-        }
-        // One property that allows is enough.
-        let both = vec![
-            (WWW, issue("letsencrypt.org; validationmethods=dns-01")),
-            (WWW, issue("sectigo.com; validationmethods=http-01")),
-        ];
-        assert_eq!(ask(both), "");
-    }
-
-    #[test]
-    fn certificate_for_one_account_is_a_remark() {
-        let account = "letsencrypt.org; accounturi=https://acme.example/acct/1";
-        let check = |records| check_caa(WWW, &[], &Server::of(records).dns());
-        let found = check(vec![("example.com", issue(account))]);
-        let Finding { event: DomainEvent::Right, reason: Some(reason) } = found else { panic!("{found:?}") };
-        assert_eq!(reason.code, CAA_ACCOUNT);
-        assert!(reason.message.contains("of example.com allow") && reason.message.contains("acct/1"));
-        let or_all = vec![(WWW, issue(account)), (WWW, issue("letsencrypt.org"))];
-        assert_eq!(check(or_all), Finding::RIGHT);
-        for value in [
-            "letsencrypt.org; accounturi=a:1; accounturi=a:2",
-            "letsencrypt.org; accounturi=a:1; validationmethods=dns-01",
-            "other.example; accounturi=a:1",
-        ] {
-            assert_eq!(check(vec![(WWW, issue(value))]).event, DomainEvent::Blocked, "{value}");
         }
     }
 

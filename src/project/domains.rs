@@ -1,24 +1,33 @@
 //! The domains of the project: adding and checking them, and which one is primary.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+use serde::Serialize;
 
-use super::dns_check::{check_dns, platform_addresses};
-use super::finding::{CAA_BLOCKS, CAA_UNKNOWN, DNS_UNAVAILABLE, Finding};
+use super::check::{Finding, check_dns};
 use super::overview::DomainView;
 use super::refusal::{Refusal, RefusalCode};
 use super::{Project, name};
 use crate::clock::unix_time;
 use crate::config::Hosting;
-use crate::model::{CertificateCount, Domain, DomainEvent, DomainState, Plan, Redirect};
+use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
 use crate::store::{ProjectChange, ProjectReads};
 
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;
-const HOUR: i64 = 3600;
-const DAY: i64 = 24 * HOUR;
-/// A bit less than two minutes, because the service looks once a minute for what is due.
-const TWO_MINUTES: i64 = 110;
+/// How many seconds pass between two checks of a domain.
+const CHECK_EVERY: i64 = 600;
+
+/// What went with a domain that was removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Removed {
+    /// The name of the domain, in A-labels.
+    pub name: String,
+    /// The redirects from it and to it, which were removed too.
+    pub redirects: Vec<Redirect>,
+    /// Whether it was the primary domain.
+    pub was_primary: bool,
+}
 
 impl Project {
     /// Adds a domain. Its DNS record is yet to be created.
@@ -55,13 +64,6 @@ impl Project {
         })
     }
 
-    /// Looks up the addresses of the platform host, for the A and AAAA records of an apex domain. Takes at most 4 s; none
-    /// if DNS does not tell them.
-    pub fn platform_addresses(&self) -> Vec<IpAddr> {
-        let platform = self.hosting.platform_host.as_deref();
-        platform.map(|platform| platform_addresses(platform, &self.hosting)).unwrap_or_default()
-    }
-
     /// Checks the DNS record of a domain and the CAA records that may forbid its certificate, and keeps the finding.
     /// Takes at most 20 s.
     ///
@@ -74,8 +76,7 @@ impl Project {
         self.keep(&name, &finding).map(|(domain, _)| domain)
     }
 
-    /// Keeps what a check found about a domain. Returns also whether the domain has become worse: its record is no
-    /// longer right, or CAA records now block its certificate.
+    /// Keeps what a check found about a domain. Returns also whether its state or the reason for it is a new one.
     ///
     /// # Errors
     /// [`RefusalCode::UnknownDomain`] if the domain was removed meanwhile.
@@ -86,65 +87,43 @@ impl Project {
             let before = known(project, name)?.at(now);
             let domain = before.clone().after(finding.event, finding.reason.clone(), now);
             project.put_domain(&domain)?;
-            let is_worse = match finding.event {
-                DomainEvent::Blocked => !before.has_reason(CAA_BLOCKS),
-                _ => domain.state == DomainState::DnsChanged && before.state != DomainState::DnsChanged,
-            };
-            // The first domain that may be served becomes primary.
-            let may_be_primary = domain.state == DomainState::Verified && project.redirect(name)?.is_none();
+            let code = |domain: &Domain| domain.reason.as_ref().map(|reason| reason.code.clone());
+            let is_news = (domain.state, code(&domain)) != (before.state, code(&before));
+            // If no domain is primary, the next one that is found right becomes primary.
+            let may_be_primary = matches!(domain.state, DomainState::Verified | DomainState::Active)
+                && project.redirect(name)?.is_none();
             if may_be_primary && project.primary()?.is_none() {
                 project.set_primary(name)?;
             }
-            Ok((DomainView::of(known(project, name)?, platform), is_worse))
+            Ok((DomainView::of(known(project, name)?, platform), is_news))
         })
     }
 
-    /// Keeps that a trusted proxy has passed on HTTPS requests for these names.
+    /// Keeps that a trusted proxy has passed on an HTTPS request for this name.
     ///
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be written.
-    pub(super) fn note_served(&mut self, names: impl IntoIterator<Item = String>) -> Result<(), Refusal> {
-        let (now, names) = (unix_time(), names.into_iter().collect::<Vec<_>>());
+    pub(super) fn note_served(&mut self, name: &str) -> Result<(), Refusal> {
+        let now = unix_time();
         self.store.change_project(|project| {
-            for name in &names {
-                // It may have been removed meanwhile.
-                if let Some(domain) = project.domain(name)? {
-                    project.put_domain(&domain.at(now).after(DomainEvent::Served, None, now))?;
-                }
+            // It may have been removed meanwhile.
+            if let Some(domain) = project.domain(name)? {
+                project.put_domain(&domain.at(now).after(DomainEvent::Served, None, now))?;
             }
             Ok(())
         })
     }
 
-    /// Returns the domains whose DNS is to be checked again at this Unix time, in seconds. The longest unchecked comes
-    /// first.
+    /// Returns the domains whose DNS is to be checked at this Unix time, in seconds: new ones, and those that were
+    /// last checked [`CHECK_EVERY`] seconds ago. The longest unchecked comes last.
     ///
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub(super) fn due(&self, now: i64) -> Result<Vec<String>, Refusal> {
         let mut domains = self.store.project().domains()?;
-        let checked_at = |domain: &Domain| domain.checked_at.unwrap_or(domain.added_at);
-        domains.retain(|domain| checked_at(domain) <= now.saturating_sub(pause(domain, now)));
-        domains.sort_by_key(checked_at);
+        domains.retain(|domain| domain.checked_at.is_none_or(|at| now >= at + CHECK_EVERY));
+        domains.sort_by_key(|domain| std::cmp::Reverse(domain.checked_at));
         Ok(domains.into_iter().map(|domain| domain.name).collect())
-    }
-
-    /// Adds to the certificates that the proxy asked for, by name.
-    ///
-    /// # Errors
-    /// [`RefusalCode::StorageUnavailable`] if the database cannot be written.
-    pub(super) fn count_certificates(
-        &mut self,
-        counts: &BTreeMap<String, CertificateCount>,
-    ) -> Result<(), Refusal> {
-        self.store.change_project(|project| {
-            for (name, count) in counts {
-                // It may have been removed meanwhile.
-                let is_domain = project.domain(name)?.is_some();
-                project.count_certificates(if is_domain { name } else { "" }, *count)?;
-            }
-            Ok(())
-        })
     }
 
     /// Makes a domain the primary one, which pages name as their canonical address (RFC 6596). Requests for the others
@@ -169,6 +148,23 @@ impl Project {
         })
     }
 
+    /// Removes a domain, and the redirects from it and to it. It is not served from the next request on, unless it is
+    /// the host of the base URL or the staging URL. If it was primary, the next domain that a check finds right takes
+    /// its place.
+    ///
+    /// # Errors
+    /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
+    pub fn remove(&mut self, text: &str) -> Result<Removed, Refusal> {
+        let name = name::normal(text);
+        self.store.change_project(|project| {
+            let was_primary = known(project, &name)?.is_primary;
+            let mut redirects = project.redirects()?;
+            redirects.retain(|redirect| redirect.from == name || redirect.to == name);
+            project.remove_domain(&name)?;
+            Ok(Removed { name: name.clone(), redirects, was_primary })
+        })
+    }
+
     /// Returns the name of an existing domain as it is stored.
     ///
     /// # Errors
@@ -176,19 +172,6 @@ impl Project {
     pub fn find(&self, text: &str) -> Result<String, Refusal> {
         // Without the rules for new names, which may have been others when the domain was added.
         Ok(known(&self.store.project(), &name::normal(text))?.name)
-    }
-}
-
-/// How many seconds pass at this Unix time between two checks of a domain. A record that is awaited is looked for every
-/// two minutes for an hour, and hourly for two days. After that, as with a record that is right, once a day, or after
-/// an hour if DNS could not be asked.
-fn pause(domain: &Domain, now: i64) -> i64 {
-    let is_awaited = matches!(domain.state, DomainState::PendingDns | DomainState::DnsChanged);
-    match now.saturating_sub(domain.since) {
-        age if is_awaited && age < HOUR => TWO_MINUTES,
-        age if is_awaited && age < 2 * DAY => HOUR,
-        _ if domain.has_reason(DNS_UNAVAILABLE) || domain.has_reason(CAA_UNKNOWN) => HOUR,
-        _ => DAY,
     }
 }
 
@@ -221,7 +204,6 @@ fn put_new(project: &ProjectChange, text: &str, platform: &str) -> Result<Domain
     }
     let domain = Domain::new(name, unix_time());
     project.put_domain(&domain)?;
-    project.forget_removed(&domain.name)?;
     Ok(domain)
 }
 
@@ -251,65 +233,37 @@ mod tests {
     use crate::project::tests::{code, finding, project};
 
     #[test]
-    fn domain_is_due_after_a_day_and_sooner_if_nothing_is_known() {
+    fn new_domain_is_due_at_once_and_the_longest_unchecked_last() {
         let (_folder, mut project) = project();
         for name in ["a.test", "b.test"] {
             project.add(name).unwrap();
         }
-        project.keep("a.test", &finding(DomainEvent::Right, "")).unwrap();
-        project.keep("b.test", &finding(DomainEvent::Right, CAA_UNKNOWN)).unwrap();
         let now = unix_time();
-        assert_eq!(project.due(now).unwrap(), [""; 0]);
-        assert_eq!(project.due(now + HOUR + 9).unwrap(), ["b.test"]);
-        let mut due = project.due(now + DAY + 9).unwrap();
-        due.sort();
-        assert_eq!(due, ["a.test", "b.test"]);
+        project.keep("b.test", &finding(DomainEvent::Right, "")).unwrap();
+        assert_eq!(project.due(now).unwrap(), ["a.test"]);
+        assert_eq!(project.due(now + CHECK_EVERY + 9).unwrap(), ["b.test", "a.test"]);
     }
 
     #[test]
-    fn awaited_record_is_looked_for_every_two_minutes_then_hourly_then_daily() {
-        let right = Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 0);
-        for domain in [Domain::new("a.test".to_owned(), 0), right.after(DomainEvent::Wrong, None, 0)] {
-            for (age, expected) in
-                [(0, TWO_MINUTES), (HOUR - 1, TWO_MINUTES), (HOUR, HOUR), (2 * DAY - 1, HOUR), (2 * DAY, DAY)]
-            {
-                assert_eq!(pause(&domain, age), expected, "{:?} after {age} s", domain.state);
-            }
-        }
+    fn first_domain_that_is_found_right_is_primary_unless_it_redirects() {
         let (_folder, mut project) = project();
-        project.add("a.test").unwrap();
-        let now = unix_time();
-        assert_eq!(project.due(now + 60).unwrap(), [""; 0]);
-        assert_eq!(project.due(now + 120).unwrap(), ["a.test"]);
-    }
-
-    #[test]
-    fn first_verified_domain_is_primary_until_it_is_removed_and_then_an_active_one() {
-        let (_folder, mut project) = project();
-        project.add("a.test").unwrap();
-        project.add("b.test").unwrap();
-        assert!(!project.keep("a.test", &finding(DomainEvent::Wrong, "wrong_target")).unwrap().0.is_primary);
-        assert!(project.keep("b.test", &finding(DomainEvent::Right, "")).unwrap().0.is_primary);
-        assert!(!project.keep("a.test", &finding(DomainEvent::Right, "")).unwrap().0.is_primary);
-        for name in ["c.test", "d.test", "e.test"] {
+        for name in ["a.test", "b.test", "c.test", "d.test"] {
             project.add(name).unwrap();
-            project.keep(name, &finding(DomainEvent::Right, "")).unwrap();
         }
-        project.note_served(["c.test".to_owned(), "e.test".to_owned()]).unwrap();
-        project.add_redirect("c.test", "d.test", 301).unwrap();
-        let primary_after = |project: &mut Project, name: &str| project.remove(name).unwrap().primary;
-        // The active one before the verified one, but not the one that redirects.
-        assert_eq!(primary_after(&mut project, "b.test").as_deref(), Some("e.test"));
-        assert_eq!(project.overview().unwrap().primary.as_deref(), Some("e.test"));
-        assert_eq!(primary_after(&mut project, "a.test").as_deref(), Some("e.test"), "it was not primary");
-        // Without its redirect, the active one may be primary.
-        assert_eq!(project.remove("d.test").unwrap().redirects.len(), 1);
-        assert_eq!(primary_after(&mut project, "e.test").as_deref(), Some("c.test"));
-        let removed = project.remove("c.test").unwrap();
-        assert!(removed.was_primary && removed.primary.is_none() && !removed.is_own_host);
-        assert_eq!(code(project.keep("b.test", &finding(DomainEvent::Right, ""))), "unknown_domain");
-        project.add("api.test").unwrap();
-        assert!(project.remove("API.test.").unwrap().is_own_host);
+        assert!(!project.keep("a.test", &finding(DomainEvent::Wrong, "wrong_target")).unwrap().0.is_primary);
+        let keep = |project: &mut Project, name| project.keep(name, &finding(DomainEvent::Right, ""));
+        for (name, is_primary) in [("b.test", true), ("a.test", false), ("c.test", false), ("d.test", false)]
+        {
+            assert_eq!(keep(&mut project, name).unwrap().0.is_primary, is_primary, "{name}");
+        }
+        project.note_served("c.test").unwrap();
+        project.add_redirect("a.test", "c.test", 301).unwrap();
+        assert!(project.remove("b.test").unwrap().was_primary);
+        assert!(!keep(&mut project, "a.test").unwrap().0.is_primary, "it redirects");
+        assert!(keep(&mut project, "c.test").unwrap().0.is_primary);
+        assert!(!project.remove("d.test").unwrap().was_primary);
+        assert_eq!(project.remove("C.test.").unwrap().redirects.len(), 1);
+        assert_eq!(code(keep(&mut project, "b.test")), "unknown_domain");
     }
 
     #[test]
@@ -345,20 +299,19 @@ mod tests {
     }
 
     #[test]
-    fn what_was_right_and_is_wrong_is_news_once() {
+    fn new_state_or_reason_is_news_once() {
         let (_folder, mut project) = project();
         project.add("a.test").unwrap();
-        for (event, reason, is_worse) in [
-            (DomainEvent::Wrong, "wrong_target", false),
-            (DomainEvent::Right, "", false),
-            (DomainEvent::Unknown, "no_answer", false),
+        for (event, reason, is_news) in [
             (DomainEvent::Wrong, "wrong_target", true),
             (DomainEvent::Wrong, "wrong_target", false),
+            (DomainEvent::Right, "", true),
             (DomainEvent::Right, "", false),
-            (DomainEvent::Blocked, CAA_BLOCKS, true),
-            (DomainEvent::Blocked, CAA_BLOCKS, false),
+            (DomainEvent::Blocked, "caa_blocks", true),
+            (DomainEvent::Blocked, "caa_blocks", false),
+            (DomainEvent::Wrong, "wrong_target", true),
         ] {
-            assert_eq!(project.keep("a.test", &finding(event, reason)).unwrap().1, is_worse, "{event:?}");
+            assert_eq!(project.keep("a.test", &finding(event, reason)).unwrap().1, is_news, "{event:?}");
         }
     }
 

@@ -2,24 +2,21 @@
 //! service notices every change at once, since it reads the database with each request. Knows no SQL and no HTTP.
 //!
 //! `deploys.rs`, `domains.rs` and `redirects.rs` have the rules, and `refusal.rs` has a code for each way to break
-//! them. `name.rs` parses names, `record.rs` tells which DNS record a name needs, `verify.rs` whether that record
-//! exists, `proxied.rs` whether a proxy hides it, and `caa.rs` whether a certificate authority may issue; `dns_check.rs` combines these, and `finding.rs`
-//! has what they find. `removed.rs` removes domains and remembers them. `upkeep.rs` is what a running service does for its project besides answering requests.
+//! them. `name.rs` parses names, and `record.rs` tells which DNS record a name needs. `check.rs` checks a domain:
+//! `verify.rs` tells whether the record exists, and `caa.rs` whether a certificate authority may issue. `upkeep.rs` is
+//! what a running service does for its project besides answering requests.
 
 mod caa;
+mod check;
 mod deploys;
-mod dns_check;
 mod domains;
-mod finding;
 mod folder;
 mod media_type;
 mod name;
 mod overview;
-mod proxied;
 mod record;
 mod redirects;
 mod refusal;
-mod removed;
 mod upkeep;
 mod verify;
 
@@ -35,10 +32,10 @@ use crate::store::{self, Writer};
 
 pub use crate::model::{Deploy, DomainState, Plan, Redirect};
 pub use deploys::Deployed;
-pub use overview::{CertificateRequests, DeployView, DomainView, Overview};
+pub use domains::Removed;
+pub use overview::{DomainView, Overview};
 pub use record::DnsRecord;
 pub use refusal::{Refusal, RefusalCode};
-pub use removed::Removed;
 pub(crate) use upkeep::Upkeep;
 
 /// The project of one database.
@@ -58,8 +55,6 @@ pub(crate) use upkeep::Upkeep;
 pub struct Project {
     store: Writer,
     hosting: Hosting,
-    /// The hosts of the base URL and the staging URL.
-    own_hosts: Vec<String>,
 }
 
 impl fmt::Debug for Project {
@@ -78,7 +73,7 @@ impl Project {
             return Err(Error::no_database(&config.database));
         }
         let store = Writer::open(&config.database)?;
-        Ok(Self { store, hosting: config.hosting.clone(), own_hosts: config.own_hosts().collect() })
+        Ok(Self { store, hosting: config.hosting.clone() })
     }
 
     /// Returns the state of the project, its domains and redirects.
@@ -86,7 +81,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub fn overview(&self) -> Result<Overview, Refusal> {
-        Ok(Overview::of(&self.store.project(), &self.hosting, &[], unix_time())?)
+        Ok(Overview::of(&self.store.project(), &self.hosting, unix_time())?)
     }
 
     /// Returns the plan of the project.
@@ -110,7 +105,7 @@ impl Project {
 mod tests {
     use super::*;
     use crate::model::{DomainEvent, Reason};
-    use crate::project::finding::Finding;
+    use crate::project::check::Finding;
     use crate::testing::Folder;
 
     /// A deployed project with a paid plan and a platform.
@@ -118,7 +113,7 @@ mod tests {
         let folder = Folder::new();
         let store = Writer::open(&folder.database()).unwrap();
         let hosting = Hosting { platform_host: Some("sites.test".to_owned()), ..Hosting::default() };
-        let mut project = Project { store, hosting, own_hosts: vec!["api.test".to_owned()] };
+        let mut project = Project { store, hosting };
         project.set_plan(Plan::Pro).unwrap();
         project.deploy(None).unwrap();
         (folder, project)

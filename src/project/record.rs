@@ -1,6 +1,5 @@
 //! The DNS record that a domain needs.
 
-use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use publicsuffix::{List, Psl};
@@ -39,8 +38,6 @@ pub struct DnsRecord {
     pub ttl: u32,
     /// What to know before creating it; null if nothing.
     pub remark: Option<&'static str>,
-    /// For an apex: the addresses of the platform host, for A and AAAA records instead. Empty if they are not known.
-    pub addresses: Vec<IpAddr>,
 }
 
 impl DnsRecord {
@@ -55,19 +52,7 @@ impl DnsRecord {
             value: platform_host.to_owned(),
             ttl: TTL,
             remark: label.is_none().then_some(APEX),
-            addresses: Vec::new(),
         }
-    }
-
-    /// The record with the addresses of the platform host, if they may replace it.
-    pub(super) fn with_addresses(self, addresses: &[IpAddr]) -> Self {
-        let addresses = if self.is_of_apex() { addresses.to_vec() } else { Vec::new() };
-        Self { addresses, ..self }
-    }
-
-    /// Whether the record is that of an apex domain, which may have A and AAAA records instead.
-    pub fn is_of_apex(&self) -> bool {
-        self.name == "@"
     }
 }
 
@@ -110,10 +95,8 @@ mod tests {
                 value: "petstore.sites.example.net".to_owned(),
                 ttl: 3600,
                 remark: None,
-                addresses: Vec::new(),
             };
-            assert_eq!(record.clone().with_addresses(&[[192, 0, 2, 1].into()]), expected);
-            assert_eq!(record.remark, None);
+            assert_eq!(record, expected);
             assert!(!is_apex(name));
         }
     }
@@ -125,7 +108,6 @@ mod tests {
             assert_eq!((record.kind, &*record.name, &*record.zone), ("ALIAS or ANAME", "@", name));
             assert!(record.remark.is_some_and(|remark| remark.starts_with("Not every DNS provider")));
             assert!(is_apex(name));
-            assert_eq!(record.with_addresses(&[[192, 0, 2, 1].into()]).addresses.len(), 1);
         }
     }
 }

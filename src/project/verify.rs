@@ -3,42 +3,27 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::finding::{DNS_UNAVAILABLE, Finding, list};
-use super::proxied::is_proxied;
+use super::check::{DNS_UNAVAILABLE, Finding, list};
 use super::record::is_apex;
-use crate::dns::{Answer, Dns, DnsError, Inquiry, NameServers, Record, RecordType};
+use crate::dns::{Answer, Dns, DnsError, NameServers, Record, RecordType};
 use crate::model::DomainEvent;
 
-/// The types that may not exist alongside the CNAME record of a subdomain. The first two must be known, unless the
-/// CNAME record is wrong anyway. The search ends at the first type that a server does not answer.
-const OTHERS: [RecordType; 8] = [
-    RecordType::A,
-    RecordType::AAAA,
-    RecordType::MX,
-    RecordType::TXT,
-    RecordType::NS,
-    RecordType::CAA,
-    RecordType::SRV,
-    RecordType::HTTPS,
-];
-const MUST_BE_KNOWN: usize = 2;
+/// The types that may not exist alongside the CNAME record of a subdomain, of those that are common.
+const OTHERS: [RecordType; 4] = [RecordType::A, RecordType::AAAA, RecordType::MX, RecordType::TXT];
 
 /// The name has other records.
 const CONFLICTING_RECORD: &str = "conflicting_record";
 /// The record points elsewhere.
 const WRONG_TARGET: &str = "wrong_target";
-/// The record is hidden by a proxy.
-const PROXIED: &str = "proxied";
 /// There is no record, or DNS does not show it yet.
 const NOT_FOUND_YET: &str = "not_found_yet";
 
-/// Looks up the record of a domain, which takes at most 15 seconds. The name has A-labels in lower case.
+/// Looks up the record of a domain. The name has A-labels in lower case.
 pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
     let host = platform_host.trim_end_matches('.').to_ascii_lowercase();
-    let inquiry = dns.begin();
-    let found = inquiry.authorities(name).and_then(|mut authorities| {
+    let found = dns.authorities(name).and_then(|mut authorities| {
         if is_apex(name) {
-            apex(name, &host, &mut authorities, inquiry)
+            apex(name, &host, &mut authorities, dns)
         } else {
             subdomain(name, &host, &mut authorities)
         }
@@ -58,9 +43,11 @@ fn unknown(name: &str, error: &DnsError) -> String {
             );
         }
         DnsError::Loop { .. } => "Correct them in your DNS settings.",
-        DnsError::NotRecursive { .. } | DnsError::System(_) => "Tell whoever runs this service.",
+        DnsError::Setup(_) => "Tell whoever runs this service.",
         DnsError::BadName { .. } => "Remove the domain, and add it with another name.",
-        _ => "The service asks again within an hour. If that fails too, check the NS records of the domain.",
+        _ => {
+            "The service asks again within ten minutes. If that fails too, check the NS records of the domain."
+        }
     };
     format!("The record of {name} could not be looked up: {error}. {advice}")
 }
@@ -71,48 +58,42 @@ fn wrong(code: &str, message: String) -> Finding {
 
 fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Result<Finding, DnsError> {
     let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
-    let points_elsewhere = targets.iter().any(|target| target != host);
-    let (mut others, mut addresses) = (BTreeSet::new(), BTreeSet::new());
-    for (number, kind) in OTHERS.into_iter().enumerate() {
-        match authorities.ask(name, kind) {
-            Ok(answer) => {
-                let found = || answer.own().filter(|record| record.kind == kind);
-                others.extend(found().map(|record| (number, record.to_string())));
-                addresses.extend(found().filter_map(Record::address));
-            }
-            // A resolver that follows a wrong record often fails.
-            Err(error) if number < MUST_BE_KNOWN && !points_elsewhere => return Err(error),
-            Err(_) => break,
-        }
+    if targets.iter().any(|target| target != host) {
+        let elsewhere =
+            format!("The CNAME record of {name} points to {}. It must point to {host}.", list(targets));
+        return Ok(wrong(WRONG_TARGET, elsewhere));
     }
-    Ok(if targets.is_empty() && is_proxied(&addresses) {
-        proxied(name, host, addresses)
-    } else if !others.is_empty() {
-        let found = list(others.into_iter().map(|(_, record)| record));
+    let mut others = BTreeSet::new();
+    for kind in OTHERS {
+        let answer = authorities.ask(name, kind)?;
+        others.extend(answer.own().filter(|record| record.kind == kind).map(ToString::to_string));
+    }
+    if !others.is_empty() {
+        let advice = if targets.is_empty() { hidden(host) } else { String::new() };
         let conflict = format!(
-            "{name} has other records than a CNAME record: {found}. Remove them: a name with a CNAME record cannot have others."
+            "{name} has other records than a CNAME record: {}. Remove them: a name with a CNAME record cannot have others.{advice}",
+            list(others)
         );
-        wrong(CONFLICTING_RECORD, conflict)
-    } else if targets.is_empty() {
+        return Ok(wrong(CONFLICTING_RECORD, conflict));
+    }
+    if targets.is_empty() {
         let missing = format!(
             "{name} has no CNAME record yet. Create one with the value {host}; DNS may take up to 48 hours to show it."
         );
-        wrong(NOT_FOUND_YET, missing)
-    } else if points_elsewhere {
-        let elsewhere =
-            format!("The CNAME record of {name} points to {}. It must point to {host}.", list(targets));
-        wrong(WRONG_TARGET, elsewhere)
-    } else {
-        Finding::RIGHT
-    })
+        return Ok(wrong(NOT_FOUND_YET, missing));
+    }
+    Ok(Finding::RIGHT)
 }
 
-fn apex(
-    name: &str,
-    host: &str,
-    authorities: &mut NameServers,
-    inquiry: Inquiry,
-) -> Result<Finding, DnsError> {
+/// What else may be wrong if a name has addresses, but not those of the platform host.
+fn hidden(host: &str) -> String {
+    format!(
+        " If your DNS settings already point the record to {host}, a proxy such as Cloudflare's hides it: turn the proxy \
+         off for this record ('DNS only')."
+    )
+}
+
+fn apex(name: &str, host: &str, authorities: &mut NameServers, dns: &Dns) -> Result<Finding, DnsError> {
     let mut own = BTreeSet::new();
     for kind in [RecordType::A, RecordType::AAAA] {
         let answer = authorities.ask(name, kind)?;
@@ -127,7 +108,7 @@ fn apex(
         }
         own.extend(answer.addresses()?);
     }
-    let of_host = addresses(host, &mut inquiry.resolvers());
+    let of_host = addresses(host, &mut dns.resolvers());
     if own.is_empty() {
         let or_addresses = match of_host {
             Ok(addresses) if !addresses.is_empty() => {
@@ -157,33 +138,23 @@ fn apex(
             "{name} leads to {host}, but also has addresses that {host} does not have: {}. {why}",
             list(stray)
         )
-    } else if is_proxied(&own) {
-        return Ok(proxied(name, host, own));
     } else {
         let known = if of_host.is_empty() { "none".to_owned() } else { list(of_host) };
         format!(
             "{name} has the addresses {}. It must have those of {host}, by an ALIAS, an ANAME, or A and AAAA records: \
-             {known}.",
-            list(own)
+             {known}.{}",
+            list(own),
+            hidden(host)
         )
     };
     Ok(wrong(WRONG_TARGET, elsewhere))
-}
-
-fn proxied(name: &str, host: &str, addresses: BTreeSet<IpAddr>) -> Finding {
-    let message = format!(
-        "{name} has addresses of Cloudflare ({}), whose proxy probably hides its record. Turn the proxy off for this \
-         record ('DNS only'), and point the record to {host}.",
-        list(addresses)
-    );
-    wrong(PROXIED, message)
 }
 
 fn aliases(answer: &Answer) -> Vec<String> {
     answer.own().filter_map(Record::alias).map(str::to_owned).collect()
 }
 
-pub(super) fn addresses(host: &str, resolvers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {
+fn addresses(host: &str, resolvers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {
     let mut addresses = BTreeSet::new();
     for kind in [RecordType::A, RecordType::AAAA] {
         addresses.extend(resolvers.ask(host, kind)?.addresses()?);
@@ -200,7 +171,7 @@ mod tests {
         let name = || "a.test".to_owned();
         for (error, advice) in [
             (DnsError::Loop { name: name() }, "Correct them in your DNS settings."),
-            (DnsError::System("has no sockets"), "Tell whoever runs this service."),
+            (DnsError::Setup("the system has no sockets".to_owned()), "Tell whoever runs this service."),
             (DnsError::BadName { name: name() }, "Remove the domain, and add it with another name."),
             (DnsError::NoServers { name: name() }, "is it registered, and are its name servers set?"),
         ] {

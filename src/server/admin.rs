@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use super::SocketFolder;
-use super::descriptors::Places;
+use super::descriptors::ADMIN;
 use super::lanes::Lanes;
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings};
 use crate::config::Config;
@@ -36,7 +36,6 @@ impl Admin {
     pub fn start(
         config: &Config,
         listening: Listening,
-        places: Places,
         metrics: &Metrics,
         folder: &SocketFolder,
         settings: &ProjectSettings,
@@ -59,12 +58,13 @@ impl Admin {
         }
         let Lanes { workers, addresses, .. } = lanes;
         let gate_config = GateConfig {
-            max_connections: places.connections,
-            max_refused: places.refused,
+            max_connections: ADMIN.connections,
+            max_refused: ADMIN.refused,
             client_memory: config.client_memory / MEMORY_SHARE,
             deadlines: config.deadlines.clone(),
             lanes: addresses,
             passed_on: admin::header_fields(),
+            is_small: |_| true,
             trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
             origins: Origins::default(),
             metrics: Metrics::default(),

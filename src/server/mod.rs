@@ -11,6 +11,7 @@ mod socket_folder;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::config::Address;
@@ -25,7 +26,7 @@ use running::Running;
 use socket_folder::SocketFolder;
 
 pub use crate::gate::{HealthCheck, Stopper};
-pub use drill::{Drill, drill};
+pub use drill::drill;
 
 /// A running service.
 ///
@@ -94,9 +95,9 @@ impl Server {
             None => store::open_for_service(&config.database, config.workers)?,
         };
         let address = bound.listening.address().clone();
-        let summary = summary(&config, &address, places.0.connections, &store);
+        let summary = summary(&config, &address, places.connections, &store);
         let stopper = Stopper::default();
-        let running = Running::start(&config, places, bound, store, &stopper)?;
+        let running = Running::start(&Arc::new(config), places, bound, store, &stopper)?;
         let admin_address = running.admin_address();
         let gate = log_line::start("gate", move || running.serve())?;
         Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })

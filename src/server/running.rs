@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::gate::{Gate, GateConfig, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
-use crate::service::{self, Authenticator, Faults, Lost, Parts, ReadService, WriteService};
+use crate::service::{self, Authenticator, Faults, Lost, ReadService, Shared, WriteService};
 use crate::site;
 use crate::store::{Claim, OpenStore, WriteAccess};
 use crate::worker::Worker;
@@ -40,37 +40,35 @@ impl Running {
     /// # Errors
     /// If there are too few threads or descriptors, or the project cannot be opened.
     pub fn start(
-        config: &Config,
-        (places, admin_places): (Places, Places),
+        config: &Arc<Config>,
+        places: Places,
         bound: Bound,
         store: OpenStore,
         stopper: &Stopper,
     ) -> Result<Self, Error> {
-        let OpenStore { writer, readers, reads_at_once, loss, claim, about: _ } = store;
+        let OpenStore { writer, readers, reads_at_once, claim, about: _ } = store;
         let Bound { folder, listening, admin } = bound;
         let lost: Lost = {
             let stopper = stopper.clone();
-            Arc::new(move |error| {
-                loss.declare(error);
-                stopper.stop_because(&Error::from(error.clone()));
-            })
+            Arc::new(move |error| stopper.stop_because(&Error::from(error.clone())))
         };
         let mut metrics =
             if admin.is_some() { Metrics::watched(config.client_memory) } else { Metrics::default() };
         service::announce(&mut metrics);
         let upkeep = project::start(config)?;
-        let parts = Parts {
+        let shared = Shared {
+            config: Arc::clone(config),
+            assets: Arc::new(site::assets(config, listening.address())),
             authenticator: Authenticator::new(config.api_key.as_deref()),
             lost,
             metrics: metrics.clone(),
             hosts: project::hosts(config, upkeep.as_ref()),
         };
-        let assets = Arc::new(site::assets(config, listening.address()));
         let guide = site::root(config).map_or_else(|| listening.address().local_url(), str::to_owned);
         let fail = config.ephemeral.as_ref().map(|ephemeral| ephemeral.fail).filter(|rate| *rate > 0.0);
         let mut lanes = Lanes::new(&folder, stopper, fail.map(Faults::new));
         for (i, store) in readers.into_iter().enumerate() {
-            let service = ReadService::new(store, Arc::clone(&assets), parts.clone());
+            let service = ReadService::new(store, shared.clone());
             let window = (reads_at_once, READ_BYTES);
             lanes.open(LaneKind::Read, window, &format!("read-{i}"), format!("reader-{i}"), service)?;
         }
@@ -78,11 +76,11 @@ impl Running {
         match writer {
             WriteAccess::Writes(writer) => {
                 let stopper = stopper.clone();
-                let service = WriteService::new(writer, parts, move || stopper.is_stopping());
+                let service = WriteService::new(writer, shared, move || stopper.is_stopping());
                 lanes.open(kind, window, "write", name, service)?;
             }
             WriteAccess::Refused(reader) => {
-                let service = ReadService::refusing(reader, parts, config.base_url.as_deref());
+                let service = ReadService::refusing(reader, shared);
                 lanes.open(kind, window, "write", name, service)?;
             }
         }
@@ -91,7 +89,7 @@ impl Running {
             let stopper = stopper.clone();
             let died = move |error: Error| stopper.stop_because(&error.context("the admin address has died"));
             let settings = project::settings(&guide, upkeep.as_ref());
-            Admin::start(config, listening, admin_places, &metrics, &folder, &settings, died)
+            Admin::start(config, listening, &metrics, &folder, &settings, died)
         });
         let admin = admin.transpose()?;
         let gate_config = GateConfig {
@@ -101,6 +99,7 @@ impl Running {
             deadlines: config.deadlines.clone(),
             lanes: addresses,
             passed_on: service::header_fields(config),
+            is_small: service::is_small,
             trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
             origins: Origins::new(config.allow_origins.clone()),
             metrics,

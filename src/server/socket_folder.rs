@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn folder_is_private_and_removed_at_the_end() {
-        let parent = Folder::new();
+        let parent = Folder::for_sockets();
         let folder = SocketFolder::new_in(&parent.0).unwrap();
         let path = folder.path.clone();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
@@ -128,10 +128,10 @@ mod tests {
 
     #[test]
     fn abandoned_folders_are_removed_and_no_others() {
-        let parent = Folder::new();
+        let parent = Folder::for_sockets();
         let abandoned = left(&parent.0, "abandoned", 0o700);
         let open = left(&parent.0, "open", 0o755);
-        let elsewhere = Folder::new();
+        let elsewhere = Folder::for_sockets();
         let target = left(&elsewhere.0, "target", 0o700);
         std::os::unix::fs::symlink(&target, parent.0.join(format!("{PREFIX}link"))).unwrap();
         let alive = SocketFolder::new_in(&parent.0).unwrap();
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn folders_of_other_users_are_not_touched() {
-        let parent = Folder::new();
+        let parent = Folder::for_sockets();
         let abandoned = left(&parent.0, "abandoned", 0o700);
         let user = std::fs::metadata(&abandoned).unwrap().uid();
         remove_abandoned(&parent.0, user + 1);
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn folder_that_another_start_takes_for_abandoned_is_not_used() {
-        let parent = Folder::new();
+        let parent = Folder::for_sockets();
         let path = left(&parent.0, "young", 0o700);
         let other = File::open(&path).unwrap();
         other.try_lock().unwrap();
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn unusable_parents_are_named() {
-        let parent = Folder::new();
+        let parent = Folder::for_sockets();
         let refusal = |path: &Path| SocketFolder::new_in(path).err().unwrap();
         let missing = parent.0.join("missing");
         assert_eq!(refusal(&missing).kind(), ErrorKind::FileMissing);
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn longest_path_fits_a_socket_and_one_byte_more_is_refused() {
-        let parent = Folder::new();
+        let parent = Folder::for_sockets();
         let own = "/".len() + PREFIX.len() + 16 + LONGEST_NAME.len();
         let rest = MAX_PATH - own - "/".len() - parent.0.as_os_str().len();
         let (longest, longer) = (parent.0.join("x".repeat(rest)), parent.0.join("x".repeat(rest + 1)));

@@ -17,9 +17,6 @@ pub const HOST: &str = "Host";
 /// The scheme of the request to the proxy. The gate passes it on only from a trusted proxy.
 pub const FORWARDED_PROTO: &str = "X-Forwarded-Proto";
 
-/// The most domains to remember.
-const MAX_KNOWN: usize = 1024;
-
 /// A callback that gets the name of a domain when a trusted proxy has passed on an HTTPS request for it. Must
 /// not block.
 pub type OnServed = Arc<dyn Fn(&str) + Send + Sync>;
@@ -88,7 +85,7 @@ impl Hosts {
         if host.is_empty() || is_address(host) {
             return Ok(Admission::Here(None));
         }
-        if *version != database.data_version() || known.len() >= MAX_KNOWN {
+        if *version != database.data_version() {
             known.clear();
             *primary = database.project().primary()?.map(Arc::from);
             *version = database.data_version();
@@ -171,7 +168,7 @@ mod tests {
         let response = match admitted {
             Ok(Admission::Here(_)) => Response::new(200, b""),
             Ok(Admission::Redirect(redirect)) => redirect,
-            Err(failure) => failure.into_error().into_response(),
+            Err(failure) => failure.into_response(),
         };
         (response.status(), response.field("Location").unwrap_or_default().to_owned())
     }

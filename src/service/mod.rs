@@ -7,14 +7,13 @@ mod hosts;
 mod reading;
 mod writing;
 
-use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::api::{ACCEPT, Call, FILE, Handler, Operation, ROUTER, is_deployed};
+use crate::api::{ACCEPT, Call, FILE, Handler, Operation, ROUTER, is_deployed, is_long_page};
 use crate::config::Config;
 use crate::endpoint::{Failure, Route, Router};
-use crate::http::{ACCESS_LOG, ApiError, Code, Request, Response, Target};
+use crate::http::{ACCESS_LOG, ApiError, Assets, Code, Request, Response, Target};
 use crate::metrics::Metrics;
 use crate::model::KeyScope;
 use crate::quiet_log::QuietLog;
@@ -49,9 +48,12 @@ pub fn announce(metrics: &mut Metrics) {
 /// A callback for when the database is lost, which ends the service.
 pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
 
-/// What every worker needs; each gets a clone.
+/// What all workers share; each gets a clone.
 #[derive(Clone)]
-pub struct Parts {
+pub struct Shared {
+    pub config: Arc<Config>,
+    /// The documents of the site.
+    pub assets: Arc<Assets>,
     pub authenticator: Authenticator,
     pub lost: Lost,
     pub metrics: Metrics,
@@ -61,15 +63,15 @@ pub struct Parts {
 /// The steps that are the same in every worker.
 struct Pipeline {
     router: &'static Router<Handler>,
-    parts: Parts,
+    shared: Shared,
     failures: QuietLog,
     /// Whether the service refuses all writes.
     is_read_only: bool,
 }
 
-/// What the pipeline learns about a request before the handler runs, for the response.
+/// What the pipeline learns as a request enters, for its response.
 #[derive(Default)]
-struct Findings {
+struct Entry {
     /// The operation, unless the request ends before it.
     operation: Option<&'static Operation>,
     /// The name of its key, for the access log.
@@ -81,34 +83,34 @@ struct Findings {
 type Done = Result<Response, Failure>;
 
 impl Pipeline {
-    fn new(parts: Parts) -> Self {
+    fn new(shared: Shared) -> Self {
         let failures = QuietLog::new("petstore::service");
-        Self { router: &ROUTER, parts, failures, is_read_only: false }
+        Self { router: &ROUTER, shared, failures, is_read_only: false }
     }
 
-    /// Makes the response. Adds what the operation announces and what was found, and counts it. The writer counts
+    /// Makes the response. Adds what the operation announces and what its entry found, and counts it. The writer counts
     /// requests that are passed on. OPTIONS counts for no operation, because the gate probes lanes with it.
-    fn finish(&mut self, request: &Request, findings: Findings, done: Done) -> Response {
-        let operation = findings.operation;
+    fn finish(&mut self, request: &Request, entry: Entry, done: Done) -> Response {
+        let operation = entry.operation;
         let mut response = done.unwrap_or_else(|failure| self.refuse(failure, operation, request));
         if let Some(operation) = operation {
             response = operation.announce(response);
         }
-        if let Some(canonical) = findings.canonical {
+        if let Some(canonical) = entry.canonical {
             response = canonical.link(request, response);
         }
-        if let Some(name) = findings.key_name {
+        if let Some(name) = entry.key_name {
             response = response.for_key(&name);
         }
         let is_none = operation.is_none_or(|operation| matches!(operation.handler, Handler::Check { .. }));
         if response.status() != 204 || !is_none {
             let id = operation.map_or(NO_OPERATION, |operation| operation.id);
-            self.parts.metrics.handled(id, response.status());
+            self.shared.metrics.handled(id, response.status());
         }
         if response.status() == 503 {
             let is_write = operation.is_some_and(Operation::writes);
             let code = if is_write && self.is_read_only { Code::ReadOnly } else { Code::StorageUnavailable };
-            self.parts.metrics.refused(code.as_str(), 1);
+            self.shared.metrics.refused(code.as_str(), 1);
         }
         response
     }
@@ -116,58 +118,45 @@ impl Pipeline {
     /// Logs the store's failure in a batch. `of` names the requests concerned, as far as they are known.
     fn trouble(&mut self, of: &str, what: &str, error: &StoreError) {
         if error.is_lost() {
-            (self.parts.lost)(error);
+            (self.shared.lost)(error);
         } else {
             self.failures.say(of, &format!("{what}: {error}"));
         }
     }
 
-    /// Finds the operation of a request, or what became of it if it ends before that. `now` is Unix time in seconds.
+    /// Finds the operation of a request: checks the host, then the key, the route and the scope. `now` is Unix time in
+    /// seconds.
+    ///
+    /// # Errors
+    /// The response if the request ends before its operation.
     fn enter<'r>(
         &mut self,
         request: &'r Request<'r>,
         database: &Database,
         now: i64,
-    ) -> (Findings, Result<Call<'r>, Done>) {
-        let mut findings = Findings::default();
-        let entered = match self.check(request, database, now, &mut findings) {
-            Ok(ControlFlow::Continue(call)) => Ok(call),
-            Ok(ControlFlow::Break(response)) => Err(Ok(response)),
-            Err(failure) => Err(Err(failure)),
-        };
-        (findings, entered)
-    }
-
-    /// Checks the host, then the key, the route and the scope.
-    fn check<'r>(
-        &mut self,
-        request: &'r Request<'r>,
-        database: &Database,
-        now: i64,
-        findings: &mut Findings,
-    ) -> Result<ControlFlow<Response, Call<'r>>, Failure> {
-        match self.parts.hosts.admit(request, database)? {
-            Admission::Here(canonical) => findings.canonical = canonical,
-            Admission::Redirect(redirect) => return Ok(ControlFlow::Break(redirect)),
+        entry: &mut Entry,
+    ) -> Result<Call<'r>, Failure> {
+        match self.shared.hosts.admit(request, database)? {
+            Admission::Here(canonical) => entry.canonical = canonical,
+            Admission::Redirect(redirect) => return Err(Failure::Instead(redirect)),
         }
         let target = Target::parse(request.target);
         if request.method == "OPTIONS" {
             let options = self.router.options(&target);
             let is_file = options.is_err() && is_deployed(database, &target.path)?;
             let of_file = || Response::new(204, b"").header("Allow", METHODS_OF_FILES);
-            return Ok(ControlFlow::Break(if is_file { of_file() } else { options? }));
+            return Err(Failure::Instead(if is_file { of_file() } else { options? }));
         }
         let (mut scope, mut caller) = (KeyScope::Full, None);
         if is_protected(&target) {
             let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
-            match self.parts.authenticator.authenticate(request, database, now) {
+            match self.shared.authenticator.authenticate(request, database, now) {
                 Ok(Identity { key, caller: by }) => {
                     (scope, caller) = (key.scope, Some(*by));
-                    findings.key_name = is_logged.then(|| key.name.clone());
+                    entry.key_name = is_logged.then(|| key.name.clone());
                 }
                 Err(refused) => {
-                    findings.key_name =
-                        is_logged.then(|| self.parts.authenticator.refused(request)).flatten();
+                    entry.key_name = is_logged.then(|| self.shared.authenticator.refused(request)).flatten();
                     return Err(refused);
                 }
             }
@@ -178,10 +167,10 @@ impl Pipeline {
         };
         if route.operation.writes() && scope == KeyScope::ReadOnly {
             let refused = authentication::insufficient_scope().into_response();
-            return Ok(ControlFlow::Break(route.operation.announce(refused)));
+            return Err(Failure::Instead(route.operation.announce(refused)));
         }
-        findings.operation = Some(route.operation);
-        Ok(ControlFlow::Continue(Call::new(route, request, target).by(caller)))
+        entry.operation = Some(route.operation);
+        Ok(Call::new(route, request, target).by(caller))
     }
 
     /// The route of a path that matches no row: it may be a file of the deploy.
@@ -201,7 +190,7 @@ impl Pipeline {
     /// Turns the failure of a request into its response, and logs what the client must not see.
     fn refuse(&mut self, failure: Failure, operation: Option<&Operation>, request: &Request) -> Response {
         match &failure {
-            Failure::Store(error) if error.is_lost() => (self.parts.lost)(error),
+            Failure::Store(error) if error.is_lost() => (self.shared.lost)(error),
             failure => {
                 if let Some(detail) = failure.detail() {
                     let part = operation.map_or("before its operation", |operation| operation.id);
@@ -209,7 +198,7 @@ impl Pipeline {
                 }
             }
         }
-        failure.into_error().into_response()
+        failure.into_response()
     }
 }
 
@@ -225,6 +214,15 @@ pub fn header_fields(config: &Config) -> Vec<&'static str> {
     let has_domains = config.hosting.platform_host.is_some();
     let own = [AUTHORIZATION, ACCEPT, HOST, FORWARDED_PROTO];
     ROUTER.header_fields(if has_domains { &own } else { &own[..2] })
+}
+
+/// Whether the response to a read is small, by its method and target with a space between: the gate serves
+/// large ones apart. A list that asks for more than the default page is large, and so is a deployed file.
+pub fn is_small(line: &[u8]) -> bool {
+    let line = str::from_utf8(line).unwrap_or_default();
+    let (method, target) = line.split_once(' ').unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    method == "OPTIONS" || ROUTER.rows(path).is_some_and(|rows| rows <= 1 || !is_long_page(query))
 }
 
 /// Whether a request needs a key before anything else is checked.
@@ -244,10 +242,12 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
 }
 
 #[cfg(test)]
-impl Parts {
+impl Shared {
     /// With an authenticator, and defaults for the rest.
     fn for_tests(authenticator: Authenticator) -> Self {
-        Self { authenticator, lost: Arc::new(|_| ()), metrics: Metrics::default(), hosts: Hosts::default() }
+        let (config, assets) = (Arc::new(Config::default()), Arc::default());
+        let (metrics, hosts) = (Metrics::default(), Hosts::default());
+        Self { config, assets, authenticator, lost: Arc::new(|_| ()), metrics, hosts }
     }
 
     /// Counts requests to these operations from now on.
@@ -277,6 +277,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn long_page_and_file_are_large() {
+        for line in [
+            "GET /v1/pets/7",
+            "HEAD /v1/pets/7?x",
+            "GET /healthz",
+            "GET /v1/pets",
+            "GET /v1/pets?after=7&limit=20",
+            "OPTIONS /v1/pets?limit=100",
+        ] {
+            assert!(is_small(line.as_bytes()), "{line}");
+        }
+        for line in ["GET /v1/pets?limit=21", "GET /v1/pets?%6cimit=100", "GET /nowhere", ""] {
+            assert!(!is_small(line.as_bytes()), "{line}");
+        }
+    }
+
+    #[test]
     fn everything_below_v1_is_protected() {
         for path in ["/v1", "/v1/", "/v1/pets", "/v1/nowhere", "/%761/pets", "/v%31"] {
             assert!(is_protected(&Target::parse(path)), "{path}");
@@ -304,16 +321,16 @@ mod tests {
 
     #[test]
     fn every_operation_is_in_the_metrics_from_the_start() {
-        let mut parts = Parts::for_tests(Authenticator::default());
-        parts.metrics = Metrics::watched(0);
-        announce(&mut parts.metrics);
+        let mut shared = Shared::for_tests(Authenticator::default());
+        shared.metrics = Metrics::watched(0);
+        announce(&mut shared.metrics);
         for sample in [
             r#"requests_total{operation="createPet",status="201"}"#,
             r#"requests_total{operation="none",status="404"}"#,
             r#"refusals_total{code="read_only"}"#,
             r#"responses_total{status="304"}"#,
         ] {
-            assert_eq!(parts.counted(sample).as_deref(), Some("0"), "{sample}");
+            assert_eq!(shared.counted(sample).as_deref(), Some("0"), "{sample}");
         }
     }
 

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::api::{Handler, ReadContext};
 use crate::clock::unix_time;
-use crate::http::{ApiError, Assets, Code, Request, Response};
-use crate::service::{Done, Findings, Parts, Pipeline, run, wrong_lane};
-use crate::store::{IS_SHARED, MOST_PUT_OFF, Reader};
+use crate::endpoint::Failure;
+use crate::http::{ApiError, Code, Request, Response};
+use crate::service::{Done, Entry, Pipeline, Shared, run, wrong_lane};
+use crate::store::{Cause, IS_SHARED, MOST_PUT_OFF, Reader, StoreError};
 use crate::worker::Service;
 
 /// The bytes of responses at which a batch is sent, so that huge pages do not pile up.
@@ -26,32 +27,33 @@ pub struct ReadService {
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl ReadService {
-    pub fn new(store: Reader, assets: Arc<Assets>, parts: Parts) -> Self {
-        Self { context: ReadContext::new(store, assets), pipeline: Pipeline::new(parts), refusal: None }
+    pub fn new(store: Reader, shared: Shared) -> Self {
+        let context = ReadContext::new(store, Arc::clone(&shared.assets), Arc::clone(&shared.config));
+        Self { context, pipeline: Pipeline::new(shared), refusal: None }
     }
 
-    /// Answers the requests of the write lane of a service that only reads: creates are refused. `base_url` is the
-    /// address to which they can go.
-    pub fn refusing(store: Reader, parts: Parts, base_url: Option<&str>) -> Self {
-        let refusal = base_url.map_or_else(
+    /// Answers the requests of the write lane of a service that only reads: creates are refused, with
+    /// the public URL, to which they can go.
+    pub fn refusing(store: Reader, shared: Shared) -> Self {
+        let refusal = shared.config.base_url.as_ref().map_or_else(
             || Code::ReadOnly.usual_message(),
             |url| format!("This service is read-only; nothing was changed. Send creates to {url}.").into(),
         );
-        let mut service = Self::new(store, Arc::default(), parts);
+        let mut service = Self::new(store, shared);
         service.pipeline.is_read_only = true;
         Self { refusal: Some(refusal), ..service }
     }
 
     /// Handles a request up to its response.
-    fn handle(&mut self, request: &Request, now: i64) -> (Findings, Done) {
+    fn handle(&mut self, request: &Request, now: i64) -> (Entry, Done) {
         let Self { context, pipeline, refusal } = self;
-        let (findings, entered) = pipeline.enter(request, context.store.database(), now);
-        let call = match entered {
+        let mut entry = Entry::default();
+        let call = match pipeline.enter(request, context.store.database(), now, &mut entry) {
             Ok(call) => call,
-            Err(done) => return (findings, done),
+            Err(failure) => return (entry, Err(failure)),
         };
         let operation = call.operation();
-        context.store.bound_rows(operation.rows);
+        context.store.limit_rows(operation.rows);
         let done = run(|| match operation.handler {
             Handler::Get(handler) => handler(context, &call),
             Handler::Check { read, read_only, .. } => read(context).map(|()| match refusal {
@@ -62,8 +64,8 @@ impl ReadService {
                 .clone()
                 .map_or_else(wrong_lane, |message| ApiError::with_message(Code::ReadOnly, message).into())),
         });
-        context.store.bound_rows(None);
-        (findings, done)
+        context.store.limit_rows(None);
+        (entry, done)
     }
 }
 
@@ -73,15 +75,17 @@ impl Service for ReadService {
             // The queries that follow fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to read", &error);
         }
-        let may_put_off = IS_SHARED && requests.len() > 1 && self.context.store.put_off();
+        if IS_SHARED && requests.len() > 1 {
+            self.context.store.put_off();
+        }
         let now = unix_time();
         let (mut bytes, mut put_off) = (0, Vec::new());
         for (place, request) in requests.iter().enumerate() {
-            let (findings, done) = self.handle(request, now);
-            if may_put_off && self.context.store.has_put_off() {
+            let (entry, done) = self.handle(request, now);
+            if matches!(done, Err(Failure::Store(StoreError::Unavailable(Cause::PutOff, _)))) {
                 put_off.push(place);
             } else {
-                let response = self.pipeline.finish(request, findings, done);
+                let response = self.pipeline.finish(request, entry, done);
                 bytes += response.body().len();
                 responses.push(response);
             }
@@ -93,8 +97,8 @@ impl Service for ReadService {
             self.context.store.read_put_off();
             // In ascending order, so that each response gets the place of its request.
             for place in put_off {
-                let (findings, done) = self.handle(&requests[place], now);
-                responses.insert(place, self.pipeline.finish(&requests[place], findings, done));
+                let (entry, done) = self.handle(&requests[place], now);
+                responses.insert(place, self.pipeline.finish(&requests[place], entry, done));
             }
         }
         if let Err(error) = self.context.store.end() {
@@ -104,15 +108,12 @@ impl Service for ReadService {
     }
 
     fn rest(&mut self) -> Option<Duration> {
-        let settled = self.pipeline.failures.settle(Instant::now());
-        if self.refusal.is_none() {
-            return settled;
-        }
+        self.refusal.as_ref()?;
         // Also when there are no requests, so that a replaced file is noticed soon.
         if let Err(error) = self.context.store.look() {
             self.pipeline.trouble("", "cannot look at the database", &error);
         }
-        Some(settled.map_or(LOOK_EVERY, |settled| settled.min(LOOK_EVERY)))
+        Some(LOOK_EVERY)
     }
 
     fn stop(&mut self) {}

@@ -1,5 +1,5 @@
-//! The service of the writing worker: a batch shares a transaction and a flush of the disk, and each request
-//! in it is a unit that can be undone by itself.
+//! The service of the writing worker: a batch shares a transaction and a flush of the disk. If a request fails after it
+//! has written, the batch is undone, and each of its requests gets a transaction of its own.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,8 @@ use crate::endpoint::Failure;
 use crate::http::{Request, Response, name_all};
 use crate::keys::KeyCare;
 use crate::log_line::log_line;
-use crate::service::{Done, Findings, Parts, Pipeline, run, wrong_lane};
-use crate::store::{BUSY_TIMEOUT, Committed, IS_SHARED, StoreError, Units, Writer};
+use crate::service::{Done, Entry, Pipeline, Shared, run, wrong_lane};
+use crate::store::{BUSY_TIMEOUT, Committed, IS_SHARED, StoreError, Writer};
 use crate::worker::Service;
 
 /// Answers the requests of the write lane.
@@ -31,9 +31,6 @@ pub struct WriteService {
 /// How long nothing is written before the writer counts as idle.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// When the next of many small steps follows, while no requests come.
-const SOON: Duration = Duration::from_millis(20);
-
 /// The total time to wait for locks of other processes once the service is ending. A wait already under way, of
 /// 5 s at most, does not count: together they fit the 10 s of `Deadlines::drain`. Without a quorum, a cluster takes up
 /// to 15 s.
@@ -52,20 +49,27 @@ enum Outcome<'r> {
 /// A request of a batch before the commit.
 struct Staging<'r> {
     request: &'r Request<'r>,
-    findings: Findings,
+    entry: Entry,
     outcome: Outcome<'r>,
 }
 
-/// A refused request has written something that only undoing the whole batch removes.
+/// A batch after the commit, and how long that took.
+struct Batch<'r> {
+    stagings: Vec<Staging<'r>>,
+    committed: Result<Committed, StoreError>,
+    flush: Duration,
+}
+
+/// A request of several has failed after it had written, so that all must be undone.
 struct MustUndo;
 
 impl WriteService {
     /// The service of the only writer. `is_stopping` tells whether the service is ending.
-    pub fn new(store: Writer, parts: Parts, is_stopping: impl Fn() -> bool + Send + 'static) -> Self {
-        let key_care = KeyCare::new(parts.authenticator.uses(), Instant::now());
+    pub fn new(store: Writer, shared: Shared, is_stopping: impl Fn() -> bool + Send + 'static) -> Self {
+        let key_care = KeyCare::new(shared.authenticator.uses(), Instant::now());
         Self {
             context: WriteContext::new(store),
-            pipeline: Pipeline::new(parts),
+            pipeline: Pipeline::new(shared),
             key_care,
             rests_at: None,
             log_stays: false,
@@ -83,58 +87,79 @@ impl WriteService {
         self.waits_until.get_or_insert(now + LAST_PATIENCE).saturating_duration_since(now)
     }
 
-    /// Handles the requests up to the commit. With joined units it fails if a request is refused after it has
-    /// written; with separate units it never fails.
-    fn stage<'r>(&mut self, requests: &'r [Request<'r>], units: Units) -> Result<Vec<Staging<'r>>, MustUndo> {
-        if let Err(error) = self.context.store.begin(units) {
+    /// Handles the requests up to the commit.
+    fn stage<'r>(&mut self, requests: &'r [Request<'r>]) -> Result<Vec<Staging<'r>>, MustUndo> {
+        if let Err(error) = self.context.store.begin() {
             // The statements that follow fail as well, each with its own response.
             self.pipeline.trouble("", "cannot begin to write", &error);
         }
         let now = unix_time();
-        requests.iter().map(|request| self.stage_one(request, now)).collect()
+        let is_alone = requests.len() == 1;
+        requests.iter().map(|request| self.stage_one(request, is_alone, now)).collect()
     }
 
-    fn stage_one<'r>(&mut self, request: &'r Request<'r>, now: i64) -> Result<Staging<'r>, MustUndo> {
+    fn stage_one<'r>(
+        &mut self,
+        request: &'r Request<'r>,
+        is_alone: bool,
+        now: i64,
+    ) -> Result<Staging<'r>, MustUndo> {
         let Self { context, pipeline, .. } = self;
-        let (findings, entered) = pipeline.enter(request, context.store.database(), now);
-        let call = match entered {
+        let mut entry = Entry::default();
+        let call = match pipeline.enter(request, context.store.database(), now, &mut entry) {
             Ok(call) => call,
-            Err(done) => return Ok(Staging { request, findings, outcome: Outcome::Done(done) }),
+            Err(failure) => return Ok(Staging { request, entry, outcome: Outcome::Done(Err(failure)) }),
         };
+        let written = context.store.written();
         let staged = run(|| match call.operation().handler {
-            Handler::Post(handler) => {
-                context.store.begin_unit()?;
-                let staged = handler(context, &call)?;
-                context.store.keep_unit()?;
-                Ok(Outcome::Staged(staged))
-            }
+            Handler::Post(handler) => Ok(Outcome::Staged(handler(context, &call)?)),
             Handler::Check { write, .. } => Ok(Outcome::Check(write)),
-            // It has begun no unit that could be undone.
-            Handler::Get(_) => Ok(Outcome::Done(Err(wrong_lane()))),
+            Handler::Get(_) => Err(wrong_lane()),
         });
+        // A request that fails must leave nothing behind.
         let outcome = match staged {
             Ok(outcome) => outcome,
-            // A refused request must leave nothing behind.
-            Err(failure) if context.store.undo_unit() => Outcome::Done(Err(failure)),
-            Err(_) => return Err(MustUndo),
+            Err(failure) => {
+                if context.store.written() > written {
+                    if !is_alone {
+                        return Err(MustUndo);
+                    }
+                    context.store.undo();
+                }
+                Outcome::Done(Err(failure))
+            }
         };
-        Ok(Staging { request, findings, outcome })
+        Ok(Staging { request, entry, outcome })
     }
 
-    /// Handles and commits a batch. Also returns how long the commit took.
-    fn write<'r>(
-        &mut self,
-        requests: &'r [Request<'r>],
-    ) -> (Vec<Staging<'r>>, Result<Committed, StoreError>, Duration) {
-        let staged = self.stage(requests, Units::Joined).or_else(|MustUndo| {
-            self.context.store.undo();
-            self.stage(requests, Units::Separate)
-        });
-        // With separate units staging never fails.
-        let stagings = staged.unwrap_or_default();
+    /// Handles and commits a batch.
+    fn write<'r>(&mut self, requests: &'r [Request<'r>]) -> Result<Batch<'r>, MustUndo> {
+        let stagings = self.stage(requests)?;
         let began = Instant::now();
         let committed = self.context.store.commit();
-        (stagings, committed, began.elapsed())
+        Ok(Batch { stagings, committed, flush: began.elapsed() })
+    }
+
+    /// Answers requests that share a transaction. Returns how long its flush took.
+    fn answer_together(
+        &mut self,
+        requests: &[Request],
+        responses: &mut Vec<Response>,
+    ) -> Result<Duration, MustUndo> {
+        let mut batch = self.write(requests)?;
+        // Another instance of a cluster has changed what the batch relied on, such as the keys. The second try asks
+        // first, so only a restore, or yet another change, can refuse it.
+        if IS_SHARED && batch.committed.as_ref().is_err_and(StoreError::is_conflict) {
+            batch = self.write(requests)?;
+        }
+        let Batch { stagings, committed, flush } = batch;
+        let writes = self.note(&stagings, &committed);
+        if writes > 0 {
+            self.pipeline.shared.metrics.committed(requests.len(), flush);
+            self.rests_at = Some(Instant::now() + QUIET);
+        }
+        responses.extend(stagings.into_iter().map(|staging| self.respond(staging, &committed)));
+        Ok(if writes > 0 { flush } else { Duration::ZERO })
     }
 
     /// Counts and logs what became of a batch. Returns how many writes it had.
@@ -144,14 +169,14 @@ impl WriteService {
         match committed {
             Ok(committed) if writes > 0 => {
                 self.context.succeeded();
-                self.pipeline.parts.metrics.replayed(committed.replays);
+                self.pipeline.shared.metrics.replayed(committed.replays);
             }
             Ok(_) => {}
             Err(error) => {
                 let is_refused = |staging: &&Staging| {
                     matches!(staging.outcome, Outcome::Done(Err(Failure::Store(StoreError::Unavailable(..)))))
                 };
-                self.pipeline.parts.metrics.undone(writes + stagings.iter().filter(is_refused).count());
+                self.pipeline.shared.metrics.undone(writes + stagings.iter().filter(is_refused).count());
                 // A request that could not write at all is logged by itself.
                 if writes > 0 || error.is_lost() {
                     let ids: Vec<&str> = writing.map(|staging| staging.request.id).collect();
@@ -165,25 +190,25 @@ impl WriteService {
 
     /// Makes the response to a request of a batch.
     fn respond(&mut self, staging: Staging, committed: &Result<Committed, StoreError>) -> Response {
-        let Staging { request, findings, outcome } = staging;
+        let Staging { request, entry, outcome } = staging;
         let done = match (outcome, committed) {
             (Outcome::Done(done), _) => done,
             (Outcome::Staged(staged), Ok(committed)) => run(|| staged(committed)),
             // Its cause has been logged for the whole batch.
-            (Outcome::Staged(_), Err(error)) => Ok(Failure::from(error.clone()).into_error().into_response()),
+            (Outcome::Staged(_), Err(error)) => Ok(Failure::from(error.clone()).into_response()),
             (Outcome::Check(check), _) => run(|| check(&mut self.context)),
         };
-        self.pipeline.finish(request, findings, done)
+        self.pipeline.finish(request, entry, done)
     }
 }
 
 impl WriteService {
-    /// What is due now: moves the log, sweeps, looks. Returns in how long more is due.
+    /// What is due now: moves the log, and looks. Returns in how long more is due.
     fn rest_at(&mut self, now: Instant) -> Option<Duration> {
         // Do not wait for a lock, because requests would wait behind it.
         self.context.store.be_patient(Duration::ZERO);
         if self.rests_at.take_if(|at| *at <= now).is_some() {
-            let emptied = self.context.store.empty_log();
+            let emptied = self.context.store.checkpoint();
             if let Err(error) = &emptied {
                 // A lock passes. Any other cause is told once.
                 let is_news = !error.passes() && !error.is_lost() && !self.log_stays;
@@ -198,29 +223,13 @@ impl WriteService {
                 self.log_stays = false;
             }
         }
-        // Creates do their share. A step between them would cost a flush of its own, so it waits until none have come.
-        let pause =
-            self.rests_at.map_or(Duration::ZERO, |at| (at - (QUIET - SOON)).saturating_duration_since(now));
-        let swept = pause.is_zero() && self.sweep_retries();
-        if swept {
-            self.rests_at = Some(now + QUIET);
-        }
-        let soon = if swept { Some(SOON) } else { Some(pause).filter(|pause| !pause.is_zero()) };
         // Also when there are no requests, so that a moved file is noticed soon.
         if let Err(error) = self.context.store.look() {
             self.pipeline.trouble("", "cannot find the database", &error);
         }
-        let care = self.key_care.rest(&mut self.context.store, now, unix_time());
+        let care = self.key_care.do_due(&mut self.context.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
-        [Some(care), Some(QUIET), quiet, soon, self.pipeline.failures.settle(now)].into_iter().flatten().min()
-    }
-
-    /// Moves and removes some records of retries. Returns whether there may be more to do.
-    fn sweep_retries(&mut self) -> bool {
-        self.context.store.sweep_retries().unwrap_or_else(|error| {
-            log_line!(debug, "cannot move or delete records of retries yet: {error}");
-            false
-        })
+        [Some(care), Some(QUIET), quiet].into_iter().flatten().min()
     }
 }
 
@@ -238,19 +247,9 @@ impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         let patience = self.patience();
         self.context.store.be_patient(patience);
-        let (mut stagings, mut committed, mut flush) = self.write(requests);
-        // Another instance of a cluster has changed what the batch relied on, such as the keys. The second try asks
-        // first, so only a restore, or yet another change, can refuse it.
-        if IS_SHARED && committed.as_ref().is_err_and(StoreError::is_conflict) {
-            (stagings, committed, flush) = self.write(requests);
-        }
-        let writes = self.note(&stagings, &committed);
-        if writes > 0 {
-            self.pipeline.parts.metrics.committed(requests.len(), flush);
-            self.rests_at = Some(Instant::now() + QUIET);
-        }
-        responses.extend(stagings.into_iter().map(|staging| self.respond(staging, &committed)));
-        if writes > 0 { flush } else { Duration::ZERO }
+        self.answer_together(requests, responses).unwrap_or_else(|MustUndo| {
+            requests.chunks(1).flat_map(|request| self.answer_together(request, responses)).sum()
+        })
     }
 
     fn rest(&mut self) -> Option<Duration> {

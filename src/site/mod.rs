@@ -14,7 +14,7 @@ use document::BASE;
 /// Every static document of the service. `address` is where the service listens.
 pub fn assets(config: &Config, address: &Address) -> Assets {
     let mut assets = Assets::default();
-    assets.insert("/openapi.json", document::asset(&config.server_urls()));
+    assets.insert("/openapi.json", document::asset(config));
     html::add(&mut assets, config, address);
     well_known::add(&mut assets, config);
     assets

@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::document::BASE;
-use crate::api::{API_CATALOG, SECURITY_CONTACT};
+use crate::api::API_CATALOG;
 use crate::config::Config;
 use crate::http::{Asset, Assets};
 
 /// The media type of a set of links, with the profile of catalogues (RFC 9264, RFC 9727).
 const LINK_SET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 
-/// Adds the catalogue, and the contact if there is one.
+/// Adds the catalogue.
 pub fn add(assets: &mut Assets, config: &Config) {
     // Relative if nobody has set the public address.
     let root = super::root(config).unwrap_or_default();
@@ -24,8 +24,4 @@ pub fn add(assets: &mut Assets, config: &Config) {
     let catalog = json!({ "linkset": [links] }).to_string() + "\n";
     let link = format!("<{root}{API_CATALOG}>; rel=\"api-catalog\"");
     assets.insert(API_CATALOG, Asset::new(LINK_SET, catalog.into_bytes()).header("Link", link));
-    if let Some(contact) = &config.security_contact {
-        let text = format!("Contact: {contact}\n").into_bytes();
-        assets.insert(SECURITY_CONTACT, Asset::new("text/plain", text));
-    }
 }

@@ -21,7 +21,7 @@ pub trait Reads {
     fn data_version(&self) -> i64;
 
     /// Stops the statements from now on soon after they have visited so many rows; `None`: never.
-    fn bound_rows(&self, rows: Option<u32>);
+    fn limit_rows(&self, rows: Option<u32>);
 }
 
 /// What can be read: each file of statements adds its own.
@@ -133,15 +133,7 @@ pub trait Snapshots: Send {
 
     /// Puts off reads of single rows until [`Snapshots::read_put_off`], if the engine reads many at once faster.
     /// Each fails with `PutOff` until then, and the caller asks again, at the latest after [`MOST_PUT_OFF`] of them.
-    /// Returns whether the engine does this.
-    fn put_off(&mut self) -> bool {
-        false
-    }
-
-    /// Whether a read was put off since the last call.
-    fn has_put_off(&mut self) -> bool {
-        false
-    }
+    fn put_off(&mut self) {}
 
     /// Reads what was put off, so that asking again succeeds.
     fn read_put_off(&mut self) {}
@@ -163,22 +155,10 @@ pub trait Writes: Send {
     ///
     /// # Errors
     /// If the database cannot be read.
-    fn begin(&mut self, units: Units) -> Result<(), StoreError>;
+    fn begin(&mut self) -> Result<(), StoreError>;
 
-    /// Starts the writes of one request.
-    ///
-    /// # Errors
-    /// If the units are to be separate and the database cannot be written.
-    fn begin_unit(&mut self) -> Result<(), StoreError>;
-
-    /// Keeps the writes of the request for the commit.
-    ///
-    /// # Errors
-    /// If the batch has failed.
-    fn keep_unit(&mut self) -> Result<(), StoreError>;
-
-    /// Undoes the writes of the request. `false` if the whole batch must be undone instead.
-    fn undo_unit(&mut self) -> bool;
+    /// How many writes the batch has so far, so that callers know whether a request has written.
+    fn written(&self) -> usize;
 
     /// Opens the transaction if it is not open yet. On a file, no other process can write until it ends. On a cluster,
     /// [`Writes::commit`] fails with `Conflict` if another instance has meanwhile changed anything but added pets.
@@ -244,20 +224,7 @@ pub trait Writes: Send {
     /// Sets how long batches wait for the lock of another process.
     fn be_patient(&mut self, patience: std::time::Duration);
 
-    /// Moves and removes some records of retries, in a transaction of its own. Returns whether there may be more to do.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
-    fn sweep_retries(&mut self) -> Result<bool, StoreError>;
-
-    /// Empties the log, between batches. Waits for no other process.
-    ///
-    /// # Errors
-    /// If the disk fails, or another process reads; nothing is lost then, the log stays.
-    fn empty_log(&mut self) -> Result<(), StoreError>;
-
-    /// Moves everything that the log holds, and empties the log, before clients come or after they have gone. Waits
-    /// for no other process.
+    /// Moves everything that the log holds, and empties the log. Waits for no other process.
     ///
     /// # Errors
     /// If the disk fails, or another process reads; nothing is lost then, the log stays.
@@ -309,16 +276,6 @@ impl dyn Writes {
             }
         }
     }
-}
-
-/// How the writes of one request are kept apart from those of the others in its batch. A cluster ignores this: it sends
-/// nothing before the commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Units {
-    /// Not at all, which costs nothing. To undo one request, undo the batch.
-    Joined,
-    /// With a savepoint for each (`sqlite.org/lang_savepoint.html`).
-    Separate,
 }
 
 /// Proof that a batch is on disk. Only a commit makes one, so that nothing can be acknowledged earlier.

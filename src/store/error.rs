@@ -2,7 +2,6 @@
 
 use rusqlite::ErrorCode;
 
-use super::sqlite::is_lack;
 use crate::error::{Error, ErrorKind};
 
 /// Why the database is unavailable.
@@ -20,14 +19,12 @@ pub enum Cause {
     Damaged,
     /// The path no longer leads to the file that was opened.
     Moved,
-    /// A file that is only read was upgraded by another version of petstore, or written to in a way that cannot be followed.
+    /// A file that is only read was written to in a way that cannot be followed.
     Changed,
     /// A flush of the file failed, and may have lost what was moved into it from the log. The next start moves it again.
     Unflushed,
     /// A table or a column is missing.
     SchemaChanged,
-    /// An index needs a collation or a function that SQLite does not have here.
-    IndexUnusable,
     /// The operating system refuses for another reason.
     Failing,
     /// No node of a cluster answers, or it has no leader.
@@ -55,7 +52,6 @@ impl Cause {
             Cause::Changed => "was replaced",
             Cause::Unflushed => "could not be flushed to the disk",
             Cause::SchemaChanged => "lacks a table or a column",
-            Cause::IndexUnusable => "has an index of another program that petstore cannot use",
             Cause::Failing => {
                 "cannot be used: the disk or the system fails, or a file may not grow further (ulimit -f)"
             }
@@ -116,7 +112,7 @@ impl std::fmt::Display for StoreError {
 
 /// Whether this is what SQLite says of a statement that needs a table or a column that is missing. For some, rusqlite
 /// does not tell that they cannot be prepared, and a cluster tells the message alone.
-pub fn names_a_lack(message: &str) -> bool {
+pub fn names_what_is_missing(message: &str) -> bool {
     message.starts_with("no such ")
         || message.starts_with("table ") && message.contains(" has no column named ")
 }
@@ -127,10 +123,9 @@ impl From<rusqlite::Error> for StoreError {
         // Every statement stands in the source and is tested. One that cannot be prepared meets another schema.
         let is_statement = matches!(error, rusqlite::Error::SqlInputError { .. });
         let cause = match error.sqlite_error_code() {
-            _ if is_lack(&error) => Cause::IndexUnusable,
             _ if is_statement => Cause::SchemaChanged,
             Some(ErrorCode::SchemaChanged) => Cause::SchemaChanged,
-            Some(ErrorCode::Unknown) if names_a_lack(&detail) => Cause::SchemaChanged,
+            Some(ErrorCode::Unknown) if names_what_is_missing(&detail) => Cause::SchemaChanged,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Locked,
             Some(ErrorCode::DiskFull) => Cause::Full,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Cause::ReadOnly,
@@ -162,7 +157,6 @@ impl From<StoreError> for Error {
                 Cause::NoIds => ErrorKind::IdsExhausted,
                 Cause::ReadOnly => ErrorKind::PermissionDenied,
                 Cause::Damaged | Cause::SchemaChanged => ErrorKind::DatabaseDamaged,
-                Cause::IndexUnusable => ErrorKind::SchemaChanged,
                 Cause::Moved | Cause::Changed => ErrorKind::DatabaseMoved,
                 Cause::Failing | Cause::Unflushed => ErrorKind::Io,
                 Cause::Unreachable | Cause::Unknown => ErrorKind::DatabaseUnreachable,
@@ -218,7 +212,6 @@ mod tests {
         for (sql, expected) in [
             ("INSERT INTO pets (name) VALUES ('Rex')", Cause::SchemaChanged),
             ("SELECT id FROM pets, pets AS others", Cause::SchemaChanged),
-            ("SELECT id FROM pets ORDER BY id COLLATE uint", Cause::IndexUnusable),
         ] {
             let connection = Connection::open_in_memory().unwrap();
             connection.execute_batch("CREATE TABLE pets (id INTEGER)").unwrap();
@@ -240,7 +233,6 @@ mod tests {
             Changed,
             Unflushed,
             SchemaChanged,
-            IndexUnusable,
             Failing,
             Unreachable,
             Denied,

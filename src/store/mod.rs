@@ -3,34 +3,34 @@
 //! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`]. Both
 //! are a [`Database`], which is what can be read.
 //!
-//! - The statements: `pets.rs`, `keys.rs`, `project/` and `transfer.rs`. `steps/` has the steps that make the schema.
+//! - The statements: `pets.rs`, `retries.rs`, `keys.rs`, `project/` and `transfer.rs`.
 //! - `engine.rs` says what an engine does. `sqlite/` is the engine in one file, and `rqlite/` the one of several
 //!   machines, with the feature `cluster`.
-//! - `opening.rs` opens a database with its engine, and `error.rs` says why the store failed.
+//! - `connections.rs` is what an open database is, and `opening.rs` opens one with its engine. `error.rs` says why the
+//!   store failed.
 
+mod connections;
 mod engine;
 mod error;
 mod keys;
 mod opening;
 mod pets;
 mod project;
+mod retries;
 #[cfg_attr(not(feature = "cluster"), path = "no_rqlite.rs")]
 mod rqlite;
 mod sqlite;
 mod transfer;
 
-pub use engine::{Committed, Database, MOST_PUT_OFF, MOST_TRIES, Outcome, Units};
+pub use connections::{HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer};
+pub use engine::{Committed, Database, MOST_PUT_OFF, MOST_TRIES, Outcome};
 use engine::{Row, Writes};
 pub use error::{Cause, StoreError};
-pub use opening::{
-    HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer, compare_nodes, exists, meters, open_ephemeral,
-    open_for_service, open_only_to_read,
-};
+pub use opening::{compare_nodes, exists, meters, open_ephemeral, open_for_service, open_only_to_read};
 pub use project::{FileInfo, ProjectChange, ProjectReads};
 pub use rqlite::{IS_SHARED, close};
 pub use sqlite::{
-    BUSY_TIMEOUT, Claim, CopyTarget, Fault, Findings, Retired, SCHEMA_VERSION, Snapshot, lacks_log, lock_log,
-    log_damage, log_of, renew_mark, retire,
+    BUSY_TIMEOUT, Checked, Claim, CopyTarget, Fault, SCHEMA_VERSION, Snapshot, lacks_log, log_of, retire,
 };
 
 #[cfg(test)]

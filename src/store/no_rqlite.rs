@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::opening::{HostMeter, OpenStore, Reader, Whole, Writer};
+use super::connections::{HostMeter, OpenStore, Reader, Whole, Writer};
 use crate::error::{Error, unsupported};
 
 /// Whether several services can share a database.

@@ -1,25 +1,69 @@
 //! The statements on pets.
 
 use std::ops::ControlFlow;
+use std::sync::LazyLock;
 
 use rusqlite::params;
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 
 use super::{Database, Row, StoreError, Writes};
 use crate::json::Word;
-use crate::model::{Pet, PetQuery, PetStatus};
+use crate::model::{MEMBERS, Pet, PetQuery, PetStatus, Value};
 
-const BY_ID: &str = "SELECT id, name, category_id, status FROM pets WHERE id = ?1";
-/// The cost does not depend on how many pets come before the page.
-pub(super) const PAGE: &str =
-    "SELECT id, name, category_id, status FROM pets WHERE id >= ?1 ORDER BY id LIMIT ?2";
-const PAGE_OF_STATUS: &str = "SELECT id, name, category_id, status FROM pets \
-    WHERE status = ?1 AND id >= ?2 ORDER BY id LIMIT ?3";
+/// The columns of [`MEMBERS`].
+pub(super) const COLUMNS: [&str; MEMBERS.len()] = ["name", "category_id", "status"];
+
+/// The statements that name every column of a pet.
+pub(super) struct Statements {
+    by_id: String,
+    /// The cost does not depend on how many pets come before the page.
+    pub page: String,
+    page_of_status: String,
+    pub every: String,
+    /// Its values are those of the pet.
+    pub insert: String,
+    /// After the values of the pet comes its id.
+    pub insert_as: String,
+    /// Writes the newest pets as they are, and so every index.
+    pub rewrite: String,
+}
+
+pub(super) static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
+    let columns = COLUMNS.join(", ");
+    let (values, values_and_id) = (places(COLUMNS.len()), places(COLUMNS.len() + 1));
+    let same = COLUMNS.map(|column| format!("{column} = {column}")).join(", ");
+    Statements {
+        by_id: format!("SELECT id, {columns} FROM pets WHERE id = ?1"),
+        page: format!("SELECT id, {columns} FROM pets WHERE id >= ?1 ORDER BY id LIMIT ?2"),
+        page_of_status: format!(
+            "SELECT id, {columns} FROM pets WHERE status = ?1 AND id >= ?2 ORDER BY id LIMIT ?3"
+        ),
+        every: format!("SELECT id, {columns} FROM pets ORDER BY id"),
+        insert: format!("INSERT INTO pets ({columns}) VALUES ({values})"),
+        insert_as: format!("INSERT INTO pets ({columns}, id) VALUES ({values_and_id})"),
+        rewrite: format!("UPDATE pets SET {same} WHERE id > (SELECT max(id) - 1000 FROM pets)"),
+    }
+});
 
 const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1";
 const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
 const REFERRING: &str = "SELECT DISTINCT m.name FROM sqlite_schema m, pragma_foreign_key_list(m.name) f \
     WHERE m.type = 'table' AND f.[table] = 'pets' COLLATE NOCASE ORDER BY m.name";
+
+/// The places of so many values.
+pub(super) fn places(count: usize) -> String {
+    (1..=count).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ")
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::None => ValueRef::Null,
+        }))
+    }
+}
 
 impl ToSql for PetStatus {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -33,7 +77,7 @@ impl FromSql for PetStatus {
     }
 }
 
-/// A row in the order id, name, category_id, status; the name stays in the engine's memory.
+/// A row of the id and [`COLUMNS`]; the name stays in the engine's memory.
 pub(super) fn pet<'r>(row: &Row<'r>) -> rusqlite::Result<Pet<'r>> {
     let name = row.value(1)?;
     Ok(Pet {
@@ -84,7 +128,7 @@ impl Database {
     /// # Errors
     /// If the database cannot be read.
     pub fn pet<T>(&self, id: i64, read: impl FnOnce(Pet) -> T) -> Result<Option<T>, StoreError> {
-        self.first(BY_ID, params![id], |row| Ok(read(pet(row)?)))
+        self.first(&STATEMENTS.by_id, params![id], |row| Ok(read(pet(row)?)))
     }
 
     /// Passes the pets of a list to `visit`, one after the other, and one more if more follow, until `visit`
@@ -101,8 +145,8 @@ impl Database {
         let rows = query.page.rows();
         let visit = &mut |row: &Row| Ok(visit(pet(row)?));
         match query.status {
-            Some(status) => self.rows(PAGE_OF_STATUS, params![status, first, rows], visit),
-            None => self.rows(PAGE, params![first, rows], visit),
+            Some(status) => self.rows(&STATEMENTS.page_of_status, params![status, first, rows], visit),
+            None => self.rows(&STATEMENTS.page, params![first, rows], visit),
         }
     }
 
@@ -121,7 +165,7 @@ impl Database {
 pub(super) mod tests {
     use super::super::engine::Inserted;
     use super::super::tests::{pair, run};
-    use super::super::{Cause, Reader, Units, Writer};
+    use super::super::{Cause, Reader, Writer};
     use super::*;
     use crate::model::{NewPet, Page};
 
@@ -232,7 +276,7 @@ pub(super) mod tests {
     #[test]
     fn list_shows_one_more_where_more_follow() {
         let (_folder, mut writer, _reader) = pair();
-        writer.begin(Units::Joined).unwrap();
+        writer.begin().unwrap();
         for name in ["a", "b", "c"] {
             writer.insert_pet(&new_pet(name)).unwrap();
         }
@@ -253,9 +297,9 @@ pub(super) mod tests {
             let sql = format!("EXPLAIN QUERY PLAN {sql}");
             writer.first(&sql, values, |row| row.get(3)).unwrap().unwrap()
         };
-        let filtered = plan(PAGE_OF_STATUS, params![PetStatus::Sold, 5, 20]);
+        let filtered = plan(&STATEMENTS.page_of_status, params![PetStatus::Sold, 5, 20]);
         assert!(filtered.contains("INDEX pets_by_status (status=? AND rowid>?)"), "{filtered}");
-        let plain = plan(PAGE, params![5, 20]);
+        let plain = plan(&STATEMENTS.page, params![5, 20]);
         assert!(plain.contains("INTEGER PRIMARY KEY (rowid>?)"), "{plain}");
     }
 

@@ -2,14 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use rusqlite::params;
+use rusqlite::{ToSql, params};
 
-use super::pets::pet;
+use super::pets::{STATEMENTS, pet};
 use super::{Database, StoreError, Writes};
 use crate::model::{NewPet, Pet};
 
-const EVERY_PET: &str = "SELECT id, name, category_id, status FROM pets ORDER BY id";
-const INSERT_AS: &str = "INSERT INTO pets (id, name, category_id, status) VALUES (?1, ?2, ?3, ?4)";
 /// The greatest id ever assigned, including deleted pets.
 const LAST_ID: &str = "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), \
     (SELECT ifnull(max(id), 0) FROM pets))";
@@ -26,7 +24,7 @@ impl Database {
     /// If the database cannot be read.
     pub fn visit_every_pet(&self, mut visit: impl FnMut(Pet) -> ControlFlow<()>) -> Result<(), StoreError> {
         // A single statement reads from one snapshot.
-        self.rows(EVERY_PET, &[], &mut |row| Ok(visit(pet(row)?)))
+        self.rows(&STATEMENTS.every, &[], &mut |row| Ok(visit(pet(row)?)))
     }
 
     /// The greatest id ever assigned; 0 if none was.
@@ -44,7 +42,10 @@ impl dyn Writes {
     /// # Errors
     /// If the database cannot be written, or has this id already.
     pub fn insert_pet_as(&mut self, id: i64, new: &NewPet) -> Result<(), StoreError> {
-        self.change(INSERT_AS, params![id, new.name, new.category_id, new.status]).map(|_| ())
+        let values = new.values();
+        let values: Vec<&dyn ToSql> =
+            values.iter().map(|value| value as &dyn ToSql).chain([&id as _]).collect();
+        self.change(&STATEMENTS.insert_as, &values).map(drop)
     }
 
     /// Makes new pets get ids greater than this one.

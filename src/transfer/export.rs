@@ -6,8 +6,7 @@ use std::path::Path;
 
 use super::{Format, csv};
 use crate::error::Error;
-use crate::json::Word;
-use crate::model::Pet;
+use crate::model::{Pet, Value};
 use crate::store::{Reader, Whole};
 
 /// How many bytes to gather before a write.
@@ -48,7 +47,7 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
     let store = Reader::open_existing(&database)?;
     let mut piece = Vec::with_capacity(2 * PIECE);
     if format == Format::Csv {
-        piece.extend_from_slice(csv::COLUMNS.join(",").as_bytes());
+        piece.extend_from_slice(csv::columns().join(",").as_bytes());
         piece.extend_from_slice(b"\r\n");
     }
     let mut written = Ok(());
@@ -78,19 +77,21 @@ fn push_ndjson(piece: &mut Vec<u8>, pet: &Pet) {
 
 fn push_csv(piece: &mut Vec<u8>, pet: &Pet) {
     piece.extend_from_slice(itoa::Buffer::new().format(pet.id).as_bytes());
-    piece.push(b',');
-    csv::push_field(piece, pet.name);
-    piece.push(b',');
-    piece.extend_from_slice(itoa::Buffer::new().format(pet.category_id).as_bytes());
-    piece.push(b',');
-    piece.extend_from_slice(pet.status.map_or("", Word::as_str).as_bytes());
+    for value in pet.values() {
+        piece.push(b',');
+        match value {
+            Value::Integer(number) => piece.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
+            Value::Text(text) => csv::push_field(piece, text),
+            Value::None => {}
+        }
+    }
     piece.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Units, Writer};
+    use crate::store::Writer;
     use crate::testing::Folder;
     use std::io::{self, ErrorKind};
 
@@ -140,7 +141,7 @@ mod tests {
     fn closed_pipe_and_full_disk_are_told_apart() {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
-        writer.begin(Units::Joined).unwrap();
+        writer.begin().unwrap();
         for _ in 0..3 {
             let pet = crate::model::NewPet { name: "x".repeat(PIECE).into(), category_id: 1, status: None };
             writer.insert_pet(&pet).unwrap();

@@ -1,6 +1,5 @@
 //! Import: many pets into a database. All of them are checked before the first one is written.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -145,8 +144,7 @@ impl Import {
     ///
     /// # Errors
     /// [`ErrorKind::Interrupted`] if `stop` was set, [`ErrorKind::DatabaseLocked`] if another process holds the
-    /// lock for 30 seconds, [`ErrorKind::Conflict`] if the input was changed, and the kinds of a database that
-    /// cannot be written. Every pet up to the last [`LinesWritten::line`] is written then.
+    /// lock for 30 seconds, and the kinds of a database that cannot be written. Every pet up to the last [`LinesWritten::line`] is written then.
     pub fn write(self, stop: &AtomicBool, mut progress: impl FnMut(LinesWritten)) -> Result<(), Error> {
         let mut line = self.options.from_line - 1;
         let lines = self.found.lines;
@@ -168,7 +166,6 @@ impl Import {
         loop {
             // Read the next pets while other processes can take the lock.
             let line = self.read_batch(&mut rows, &mut batch)?;
-            self.input.check()?;
             if batch.is_empty() {
                 return Ok(());
             }
@@ -222,7 +219,7 @@ impl Import {
                 && self.found.unwanted.binary_search(&line).is_err()
             {
                 bytes += new.name.len();
-                batch.push((id, NewPet { name: Cow::Owned(new.name.into_owned()), ..new }));
+                batch.push((id, new.to_static()));
             }
         }
         Ok(rows.next_line() - 1)
@@ -298,7 +295,7 @@ fn check(
             if options.from_line == 1 {
                 return Ok(());
             }
-            let is_same = |pet: Pet| pet.name == new.name && pet.category_id == new.category_id;
+            let is_same = |pet: Pet| pet.values() == new.values();
             let there = store.map_or(Ok(None), |store| store.pet(id, is_same));
             let there = there.map_err(|error| error.to_string())?;
             if is_written {

@@ -5,7 +5,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, ErrorKind as Os, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use crate::error::{Error, ErrorKind, fail};
 
@@ -36,8 +35,6 @@ pub struct Input {
     file: File,
     /// The name of the input in messages.
     name: String,
-    /// The length and the time of the last change of a file that others can change; `None`: nobody can.
-    state: Option<(u64, SystemTime)>,
 }
 
 impl Input {
@@ -59,8 +56,7 @@ impl Input {
                 if !metadata.is_file() {
                     return Self::copied(Box::new(file), name);
                 }
-                let state = Some(state(&file).map_err(|error| cannot_read(&name, error))?);
-                Ok(Self { file, name, state })
+                Ok(Self { file, name })
             }
         }
     }
@@ -80,29 +76,16 @@ impl Input {
             Error::io(format!("cannot copy {name} to {} (TMPDIR)", folder.display()), error)
         })?;
         drop(buffer);
-        Ok(Self { file, name, state: None })
+        Ok(Self { file, name })
     }
 
     /// Reads the input from its start.
     ///
     /// # Errors
-    /// Fails if the input cannot be read, or was changed since it was opened.
+    /// Fails if the input cannot be read.
     pub fn read(&self) -> Result<BufReader<&File>, Error> {
-        self.check()?;
         (&self.file).rewind().map_err(|error| self.cannot_read(error))?;
         Ok(BufReader::with_capacity(PIECE, &self.file))
-    }
-
-    /// Checks that nobody has changed the input since it was opened.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Conflict`] if somebody has.
-    pub fn check(&self) -> Result<(), Error> {
-        let Some(opened) = self.state else { return Ok(()) };
-        if state(&self.file).map_err(|error| self.cannot_read(error))? == opened {
-            return Ok(());
-        }
-        fail(ErrorKind::Conflict, format!("{} was changed during the import", self.name))
     }
 
     /// The error for a failure to read the input.
@@ -113,11 +96,6 @@ impl Input {
 
 fn cannot_read(name: &str, error: io::Error) -> Error {
     Error::io(format!("cannot read {name}"), error)
-}
-
-fn state(file: &File) -> io::Result<(u64, SystemTime)> {
-    let metadata = file.metadata()?;
-    Ok((metadata.len(), metadata.modified()?))
 }
 
 /// Creates a file without a name, so that nothing is left of it, however the process ends.
@@ -147,17 +125,6 @@ mod tests {
         let folder = Folder::new();
         let _file = unnamed(&folder.0).unwrap();
         assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn file_that_is_changed_is_noticed() {
-        let folder = Folder::new();
-        let path = folder.0.join("pets");
-        std::fs::write(&path, "one").unwrap();
-        let input = Input::open(Source::File(path.clone())).unwrap();
-        assert_eq!(text(&input), "one");
-        std::fs::write(&path, "three").unwrap();
-        assert_eq!(input.read().err().unwrap().kind(), ErrorKind::Conflict);
     }
 
     #[test]

@@ -4,9 +4,9 @@
 use std::io::{self, BufRead};
 
 use super::Format;
-use super::csv::{COLUMNS, Record};
+use super::csv::{Record, columns};
 use crate::json::Invalid;
-use crate::model::NewPet;
+use crate::model::{MEMBERS, NewPet};
 
 /// The longest row, in bytes. It is far longer than any pet that the HTTP interface accepts.
 const MAX_ROW: usize = 1024 * 1024;
@@ -38,9 +38,8 @@ enum Current {
 #[derive(Debug, Default, PartialEq)]
 struct Places {
     id: Option<usize>,
-    name: usize,
-    category_id: usize,
-    status: Option<usize>,
+    /// In the order of [`MEMBERS`].
+    members: [Option<usize>; MEMBERS.len()],
     count: usize,
 }
 
@@ -128,8 +127,8 @@ impl<R: BufRead> Rows<R> {
                 }
                 let id = places.id.filter(|_| self.keep_ids);
                 let id = id.map(|place| NewPet::id_from_column(fields[place])).transpose();
-                let status = places.status.map_or("", |place| fields[place]);
-                let new = NewPet::from_columns(fields[places.name], fields[places.category_id], status);
+                let new =
+                    NewPet::from_columns(places.members.map(|place| place.map_or("", |place| fields[place])));
                 id.and_then(|id| Ok((id, new?))).map_err(Invalid::into_message)
             }
         }
@@ -139,9 +138,10 @@ impl<R: BufRead> Rows<R> {
 impl Places {
     /// Finds the columns in the header line.
     fn of(header: &[&str], keep_ids: bool) -> Result<Self, String> {
-        let expected = format!("the header line is {}, in any order", COLUMNS.join(","));
+        let columns = columns();
+        let expected = format!("the header line is {}, in any order", columns.join(","));
         for (i, name) in header.iter().enumerate() {
-            if !COLUMNS.contains(name) {
+            if !columns.contains(name) {
                 let name = &name[..name.floor_char_boundary(64)];
                 return Err(format!("The column '{name}' is unknown; {expected}."));
             }
@@ -149,16 +149,14 @@ impl Places {
                 return Err(format!("The column '{name}' is given more than once."));
             }
         }
-        let place = |name| header.iter().position(|column| *column == name);
-        let needed = |name| place(name).ok_or_else(|| format!("The column '{name}' is missing; {expected}."));
-        let [id, name, category_id, status] = COLUMNS;
-        Ok(Self {
-            id: if keep_ids { Some(needed(id)?) } else { place(id) },
-            name: needed(name)?,
-            category_id: needed(category_id)?,
-            status: place(status),
-            count: header.len(),
-        })
+        let place = |name: &str| header.iter().position(|column| *column == name);
+        let required = MEMBERS.iter().filter(|member| member.is_required()).map(|member| member.name());
+        if let Some(name) =
+            (keep_ids.then_some("id").into_iter().chain(required)).find(|it| place(it).is_none())
+        {
+            return Err(format!("The column '{name}' is missing; {expected}."));
+        }
+        Ok(Self { id: place("id"), members: MEMBERS.map(|member| place(member.name())), count: header.len() })
     }
 }
 

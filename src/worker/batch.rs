@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::Write;
 
 use crate::http::{ApiError, Code, Request, Response};
-use crate::lane::{Content, Ticket, read_ticket, write_response};
+use crate::lane::{Content, Ticket, write_response};
 use crate::log_line::log_line;
 
 /// The most requests answered together.
@@ -21,8 +21,6 @@ pub struct Taken {
     request: tiny_http::Request,
     content: Vec<u8>,
     ticket: Ticket,
-    /// The length of the ticket in the content.
-    ticket_length: usize,
 }
 
 impl Taken {
@@ -32,13 +30,13 @@ impl Taken {
             // The gate sends complete requests, so its end of the lane is gone, and it reports that itself.
             log_line!(debug, "a lane broke off within a request: {error}");
         }
-        // Content that is not from the gate gets a ticket that belongs to no request.
-        let (ticket, ticket_length) = read_ticket(&content).unwrap_or_default();
-        Self { request, content, ticket, ticket_length }
+        // Content that is too short to be from the gate gets a ticket that belongs to no request.
+        let ticket = Ticket::read(&content).map_or_else(Ticket::default, |(ticket, _)| ticket);
+        Self { request, content, ticket }
     }
 
     fn as_request(&self) -> Request<'_> {
-        let content = Content::read(&self.content[self.ticket_length..]).unwrap_or_default();
+        let content = self.content.get(Ticket::LENGTH..).and_then(Content::read).unwrap_or_default();
         Request {
             id: content.id,
             method: self.request.method().as_str(),
@@ -115,18 +113,21 @@ mod tests {
     use super::*;
 
     /// A request with this content.
-    fn taken(content: &'static str) -> Taken {
+    fn taken(content: &str) -> Taken {
+        let content: &'static str = content.to_owned().leak();
         Taken::new(tiny_http::TestRequest::new().with_body(content).into())
     }
 
-    fn numbered(epoch: usize, place: usize) -> Taken {
-        Taken { ticket: Ticket { epoch, place }, ..taken("1.1 id\r\n\r\n") }
+    fn numbered(epoch: u64, place: u64) -> Taken {
+        Taken { ticket: Ticket { epoch, place }, ..taken("") }
     }
 
     #[test]
     fn request_is_what_the_content_says() {
-        let taken = taken("12.345 an-id\r\nX: y\r\n\r\nbody");
-        assert_eq!(taken.ticket, Ticket { epoch: 12, place: 345 });
+        let ticket = Ticket { epoch: 12, place: 34 };
+        let start = String::from_utf8(ticket.to_bytes().to_vec()).unwrap();
+        let taken = taken(&format!("{start}an-id\r\nX: y\r\n\r\nbody"));
+        assert_eq!(taken.ticket, ticket);
         let request = taken.as_request();
         assert_eq!(
             (request.id, &request.headers[..], request.body),
@@ -155,7 +156,7 @@ mod tests {
         let mut batch = Batch::new(numbered(1, 0));
         for i in 1..MAX_REQUESTS {
             assert!(!batch.is_full(), "{i}");
-            assert!(batch.push(numbered(1, i)).is_none());
+            assert!(batch.push(numbered(1, i as u64)).is_none());
         }
         assert!(batch.is_full());
     }

@@ -68,32 +68,17 @@ fn poll(server: &tiny_http::Server) -> Option<tiny_http::Request> {
 
 /// Lets other threads run, so that the clients of the last responses can send again and share the next batch.
 /// If the worker continued at once, it would begin with half of them, and the other half would wait for that
-/// batch's flush before their own.
+/// batch's flush before their own. Half the time of a flush is what the documentation of `PostgreSQL` recommends for
+/// `commit_delay`, which does the same.
 fn gather(flush: Duration) {
-    match pause(flush) {
-        Some(pause) => std::thread::sleep(pause),
-        None => std::thread::yield_now(),
-    }
-}
-
-/// Half the time of a flush, as the documentation of `PostgreSQL` recommends for `commit_delay`, which does
-/// the same. `None` if it is too short for a timer.
-fn pause(flush: Duration) -> Option<Duration> {
-    Some((flush / 2).min(MAX_PAUSE)).filter(|pause| *pause >= MIN_PAUSE)
+    let pause = (flush / 2).min(MAX_PAUSE);
+    if pause >= MIN_PAUSE { std::thread::sleep(pause) } else { std::thread::yield_now() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::Folder;
-
-    #[test]
-    fn pause_is_half_a_flush_within_bounds() {
-        assert_eq!(pause(Duration::ZERO), None);
-        assert_eq!(pause(MIN_PAUSE), None);
-        assert_eq!(pause(2 * MIN_PAUSE), Some(MIN_PAUSE));
-        assert_eq!(pause(Duration::from_secs(5)), Some(MAX_PAUSE));
-    }
 
     /// A server that was unblocked, so that receiving returns at once.
     fn unblocked() -> (Folder, tiny_http::Server) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::backup::{filled, names, refuse, succeed};
-use crate::harness::{Folder, Server, run, schema_version};
+use crate::harness::{Folder, Server, run};
 use crate::said;
 
 /// Checks an unsound file, and returns the lines that say why.
@@ -44,7 +44,7 @@ fn sound_files_are_said_to_be_sound_and_left_as_they_are() {
     server.fill(["Rex", "Tom"]);
     let database = server.folder.database();
     let copy = server.folder.path().join("copy.db");
-    let line = |file: &Path| format!("{} is sound: 2 pets, version {}\n", file.display(), schema_version());
+    let line = |file: &Path| format!("{} is sound: 2 pets, version {}\n", file.display(), 1);
     // In use, and without naming it.
     assert_eq!(succeed(&["check"], &database), line(&database));
     succeed(&["backup", copy.to_str().unwrap()], &database);
@@ -119,8 +119,7 @@ fn truncated_file_is_found() {
 
 #[test]
 fn another_schema_is_found() {
-    let other_way =
-        |what: &str| format!("the {what} is defined in another way than version {} has it", schema_version());
+    let other_way = |what: &str| format!("the {what} is defined in another way");
     let mend = |text: &str, sql: &str| format!("{text}; this SQL repairs it: {sql}");
     let make = "CREATE INDEX pets_by_status ON pets (status) WHERE status IS NOT NULL";
     expect_fault("DROP INDEX pets_by_status", &mend(said::INDEX_MISSING, make));
@@ -135,20 +134,13 @@ fn another_schema_is_found() {
     );
     let (_folder, said) =
         damaged(|file| Connection::open(file).unwrap().execute_batch("DROP TABLE api_keys").unwrap());
-    assert!(
-        said.contains(said::TABLE_MISSING) && said.contains("makes it empty: CREATE TABLE api_keys ("),
-        "{said}"
-    );
+    assert!(said.contains(said::TABLE_MISSING), "{said}");
 }
 
 #[test]
 fn sql_that_is_printed_mends_the_database() {
     for (sql, mended) in [
         ("DROP INDEX pets_by_status", "the index pets_by_status is missing"),
-        (
-            "ALTER TABLE pets RENAME COLUMN status TO state",
-            "lacks the column status; if it was renamed to state, this SQL",
-        ),
         ("UPDATE sqlite_sequence SET seq = 7", "the last id assigned is 7"),
         ("DELETE FROM sqlite_sequence", "the last id assigned is 0"),
         ("DELETE FROM project", "does not have exactly one row"),
@@ -173,7 +165,7 @@ pub const FOREIGN: &str = "
     CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER);
     CREATE TABLE _litestream_lock (id INTEGER);
     CREATE INDEX by_name ON pets (name);
-    ALTER TABLE pets ADD COLUMN tag TEXT;
+    ALTER TABLE pets ADD COLUMN theirs TEXT;
     CREATE VIEW sold AS SELECT * FROM pets WHERE status = 'sold';
     CREATE TABLE children (pet INTEGER REFERENCES pets (nowhere))";
 
@@ -185,7 +177,7 @@ fn what_others_added_is_listed_apart() {
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].contains("is sound: 11 pets"), "{said}");
     let also = [
-        "the column tag of pets",
+        "the column theirs of pets",
         "the table _litestream_lock",
         "the table _litestream_seq",
         "the index by_name on pets",
@@ -200,19 +192,6 @@ fn what_others_added_is_listed_apart() {
     assert!(error.ends_with("pets.db\n") && error.contains("other programs have added"), "{error}");
     // And with nothing of others, it is as without the flag.
     assert!(succeed(&["check", "--strict"], &filled(0).database()).contains("is sound"));
-}
-
-#[test]
-fn log_with_a_damaged_header_is_found() {
-    let server = Server::start();
-    server.fill(["Rex"]);
-    let folder = server.kill();
-    let log = std::fs::File::options().write(true).open(folder.path().join("pets.db-wal")).unwrap();
-    log.write_all_at(b"nothing", 0).unwrap();
-    let output = run(&["check"], &folder.database());
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("pets.db-wal is damaged, so SQLite ignores its content"), "{said}");
 }
 
 #[test]
@@ -232,7 +211,7 @@ fn ids_that_no_service_gave_are_found() {
 fn files_of_others_are_refused_without_the_advice_to_restore() {
     let later = format!(
         "is of version 99, and this program knows versions up to {}; use the version of petstore that wrote it",
-        schema_version()
+        1
     );
     for (sql, expected) in [
         ("PRAGMA user_version = 99", later.as_str()),

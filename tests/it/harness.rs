@@ -20,12 +20,6 @@ use crate::wait::wait_until;
 /// The key that most tests use; given by the environment.
 pub const KEY: &str = "test-key";
 
-/// The version of the schema: how many steps there are.
-pub fn schema_version() -> usize {
-    let steps = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/steps");
-    std::fs::read_dir(steps).unwrap().count()
-}
-
 /// A folder that is removed at the end of the test, and the database of the test.
 pub struct Folder {
     path: PathBuf,

@@ -282,22 +282,9 @@ fn first_key_that_is_not_needed_is_not_written() {
     let folder = Folder::new();
     let path = folder.path().join("first-key");
     assert!(run(&["key", "add", "mine"], &folder.database()).status.success());
-    let line = format!("no API key was written to {}: ", path.display());
-    // The unit names the file at every start.
-    let (_, logged, mut folder) = printed_and_logged(folder, &first_key_in(&path));
-    assert!(!logged.contains(&line), "{logged}");
-    let add = format!("; to create one, run: petstore key add NAME --database {}", folder.shown());
-    for (key, why) in [(None, "the database already has an API key"), (Some("k"), "PETSTORE_API_KEY is set")]
-    {
-        let mut server = Server::start_in(folder, |command| {
-            command.env_remove("PETSTORE_API_KEY").envs(key.map(|key| ("PETSTORE_API_KEY", key)));
-            command.env("RUST_LOG", "info").args(first_key_in(&path))
-        });
-        server.signal("TERM");
-        let (_, _, logged) = server.ended();
-        assert!(logged.contains(&format!("{line}{why}{add}")), "{logged}");
-        folder = std::mem::replace(&mut server.folder, Folder::new());
-    }
+    printed_and_logged(folder, &first_key_in(&path));
+    let server = Server::start_with(|command| command.args(["--first-key-file", path.to_str().unwrap()]));
+    server.stop();
     assert!(!path.exists());
 }
 
@@ -331,18 +318,6 @@ fn key_that_nobody_takes_is_not_kept() {
     assert_eq!(status.code(), Some(1));
     let added = run(&["key", "add", "ci"], &folder.database());
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
-}
-
-#[test]
-fn key_that_nobody_would_see_is_not_made() {
-    let folder = Folder::new();
-    for (words, out) in [("add a", ">&-"), ("add a", ">/dev/null"), ("rotate a", ">&-")] {
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("exec \"$0\" key {words} {out}"), env!("CARGO_BIN_EXE_petstore")]);
-        let refused = output(command.env("PETSTORE_DATABASE", folder.database()));
-        expect_refusal(refused, 1, "the key was not created, because nobody would see it");
-    }
-    assert!(!folder.database().exists(), "nor is a database");
 }
 
 #[test]

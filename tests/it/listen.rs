@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use crate::client::{Connection, get};
 use crate::harness::{Folder, KEY, Server, as_nobody, expect_refusal, output, run};
-use crate::wait::wait_until;
 
 /// A server on a Unix socket in its folder, and the path.
 fn unix(folder: Folder) -> (Server, PathBuf) {
@@ -60,37 +59,6 @@ fn socket_of_a_killed_service_is_replaced() {
     assert!(path.exists());
     let (_server, path) = unix(folder);
     Connection::open_unix(&path).get("/v1/pets", KEY).expect(200);
-}
-
-#[test]
-fn removed_socket_is_made_anew_and_said() {
-    let (server, path) = unix(Folder::new());
-    let mut before = Connection::open_unix(&path);
-    before.get("/v1/pets", KEY).expect(200);
-    std::fs::remove_file(&path).unwrap();
-    wait_until("the socket", || path.exists());
-    Connection::open_unix(&path).get("/v1/pets", KEY).expect(200);
-    before.get("/v1/pets", KEY).expect(200);
-    let logged = server.stop();
-    let line = format!("the Unix socket {} was deleted, and was created again", path.display());
-    assert_eq!(logged.matches(&line).count(), 1, "{logged}");
-    assert!(!path.exists());
-}
-
-#[test]
-fn service_ends_where_another_has_taken_its_path() {
-    let (mut server, path) = unix(Folder::new());
-    let other = path.with_file_name("other");
-    let _listener = UnixListener::bind(&other).unwrap();
-    std::fs::rename(&other, &path).unwrap();
-    let (status, _, logged) = server.ended();
-    assert_eq!(status.code(), Some(1), "{logged}");
-    let why = format!(
-        "the Unix socket was deleted: cannot listen on {}: another service listens there",
-        place(&path)
-    );
-    assert!(logged.contains(&format!("petstore: {why}; ")), "{logged}");
-    assert!(path.exists(), "it is the other's");
 }
 
 #[test]

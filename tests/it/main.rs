@@ -33,6 +33,7 @@ mod locked;
 mod log;
 mod log_beside;
 mod lost_responses;
+mod members;
 mod methods;
 mod names;
 mod neighbours;
@@ -58,7 +59,6 @@ mod streams;
 mod supervisor;
 mod tidy;
 mod transfer;
-mod upgrade;
 #[cfg(feature = "site")]
 mod upkeep;
 mod well_known;

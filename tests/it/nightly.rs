@@ -104,26 +104,6 @@ fn backup_is_complete_although_an_older_one_cannot_be_removed() {
 }
 
 #[test]
-fn backups_at_once_are_made_one_after_the_other() {
-    let folder = filled(1000);
-    let target = Folder::new();
-    let words = ["backup", "--to", text(target.path()), "--keep", "2"];
-    let backups: Vec<_> = (0..3).map(|_| start(&words, &folder.database())).collect();
-    for backup in backups {
-        let output = backup.output();
-        assert!(output.status.success(), "{output:?}");
-    }
-    let newest = dated(&target).into_iter().max().unwrap();
-    let now = petstore::rfc3339(UNIX_EPOCH.elapsed().unwrap().as_secs().cast_signed()).replace(':', "-");
-    assert!(newest <= format!("pets-{now}.db"), "{newest} is in the future");
-    assert_eq!(dated(&target).len(), 2, "one after the other: {:?}", dated(&target));
-    assert_eq!(partials(target.path()), [""; 0]);
-    for name in dated(&target) {
-        assert!(succeed(&["check", text(&target.path().join(name))], Path::new("none")).contains("is sound"));
-    }
-}
-
-#[test]
 fn killed_backup_leaves_the_others_and_the_next_cleans_up() {
     let folder = filled(MANY);
     let target = Folder::new();
@@ -161,35 +141,28 @@ fn backup_without_room_removes_nothing() {
 }
 
 #[test]
-fn unsound_copy_is_told_and_kept_apart() {
+fn unsound_copy_is_told_and_no_backup() {
     let folder = filled(0);
     let target = Folder::new();
     back_up(&folder.database(), &target, &[]);
     let server = Server::start_in(folder, |command| command.args(["--admin", "0"]));
     let (_, checked, at) = told(&server).unwrap();
     assert_eq!(checked, 1);
-    let database = Connection::open(server.folder.database()).unwrap();
+    let path = server.folder.database();
+    let database = Connection::open(&path).unwrap();
     database.execute("UPDATE sqlite_sequence SET seq = 0 WHERE name = 'pets'", []).unwrap();
-    let words = ["backup", "--to", text(target.path()), "--keep", "1"];
-    for _ in 0..2 {
-        refuse(
-            &words,
-            &server.folder.database(),
-            &format!(
-                "the copy is not sound, and is kept as {}; {} itself may be damaged; no backup was removed; petstore \
-                 check shows what is wrong",
-                target.path().join("pets-unsound.db").display(),
-                server.folder.database().display()
-            ),
-        );
-        assert_eq!((dated(&target).len(), names(target.path()).len()), (1, 2));
-        assert_eq!(count(&target.path().join("pets-unsound.db")), 1);
-        assert_eq!(told(&server), Some((1, 0, at)), "the last sound one is the one before");
-    }
+    let line = format!(
+        "{} itself may be damaged, and no backup was made; petstore check shows what is wrong",
+        path.display()
+    );
+    refuse(&["backup", "--to", text(target.path()), "--keep", "1"], &path, &line);
+    assert_eq!((dated(&target).len(), names(target.path()).len()), (1, 1));
+    assert_eq!(told(&server), Some((1, 0, at)), "the last sound one is the one before");
+    refuse(&["backup", text(&target.path().join("by name.db"))], &path, &line);
+    assert_eq!(names(target.path()).len(), 1);
     database.execute("UPDATE sqlite_sequence SET seq = 1 WHERE name = 'pets'", []).unwrap();
-    back_up(&server.folder.database(), &target, &["--keep", "1"]);
-    assert_eq!(told(&server).unwrap().1, 1);
-    assert_eq!((dated(&target).len(), names(target.path()).len()), (1, 2), "nobody else removes it");
+    back_up(&path, &target, &["--keep", "1"]);
+    assert_eq!((told(&server).unwrap().1, names(target.path()).len()), (1, 1));
 }
 
 #[test]
@@ -252,19 +225,9 @@ fn drill_restores_and_serves_a_backup() {
     let said = String::from_utf8(done.stdout).unwrap();
     assert!(done.status.success(), "{said}");
     assert!(said.contains(" is sound: 251 pets, version "), "{said}");
-    assert!(
-        said.contains(" can be restored: a service served 251 pets from it; the restore took "),
-        "{said}"
-    );
+    assert!(said.contains(" can be restored: a service served 251 pets from it\n"), "{said}");
     assert_eq!(std::fs::read(&file).unwrap(), before);
     assert_eq!(names(target.path()).len(), 1);
-}
-
-#[test]
-fn drill_of_an_empty_shop_succeeds() {
-    let (server, target) = (Server::start(), Folder::new());
-    let (file, _) = back_up(&server.folder.database(), &target, &[]);
-    assert!(String::from_utf8(drill(&file).stdout).unwrap().contains("a service served 0 pets"));
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn pet_that_another_table_refers_to_is_named_with_that_table() {
     let trigger = "DROP TABLE \"a\nb\"; DROP TABLE c;
         CREATE TRIGGER stay BEFORE DELETE ON pets BEGIN SELECT RAISE(ABORT, 'not today'); END";
     other.execute_batch(trigger).unwrap();
-    refuse(&["2"], "not today (a trigger on pets refuses it: stay)");
+    refuse(&["2"], "not today");
 }
 
 #[test]

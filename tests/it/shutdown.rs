@@ -117,12 +117,10 @@ fn second_signal_ends_at_once_and_both_are_in_the_log() {
 
 #[test]
 fn signals_of_other_programs_end_nothing() {
-    let server = Server::start_with(|command| command.env("RUST_LOG", "info"));
+    let server = Server::start();
     for name in ["HUP", "USR1", "USR2"] {
         server.signal(name);
     }
     server.get("/v1/pets").expect(200);
-    let logged = server.stop();
-    assert!(logged.contains("SIGHUP is ignored: there is nothing to reload"), "{logged}");
-    assert!(logged.contains("SIGUSR1 is ignored"), "{logged}");
+    server.stop();
 }

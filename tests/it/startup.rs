@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::harness::{Folder, Process, Server, after, expect_refusal, output, petstore, run};
+use crate::harness::{Folder, Server, expect_refusal, output, petstore, run};
 use crate::said;
 
 /// A start on a free port.
@@ -73,29 +73,6 @@ fn wrong_words_are_refused() {
 }
 
 #[test]
-fn too_little_address_space_is_one_plain_line_and_more_is_enough() {
-    let folder = Folder::new();
-    for (mib, workers) in [(64, "1"), (160, "1"), (300, "1"), (335, "1"), (399, "5")] {
-        let mut command = petstore(&["--listen", "127.0.0.1:0", "--workers", workers]);
-        command.env("PETSTORE_API_KEY", "k").env("PETSTORE_DATABASE", folder.database());
-        let start = Process::start(after(&mut command, &format!("ulimit -v {}", mib * 1024)));
-        expect_refusal(start.output(), 1, " MiB (ulimit -v), and ");
-    }
-    assert!(!folder.database().exists());
-    for mib in [336, 420, 560, 1200, 3327, 3328] {
-        let server = Server::start_with(|command| {
-            after(command.args(["--workers", "1"]), &format!("ulimit -v {}", mib * 1024))
-        });
-        // It may have started again, in the same process and under the same name.
-        let status = std::fs::read_to_string(format!("/proc/{}/cmdline", server.pid())).unwrap();
-        assert!(status.contains("petstore\0serve\0--listen\0"), "{status}");
-        server.fill(["Rex"]);
-        server.get("/v1/pets").expect(200);
-        server.stop();
-    }
-}
-
-#[test]
 fn unusable_api_key_is_refused_and_not_repeated() {
     let folder = Folder::new();
     for key in ["", "two words", "p\u{e4}ss"] {
@@ -130,15 +107,26 @@ fn database_is_for_its_owner_only() {
 }
 
 #[test]
-fn older_database_that_is_refused_stays_as_it_is() {
+fn database_that_lacks_a_column_is_refused_and_stays_as_it_is() {
     let folder = Folder::new();
-    let old = rusqlite::Connection::open(folder.database()).unwrap();
-    let lacking = include_str!("../../src/store/steps/0001-pets-and-keys.sql")
-        .replace("name         TEXT    NOT NULL,", "");
-    old.execute_batch(&lacking).unwrap();
-    old.execute_batch("PRAGMA application_id = 0x50455453; PRAGMA user_version = 1").unwrap();
-    drop(old);
+    let made = rusqlite::Connection::open(folder.database()).unwrap();
+    let lacking = include_str!("../../schema.sql").replace("name         TEXT    NOT NULL,", "");
+    made.execute_batch(&lacking).unwrap();
+    made.execute_batch("PRAGMA application_id = 0x70657473; PRAGMA user_version = 1").unwrap();
+    drop(made);
     let before = std::fs::read(folder.database()).unwrap();
     expect_refusal(run(SERVE, &folder.database()), 1, "lacks the column name");
+    assert_eq!(std::fs::read(folder.database()).unwrap(), before);
+}
+
+#[test]
+fn database_with_another_mark_is_refused_and_stays_as_it_is() {
+    let folder = Folder::new();
+    let made = rusqlite::Connection::open(folder.database()).unwrap();
+    made.execute_batch(include_str!("../../schema.sql")).unwrap();
+    made.execute_batch("PRAGMA application_id = 0x50455453; PRAGMA user_version = 1").unwrap();
+    drop(made);
+    let before = std::fs::read(folder.database()).unwrap();
+    expect_refusal(run(SERVE, &folder.database()), 1, "is the database of another application");
     assert_eq!(std::fs::read(folder.database()).unwrap(), before);
 }

@@ -1,6 +1,6 @@
 //! `petstore domain …`: the domains of the project site and their redirects.
 
-use petstore::{CertificateRequests, DomainState, DomainView, Error, ErrorKind, Overview, Project, Redirect};
+use petstore::{DomainState, DomainView, Error, ErrorKind, Overview, Project, Redirect, rfc3339};
 
 use crate::cli::command::{Call, Command, Done, Failure, Flag, Takes};
 use crate::cli::output::print;
@@ -56,19 +56,16 @@ fn open(call: &Call) -> Result<Project, Failure> {
 
 fn add(call: &Call) -> Done {
     let mut project = open(call)?;
-    let mut domains = match call.has("www") {
+    let domains = match call.has("www") {
         true => Vec::from(project.add_with_www(call.operand(0))?),
         false => vec![project.add(call.operand(0))?],
     };
-    if domains[0].record.is_of_apex() {
-        domains[0].record.addresses = project.platform_addresses();
-    }
     let mut text = String::new();
     for domain in &domains {
         let zone = &domain.record.zone;
         text += &format!("Create this record in the DNS settings of {zone}:\n\n{}", record(domain));
     }
-    text += "DNS changes can take up to 48 hours to become visible everywhere. The service looks for the record every two minutes for an hour, then hourly. To check it now, run:\n\n";
+    text += "DNS changes can take up to 48 hours to become visible everywhere. The service looks for the record every ten minutes. To check it now, run:\n\n";
     for domain in &domains {
         text += &format!("  petstore domain verify {}\n", domain.name);
     }
@@ -78,35 +75,17 @@ fn add(call: &Call) -> Done {
     Ok(print(&text)?)
 }
 
-/// The record to create, what may replace it, and a remark if there is one.
+/// The record to create, and a remark if there is one.
 fn record(domain: &DomainView) -> String {
     let record = &domain.record;
-    let mut text = format!(
-        "  type   {}\n  name   {}\n  value  {}\n  TTL    {}\n\n",
-        record.kind, record.name, record.value, record.ttl
-    );
-    if !record.addresses.is_empty() {
-        text += "or each of these:\n\n";
-    }
-    for address in &record.addresses {
-        let kind = if address.is_ipv4() { "A" } else { "AAAA" };
-        text += &format!("  {kind:<4}  {}  {address}\n", record.name);
-    }
-    if !record.addresses.is_empty() {
-        text += "\n";
-    }
-    text + &record.remark.map(|remark| format!("{remark}\n\n")).unwrap_or_default()
-}
-
-/// How often the proxy asked for certificates.
-fn asked(requests: &CertificateRequests) -> String {
-    match &requests.last_at {
-        Some(last) => {
-            let CertificateRequests { allowed, denied, .. } = requests;
-            format!("certificate requests from the proxy: {allowed} allowed, {denied} denied, last at {last}")
-        }
-        None => "the proxy has not asked for its certificate yet".to_owned(),
-    }
+    format!(
+        "  type   {}\n  name   {}\n  value  {}\n  TTL    {}\n\n{}",
+        record.kind,
+        record.name,
+        record.value,
+        record.ttl,
+        record.remark.map(|remark| format!("{remark}\n\n")).unwrap_or_default()
+    )
 }
 
 fn verify(call: &Call) -> Done {
@@ -144,7 +123,8 @@ fn json(overview: &Overview) -> String {
 
 fn text(overview: &Overview) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
-    let deploy = overview.deploy.as_ref().map(|deploy| format!("{} of {}", deploy.id, deploy.deployed_at));
+    let deploy =
+        overview.deploy.as_ref().map(|deploy| format!("{} of {}", deploy.id, rfc3339(deploy.deployed_at)));
     let mut text = format!(
         "plan     {}\nplatform {}\ndeploy   {}\n",
         overview.plan.as_str(),
@@ -163,11 +143,6 @@ fn text(overview: &Overview) -> String {
             domain.state_text
         );
         text += &domain.message.as_ref().map(|message| format!("  {message}\n")).unwrap_or_default();
-        // An active domain may have got its certificate in another way.
-        let is_awaited = matches!(domain.state, DomainState::Verified | DomainState::CertificateDelayed);
-        if is_awaited || domain.certificate_requests.last_at.is_some() {
-            text += &format!("  {}\n", asked(&domain.certificate_requests));
-        }
         if let Some(redirect) = overview.redirects.iter().find(|redirect| redirect.from == domain.name) {
             text += &format!("  redirects to {} with {}\n", redirect.to, redirect.status);
         }
@@ -179,37 +154,22 @@ fn text(overview: &Overview) -> String {
             };
         }
     }
-    if overview.other_certificate_requests.last_at.is_some() {
-        text += &format!("\nother names\n  {}\n", asked(&overview.other_certificate_requests));
-    }
     text
 }
 
-/// What to do after a removal (`/docs/domains`).
-const DELETE_RECORD: &str = "delete its DNS record, so that nobody else on the platform can serve the name";
-
 fn remove(call: &Call) -> Done {
-    let mut project = open(call)?;
-    let name = project.find(call.operand(0))?;
-    let removed = project.remove(&name)?;
-    let mut text = if removed.is_own_host {
-        format!("{name} is removed, but still served as the host of --base-url or --staging-url\n")
-    } else if call.config.base_url.is_some() {
-        format!("{name} is removed and no longer served; {DELETE_RECORD}\n")
-    } else {
-        format!(
-            "{name} is removed and no longer served, unless it is the host of the service's --base-url; if it is not, \
-             {DELETE_RECORD}\n"
-        )
-    };
+    let removed = open(call)?.remove(call.operand(0))?;
+    let mut text = format!(
+        "{} is removed and no longer served, unless it is the host of the service's --base-url or --staging-url; if it is \
+         not, delete its DNS record, so that nobody else on the platform can serve the name\n",
+        removed.name
+    );
     for Redirect { from, to, .. } in removed.redirects {
         text += &format!("the redirect from {from} to {to} is removed as well\n");
     }
-    text += &match removed.primary {
-        _ if !removed.was_primary => String::new(),
-        Some(primary) => format!("{primary} is primary now\n"),
-        None => "there is no primary domain now; the next one that verifies becomes primary\n".to_owned(),
-    };
+    if removed.was_primary {
+        text += "there is no primary domain now; the next one that verifies becomes primary\n";
+    }
     Ok(print(&text)?)
 }
 

@@ -17,7 +17,6 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::config::Deadlines;
-use crate::gate::estimates::{Asked, Estimates, SUCCESSES};
 use crate::gate::stream::Peer;
 use crate::gate::wire::exchange::Exchange;
 use crate::gate::wire::general::GeneralFields;
@@ -101,10 +100,6 @@ pub struct Client {
     /// Whether the client has shut down its side.
     ended: bool,
     lingered: usize,
-    /// What the request under way asks for, and what the last one did that succeeded, and how many bytes its
-    /// response had.
-    asked: Asked,
-    last: Option<(Asked, usize)>,
 }
 
 impl Client {
@@ -126,8 +121,6 @@ impl Client {
             persists: true,
             ended: false,
             lingered: 0,
-            asked: Asked::default(),
-            last: None,
         };
         client.enter(State::Idle, shared);
         client
@@ -173,26 +166,9 @@ impl Client {
         self.stash.capacity() + request + self.out.capacity()
     }
 
-    /// What the request under way asks for.
-    pub fn asked(&self) -> Asked {
-        self.asked
-    }
-
     /// Whether a request has begun, and its response is not sent yet.
     pub fn has_request(&self) -> bool {
         !matches!(self.state, State::Idle | State::Lingering | State::Closed)
-    }
-
-    /// The bytes that the request takes in a lane of this kind, including its response. The response to a write
-    /// has the size of its request. The response to a read is estimated: by the last one if the client repeats
-    /// its request, otherwise by those of others.
-    pub fn expected_bytes(&self, kind: LaneKind, estimates: &Estimates) -> usize {
-        let response = match (kind, self.last) {
-            (LaneKind::Write, _) => self.request.len(),
-            (LaneKind::Read, Some((asked, bytes))) if asked == self.asked => bytes,
-            (LaneKind::Read, _) => estimates.expected(self.asked),
-        };
-        self.request.len() + response
     }
 
     /// Frees what is held, because room is short. If a response is still possible, it is a 503.
@@ -307,7 +283,7 @@ impl Client {
         self.persists = head.keep_alive;
         let forwarded = head.forwarded_for.filter(|_| self.is_trusted);
         self.address = forwarded.unwrap_or(self.peer.ip());
-        self.exchange = Some(Exchange::of(head, self.request.asked(), self.begun));
+        self.exchange = Some(Exchange::of(head, self.request.line(), self.begun));
     }
 
     /// Notes that the client has shut down its side. It still gets its pending responses.
@@ -324,8 +300,7 @@ impl Client {
     }
 
     /// Notes that the request waits for room in a lane.
-    pub fn queue(&mut self, asked: Asked, shared: &Shared) {
-        self.asked = asked;
+    pub fn queue(&mut self, shared: &Shared) {
         self.enter(State::Waiting, shared);
     }
 
@@ -350,9 +325,6 @@ impl Client {
         exchange.print(answer, !self.persists, &shared.general, &mut self.out);
         exchange.log(self.peer, self.address, answer, shared.now);
         shared.metrics.answered(answer.status, exchange.duration(shared.now));
-        if SUCCESSES.contains(&answer.status) {
-            self.last = Some((self.asked, answer.body.len()));
-        }
         self.request = LaneRequest::default();
         self.enter(State::Responding, shared);
     }

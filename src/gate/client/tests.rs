@@ -28,7 +28,7 @@ impl Bench {
     }
 
     fn go_inside(&mut self, kind: LaneKind) {
-        self.client.queue(Asked::default(), &self.shared);
+        self.client.queue(&self.shared);
         self.client.go_inside(kind, &self.shared);
     }
 
@@ -156,7 +156,7 @@ fn slow_reader_is_given_up() {
 fn waiting_too_long_is_503() {
     let mut bench = bench();
     bench.receive(GET);
-    bench.client.queue(Asked::default(), &bench.shared);
+    bench.client.queue(&bench.shared);
     assert_eq!(bench.expire(), State::Responding);
     assert!(String::from_utf8_lossy(bench.client.output()).contains("\r\nRetry-After: 1\r\n"));
     assert_eq!(bench.take().0, "HTTP/1.1 503 Service Unavailable");
@@ -196,7 +196,7 @@ fn request_that_reads_can_go_on_and_one_that_writes_is_let_go() {
     bench.go_inside(LaneKind::Read);
     bench.client.go_on(&bench.shared);
     assert_eq!(bench.client.state(), State::Ready(LaneKind::Write));
-    assert_eq!(bench.client.request().asked(), b"GET /");
+    assert_eq!(bench.client.request().line(), b"GET /");
     bench.go_inside(LaneKind::Write);
     assert_eq!(bench.client.request().len(), 0);
 }
@@ -305,23 +305,6 @@ fn client_behind_a_trusted_proxy_is_whom_it_names() {
 }
 
 #[test]
-fn next_response_is_expected_to_be_as_the_last_one_of_the_same_request() {
-    let (mut bench, mut estimates) = (bench(), Estimates::new());
-    let (asked, other) = (estimates.asked(b"GET /a HTTP/1.1"), estimates.asked(b"GET /b HTTP/1.1"));
-    estimates.learn(asked, 200, 1000);
-    let expected = |bench: &mut Bench, asked| {
-        bench.client.queue(asked, &bench.shared);
-        bench.client.expected_bytes(LaneKind::Read, &estimates)
-    };
-    assert_eq!(expected(&mut bench, asked), 1000, "as others");
-    bench.client.answer(&Answer::of(&Response::new(200, b"abc"), &mut Vec::new()), &mut bench.shared);
-    assert_eq!(expected(&mut bench, asked), 3, "as its own");
-    bench.client.answer(&Answer::of(&Response::new(401, b"abcdef"), &mut Vec::new()), &mut bench.shared);
-    assert_eq!(expected(&mut bench, asked), 3, "a refusal says nothing");
-    assert_eq!(expected(&mut bench, other), estimates.expected(other), "as others again");
-}
-
-#[test]
 fn one_mebibyte_is_thrown_away_after_the_last_response_and_no_more() {
     let mut bench = bench();
     bench.receive("nonsense\r\n");
@@ -361,13 +344,9 @@ fn end_between_requests_and_after_the_last_response_closes() {
 }
 
 #[test]
-fn request_and_response_take_room_in_a_lane_and_what_is_sent_is_held() {
-    let (mut bench, mut estimates) = (bench(), Estimates::new());
-    let asked = estimates.asked(GET.as_bytes());
-    estimates.learn(asked, 200, 1000);
+fn request_is_held_and_then_its_response() {
+    let mut bench = bench();
     bench.receive(GET);
-    bench.client.queue(asked, &bench.shared);
-    assert_eq!(bench.client.expected_bytes(LaneKind::Read, &estimates), bench.client.request().len() + 1000);
     assert!(bench.client.held() >= bench.client.request().len());
     bench.answer("x");
     assert!(bench.client.held() >= bench.client.output().len());
@@ -396,18 +375,10 @@ fn all_requests_sent_ahead_are_read_one_after_the_other() {
 }
 
 #[test]
-fn what_is_written_is_expected_to_come_back() {
-    let mut bench = bench();
-    bench.receive(&format!("{POST}abc"));
-    let expected = bench.client.expected_bytes(LaneKind::Write, &Estimates::new());
-    assert_eq!(expected, 2 * bench.client.request().len());
-}
-
-#[test]
 fn who_waits_and_makes_room_is_told() {
     let mut waiting = bench();
     waiting.receive(GET);
-    waiting.client.queue(Asked::default(), &waiting.shared);
+    waiting.client.queue(&waiting.shared);
     waiting.client.make_room(&mut waiting.shared);
     assert_eq!(waiting.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), State::Lingering));
     let mut idle = bench();

@@ -18,15 +18,14 @@ use std::time::Instant;
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 
-use crate::gate::estimates::Asked;
 use crate::lane::{LaneKind, LaneRequest, LaneResponse, Malformed, Ticket};
 
 /// The size above which an empty buffer of a lane is freed.
 const KEEP_BYTES: usize = 256 * 1024;
 
 /// The client of a request. Its slot may belong to another client by the time the response comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Asker {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientId {
     pub slot: usize,
     pub serial: u64,
 }
@@ -48,10 +47,7 @@ pub struct LaneAddress {
 #[derive(Clone, Copy, Default)]
 pub struct Sent {
     /// `None`: the greeting.
-    pub asker: Option<Asker>,
-    /// Its target and its flow, because the client may have gone by the time the response comes.
-    pub asked: Asked,
-    pub flow: u64,
+    pub client: Option<ClientId>,
     /// The bytes of the request and of its expected response.
     pub bytes: usize,
 }
@@ -225,20 +221,20 @@ impl Lane {
         if input.is_empty() {
             return Ok(None);
         }
-        let Some(response) = LaneResponse::read(input)? else { return Ok(None) };
-        if response.ticket != (Ticket { place: self.next.place - self.inside.len(), ..self.next }) {
+        if !(Ticket { place: self.next.place - self.inside.len() as u64, ..self.next }).begins(input) {
             return Err(Malformed);
         }
+        let Some(response) = LaneResponse::read(input)? else { return Ok(None) };
         let sent = self.inside.pop_front().ok_or(Malformed)?;
         self.bytes -= sent.bytes;
-        if sent.asker.is_none() {
+        if sent.client.is_none() {
             self.shut_since = None;
         }
         Ok(Some((sent, response)))
     }
 
     /// Drops the connection, and returns the clients whose requests were on it.
-    pub fn fail(&mut self, now: Instant) -> Vec<Asker> {
+    pub fn fail(&mut self, now: Instant) -> Vec<ClientId> {
         // Dropping the stream also removes it from the registry. A lane that breaks during the greeting has
         // been shut for longer.
         self.stream = None;
@@ -247,7 +243,7 @@ impl Lane {
         self.sent = 0;
         self.input = Vec::new();
         self.bytes = 0;
-        std::mem::take(&mut self.inside).into_iter().filter_map(|sent| sent.asker).collect()
+        std::mem::take(&mut self.inside).into_iter().filter_map(|sent| sent.client).collect()
     }
 }
 

@@ -5,6 +5,7 @@ mod cluster;
 
 use super::*;
 use crate::api::{Call, Operation};
+use crate::config::Config;
 use crate::endpoint::{Failure, Router};
 use crate::service::Authenticator;
 use crate::store::{Cause, StoreError, Writer};
@@ -45,12 +46,12 @@ fn read_without_end(context: &mut ReadContext, _: &Call) -> Result<Response, Fai
 fn services() -> (Folder, [ReadService; 2]) {
     let folder = Folder::new();
     drop(Writer::open(&folder.database()).unwrap());
-    let parts = || Parts::for_tests(Authenticator::default());
+    let shared = || Shared::for_tests(Authenticator::default());
     let store = || Reader::open(&folder.database()).unwrap();
-    let services = [
-        ReadService::new(store(), Arc::default(), parts()),
-        ReadService::refusing(store(), parts(), Some("https://elsewhere")),
-    ];
+    let base_url = Some("https://elsewhere".to_owned());
+    let config = Arc::new(Config { base_url, ..Config::default() });
+    let services =
+        [ReadService::new(store(), shared()), ReadService::refusing(store(), Shared { config, ..shared() })];
     let services = services.map(|mut service| {
         service.pipeline.router = &Router(&[ROWS]);
         service
@@ -99,7 +100,7 @@ fn request_down_the_wrong_lane_is_500() {
 #[test]
 fn each_request_counts_once_for_what_it_reached() {
     let (_folder, [mut service, _]) = services();
-    service.pipeline.parts.count(&["small", "ready", "getFile", "none"]);
+    service.pipeline.shared.count(&["small", "ready", "getFile", "none"]);
     let asked = [
         ("OPTIONS", "/small"),
         ("GET", "/small"),
@@ -111,7 +112,7 @@ fn each_request_counts_once_for_what_it_reached() {
     assert_eq!(ask_of(&mut service, &asked), [204, 200, 204, 404, 404, 405]);
     let count = |operation: &str, status: u16| {
         let sample = format!("requests_total{{operation=\"{operation}\",status=\"{status}\"}}");
-        service.pipeline.parts.counted(&sample)
+        service.pipeline.shared.counted(&sample)
     };
     let one = Some("1".to_owned());
     assert_eq!((count("small", 200), count(crate::api::FILE.id, 404)), (one.clone(), one.clone()));
@@ -124,10 +125,10 @@ fn each_request_counts_once_for_what_it_reached() {
 fn refusals_are_counted_by_their_cause() {
     let (_folder, services) = services();
     let counts = services.map(|mut service| {
-        service.pipeline.parts.count(&[]);
+        service.pipeline.shared.count(&[]);
         ask_of(&mut service, &[("GET", "/busy"), ("POST", "/write")]);
         ["storage_unavailable", "read_only"]
-            .map(|code| service.pipeline.parts.counted(&format!("refusals_total{{code=\"{code}\"}}")))
+            .map(|code| service.pipeline.shared.counted(&format!("refusals_total{{code=\"{code}\"}}")))
     });
     let one = || Some("1".to_owned());
     assert_eq!(counts, [[one(), None], [one(), one()]]);
@@ -136,7 +137,7 @@ fn refusals_are_counted_by_their_cause() {
 #[test]
 fn lost_database_is_reported_and_any_other_failure_logged() {
     let (_folder, [mut service, _]) = services();
-    let losses = service.pipeline.parts.losses();
+    let losses = service.pipeline.shared.losses();
     let lines = logged(|| assert_eq!(ask_of(&mut service, &[("GET", "/busy"), ("GET", "/moved")]), [503; 2]));
     assert_eq!(lines, ["ERROR request -: busy: as if"]);
     let lost = |cause| StoreError::Unavailable(cause, "as if".to_owned());
@@ -153,13 +154,8 @@ fn lost_database_is_reported_and_any_other_failure_logged() {
 fn only_a_service_that_cannot_write_looks_again_at_rest() {
     let (folder, [mut service, mut refusing]) = services();
     assert_eq!((service.rest(), refusing.rest()), (None, Some(LOOK_EVERY)));
-    let losses = refusing.pipeline.parts.losses();
+    let losses = refusing.pipeline.shared.losses();
     std::fs::remove_file(folder.database()).unwrap();
     refusing.rest();
     assert!(losses.try_recv().unwrap().is_lost());
-    // Failures that were held back are told soon.
-    for _ in 0..100 {
-        service.pipeline.failures.say("", "a storm");
-    }
-    assert!(service.rest().unwrap() <= LOOK_EVERY);
 }

@@ -90,7 +90,7 @@ fn bench_with(store: Writer, folder: Folder) -> Bench {
 }
 
 fn bench_of(store: Writer, reader: Reader, folder: Folder) -> Bench {
-    let mut service = WriteService::new(store, Parts::for_tests(Authenticator::default()), || false);
+    let mut service = WriteService::new(store, Shared::for_tests(Authenticator::default()), || false);
     service.pipeline.router = &Router(&[ROWS]);
     Bench { service, reader, flush: Duration::ZERO, folder }
 }
@@ -115,7 +115,7 @@ impl Bench {
     }
 
     fn counted(&self, sample: &str) -> Option<String> {
-        self.service.pipeline.parts.counted(sample)
+        self.service.pipeline.shared.counted(sample)
     }
 
     /// The bytes of the write-ahead log.
@@ -148,6 +148,25 @@ fn what_is_refused_is_not_written_by_a_batch_that_goes_on() {
 }
 
 #[test]
+fn pet_that_a_trigger_of_another_program_refuses_leaves_nothing_and_the_others_stay() {
+    for when in ["BEFORE", "AFTER"] {
+        for how in ["ABORT", "FAIL", "ROLLBACK"] {
+            let mut bench = bench();
+            let trigger = format!(
+                "CREATE TRIGGER theirs {when} INSERT ON pets WHEN NEW.name LIKE '%bad' \
+                 BEGIN SELECT RAISE({how}, 'no'); END"
+            );
+            crate::store::tests::run(&bench.service.context.store, &trigger);
+            let asked = ["/good", "/good?bad", "/good", "/good?bad", "/good"];
+            assert_eq!(bench.ask(&asked), [201, 500, 201, 500, 201], "{when} {how}");
+            assert_eq!(bench.ask(&["/good?bad"]), [500]);
+            assert_eq!(bench.ask(&["/ready"]), [204]);
+            assert_eq!(bench.kept(), ["/good", "/good", "/good"], "{when} {how}");
+        }
+    }
+}
+
+#[test]
 fn request_down_the_wrong_lane_is_500() {
     let mut bench = bench();
     assert_eq!(bench.ask(&["/read", "/good"]), [500, 201]);
@@ -159,7 +178,7 @@ fn request_down_the_wrong_lane_is_500() {
 #[test]
 fn create_without_the_right_key_reaches_no_operation() {
     let mut bench = bench();
-    bench.service.pipeline.parts.count(&["goodWithKey", "none"]);
+    bench.service.pipeline.shared.count(&["goodWithKey", "none"]);
     assert_eq!(bench.ask(&["/v1/good"]), [401]);
     bench.service.context.store.insert_key(&secret_key(KeyScope::ReadOnly)).unwrap();
     assert_eq!(bench.ask(&["/v1/good", "/v1/good"]), [403, 403]);
@@ -206,7 +225,7 @@ fn end_keeps_when_keys_were_last_used() {
     let mut bench = bench();
     let key = secret_key(KeyScope::Full);
     bench.service.context.store.insert_key(&key).unwrap();
-    bench.service.pipeline.parts.authenticator.uses().note(key.digest, 7);
+    bench.service.pipeline.shared.authenticator.uses().note(key.digest, 7);
     bench.service.stop();
     assert_eq!(bench.reader.keys().unwrap()[0].last_used_at, Some(7));
 }
@@ -230,7 +249,7 @@ fn failed_writes_are_counted_and_named_in_one_line() {
         (&["/good", "/good", "/full"], "3", vec![batch("requests -, -: 2 writes failed and were undone")]),
     ] {
         let mut bench = bench();
-        bench.service.pipeline.parts.count(&[]);
+        bench.service.pipeline.shared.count(&[]);
         let lines = logged(|| drop(bench.ask(asked)));
         assert_eq!(bench.counted("failed_writes_total").as_deref(), Some(failed), "{asked:?}");
         assert_eq!(lines, [told, vec![format!("ERROR request -: full: {why}")]].concat());
@@ -261,7 +280,7 @@ fn writes_that_may_have_been_carried_out_are_not_said_to_be_undone() {
 #[test]
 fn batch_without_a_write_is_not_counted_and_needs_no_rest() {
     let mut bench = bench();
-    bench.service.pipeline.parts.count(&[]);
+    bench.service.pipeline.shared.count(&[]);
     let batches = "write_batch_size_count";
     bench.ask(&["/early", "/nowhere"]);
     assert_eq!((bench.counted(batches).as_deref(), bench.service.rests_at), (Some("0"), None));
@@ -277,12 +296,11 @@ fn log_is_moved_into_the_database_once_nothing_was_written_for_a_while() {
     let mut bench = bench();
     bench.ask(&["/good"]);
     let at = bench.service.rests_at.unwrap();
-    // The next step of a sweep is due sooner than that.
-    assert_eq!(bench.service.rest_at(at - QUIET), Some(SOON));
+    assert_eq!(bench.service.rest_at(at - QUIET), Some(QUIET));
     assert_ne!(bench.log(), 0);
     // Whoever reads keeps the log.
     bench.reader.begin().unwrap();
-    let lines = logged(|| assert_eq!(bench.service.rest_at(at), Some(SOON)));
+    let lines = logged(|| assert_eq!(bench.service.rest_at(at), Some(QUIET)));
     assert!(lines[0].starts_with("DEBUG the write-ahead log stays for now: "), "{lines:?}");
     assert_eq!(bench.service.rests_at, Some(at + QUIET));
     bench.reader.end().unwrap();
@@ -309,32 +327,12 @@ fn failing_disk_is_told_once_while_the_log_stays() {
 fn lost_database_is_not_told_as_a_log_that_stays() {
     let mut bench = bench();
     bench.ask(&["/good"]);
-    let losses = bench.service.pipeline.parts.losses();
+    let losses = bench.service.pipeline.shared.losses();
     std::fs::remove_file(bench.folder.database()).unwrap();
     let at = bench.service.rests_at.unwrap();
     let lines = logged(|| _ = bench.service.rest_at(at));
     assert!(lines.iter().all(|line| !line.starts_with("WARN ")), "{lines:?}");
     assert!(losses.try_recv().unwrap().is_lost());
-}
-
-#[test]
-fn old_records_of_retries_are_swept_in_steps_while_nobody_asks() {
-    let folder = Folder::new();
-    let writer = Writer::open(&folder.database()).unwrap();
-    // A service that has run for years.
-    crate::store::tests::run(&writer, "INSERT INTO newest_retries VALUES (1, 100000000, x'')");
-    let mut bench = bench_with(writer, folder);
-    let mut now = Instant::now();
-    let mut steps = 0;
-    while bench.service.rest_at(now) == Some(SOON) {
-        steps += 1;
-        assert!(steps < 100, "the sweep never ends");
-        assert_eq!(bench.service.rests_at, Some(now + QUIET));
-        now += SOON;
-    }
-    assert_ne!(steps, 0);
-    bench.service.rests_at = None;
-    assert_eq!(bench.service.rest_at(now), Some(QUIET), "nothing is due for now");
 }
 
 #[test]

@@ -32,7 +32,6 @@ export class DomainCard {
     this.times = element('p', { class: 'soft' });
     this.message = element('p', { class: 'message' });
     this.leads = element('p', { class: 'soft' });
-    this.asked = element('p', { class: 'soft' });
     this.problem = element('p', { class: 'problem', role: 'alert', hidden: '' });
     this.record = element('div', { class: 'record', role: 'group', 'aria-labelledby': `${id}-record`, tabindex: '-1' });
     this.verify = this.button('Verify', id, () => this.look());
@@ -41,7 +40,7 @@ export class DomainCard {
 
     const state = element('p', { class: 'state' }, element('span', { class: 'mark', 'aria-hidden': 'true' }), this.state);
     const actions = element('div', { class: 'actions' }, this.verify, this.makePrimary, this.visit);
-    const parts = [this.times, this.message, this.asked, this.record, this.problem, actions];
+    const parts = [this.times, this.message, this.record, this.problem, actions];
     this.details = element('div', { id: `${id}-details` }, ...parts);
     const remove = menuButton(`More for ${displayName}`, `${id}-menu`, [['Remove…', () => this.askToRemove()]]);
     this.node = element(
@@ -77,14 +76,6 @@ export class DomainCard {
       ...(checked ? ['; last checked ', time(checked)] : ['']),
     ]);
     show(this.message, message);
-    // An active domain may have got its certificate in another way.
-    const isAwaited = state === 'verified' || state === 'certificate_delayed';
-    const hasAsked = domain.certificateRequests.lastAt !== null;
-    show(this.asked, (isAwaited || hasAsked) && domain.certificateRequests, ({ allowed, denied, lastAt }) =>
-      lastAt
-        ? [`The proxy asked for its certificate: ${allowed} allowed, ${denied} denied, last at `, time(lastAt), '.']
-        : ['The proxy has not asked for its certificate yet.'],
-    );
     show(this.leads, leads && `Redirects to ${leads.to} (${leads.status}).`);
     show(this.record, record, () => recordTable(record, this.record.getAttribute('aria-labelledby')));
     // Without a platform there is nothing that it could lead to.
@@ -144,26 +135,23 @@ export class DomainCard {
     const lost = this.redirects.filter(({ from, to }) => from === name || to === name);
     const consequence = [
       'It stops working immediately, unless it is the host of the service’s base URL.',
-      isPrimary && 'Another active domain becomes primary, if there is one.',
+      isPrimary && 'The next domain that verifies becomes primary.',
       lost.length && `This also removes ${lost.map(({ from, to }) => `the redirect from ${from} to ${to}`).join(', ')}.`,
     ];
     ask(`Remove ${displayName}?`, consequence.filter(Boolean).join(' '), async (close) => {
-      const { wasPrimary, primary } = await this.page.call('DELETE', this.path);
+      const { wasPrimary } = await this.page.call('DELETE', this.path);
       close();
-      this.page.removed(this, wasPrimary && (primary ? `${primary} is primary now` : 'There is no primary domain now'));
+      this.page.removed(this, wasPrimary && 'There is no primary domain now');
       await this.page.refresh();
     });
   }
 }
 
-// The record to create, and the addresses that an apex may have instead. Each value has a button that copies it.
+// The record to create. Each value has a button that copies it.
 function recordTable(record, id) {
-  const { name, ttl } = record;
   const caption = element('caption', { id }, 'Create this record in the DNS settings of ', element('strong', {}, record.zone));
-  const addresses = record.addresses.map((value) => ({ type: value.includes(':') ? 'AAAA' : 'A', name, value, ttl }));
   return [
     valueTable(caption, [record]),
-    ...(addresses.length ? [valueTable(element('caption', {}, 'Or each of these'), addresses)] : []),
     ...(record.remark ? [element('p', { class: 'note' }, record.remark)] : []),
     element('p', { class: 'soft' }, 'DNS changes can take up to 48 hours to become visible everywhere.'),
   ];

@@ -91,11 +91,6 @@ function update(project) {
     cards.get(domain.name).update(domain, project.redirects);
   });
   find('no-domains').hidden = names.size > 0;
-  show(find('other-certificates'), project.otherCertificateRequests.lastAt && project.otherCertificateRequests, ({ denied, lastAt }) => [
-    `The proxy asked for certificates for names that are not yours: ${denied} denied, last at `,
-    time(lastAt),
-    '.',
-  ]);
   const wasInRedirects = find('redirects').contains(focused);
   showRedirects(project, page);
   // What had the focus may be gone.

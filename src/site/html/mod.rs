@@ -1,6 +1,8 @@
 //! The reference, the pages and the settings page. Their tables are generated from the code.
 
 mod components;
+mod files;
+mod markup;
 mod operation;
 mod page;
 mod pages;
@@ -37,4 +39,5 @@ pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
     reference::add(assets, config, &base, &frame);
     pages::add(assets, config, &base, &frame);
     places::add(assets, &frame);
+    files::add(assets, files::SITE);
 }

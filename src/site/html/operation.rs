@@ -8,8 +8,8 @@ use crate::endpoint::{HeaderField, Success};
 use crate::http::response::reason;
 use crate::site::document::{own_codes, shared_codes};
 use crate::site::html::components::{example, resolve, schema};
+use crate::site::html::markup::{escape, heading, inline, pretty, text};
 use crate::site::html::samples;
-use crate::site::html::tables::{escape, inline};
 use crate::site::html::trial::form;
 
 /// The whole operation, closed. `base` is the address that samples call.
@@ -108,12 +108,6 @@ fn failures(operation: &Operation) -> String {
     )
 }
 
-/// A heading within the operation `id`, which can be linked to.
-pub fn heading(id: &str, words: &str) -> String {
-    let id = format!("{id}-{}", words.to_lowercase().replace(' ', "-"));
-    format!("<h4 id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{words}</a></h4>\n")
-}
-
 /// A list under a heading; nothing if it is empty.
 fn list(id: &str, words: &str, entries: impl Iterator<Item = String>) -> String {
     let entries: String = entries.collect();
@@ -146,17 +140,6 @@ fn value(name: &str, place: &str, is_required: bool, about: &str, schema: &Value
     let presence = if is_required { "required" } else { "optional" };
     let kind = format!("{place}{size}{}, {presence}", text(&schema["type"]));
     entry(name, &kind, &format!("{first}{words}{rest}"))
-}
-
-/// JSON in lines, as HTML.
-pub fn pretty(value: &Value) -> String {
-    // Printing strings and numbers cannot fail.
-    escape(&serde_json::to_string_pretty(value).unwrap_or_default())
-}
-
-/// The text of a string; empty if it is none.
-pub fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 #[cfg(test)]

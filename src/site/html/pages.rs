@@ -1,11 +1,12 @@
 //! The pages for people. Their text is in `pages/*.md`; their tables come from the code.
 
 use crate::config::Config;
-use crate::http::{Asset, Assets};
+use crate::http::Assets;
+use crate::site::html::markup::escape;
 use crate::site::html::page::{Entry, Frame, Page};
 use crate::site::html::search::Index;
 use crate::site::html::sections::{contents, sections};
-use crate::site::html::tables::{self, escape};
+use crate::site::html::tables;
 
 /// One page.
 pub struct Source {
@@ -101,7 +102,7 @@ fn index(frame: &Frame) -> String {
     frame.groups().map(group).collect()
 }
 
-/// Adds the pages, the style sheet and the scripts of every page, and the index of the search. `base` is the address that examples call.
+/// Adds the pages and the index of the search. `base` is the address that examples call.
 pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
     let mut index = Index::default();
     for source in PAGES {
@@ -121,14 +122,6 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
         assets.insert(path.clone(), page.into_asset(frame));
     }
     index.insert_into(assets);
-    let script = |bytes: &[u8]| Asset::new("text/javascript; charset=utf-8", bytes.to_vec());
-    assets.insert("/assets/code.js", script(include_bytes!("../files/code.js")));
-    assets.insert("/assets/elements.js", script(include_bytes!("../files/elements.js")));
-    assets.insert("/assets/site.css", Asset::new("text/css", include_bytes!("../files/site.css").to_vec()));
-    assets.insert(
-        "/assets/icon.svg",
-        Asset::new("image/svg+xml", include_bytes!("../files/icon.svg").to_vec()),
-    );
 }
 
 #[cfg(test)]
@@ -210,7 +203,7 @@ mod tests {
 
     #[test]
     fn codes_of_the_description_lead_to_their_headings() {
-        let description = crate::site::document::print(&crate::config::ServerUrls::default());
+        let description = crate::site::document::print(&crate::config::Config::default());
         assert!(description.contains("[`not_found`](/docs/errors#not_found): There is no pet"));
         let errors = page("/docs/errors");
         for link in description.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

@@ -2,18 +2,17 @@
 //! script that sends requests.
 
 use crate::api::{Operation, ROUTER};
-use crate::config::{Config, ServerUrls};
-use crate::http::{Asset, Assets};
+use crate::config::Config;
+use crate::http::Assets;
 use crate::site::document::named_servers;
+use crate::site::html::markup::escape;
 use crate::site::html::operation;
 use crate::site::html::page::{Frame, Page};
-use crate::site::html::tables::escape;
 
-/// Adds the reference at the root, and what it loads. `base` is the address that samples call.
+/// Adds the reference at the root. `base` is the address that samples call.
 pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
-    let servers = config.server_urls();
     let asks: Vec<String> =
-        [&servers.production, &servers.staging].into_iter().flatten().map(|url| origin(url)).collect();
+        [&config.base_url, &config.staging_url].into_iter().flatten().map(|url| origin(url)).collect();
     let page = Page {
         path: "/",
         title: "Reference",
@@ -22,21 +21,16 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
                <script src=\"/assets/reference.js\" defer></script>\n",
         class: "page reference",
         main: include_str!("../files/reference.html")
-            .replace("{{servers}}", &choice(&servers))
+            .replace("{{servers}}", &choice(config))
             .replace("{{reference}}", &operations(base)),
         asks: &asks,
     };
     assets.insert("/", page.into_asset(frame));
-    let own = |content_type, bytes: &[u8]| Asset::new(content_type, bytes.to_vec());
-    let script = "text/javascript; charset=utf-8";
-    assets.insert("/assets/reference.js", own(script, include_bytes!("../files/reference.js")));
-    assets.insert("/assets/theme.js", own(script, include_bytes!("../files/theme.js")));
-    assets.insert("/assets/reference.css", own("text/css", include_bytes!("../files/reference.css")));
 }
 
 /// The choice of the server, which is hidden if there is only one.
-fn choice(servers: &ServerUrls) -> String {
-    let servers = named_servers(servers);
+fn choice(config: &Config) -> String {
+    let servers = named_servers(config);
     let option =
         |(name, url): &(&str, &str)| format!("<option value=\"{0}\">{name}: {0}</option>\n", escape(url));
     let hidden = if servers.len() == 1 { " hidden" } else { "" };
@@ -88,13 +82,13 @@ mod tests {
             format!("<label{hidden}>Server <select id=\"server\">\n{options}</select></label>\n")
         };
         let own = "<option value=\"/v1\">This service: /v1</option>\n";
-        let mut servers = ServerUrls::default();
-        assert_eq!(choice(&servers), label(" hidden", own));
-        servers.production = Some("https://a/v1".to_owned());
-        servers.staging = Some("https://b/v1".to_owned());
+        let mut config = Config::default();
+        assert_eq!(choice(&config), label(" hidden", own));
+        config.base_url = Some("https://a/v1".to_owned());
+        config.staging_url = Some("https://b/v1".to_owned());
         let both = "<option value=\"https://a/v1\">Production: https://a/v1</option>\n\
             <option value=\"https://b/v1\">Staging: https://b/v1</option>\n";
-        assert_eq!(choice(&servers), label("", both));
+        assert_eq!(choice(&config), label("", both));
     }
 
     #[test]

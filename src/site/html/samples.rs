@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::api::Operation;
 use crate::site::document::BASE;
 use crate::site::html::components::{example, resolve};
-use crate::site::html::tables::escape;
+use crate::site::html::markup::escape;
 
 /// A sample in one language.
 #[derive(Debug)]

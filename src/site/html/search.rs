@@ -23,7 +23,7 @@ impl Index {
         }
     }
 
-    /// Adds the operations, and puts the index among the assets, with the script that reads it.
+    /// Adds the operations, and puts the index among the assets.
     pub fn insert_into(mut self, assets: &mut Assets) {
         for operation in ROUTER.operations().filter(|operation| operation.path.starts_with(BASE)) {
             let title = format!("{} {}", operation.method(), operation.path);
@@ -33,8 +33,6 @@ impl Index {
         }
         let index = Value::Array(self.0).to_string();
         assets.insert("/assets/search.json", Asset::new("application/json", index.into_bytes()));
-        let script = include_bytes!("../files/search.js").to_vec();
-        assets.insert("/assets/search.js", Asset::new("text/javascript; charset=utf-8", script));
     }
 }
 

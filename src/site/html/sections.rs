@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::site::html::tables::escape;
+use crate::site::html::markup::escape;
 
 /// The start of a link of a heading or row to itself. The build script and `tables` write it.
 const LINK: &str = "<a class=\"anchor\" href=\"#";

@@ -1,40 +1,24 @@
 //! The settings page on the admin address. It uses the interface below `/settings/api/`.
 
 use crate::http::{Asset, Assets};
+use crate::site::html::files;
+use crate::site::html::markup::inline;
 use crate::site::html::page::policy;
-use crate::site::html::tables::inline;
 
 /// The path of the page.
 pub const PATH: &str = "/settings/domains";
 
-/// Its scripts, by the names under which they import each other.
-const SCRIPTS: &[(&str, &[u8])] = &[
-    ("elements.js", include_bytes!("../files/elements.js")),
-    ("settings.js", include_bytes!("../files/settings.js")),
-    ("settings-parts.js", include_bytes!("../files/settings-parts.js")),
-    ("settings-dialogs.js", include_bytes!("../files/settings-dialogs.js")),
-    ("settings-domain.js", include_bytes!("../files/settings-domain.js")),
-    ("settings-redirects.js", include_bytes!("../files/settings-redirects.js")),
-];
-
 /// The page and what it loads. `site` is the address of the site, for links.
 pub fn assets(site: &str) -> Assets {
-    let script = "text/javascript; charset=utf-8";
-    let own = |content_type, bytes: &[u8]| Asset::new(content_type, bytes.to_vec());
     let page = include_str!("../files/settings.html")
         .replace("{{site}}", &inline(site))
         .replace("{{version}}", env!("CARGO_PKG_VERSION"));
-    let page = own("text/html; charset=utf-8", page.as_bytes());
-    let page = page.header("Content-Security-Policy", policy(&[])).header("Referrer-Policy", "no-referrer");
+    let page = Asset::new("text/html; charset=utf-8", page.into_bytes())
+        .header("Content-Security-Policy", policy(&[]))
+        .header("Referrer-Policy", "no-referrer");
     let mut assets = Assets::default();
     assets.insert(PATH, page);
-    for (name, bytes) in SCRIPTS {
-        assets.insert(format!("/assets/{name}"), own(script, bytes));
-    }
-    assets.insert("/assets/settings.css", own("text/css", include_bytes!("../files/settings.css")));
-    assets.insert("/assets/site.css", own("text/css", include_bytes!("../files/site.css")));
-    assets.insert("/assets/theme.js", own(script, include_bytes!("../files/theme.js")));
-    assets.insert("/assets/icon.svg", own("image/svg+xml", include_bytes!("../files/icon.svg")));
+    files::add(&mut assets, files::SETTINGS);
     assets
 }
 
@@ -47,6 +31,14 @@ mod tests {
         text.split(start).skip(1).filter_map(move |rest| rest.split(end).next())
     }
 
+    fn scripts() -> impl Iterator<Item = (&'static str, &'static str)> {
+        let text = |bytes| std::str::from_utf8(bytes).unwrap();
+        files::SETTINGS
+            .iter()
+            .filter(|(name, _)| name.ends_with(".js"))
+            .map(move |(name, bytes)| (*name, text(bytes)))
+    }
+
     #[test]
     fn page_names_only_what_is_served_with_it() {
         let page = include_str!("../files/settings.html");
@@ -55,12 +47,11 @@ mod tests {
             .flat_map(|start| between(page, start, "\""))
             .map(str::to_owned)
             .collect();
-        for (_, bytes) in SCRIPTS {
-            let script = std::str::from_utf8(bytes).unwrap();
+        for (_, script) in scripts() {
             named.extend(between(script, " from './", "'").map(|name| format!("/assets/{name}")));
         }
         let assets = assets("https://pets.example");
-        assert!(named.len() > SCRIPTS.len(), "{named:?}");
+        assert!(named.len() > scripts().count(), "{named:?}");
         for path in named.iter().filter(|path| !path.starts_with(['#', '{'])) {
             assert!(assets.find(path).is_some(), "{path}");
         }
@@ -68,8 +59,7 @@ mod tests {
 
     #[test]
     fn text_never_becomes_markup() {
-        for (name, bytes) in SCRIPTS {
-            let script = std::str::from_utf8(bytes).unwrap();
+        for (name, script) in scripts() {
             for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser"] {
                 assert!(!script.contains(way), "{name}: {way}");
             }

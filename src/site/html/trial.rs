@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::api::Operation;
 use crate::site::document::BASE;
 use crate::site::html::components::{example, resolve};
-use crate::site::html::operation::{heading, pretty, text};
+use crate::site::html::markup::{heading, pretty, text};
 
 /// The form, hidden until the script has run.
 pub fn form(operation: &Operation, parameters: &[Value]) -> String {

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use rusqlite::{ToSql, params};
 
 use super::ProjectReads;
-use crate::model::{CertificateCount, Domain, Plan, Redirect, RemovedDomain, SiteFile};
+use crate::model::{Domain, Plan, Redirect, SiteFile};
 use crate::store::{StoreError, Writes};
 
 /// Reads and changes the project within one transaction. Each method fails if the database cannot be written.
@@ -72,36 +72,10 @@ impl ProjectChange<'_> {
         self.execute("UPDATE domains SET is_primary = 1 WHERE name = ?1", params![name]).map(drop)
     }
 
-    /// Removes a domain, the redirects from it and to it, and its count of certificates. Returns whether it existed.
+    /// Removes a domain, and the redirects from it and to it. Returns whether it existed.
     pub fn remove_domain(&self, name: &str) -> Result<bool, StoreError> {
         self.execute("DELETE FROM redirects WHERE source = ?1 OR target = ?1", params![name])?;
-        self.execute("DELETE FROM certificate_requests WHERE name = ?1", params![name])?;
         Ok(self.execute("DELETE FROM domains WHERE name = ?1", params![name])? > 0)
-    }
-
-    /// Remembers a removed domain, or replaces what is remembered of it.
-    pub fn put_removed(&self, removed: &RemovedDomain) -> Result<(), StoreError> {
-        self.execute(
-            "INSERT INTO removed_domains (name, removed_at, checked_at) VALUES (?1, ?2, ?3)
-             ON CONFLICT (name) DO UPDATE SET removed_at = ?2, checked_at = ?3",
-            params![removed.name, removed.removed_at, removed.checked_at],
-        )
-        .map(drop)
-    }
-
-    /// Forgets a removed domain, if it is remembered.
-    pub fn forget_removed(&self, name: &str) -> Result<(), StoreError> {
-        self.execute("DELETE FROM removed_domains WHERE name = ?1", params![name]).map(drop)
-    }
-
-    /// Adds to the certificates that the proxy asked for under a name.
-    pub fn count_certificates(&self, name: &str, more: CertificateCount) -> Result<(), StoreError> {
-        self.execute(
-            "INSERT INTO certificate_requests (name, allowed, denied, last_at) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (name) DO UPDATE SET allowed = allowed + ?2, denied = denied + ?3, last_at = ?4",
-            params![name, more.allowed, more.denied, more.last_at],
-        )
-        .map(drop)
     }
 
     /// Inserts a redirect, or replaces the one from the same domain.
@@ -141,7 +115,7 @@ impl ProjectChange<'_> {
 
     fn has_deploy(&self, deploy: i64) -> Result<bool, StoreError> {
         let exists = "SELECT EXISTS (SELECT 1 FROM deploys WHERE id = ?1)";
-        Ok(self.first(exists, params![deploy], |row| row.get(0))? == Some(true))
+        Ok(self.0.0.first(exists, params![deploy], |row| row.get(0))? == Some(true))
     }
 
     /// Makes a finished deploy the live one, at this Unix time in seconds. Returns `false` if it does not exist.

@@ -7,11 +7,11 @@ pub use change::ProjectChange;
 
 use std::str::FromStr;
 
+use rusqlite::params;
 use rusqlite::types::Type;
-use rusqlite::{ToSql, params};
 
 use super::{Database, Row, StoreError};
-use crate::model::{CertificateCount, Deploy, Domain, Plan, Reason, Redirect, RemovedDomain};
+use crate::model::{Deploy, Domain, Plan, Reason, Redirect};
 
 /// Reads the project. Each method fails if the database cannot be read.
 pub struct ProjectReads<'c>(&'c Database);
@@ -22,9 +22,6 @@ impl Database {
         ProjectReads(self)
     }
 }
-
-/// Makes a value of a row.
-type Read<T> = fn(&Row) -> rusqlite::Result<T>;
 
 const DOMAIN: &str =
     "SELECT name, state, since, reason, message, added_at, checked_at, is_primary FROM domains";
@@ -55,65 +52,44 @@ fn redirect(row: &Row<'_>) -> rusqlite::Result<Redirect> {
 }
 
 impl ProjectReads<'_> {
-    /// The first row, if there is one.
-    fn first<T>(&self, sql: &str, values: &[&dyn ToSql], read: Read<T>) -> Result<Option<T>, StoreError> {
-        self.0.first(sql, values, read)
-    }
-
-    /// Every row.
-    fn all<T>(&self, sql: &str, read: Read<T>) -> Result<Vec<T>, StoreError> {
-        self.0.all(sql, read)
-    }
-
     /// The plan that is paid for.
     pub fn plan(&self) -> Result<Plan, StoreError> {
-        let plan = self.first("SELECT plan FROM project", &[], |row| word(row, 0))?;
+        let plan = self.0.first("SELECT plan FROM project", &[], |row| word(row, 0))?;
         Ok(plan.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
     }
 
     /// Every domain, ordered by name.
     pub fn domains(&self) -> Result<Vec<Domain>, StoreError> {
-        self.all(&format!("{DOMAIN} ORDER BY name"), domain)
+        self.0.all(&format!("{DOMAIN} ORDER BY name"), domain)
     }
 
     /// The domain with this name, in A-labels and lower case.
     pub fn domain(&self, name: &str) -> Result<Option<Domain>, StoreError> {
-        self.first(&format!("{DOMAIN} WHERE name = ?1"), params![name], domain)
+        self.0.first(&format!("{DOMAIN} WHERE name = ?1"), params![name], domain)
     }
 
     /// The name of the primary domain.
     pub fn primary(&self) -> Result<Option<String>, StoreError> {
-        self.first("SELECT name FROM domains WHERE is_primary = 1", &[], |row| row.get(0))
+        self.0.first("SELECT name FROM domains WHERE is_primary = 1", &[], |row| row.get(0))
     }
 
     /// Every redirect, ordered by its source.
     pub fn redirects(&self) -> Result<Vec<Redirect>, StoreError> {
-        self.all("SELECT source, target, status FROM redirects ORDER BY source", redirect)
+        self.0.all("SELECT source, target, status FROM redirects ORDER BY source", redirect)
     }
 
     /// The redirect from this domain.
     pub fn redirect(&self, from: &str) -> Result<Option<Redirect>, StoreError> {
-        self.first("SELECT source, target, status FROM redirects WHERE source = ?1", params![from], redirect)
-    }
-
-    /// Every removed domain that is remembered, ordered by name.
-    pub fn removed_domains(&self) -> Result<Vec<RemovedDomain>, StoreError> {
-        self.all("SELECT name, removed_at, checked_at FROM removed_domains ORDER BY name", |row| {
-            Ok(RemovedDomain { name: row.get(0)?, removed_at: row.get(1)?, checked_at: row.get(2)? })
-        })
-    }
-
-    /// How often the proxy asked for the certificate of each domain; the empty name is that of all other names.
-    pub fn certificate_counts(&self) -> Result<Vec<(String, CertificateCount)>, StoreError> {
-        self.all("SELECT name, allowed, denied, last_at FROM certificate_requests ORDER BY name", |row| {
-            let count = CertificateCount { allowed: row.get(1)?, denied: row.get(2)?, last_at: row.get(3)? };
-            Ok((row.get(0)?, count))
-        })
+        self.0.first(
+            "SELECT source, target, status FROM redirects WHERE source = ?1",
+            params![from],
+            redirect,
+        )
     }
 
     /// The deploys that are kept, the newest first.
     pub fn deploys(&self) -> Result<Vec<Deploy>, StoreError> {
-        self.all(
+        self.0.all(
             "SELECT d.id, d.deployed_at, count(f.path), ifnull(sum(length(f.content)), 0),
                     d.id IS (SELECT deploy FROM project)
              FROM deploys AS d LEFT JOIN deploy_files AS f ON f.deploy = d.id
@@ -137,7 +113,7 @@ impl ProjectReads<'_> {
 
     /// The static file of the live deploy at `path`, or else at `other`, without its content.
     pub fn file(&self, path: &str, other: &str) -> Result<Option<FileInfo>, StoreError> {
-        self.first(
+        self.0.first(
             "SELECT rowid, path, content_type, tag, length(content), length(gzip) FROM deploy_files
              WHERE deploy = (SELECT deploy FROM project) AND path IN (?1, ?2) ORDER BY path <> ?1 LIMIT 1",
             params![path, other],
@@ -161,7 +137,7 @@ impl ProjectReads<'_> {
     pub fn content(&self, file: &FileInfo, gzip: bool) -> Result<Vec<u8>, StoreError> {
         let column = if gzip { "gzip" } else { "content" };
         let sql = format!("SELECT {column} FROM deploy_files WHERE rowid = ?1");
-        let content = self.first(&sql, params![file.row], |row| row.get(0))?;
+        let content = self.0.first(&sql, params![file.row], |row| row.get(0))?;
         Ok(content.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
     }
 }

@@ -12,16 +12,15 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::time::{Duration, Instant};
 
-use rusqlite::{ToSql, params};
+use rusqlite::ToSql;
 
 use super::client::{Failure, Statement};
-use super::request::{Create, Done, LEFT_OUT, REFUSED, Request, made, outcomes};
+use super::request::{Create, Done, LEFT_OUT, REFUSED, Request};
 use super::revision::Revision;
 use super::session::{Phase, Session, is_large};
 use super::values::statement;
-use crate::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
-use crate::store::engine::{Committed, Inserted, Reads, Units, Writes};
+use crate::store::engine::{Committed, Inserted, Writes};
 use crate::store::{BUSY_TIMEOUT, Cause, Database, StoreError};
 
 /// How long a batch is sent again until a node answers. After that, its outcome is unknown.
@@ -30,16 +29,6 @@ const SEND_FOR: Duration = Duration::from_secs(8);
 const PROBE_FOR: Duration = Duration::from_secs(1);
 /// How long the result of a probe is used again.
 const PROBE_HOLDS: Duration = Duration::from_secs(1);
-/// How long a record of a create is kept at least, in seconds.
-const KEPT: i64 = 24 * 3600;
-/// How many records one step of a sweep looks at.
-const AT_ONCE: i64 = 1000;
-/// How long after the end of a sweep the next one begins.
-const SWEEP_EVERY: Duration = Duration::from_secs(3600);
-
-const OLD: &str = "SELECT key, at FROM older_retries WHERE key > ?1 ORDER BY key LIMIT ?2";
-const FORGET: &str = "DELETE FROM older_retries WHERE key = ?1 AND at < ?2";
-
 /// The connection that writes, and the batch under way on it.
 pub struct Writer {
     pub(super) session: Session,
@@ -50,16 +39,12 @@ pub struct Writer {
     /// Whether a batch may begin without asking: an earlier one has asked, and no commit has failed since.
     is_sure: bool,
     creates: Vec<Create>,
-    /// The length of `creates` when the current request began.
-    kept: usize,
     /// The changes other than creates.
     changes: RefCell<Vec<Statement>>,
     /// Whether the changes are tried out on the mirror.
     is_open: bool,
     patience: Duration,
     probed: Option<(Instant, Result<(), StoreError>)>,
-    /// Where the sweep goes on, or when the next one begins.
-    sweep: Result<Vec<u8>, Instant>,
 }
 
 impl Writer {
@@ -71,21 +56,17 @@ impl Writer {
             batch: Cell::new(0),
             is_sure: false,
             creates: Vec::new(),
-            kept: 0,
             changes: RefCell::default(),
             is_open: false,
             patience: SEND_FOR,
             probed: None,
-            sweep: Err(Instant::now()),
         }
     }
 
     /// Adds a create to the batch, unless the cluster was away when the batch began: then nothing of it is sent.
     fn insert(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
         self.session.begun()?;
-        let once = key.map(|key| (*key.bytes(), [new.fingerprint(), new.old_fingerprint()]));
-        let (name, category_id, status) = (new.name.as_ref().to_owned(), new.category_id, new.status);
-        self.creates.push(Create { name, category_id, status, once });
+        self.creates.push(Create { new: new.to_static(), key: key.copied() });
         Ok(Inserted::Later(self.creates.len() - 1))
     }
 
@@ -99,7 +80,6 @@ impl Writer {
     /// Ends the batch, whatever its outcome.
     fn end(&mut self) {
         self.creates.clear();
-        self.kept = 0;
         self.changes.get_mut().clear();
         self.is_open = false;
         self.session.mirror.roll_back();
@@ -118,16 +98,16 @@ impl Writer {
         patience: Duration,
     ) -> Result<Vec<Done>, Failure> {
         let request = self.request(guard, creates, changes)?;
-        self.deliver(&request, creates, patience)
+        self.deliver(&request, patience)
     }
 
     /// Makes the request of the next batch.
-    fn request(
+    fn request<'c>(
         &self,
         guard: Option<Revision>,
-        creates: &[&Create],
+        creates: &'c [&'c Create],
         changes: &[Statement],
-    ) -> Result<Request, Failure> {
+    ) -> Result<Request<'c>, Failure> {
         let name = match self.name.get() {
             Some(name) => name,
             None => {
@@ -141,17 +121,11 @@ impl Writer {
     }
 
     /// Sends a request until its outcome is known.
-    fn deliver(
-        &self,
-        request: &Request,
-        creates: &[&Create],
-        patience: Duration,
-    ) -> Result<Vec<Done>, Failure> {
-        let Request { statements, finds } = request;
-        let written = self.session.client.write(statements, patience);
+    fn deliver(&self, request: &Request, patience: Duration) -> Result<Vec<Done>, Failure> {
+        let written = self.session.client.write(&request.writes.statements, patience);
         match &written {
             Ok(answers) => {
-                if let Some(done) = made(creates, answers) {
+                if let Some(done) = request.made(answers) {
                     return Ok(done);
                 }
             }
@@ -159,11 +133,12 @@ impl Writer {
             Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {}
             Err(failure) => return Err(failure.clone()),
         }
-        let found = self.session.read(finds, self.session.fresh, patience);
+        let found = self.session.read(&request.finds.statements, self.session.fresh, patience);
         let found = found.map_err(|error| Failure::Unknown(error.to_string().into()))?;
         match written {
             Err(failure) if found[0].is_empty() => Err(failure),
-            _ => outcomes(creates, &found)
+            _ => request
+                .found(&found)
                 .ok_or_else(|| Failure::Unknown("the records of the batch are gone".to_owned().into())),
         }
     }
@@ -217,16 +192,16 @@ impl Writer {
     /// The statements of the batch, which is over then.
     pub fn request_only(&mut self) -> Vec<Statement> {
         let creates: Vec<&Create> = self.creates.iter().collect();
-        let request = self.request(None, &creates, &[]).unwrap();
+        let statements = self.request(None, &creates, &[]).unwrap().writes.statements;
         self.end();
-        request.statements
+        statements
     }
 
     /// Delivers the creates of the batch twice, as if the first answer was lost.
     pub fn deliver_twice(&mut self) -> [Vec<Done>; 2] {
         let creates: Vec<&Create> = self.creates.iter().collect();
         let request = self.request(None, &creates, &[]).unwrap();
-        let done = [(); 2].map(|()| self.deliver(&request, &creates, SEND_FOR).unwrap());
+        let done = [(); 2].map(|()| self.deliver(&request, SEND_FOR).unwrap());
         self.end();
         done
     }
@@ -245,7 +220,7 @@ impl Writes for Writer {
         &self.session
     }
 
-    fn begin(&mut self, _: Units) -> Result<(), StoreError> {
+    fn begin(&mut self) -> Result<(), StoreError> {
         self.end();
         if self.is_sure {
             self.session.begin_trusting();
@@ -256,19 +231,8 @@ impl Writes for Writer {
         begun
     }
 
-    fn begin_unit(&mut self) -> Result<(), StoreError> {
-        self.kept = self.creates.len();
-        Ok(())
-    }
-
-    fn keep_unit(&mut self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn undo_unit(&mut self) -> bool {
-        self.creates.truncate(self.kept);
-        // Nothing tells which of the changes are of this request, and the mirror has them too.
-        self.changes.get_mut().is_empty()
+    fn written(&self) -> usize {
+        self.creates.len() + self.changes.borrow().len()
     }
 
     /// Changes are checked against what is read from here on.
@@ -355,36 +319,6 @@ impl Writes for Writer {
     /// There are no locks to wait for. A shorter patience means that the service is idle or ending.
     fn be_patient(&mut self, patience: Duration) {
         self.patience = if patience < BUSY_TIMEOUT { patience } else { SEND_FOR };
-    }
-
-    fn sweep_retries(&mut self) -> Result<bool, StoreError> {
-        let after = match &self.sweep {
-            Err(at) if Instant::now() < *at => return Ok(false),
-            Err(_) => Vec::new(),
-            Ok(after) => after.clone(),
-        };
-        let old = unix_time() - KEPT;
-        let (mut last, mut keys) = (None, Vec::new());
-        self.session.rows(OLD, params![after, AT_ONCE], &mut |row| {
-            let key: Vec<u8> = row.get(0)?;
-            if row.get::<i64>(1)? < old {
-                keys.push(key.clone());
-            }
-            last = Some(key);
-            Ok(std::ops::ControlFlow::Continue(()))
-        })?;
-        let forget = |key| statement(FORGET, params![key, old]);
-        let changes = keys.iter().map(forget).collect::<Result<Vec<_>, _>>()?;
-        if !changes.is_empty() {
-            let sent = self.send(None, &[], &changes, self.patience);
-            sent.map_err(|failure| self.explained(failure))?;
-        }
-        self.sweep = last.ok_or_else(|| Instant::now() + SWEEP_EVERY);
-        Ok(self.sweep.is_ok())
-    }
-
-    fn empty_log(&mut self) -> Result<(), StoreError> {
-        Ok(())
     }
 
     fn checkpoint(&mut self) -> Result<(), StoreError> {

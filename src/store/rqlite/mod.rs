@@ -45,7 +45,7 @@ mod whole;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::opening::{HostMeter, OpenStore, Reader, WriteAccess, Writer};
+use super::connections::{HostMeter, OpenStore, Reader, WriteAccess, Writer};
 use crate::error::Error;
 use crate::log_line::log_line;
 use client::{Client, Level, Statement};
@@ -118,11 +118,9 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
         }
     }
     let version = client.version(schema::PATIENCE)?;
-    let leader =
-        client.leader(schema::PATIENCE)?.map_or("no leader".to_owned(), |host| format!("the leader {host}"));
-    let about = format!("cluster {} of rqlite {version} with {leader}", client.address());
+    let about = format!("cluster {} of rqlite {version}", client.address());
     let readers = (0..readers).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
-    Ok(OpenStore { writer, readers, reads_at_once: READS_AT_ONCE, loss: Arc::default(), claim: None, about })
+    Ok(OpenStore { writer, readers, reads_at_once: READS_AT_ONCE, claim: None, about })
 }
 
 /// What this process has asked of each host.

@@ -15,10 +15,9 @@ use super::revision::{REVISION, Revision};
 use super::schema::PATIENCE;
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
+use crate::store::pets::COLUMNS;
 
-/// How often to begin again if something other than new pets changes.
-const TRIES: usize = 10;
-/// How often to ask the nodes until all have come as far as the leader was.
+/// How often to ask the nodes until all have come as far as the leader was, and nothing else changes meanwhile.
 const ROUNDS: usize = 25;
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -44,19 +43,26 @@ impl State {
 
 /// Asks for the state of a node. It has a content if the node has come as far as this revision.
 ///
-/// The newest 100,000 pets are enough: a node that has missed one gives each later pet another id. Names are told apart
+/// The newest 100,000 pets are enough: a node that has missed one gives each later pet another id. Texts are told apart
 /// by their lengths and ends.
 fn question(at: &Revision) -> Statement {
     let counts: String =
         (TABLES.iter().filter(|table| **table != "sqlite_sequence").chain(&["deploy_files"]))
             .map(|table| format!(" || ' ' || (SELECT count(*) FROM {table})"))
             .collect();
+    let number = |(i, column): (usize, &&str)| {
+        format!(
+            "{} * ifnull(CASE typeof({column}) WHEN 'integer' THEN {column} & 16777215 \
+             ELSE 31 * octet_length({column}) + unicode({column}) + 1009 * unicode(substr({column}, -1)) END, 0)",
+            2 * i + 1
+        )
+    };
+    let contents = COLUMNS.iter().enumerate().map(number).collect::<Vec<_>>().join(" + ");
     let sql = format!(
         "WITH now (changes, seq, mark) AS ({REVISION}) \
          SELECT changes, seq, mark, CASE WHEN changes = ?1 AND mark = ?2 AND seq >= ?3 THEN \
          (SELECT count(*) || ' ' || ifnull(max(id), 0) || ' ' || ifnull(sum((1 + (id & 65535)) \
-         * ((category_id + 31 * octet_length(name) + 7 * ifnull(octet_length(status), 0) \
-         + ifnull(unicode(name), 0) + 1009 * ifnull(unicode(substr(name, -1)), 0)) & 16777215)), 0) \
+         * (({contents}) & 16777215)), 0) \
          FROM pets WHERE id > ?3 - 100000 AND id <= ?3){counts} END FROM now"
     );
     Statement::new(sql, [at.changes.into(), at.mark.as_str().into(), at.seq.into()])
@@ -71,24 +77,26 @@ pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
     let of_leader = |statement: Statement| -> Result<Rows, Failure> {
         Ok(client.read(&[statement], level, PATIENCE)?.into_iter().next().unwrap_or_default())
     };
-    for _ in 0..TRIES {
-        let question = question(&Revision::of(&of_leader(Statement::new(REVISION, []))?)?);
-        for round in 1.. {
-            let leader = State::of(of_leader(question.clone())?)?;
-            if leader.content.is_none() {
-                break;
-            }
-            let hosts: Vec<(&str, Result<State, String>)> = (client.read_from_each(&question).into_iter())
-                .map(|(host, rows)| {
-                    (host, rows.and_then(|rows| State::of(rows).map_err(|error| error.to_string())))
-                })
-                .collect();
-            let is_behind = |state: &Result<State, String>| matches!(state, Ok(State { content: None, .. }));
-            if round == ROUNDS || !hosts.iter().any(|(_, state)| is_behind(state)) {
-                return Ok(findings(&leader, &hosts));
-            }
-            std::thread::sleep(PAUSE);
+    let at_now = || -> Result<Statement, Error> {
+        Ok(question(&Revision::of(&of_leader(Statement::new(REVISION, []))?)?))
+    };
+    let mut question = at_now()?;
+    for round in 1..=ROUNDS {
+        let leader = State::of(of_leader(question.clone())?)?;
+        if leader.content.is_none() {
+            // Something other than new pets has changed.
+            question = at_now()?;
+            continue;
         }
+        let state = |rows: Rows| State::of(rows).map_err(|error| error.to_string());
+        let hosts: Vec<(&str, Result<State, String>)> = (client.read_from_each(&question).into_iter())
+            .map(|(host, rows)| (host, rows.and_then(state)))
+            .collect();
+        let is_behind = |state: &Result<State, String>| matches!(state, Ok(State { content: None, .. }));
+        if round == ROUNDS || !hosts.iter().any(|(_, state)| is_behind(state)) {
+            return Ok(findings(&leader, &hosts));
+        }
+        std::thread::sleep(PAUSE);
     }
     fail(ErrorKind::Conflict, format!("{} was changed while its nodes were compared", client.address()))
 }

@@ -8,9 +8,11 @@ use super::client::{self, Rows, Statement, Value};
 use super::revision::Revision;
 use super::values::statement;
 use crate::clock::unix_time;
-use crate::model::PetStatus;
+use crate::model::{IdempotencyKey, NewPet};
 use crate::store::StoreError;
 use crate::store::engine::Outcome;
+use crate::store::pets::{COLUMNS, places};
+use crate::store::retries::{self, FIND, FORGET, RECORD};
 
 /// The writer of the row that closes the cluster. Its `batch` is the Unix time until which nobody may write, and its
 /// `first` is the number of the restore: see `whole.rs`. [`BATCH`] names it too.
@@ -31,13 +33,6 @@ const PRUNE: &str = "DELETE FROM cluster_writers WHERE id <= (SELECT max(id) FRO
 const COUNTED: &str = "UPDATE cluster_writers \
     SET is_current = CASE WHEN changes() = ?2 AND last_insert_rowid() = first + ?2 - 1 THEN 1 END WHERE writer = ?1";
 const FIRST: &str = "SELECT first FROM cluster_writers WHERE writer = ?1 AND batch = ?2";
-/// Inserts nothing if the key is recorded; [`RECORD`] then sees `changes() = 0`.
-const INSERT_ONCE: &str = "INSERT INTO pets (name, category_id, status) SELECT ?1, ?2, ?3 \
-    WHERE NOT EXISTS (SELECT 1 FROM older_retries WHERE key = ?4)";
-const RECORD: &str = "INSERT INTO older_retries (key, fingerprint, pet, at) SELECT ?1, ?2, last_insert_rowid(), ?3 \
-    WHERE changes() = 1";
-const FIND: &str = "SELECT fingerprint, pet FROM older_retries WHERE key = ?1";
-
 /// Why a create of a batch that was carried out has made no pet.
 pub const LEFT_OUT: &str = "a trigger of another program leaves out pets, or adds some";
 /// What SQLite's message contains if a statement has refused the batch.
@@ -45,102 +40,149 @@ pub const REFUSED: &str = "cluster_writers.is_current";
 
 /// A create that waits for the commit.
 pub struct Create {
-    pub name: String,
-    pub category_id: i64,
-    pub status: Option<PetStatus>,
-    /// Its key, and the fingerprints by which another create is known to be the same one.
-    pub once: Option<([u8; 16], [[u8; 16]; 2])>,
+    pub new: NewPet<'static>,
+    pub key: Option<IdempotencyKey>,
 }
 
 /// What has become of a create.
 pub type Done = Result<Outcome, StoreError>;
 
-/// A batch as it is sent.
-pub struct Request {
-    /// First [`BATCH`]. If there are creates without keys, then their INSERT and [`COUNTED`]. Then [`INSERT_ONCE`] and
-    /// [`RECORD`] for each create with a key, then the changes, and in a writer's first batch [`PRUNE`]. Creates
-    /// without keys come first, so ids do not follow the order of requests.
-    pub statements: Vec<Statement>,
-    /// [`FIRST`], then [`FIND`] for each create with a key: their rows tell the outcomes of the creates.
-    pub finds: Vec<Statement>,
+/// Which creates of the batch the answer to a statement is about, by their places in the batch.
+enum About {
+    /// Those without keys, which get consecutive ids.
+    Plain(Vec<usize>),
+    /// One with a key.
+    Once(usize),
+    Nothing,
 }
 
-impl Request {
+/// Statements, and what the answer to each is about.
+#[derive(Default)]
+pub struct Labelled {
+    pub statements: Vec<Statement>,
+    abouts: Vec<About>,
+}
+
+impl Labelled {
+    fn push(&mut self, about: About, sql: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
+        self.statements.push(statement(sql, values)?);
+        self.abouts.push(about);
+        Ok(())
+    }
+}
+
+/// A batch as it is sent.
+pub struct Request<'c> {
+    creates: &'c [&'c Create],
+    /// [`BATCH`] comes first. Creates without keys come before those with keys, so ids do not follow the order of
+    /// requests.
+    pub writes: Labelled,
+    /// [`FIRST`], then [`FIND`] for each create with a key: their rows tell the outcomes of the creates.
+    pub finds: Labelled,
+}
+
+impl<'c> Request<'c> {
     pub fn new(
         (name, batch): (&str, i64),
         guard: Option<Revision>,
-        creates: &[&Create],
+        creates: &'c [&'c Create],
         changes: &[Statement],
     ) -> Result<Self, StoreError> {
+        let (mut writes, mut finds, now) = (Labelled::default(), Labelled::default(), unix_time());
+        let (plain, once): (Vec<usize>, Vec<usize>) =
+            (0..creates.len()).partition(|place| creates[*place].key.is_none());
         let (state, mark) = guard.map(|seen| (seen.changes, seen.mark)).unzip();
-        let mut statements = vec![statement(BATCH, params![name, batch, state, unix_time(), mark])?];
-        let mut finds = vec![statement(FIRST, params![name, batch])?];
-        let plain: Vec<&&Create> = creates.iter().filter(|create| create.once.is_none()).collect();
+        writes.push(About::Nothing, BATCH, params![name, batch, state, now, mark])?;
+        finds.push(About::Plain(plain.clone()), FIRST, params![name, batch])?;
+        let columns = COLUMNS.join(", ");
         if !plain.is_empty() {
-            let rows = vec!["(?, ?, ?)"; plain.len()].join(", ");
-            let text = format!("INSERT INTO pets (name, category_id, status) VALUES {rows}");
-            let values = plain.iter().flat_map(|it| [&it.name as &dyn ToSql, &it.category_id, &it.status]);
-            statements.push(statement(&text, &values.collect::<Vec<_>>())?);
             let count = i64::try_from(plain.len()).unwrap_or(i64::MAX);
-            statements.push(statement(COUNTED, params![name, count])?);
+            let row = format!("({})", ["?"; COLUMNS.len()].join(", "));
+            let rows = vec![row; plain.len()].join(", ");
+            let values: Vec<_> = plain.iter().flat_map(|place| creates[*place].new.values()).collect();
+            let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
+            let insert = format!("INSERT INTO pets ({columns}) VALUES {rows}");
+            writes.push(About::Plain(plain), &insert, &values)?;
+            writes.push(About::Nothing, COUNTED, params![name, count])?;
         }
-        for create in creates {
-            let Some((key, [fingerprint, _])) = &create.once else { continue };
-            let values = params![create.name, create.category_id, create.status, key];
-            statements.push(statement(INSERT_ONCE, values)?);
-            statements.push(statement(RECORD, params![key, fingerprint, unix_time()])?);
-            finds.push(statement(FIND, params![key])?);
+        // Inserts nothing if the key is recorded; `RECORD` then sees `changes() = 0`.
+        let (values, key) = (places(COLUMNS.len()), COLUMNS.len() + 1);
+        let insert_once = format!(
+            "INSERT INTO pets ({columns}) SELECT {values} \
+             WHERE NOT EXISTS (SELECT 1 FROM retries WHERE key = ?{key})"
+        );
+        for &place in &once {
+            let Create { new, key: Some(key) } = creates[place] else { continue };
+            let values = new.values();
+            let values = values.iter().map(|value| value as &dyn ToSql).chain([key.bytes() as _]);
+            writes.push(About::Once(place), &insert_once, &values.collect::<Vec<_>>())?;
+            writes.push(About::Nothing, RECORD, params![key.bytes(), new.fingerprint(), now])?;
+            finds.push(About::Once(place), FIND, params![key.bytes()])?;
         }
-        statements.extend_from_slice(changes);
+        if !once.is_empty() {
+            writes.push(About::Nothing, FORGET, params![retries::share(once.len()), now - retries::KEPT])?;
+        }
+        for change in changes {
+            writes.statements.push(change.clone());
+            writes.abouts.push(About::Nothing);
+        }
         if batch == 1 {
-            statements.push(statement(PRUNE, &[])?);
+            writes.push(About::Nothing, PRUNE, &[])?;
         }
-        Ok(Self { statements, finds })
+        Ok(Self { creates, writes, finds })
     }
-}
 
-/// The outcomes of the creates, from the answers to the statements of a [`Request`]; `None` unless each made a pet.
-pub fn made(creates: &[&Create], answers: &[client::Outcome]) -> Option<Vec<Done>> {
-    let plain = creates.iter().filter(|create| create.once.is_none()).count();
-    // One statement inserted the pets without keys, and the next one counted them.
-    let last = answers.get(1).map_or(0, |answer| answer.last_insert_id);
-    let mut places = (1..).step_by(2);
-    let mut ids = (1..=plain).rev().map(|left| Some(last - i64::try_from(left).ok()? + 1));
-    if plain > 0 {
-        places.next();
-    }
-    let outcome = |create: &&Create| match create.once {
-        None => ids.next()?.map(|id| Ok(Outcome::Made(id))),
-        Some(_) => {
-            let answer = answers.get(places.next()?)?;
-            (answer.rows_affected == 1).then_some(Ok(Outcome::Made(answer.last_insert_id)))
+    /// The outcomes of the creates, from the answers to the writes; `None` unless each made a pet.
+    pub fn made(&self, answers: &[client::Outcome]) -> Option<Vec<Done>> {
+        let mut done = vec![None; self.creates.len()];
+        for (about, answer) in self.writes.abouts.iter().zip(answers) {
+            let id = answer.last_insert_id;
+            match about {
+                About::Plain(places) => {
+                    // COUNTED has checked this.
+                    let first = id + 1 - i64::try_from(places.len()).ok()?;
+                    places
+                        .iter()
+                        .zip(first..)
+                        .for_each(|(place, id)| done[*place] = Some(Ok(Outcome::Made(id))));
+                }
+                About::Once(place) if answer.rows_affected == 1 => done[*place] = Some(Ok(Outcome::Made(id))),
+                About::Once(_) | About::Nothing => {}
+            }
         }
-    };
-    creates.iter().map(outcome).collect()
-}
+        done.into_iter().collect()
+    }
 
-/// The outcomes of the creates, from the rows of [`FIRST`] and of a [`FIND`] for each key; `None` if it was not carried out.
-pub fn outcomes<'c>(creates: &[&'c Create], found: &[Rows]) -> Option<Vec<Done>> {
-    let (first, records) = found.split_first()?;
-    let &[Value::Integer(first)] = first.first()?.as_slice() else { return None };
-    let (mut next, mut records, mut made) = (first, records.iter(), HashSet::new());
-    let outcome = |create: &'c Create| {
-        let Some((key, fingerprints)) = &create.once else {
-            next += 1;
-            return Some(Ok(Outcome::Made(next - 1)));
-        };
-        let record = records.next()?.first();
-        let Some([Value::Blob(fingerprint), Value::Integer(pet)]) = record.map(Vec::as_slice) else {
-            return Some(Err(StoreError::Internal(LEFT_OUT.to_owned())));
-        };
-        let is_same = fingerprints.iter().any(|own| own == fingerprint.as_slice());
-        // The record is of this batch if its pet is, and then of the first create with the key.
-        let is_first = *pet >= first && made.insert(key);
-        Some(Ok(match (is_same, is_first) {
-            (true, true) => Outcome::Made(*pet),
-            (true, false) => Outcome::Replayed(*pet),
-            (false, _) => Outcome::Reused,
-        }))
-    };
-    creates.iter().copied().map(outcome).collect()
+    /// The outcomes of the creates, from the rows of the finds; `None` if the batch was not carried out.
+    pub fn found(&self, found: &[Rows]) -> Option<Vec<Done>> {
+        let &[Value::Integer(first)] = found.first()?.first()?.as_slice() else { return None };
+        let (mut done, mut made) = (vec![None; self.creates.len()], HashSet::new());
+        for (about, rows) in self.finds.abouts.iter().zip(found) {
+            match about {
+                About::Plain(places) => {
+                    places
+                        .iter()
+                        .zip(first..)
+                        .for_each(|(place, id)| done[*place] = Some(Ok(Outcome::Made(id))));
+                }
+                About::Once(place) => {
+                    done[*place] = Some(match rows.first().map(Vec::as_slice) {
+                        Some([Value::Integer(pet), Value::Blob(fingerprint)]) => {
+                            let is_same = self.creates[*place].new.fingerprint() == fingerprint.as_slice();
+                            // The record is of this batch if its pet is, and then of the first create with the key.
+                            let is_first = *pet >= first && made.insert(*pet);
+                            Ok(match (is_same, is_first) {
+                                (true, true) => Outcome::Made(*pet),
+                                (true, false) => Outcome::Replayed(*pet),
+                                (false, _) => Outcome::Reused,
+                            })
+                        }
+                        _ => Err(StoreError::Internal(LEFT_OUT.to_owned())),
+                    });
+                }
+                About::Nothing => {}
+            }
+        }
+        done.into_iter().collect()
+    }
 }

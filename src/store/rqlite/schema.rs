@@ -26,7 +26,7 @@ const OWN: &str = include_str!("cluster.sql");
 /// A batch that is refused if the version has changed.
 const GUARD: &str = "INSERT INTO cluster_writers (writer, batch, first, is_current) \
     SELECT ?1, 1, 0, CASE WHEN user_version = ?2 THEN 1 END FROM pragma_user_version";
-/// See `sqlite/mark.rs`.
+/// A random number that stays the same until a restore, so that instances notice one.
 const MARK: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore log', ?1 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'petstore log')";
 

@@ -6,7 +6,8 @@
 //!
 //! A write batch begins without asking: see `batch.rs`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use super::mirror::Mirror;
 use super::revision::{REVISION, Revision};
 use super::values::{statement, value_ref};
 use crate::store::engine::{Reads, Row, Snapshots, Visit};
-use crate::store::error::names_a_lack;
+use crate::store::error::names_what_is_missing;
 use crate::store::{Cause, Database, StoreError};
 
 /// How long a read tries one node after the other.
@@ -32,9 +33,8 @@ const AWAY: Duration = Duration::from_secs(1);
 
 /// A word that only statements on pets have.
 const PETS: &str = "pets";
-/// Words that only statements on large tables have. The mirror has these tables without rows, and also
-/// `newest_retries`, which a cluster does not use.
-const LARGE: [&str; 3] = [PETS, "deploy_files", "older_retries"];
+/// Words that only statements on large tables have. The mirror has these tables without rows.
+const LARGE: [&str; 3] = [PETS, "deploy_files", "retries"];
 
 /// A connection.
 pub struct Session {
@@ -44,6 +44,8 @@ pub struct Session {
     pub mirror: Mirror,
     state: RefCell<State>,
     ahead: RefCell<Ahead>,
+    /// Whether the next statement has one row at most.
+    is_single: Cell<bool>,
 }
 
 #[derive(Default)]
@@ -83,6 +85,7 @@ impl Session {
             mirror: Mirror::new()?,
             state: RefCell::default(),
             ahead: RefCell::default(),
+            is_single: Cell::new(false),
         })
     }
 
@@ -154,7 +157,7 @@ impl Session {
     /// Ends the batch.
     pub fn end(&self) {
         self.state.borrow_mut().phase = Phase::None;
-        self.ahead.borrow_mut().end();
+        self.ahead.take();
     }
 
     /// Refreshes, but waits only once for a cluster that is away: it is then tried once a second, and other batches
@@ -260,7 +263,8 @@ impl Reads for Session {
         }
         let statement = statement(sql, values)?;
         // Files of deploys are not put off, because they may be large.
-        let found = if sql.contains(PETS) { self.ahead.borrow_mut().rows(&statement)? } else { None };
+        let may_wait = self.is_single.get() && sql.contains(PETS);
+        let found = if may_wait { self.ahead.borrow_mut().rows(&statement)? } else { None };
         let rows = match found {
             Some(rows) => rows,
             None => self.ask(&[statement])?.pop().unwrap_or_default(),
@@ -279,8 +283,8 @@ impl Reads for Session {
     }
 
     /// Stops nothing: no request reads more than a page. Notes which reads can be put off.
-    fn bound_rows(&self, rows: Option<u32>) {
-        self.ahead.borrow_mut().bound(rows);
+    fn limit_rows(&self, rows: Option<u32>) {
+        self.is_single.set(rows == Some(1));
     }
 }
 
@@ -306,19 +310,14 @@ impl Snapshots for Session {
         Ok(())
     }
 
-    fn put_off(&mut self) -> bool {
-        self.ahead.get_mut().begin();
-        true
-    }
-
-    fn has_put_off(&mut self) -> bool {
-        self.ahead.get_mut().has_put_off()
+    fn put_off(&mut self) {
+        *self.ahead.get_mut() = Ahead::Noting(HashSet::new());
     }
 
     fn read_put_off(&mut self) {
         let statements = self.ahead.get_mut().wanted();
         match self.ask(&statements) {
-            Ok(rows) => self.ahead.get_mut().take(statements, rows),
+            Ok(rows) => *self.ahead.get_mut() = Ahead::Read(statements.into_iter().zip(rows).collect()),
             // If the cluster is away, the reads that follow fail at once. Otherwise each asks again by itself.
             Err(error) if error.passes() => self.state.get_mut().phase = Phase::Asked(Err(error)),
             Err(_) => {}
@@ -340,7 +339,9 @@ impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         let unavailable = Self::Unavailable;
         match failure {
-            Failure::Statement(_, why) if names_a_lack(&why) => unavailable(Cause::SchemaChanged, why),
+            Failure::Statement(_, why) if names_what_is_missing(&why) => {
+                unavailable(Cause::SchemaChanged, why)
+            }
             Failure::Statement(_, why) if why.contains("disk is full") => unavailable(Cause::Full, why),
             Failure::Statement(_, why) => Self::Internal(why),
             Failure::Denied(why) => unavailable(Cause::Denied, why),

@@ -16,12 +16,9 @@ use super::values::statement;
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
-use crate::store::opening::Whole;
-use crate::store::sqlite::retries::sweep::gather;
+use crate::store::connections::Whole;
 use crate::store::sqlite::schema::{self, STEPS};
 
-/// The most copies to make until one has everything that was acknowledged before.
-const TRIES: usize = 3;
 /// The most seconds that a cluster stays closed.
 const CLOSED_FOR: i64 = 1800;
 /// The seconds that must be left to begin loading; a node may take 600.
@@ -31,6 +28,8 @@ const CLOSE: &str = "INSERT INTO cluster_writers (writer, batch, first, is_curre
     ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, first = excluded.first";
 const CLOSED_BY: &str = "SELECT first FROM cluster_writers WHERE writer = ?1";
 const OPEN: &str = "DELETE FROM cluster_writers WHERE writer = ?1 AND first = ?2";
+/// The database gets another mark, so that instances notice the restore.
+const FORGET_MARK: &str = "DELETE FROM sqlite_sequence WHERE name = 'petstore log'";
 /// The name of the copy.
 const NAME: &str = "petstore.db";
 const OBJECTS: &str =
@@ -53,18 +52,17 @@ pub fn fetch(path: &Path) -> Result<Whole, Error> {
     DirBuilder::new().mode(0o700).create(&folder).map_err(cannot)?;
     // Deleted on drop from here on.
     let whole = Whole::temporary(folder.clone(), NAME);
-    for _ in 0..TRIES {
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&*whole);
-        let mut file = file.map_err(cannot)?;
-        client.download(&mut file, PATIENCE)?;
-        file.sync_all().map_err(cannot)?;
-        if session.has_seen_no_more_than(&strip(&whole)?) {
-            return Ok(whole);
-        }
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&*whole);
+    let mut file = file.map_err(cannot)?;
+    client.download(&mut file, PATIENCE)?;
+    file.sync_all().map_err(cannot)?;
+    if session.has_seen_no_more_than(&strip(&whole)?) {
+        return Ok(whole);
     }
-    let message = format!("{} makes copies that lack what it has acknowledged", client.address());
-    Err(Error::new(ErrorKind::DatabaseUnreachable, message))
+    // Of a node that takes itself for the leader still.
+    let message =
+        format!("the copy of {} lacks what it has acknowledged; run the command again", client.address());
+    fail(ErrorKind::DatabaseUnreachable, message)
 }
 
 fn random() -> Result<u64, Error> {
@@ -81,7 +79,7 @@ fn open(copy: &Path) -> rusqlite::Result<Connection> {
 
 /// Makes a copy that of a single machine: removes what only a cluster has, and returns the revision of the copy.
 fn strip(copy: &Path) -> Result<Revision, StoreError> {
-    let mut connection = open(copy)?;
+    let connection = open(copy)?;
     let revision =
         connection.query_row(REVISION, [], |row| Ok(Revision::new(row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let objects = connection
@@ -91,9 +89,6 @@ fn strip(copy: &Path) -> Result<Revision, StoreError> {
     for (kind, name) in objects.iter().filter(|(kind, _)| kind != "index") {
         connection.execute_batch(&format!("DROP {kind} {name}"))?;
     }
-    // A single machine begins to count how long it has run. A damaged copy is for a check or a rescue, and stays as it
-    // is: it keeps its records for longer.
-    let _ = gather(&mut connection, 0);
     connection.pragma_update(None, "journal_mode", "DELETE")?;
     Ok(revision)
 }
@@ -123,8 +118,8 @@ pub fn close(path: &Path) -> Result<Closed, Error> {
 }
 
 impl Closed {
-    /// Replaces the database by a copy of a file, which is a database of petstore. Changes the copy first: a cluster
-    /// counts in Unix time.
+    /// Replaces the database by a copy of a file, which is a database of petstore. The copy gets the steps that it lacks
+    /// first.
     ///
     /// # Errors
     /// If the cluster does not take it, was closed too long ago, or another restore or a service has begun to use it
@@ -133,7 +128,8 @@ impl Closed {
         let convert = || -> Result<(), Error> {
             let mut connection = open(copy).map_err(StoreError::from)?;
             schema::migrate(&mut connection, copy, STEPS, false)?;
-            Ok(gather(&mut connection, unix_time()).map_err(StoreError::from)?)
+            connection.execute(FORGET_MARK, []).map_err(StoreError::from)?;
+            Ok(())
         };
         convert().map_err(|error| error.followed_by("nothing was changed"))?;
         if self.until - unix_time() < NEEDED {

@@ -123,6 +123,7 @@ fn cannot_write(name: &Path, error: io::Error) -> Error {
 mod tests {
     use super::super::tests::{new_pet, pair};
     use super::*;
+    use crate::store::engine::Writes;
 
     #[test]
     fn progress_is_told_in_bytes_up_to_the_size_of_the_copy() {

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind as Os};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -55,8 +55,8 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// The files that services of this process have claimed, with the logs that they use.
-static CLAIMED: Mutex<Vec<(FileId, PathBuf)>> = Mutex::new(Vec::new());
+/// The files that services of this process have claimed.
+static CLAIMED: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
 
 /// Locks a file for one service; `false`: another one has it.
 fn lock(file: &File) -> io::Result<bool> {
@@ -71,23 +71,6 @@ fn lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Locks the write-ahead log of a database, which SQLite itself does not lock.
-///
-/// # Errors
-/// If a service has it, or it cannot be opened.
-pub fn lock_log(path: &Path) -> Result<File, Error> {
-    let log = log_of(path);
-    let cannot = |error: io::Error| failed(&format!("cannot open {}", log.display()), &log, error);
-    let file = File::open(&log).map_err(cannot)?;
-    if lock(&file).map_err(cannot)? {
-        return Ok(file);
-    }
-    let name = path.display();
-    let message =
-        format!("another process holds the log of {name}, and still uses an earlier database of this name");
-    Err(Error::new(ErrorKind::DatabaseInUse, message))
-}
-
 /// Whether a service has the file.
 fn is_locked(file: &File) -> bool {
     match file.try_lock_shared() {
@@ -96,73 +79,10 @@ fn is_locked(file: &File) -> bool {
     }
 }
 
-/// Refuses to write to a database that a service has under another name, and to one that has taken the place of a
-/// service's database. SQLite finds the write-ahead log by name, and writes to the wrong log are lost. Returns whether
-/// the service of another process has the database.
-///
-/// # Errors
-/// If such a service runs, or the log is that of another database.
-pub fn check_before_writing(path: &Path) -> Result<bool, Error> {
-    check(path, false)
-}
-
-/// Refuses to read a database without its log, because a service has it under another name, or with the log of
-/// another one.
-///
-/// # Errors
-/// If such a service runs, or the log is that of another database.
-pub fn check_before_reading(path: &Path) -> Result<(), Error> {
-    // A file that promises no log is whole. A restore holds such a file while it checks it.
-    let is_whole = OpenFile::at(path).is_ok_and(|file| file.has_log_mode().is_ok_and(|has_log| !has_log));
-    check(path, is_whole).map(|_| ())
-}
-
-/// Returns whether the service of another process has the database.
-fn check(path: &Path, is_whole: bool) -> Result<bool, Error> {
-    let name = path.display();
-    let begun = Instant::now();
-    loop {
-        let id = FileId::of(path).map_err(|error| cannot_open(path, error))?;
-        let claimed = held(&CLAIMED);
-        // A service of this process holds the lock itself.
-        let own = claimed.iter().find(|(claimed, _)| *claimed == id);
-        let locked = own.map_or_else(|| locks(path), |(_, log)| (true, *log == log_of(path)));
-        let is_own = own.is_some();
-        drop(claimed);
-        let message = match locked {
-            (true, true) => return Ok(!is_own),
-            (true, false) if !is_whole => {
-                format!(
-                    "another process holds the database {name}, perhaps a service that uses another name for it"
-                )
-            }
-            (_, false) => return check_log(path).map(|()| false),
-            (false, true) => format!("another process holds the log of {name}, but not {name} itself"),
-        };
-        // A service that starts locks the file first and the log a moment later, so look again.
-        if begun.elapsed() >= PATIENCE {
-            return Err(Error::new(ErrorKind::DatabaseInUse, message));
-        }
-        std::thread::sleep(PAUSE);
-    }
-}
-
-/// Whether another process has claimed the file, and its log.
-fn locks(path: &Path) -> (bool, bool) {
-    (
-        OpenFile::at(path).is_ok_and(|file| is_locked(&file)),
-        File::open(log_of(path)).is_ok_and(|log| is_locked(&log)),
-    )
-}
-
-/// Refuses the log of another database, if no service has checked it.
-fn check_log(path: &Path) -> Result<(), Error> {
-    let Ok(file) = OpenFile::at(path) else { return Ok(()) };
-    // If the database changes between the two reads, its log may look foreign for a moment.
-    log_check::check_log(path, &file).or_else(|_| {
-        std::thread::sleep(PAUSE);
-        log_check::check_log(path, &file)
-    })
+/// Whether the service of another process has the database.
+pub fn is_served(file: &OpenFile) -> bool {
+    // A service of this process holds the lock itself.
+    !held(&CLAIMED).contains(&file.id()) && is_locked(file)
 }
 
 /// A database that belongs to one service, whatever links point to it. Drop it after every connection of the
@@ -171,9 +91,6 @@ fn check_log(path: &Path) -> Result<(), Error> {
 pub struct Claim {
     is_new: bool,
     locked: OpenFile,
-    /// Its write-ahead log, once there is one. Another database that takes the place of this one meanwhile
-    /// would have the same log.
-    log: Option<File>,
 }
 
 impl Claim {
@@ -186,19 +103,17 @@ impl Claim {
         let locked = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
         // A service of this process has the same lock.
         let mut claimed = held(&CLAIMED);
-        let is_claimed = claimed.iter().any(|(id, _)| *id == locked.id());
+        let is_claimed = claimed.contains(&locked.id());
         if is_claimed || !lock(&locked).map_err(|error| cannot_open(path, error))? {
             let message =
                 format!("another process holds the database {}, perhaps a running service", path.display());
             return Err(Error::new(ErrorKind::DatabaseInUse, message));
         }
-        claimed.push((locked.id(), log_of(path)));
+        claimed.push(locked.id());
         drop(claimed);
-        let mut claim = Self { is_new, locked, log: None };
-        claim.check_place(path)?;
-        if log_of(path).exists() {
-            claim.log = Some(lock_log(path)?);
-        }
+        let claim = Self { is_new, locked };
+        // A restore that had the lock may have put another file here.
+        claim.locked.check_place(path)?;
         Ok(claim)
     }
 
@@ -208,27 +123,6 @@ impl Claim {
     /// If the log is that of another database.
     pub fn check_log(&self, path: &Path) -> Result<(), Error> {
         log_check::check_log(path, &self.locked)
-    }
-
-    /// Claims the write-ahead log as well, which exists once the database is open.
-    ///
-    /// # Errors
-    /// If the service of another database has it.
-    pub fn take_log(&mut self, path: &Path) -> Result<(), Error> {
-        let id = |log: &File| log.metadata().ok().map(|file| FileId::from(&file));
-        let found = FileId::of(&log_of(path)).ok();
-        if self.log.as_ref().and_then(id).is_none_or(|id| Some(id) != found) {
-            self.log = Some(lock_log(path)?);
-        }
-        Ok(())
-    }
-
-    /// Refuses a path that leads to another file by now.
-    ///
-    /// # Errors
-    /// If it does.
-    pub fn check_place(&self, path: &Path) -> Result<(), Error> {
-        self.locked.check_place(path)
     }
 
     /// Whether this call created the file.
@@ -242,7 +136,7 @@ impl Drop for Claim {
         let mut claimed = held(&CLAIMED);
         // Others may have the file open for longer.
         let _ = self.locked.unlock();
-        claimed.retain(|(id, _)| *id != self.locked.id());
+        claimed.retain(|id| *id != self.locked.id());
     }
 }
 
@@ -300,9 +194,6 @@ mod tests {
         for name in [&path, &hard, &soft] {
             assert_eq!(Claim::take(name).unwrap_err().kind(), ErrorKind::DatabaseInUse);
         }
-        // Its log is found by this name and by a symbolic link.
-        check_before_writing(&path).and_then(|_| check_before_writing(&soft)).unwrap();
-        assert_eq!(check_before_writing(&hard).unwrap_err().kind(), ErrorKind::DatabaseInUse);
         drop(claim);
         Claim::take(&soft).unwrap();
     }
@@ -315,11 +206,11 @@ mod tests {
         assert!(claim.is_new());
         // An empty log has nothing of another database.
         fs::write(log_of(&path), "").unwrap();
-        claim.check_log(&path).and_then(|()| claim.check_place(&path)).unwrap();
+        claim.check_log(&path).and_then(|()| claim.locked.check_place(&path)).unwrap();
         fs::write(log_of(&path), "what SQLite would delete").unwrap();
         assert_eq!(claim.check_log(&path).unwrap_err().kind(), ErrorKind::LogForeign);
         fs::rename(&path, folder.0.join("elsewhere")).unwrap();
         fs::write(&path, "").unwrap();
-        assert_eq!(claim.check_place(&path).unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(claim.locked.check_place(&path).unwrap_err().kind(), ErrorKind::Conflict);
     }
 }

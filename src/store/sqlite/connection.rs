@@ -6,7 +6,6 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::BUSY_TIMEOUT;
-use super::log_head;
 use super::open_file::{journal_of, log_of};
 use crate::error::{Error, ErrorKind as Kind};
 
@@ -22,11 +21,8 @@ pub fn reading(path: &Path) -> OpenFlags {
     }
 }
 
-/// Opens a connection with the settings that all have. One that may write keeps a copy of a damaged log first.
+/// Opens a connection with the settings that all have.
 pub fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
-    if access.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) {
-        log_head::keep_damaged(path);
-    }
     // NO_MUTEX: a connection stays with its worker, so SQLite need not lock it.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;

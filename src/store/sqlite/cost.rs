@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn statement_that_visits_far_more_rows_than_allowed_is_stopped() {
         let (_folder, _writer, reader) = pair();
-        reader.bound_rows(Some(101));
+        reader.limit_rows(Some(101));
         assert_eq!(count(&reader, 101), Ok(101));
         let stopped = count(&reader, 20_000);
         assert!(
@@ -61,11 +61,11 @@ mod tests {
             "{stopped:?}"
         );
         assert!(count(&reader, 20_000).is_err(), "what is spent stays spent");
-        reader.bound_rows(Some(1));
+        reader.limit_rows(Some(1));
         assert_eq!(count(&reader, 500), Ok(500), "and the next request has its own");
-        reader.bound_rows(Some(1000));
+        reader.limit_rows(Some(1000));
         assert_eq!(count(&reader, 5000), Ok(5000), "and more for more rows");
-        reader.bound_rows(None);
+        reader.limit_rows(None);
         assert_eq!(count(&reader, 100_000), Ok(100_000));
     }
 }

@@ -1,32 +1,29 @@
 //! The engine in one file: SQLite, within this process.
 //!
-//! - The file: `open_file.rs` names and identifies it, `connection.rs` connects to it, `claim.rs` gives it to one service, `opening.rs` has the order
-//!   in which a service opens it, `read_only.rs` opens it for one that only reads, `log_check.rs` and `mark.rs` tell its log from others, `log_head.rs` notices a damaged log, `watch.rs` notices when it is moved or deleted.
-//! - The schema: `schema.rs` says whose database it is and brings it up to date; `differences/` says what other programs
+//! - The file: `open_file.rs` names and identifies it, `connection.rs` connects to it, `claim.rs` gives it to one
+//!   service, `opening.rs` has the order in which a service opens it, and `read_only.rs` opens it for one that only
+//!   reads. `log_check.rs` refuses the log of another, and `watch.rs` notices when it is moved or deleted.
+//! - The schema: `schema.rs` says whose database it is and brings it up to date; `differences.rs` says what other programs
 //!   have changed or added, and `soundness.rs` checks the whole database.
-//! - `batch.rs` draws the lines around what belongs together, `retries/` finds creates that are sent again, and
-//!   `log_keeper.rs` keeps the log short.
+//! - `batch.rs` draws the lines around what belongs together, and `checkpoint.rs` keeps the log short.
 //! - `plans.rs` checks that no statement scans a large table, and `cost.rs` stops one that does.
 //! - Whole databases: `snapshot.rs`, `backup.rs` and `retire.rs`.
 
 mod backup;
 mod batch;
+mod checkpoint;
 mod claim;
 mod connection;
 mod cost;
 pub(super) mod differences;
 pub(super) mod engine;
 mod log_check;
-mod log_head;
-mod log_keeper;
-mod mark;
 mod open_file;
 mod opening;
 #[cfg(test)]
 mod plans;
 mod read_only;
 mod retire;
-pub(super) mod retries;
 pub(super) mod schema;
 mod snapshot;
 mod soundness;
@@ -34,35 +31,34 @@ mod watch;
 
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 pub use backup::Target as CopyTarget;
-pub use claim::{Claim, lock_log};
-pub use differences::{Fault, is_lack};
+pub use claim::Claim;
+pub use differences::Fault;
+use log_check::check_log;
 pub use log_check::lacks_log;
-pub use log_head::damage as log_damage;
-pub use mark::renew as renew_mark;
 pub use open_file::log_of;
 pub use opening::{open_ephemeral, open_for_service};
 pub use read_only::open_only_to_read;
-pub use retire::{Retired, retire};
+pub use retire::retire;
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use snapshot::Snapshot;
-pub use soundness::Findings;
+pub use soundness::Checked;
 
-use super::engine::{Committed, Inserted, Outcome, Row, Units};
+use super::engine::{Committed, Inserted, Outcome};
 use super::{Cause, StoreError};
 use crate::error::{Error, ErrorKind};
 use batch::State;
+use checkpoint::count_frames;
 use connection::{cannot_open, connect, reading};
 use cost::Cost;
-use log_keeper::LogKeeper;
-use open_file::{OpenFile, index_of};
-use retries::Retries;
-pub use watch::Loss;
+use open_file::OpenFile;
 use watch::Watch;
 
 /// How long another process is waited for to release its lock.
@@ -75,7 +71,8 @@ const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 /// One connection, and what can be read with it.
 pub struct Database {
     connection: Connection,
-    _files: (OpenFile, Option<OpenFile>),
+    /// Closed after the connection.
+    _file: OpenFile,
     watch: Watch,
     cost: Cost,
     /// `PRAGMA data_version` at the start of the batch under way.
@@ -89,16 +86,13 @@ pub struct Reader(Database);
 
 /// The connection that writes, and the batch under way on it.
 pub struct Writer {
-    /// What keeps the log short, for a service. Ends before the connection.
-    keeper: Option<Box<LogKeeper>>,
     database: Database,
+    /// The frames of the log after the last commit.
+    frames: Arc<AtomicI32>,
     state: State,
-    units: Units,
     /// The rows that the connection had changed when the transaction opened.
     changes: u64,
-    /// Whether the writes of a request are being kept apart.
-    in_unit: bool,
-    /// Writes of the request under way.
+    /// Writes of the batch so far.
     written: usize,
     /// Creates of the batch that had been carried out before.
     replays: usize,
@@ -106,9 +100,8 @@ pub struct Writer {
     patience: Duration,
     /// When a lock was last waited for in vain.
     gave_up: Option<Instant>,
-    /// Whether the transaction has written the page of the mark.
-    has_mark: bool,
-    retries: Box<Retries>,
+    /// Records of retries that the batch has added.
+    recorded: usize,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
 }
@@ -137,9 +130,8 @@ impl Database {
             Error::new(ErrorKind::DatabaseMoved, message).caused_by(error)
         })?;
         file.check_place(path)?;
-        let index = OpenFile::at(&index_of(path)).ok();
         let cost = Cost::count(&mut connection).map_err(|error| cannot_open(path, error))?;
-        Ok(Self { connection, _files: (file, index), watch, cost, data_version: 0, unread_versions: 0 })
+        Ok(Self { connection, _file: file, watch, cost, data_version: 0, unread_versions: 0 })
     }
 
     /// The connection, as long as its file is still the database.
@@ -159,10 +151,10 @@ impl Database {
 
     /// Ends a transaction that has written nothing, if one is open.
     fn end_reading(&self) -> Result<(), StoreError> {
-        if self.connection.is_autocommit() { Ok(()) } else { self.execute("COMMIT") }
+        if self.connection.is_autocommit() { Ok(()) } else { self.run("COMMIT") }
     }
 
-    fn execute(&self, statement: &str) -> Result<(), StoreError> {
+    fn run(&self, statement: &str) -> Result<(), StoreError> {
         self.connection.prepare_cached(statement)?.execute([])?;
         Ok(())
     }
@@ -171,15 +163,6 @@ impl Database {
         self.data_version =
             self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         Ok(())
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        if self.watch.look_now().is_err() {
-            // Otherwise SQLite moves the log into the file as it is now.
-            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-        }
     }
 }
 
@@ -212,7 +195,7 @@ impl Writer {
     fn open_with(path: &Path, synchronous: &str) -> Result<Self, Error> {
         claim::prepare(path)?;
         let file = open_file::open(path)?;
-        let is_served = claim::check_before_writing(path)?;
+        check_log(path, &file)?;
         let say = |error: rusqlite::Error| cannot_open(path, error);
         let has_log = log_of(path).exists();
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
@@ -238,45 +221,31 @@ impl Writer {
         }
         // What a long reader made it grow to is given back (sqlite.org/pragma.html#pragma_journal_size_limit).
         connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
-        schema::migrate(&mut connection, path, schema::STEPS, is_served)?;
+        schema::migrate(&mut connection, path, schema::STEPS, claim::is_served(&file))?;
         // From here on SQLite never waits for a lock; `batch.rs` does.
         connection.busy_timeout(Duration::ZERO).map_err(say)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
+        let frames = count_frames(&mut connection).map_err(say)?;
         let database = Database::new(connection, path, file)?;
         Ok(Self {
-            keeper: None,
             database,
+            frames,
             state: State::Closed,
-            units: Units::Joined,
             changes: 0,
-            in_unit: false,
             written: 0,
             replays: 0,
             patience: BUSY_TIMEOUT,
             gave_up: None,
-            has_mark: false,
-            retries: Box::new(Retries::new()),
+            recorded: 0,
             last_failed: false,
         })
-    }
-
-    /// Looks whether the path still leads to the file.
-    ///
-    /// # Errors
-    /// If it does not.
-    pub fn look(&mut self) -> Result<(), StoreError> {
-        self.database.watch.look()
-    }
-
-    /// Has batches wait for so long for the lock of another process.
-    pub fn be_patient(&mut self, patience: Duration) {
-        self.patience = patience;
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::store::engine::Snapshots;
 
     pub use crate::store::pets::tests::{count, new_pet};
     pub use crate::testing::Folder;
@@ -326,7 +295,7 @@ pub(crate) mod tests {
     #[test]
     fn statements_are_prepared_once() {
         let (_folder, _writer, reader) = pair();
-        let mut page = reader.connection.prepare(crate::store::pets::PAGE).unwrap();
+        let mut page = reader.connection.prepare(&crate::store::pets::STATEMENTS.page).unwrap();
         for limit in 1..5 {
             assert!(page.query((limit, limit)).unwrap().next().unwrap().is_none());
         }

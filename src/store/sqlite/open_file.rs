@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
-use rustix::io::Errno;
 
 use crate::error::{Error, ErrorKind as Kind, words};
 
@@ -28,11 +28,6 @@ pub fn log_of(path: &Path) -> PathBuf {
 /// (`sqlite.org/lockingv3.html#rollback`).
 pub fn journal_of(path: &Path) -> PathBuf {
     beside(path, "-journal")
-}
-
-/// The path of the write-ahead log's index, which processes share.
-pub fn index_of(path: &Path) -> PathBuf {
-    beside(path, "-shm")
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -66,20 +61,30 @@ impl FileId {
     /// were asked for gets a fine-grained time at its next write, which makes the flush two fifths more expensive
     /// (`docs.kernel.org/filesystems/multigrain-ts.html`).
     pub fn of(path: &Path) -> io::Result<Self> {
-        match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
-            Ok(file) => {
-                Ok(Self { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino })
-            }
-            // Linux before 4.11, or a sandbox that forbids the call.
-            Err(Errno::NOSYS) => fs::metadata(path).map(|file| Self::from(&file)),
-            Err(error) => Err(error.into()),
-        }
+        let file = statx(CWD, path, AtFlags::empty(), StatxFlags::INO)?;
+        Ok(Self { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino })
     }
 }
 
 impl From<&Metadata> for FileId {
     fn from(file: &Metadata) -> Self {
         Self { device: file.dev(), inode: file.ino() }
+    }
+}
+
+/// What tells whether a file was written to.
+#[derive(Debug, PartialEq)]
+pub struct Stamp {
+    length: u64,
+    modified: SystemTime,
+    has_log: bool,
+}
+
+impl Stamp {
+    /// The state of the file at a path.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let file = fs::metadata(path)?;
+        Ok(Self { length: file.len(), modified: file.modified()?, has_log: log_of(path).exists() })
     }
 }
 

@@ -1,20 +1,19 @@
 //! Opens a database, for a service or for a command that only reads: the one order in which that is safe.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use super::claim::{Claim, check_before_reading};
+use super::claim::Claim;
+use super::log_check::check_log;
 use super::open_file::OpenFile;
-use super::watch::Loss;
 use super::{
-    Database, READS_AT_ONCE, Reader, Units, Writer, cannot_open, connect, differences, log_head, open_file,
-    reading, schema,
+    Database, READS_AT_ONCE, Reader, Writer, cannot_open, connect, differences, open_file, reading, schema,
 };
 use crate::error::Error;
 use crate::log_line::log_line;
 use crate::model::sample_pets;
+use crate::store::engine::Writes;
 use crate::store::{self, OpenStore, WriteAccess};
 
 /// Opens a database for a service with this many readers, and creates the file if there is none.
@@ -34,7 +33,7 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
 pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
     open_with(path, readers, |path| {
         let mut writer = Writer::open_with(path, "OFF")?;
-        writer.begin(Units::Joined)?;
+        writer.begin()?;
         for pet in sample_pets(sample) {
             writer.insert_pet(&pet)?;
         }
@@ -49,19 +48,13 @@ fn open_with(
     open_writer: impl FnOnce(&Path) -> Result<Writer, Error>,
 ) -> Result<OpenStore, Error> {
     // The claim first: from here on, no other service opens the database or removes its log.
-    let mut claim = Claim::take(path)?;
-    // Before SQLite opens the database and applies whatever log it finds.
-    claim.check_log(path)?;
+    let claim = Claim::take(path)?;
     let about = format!("{} database {}", if claim.is_new() { "new" } else { "existing" }, path.display());
     // The writer before the readers: it makes the schema that they expect.
     let mut writer = open_writer(path)?;
-    claim.take_log(path)?;
-    claim.check_place(path)?;
     differences::warn(&writer.connection, path);
-    let loss = Arc::new(Loss::default());
-    writer.database.watch.share(&loss);
     // What a crash left in the log moves into the file. Before the readers, which would keep the log.
-    if let Err(error) = writer.checkpoint().and_then(|()| writer.ensure_mark()) {
+    if let Err(error) = writer.checkpoint() {
         if error.passes() {
             log_line!(debug, "the write-ahead log stays for now: {error}");
         } else {
@@ -70,21 +63,12 @@ fn open_with(
             writer.last_failed = true;
         }
     }
-    if let Err(error) = writer.load_retries() {
-        log_line!(warn, "creates with an Idempotency-Key fail for now: {error}");
-    }
-    writer.keep_log_short(path, &loss)?;
-    let open = |_| {
-        let mut reader = Reader::open(path)?;
-        reader.0.watch.share(&loss);
-        Ok(store::Reader::new(reader))
-    };
+    let open = |_| Ok(store::Reader::new(Reader::open(path)?));
     let readers = (0..readers).map(open).collect::<Result<_, Error>>()?;
     Ok(OpenStore {
         writer: WriteAccess::Writes(store::Writer::new(writer)),
         readers,
         reads_at_once: READS_AT_ONCE,
-        loss,
         claim: Some(claim),
         about,
     })
@@ -100,11 +84,9 @@ pub fn open_existing(path: &Path) -> Result<(Connection, OpenFile), Error> {
         return Err(Error::no_database(path));
     }
     let file = open_file::open(path)?;
-    check_before_reading(path)?;
-    log_head::warn_reader(path);
+    check_log(path, &file)?;
     let connection = connect(path, reading(path)).map_err(|error| cannot_open(path, error))?;
     schema::check_used(&connection, path)?;
-    file.check_place(path)?;
     Ok((connection, file))
 }
 

@@ -3,15 +3,12 @@
 //! a log, SQLite makes an empty one and its index if it may.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::claim::check_before_reading;
-use super::open_file::{self, immutable, journal_of, log_of};
-use super::snapshot::Stamp;
-use super::watch::Loss;
-use super::{Cause, Database, READS_AT_ONCE, Reader, StoreError, cannot_open, connect, log_head, schema};
+use super::log_check::check_log;
+use super::open_file::{self, Stamp, immutable, journal_of, log_of};
+use super::{Database, READS_AT_ONCE, Reader, cannot_open, connect, schema};
 use crate::error::{Error, ErrorKind};
 use crate::store::{self, OpenStore, WriteAccess};
 
@@ -20,17 +17,11 @@ use crate::store::{self, OpenStore, WriteAccess};
 /// # Errors
 /// As [`Reader::open_only`].
 pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error> {
-    log_head::warn_reader(path);
-    let loss = Arc::new(Loss::default());
-    let open = || {
-        let mut reader = Reader::open_only(path)?;
-        reader.0.watch.share(&loss);
-        Ok(store::Reader::new(reader))
-    };
+    let open = || Ok(store::Reader::new(Reader::open_only(path)?));
     let writer = WriteAccess::Refused(open()?);
     let readers = (0..readers).map(|_| open()).collect::<Result<_, Error>>()?;
     let about = format!("read-only database {}", path.display());
-    Ok(OpenStore { writer, readers, reads_at_once: READS_AT_ONCE, loss, claim: None, about })
+    Ok(OpenStore { writer, readers, reads_at_once: READS_AT_ONCE, claim: None, about })
 }
 
 impl Reader {
@@ -45,7 +36,7 @@ impl Reader {
             return Err(Error::new(ErrorKind::DatabaseMissing, message));
         }
         let file = open_file::open(path)?;
-        check_before_reading(path)?;
+        check_log(path, &file)?;
         let access = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let open = |path: &Path, access| {
             let connection = connect(path, access)?;
@@ -72,20 +63,6 @@ impl Reader {
         }
         Ok(Self(database))
     }
-
-    /// Looks whether the database is still the one that was opened.
-    ///
-    /// # Errors
-    /// If its file was moved, replaced or upgraded, or if it was written to although nobody could; the store's failure,
-    /// if it cannot be read.
-    pub fn look(&mut self) -> Result<(), StoreError> {
-        self.0.watch.look_now()?;
-        let version = schema::version(&self.connection)?;
-        if version == schema::newest_version(schema::STEPS) {
-            return Ok(());
-        }
-        Err(StoreError::Unavailable(Cause::Changed, format!("it is of version {version} now")))
-    }
 }
 
 /// Whether everything is in the file itself.
@@ -100,6 +77,7 @@ mod tests {
     use super::super::tests::{names, new_pet};
     use super::super::{Writer, log_of};
     use super::*;
+    use crate::store::engine::{Snapshots, Writes};
 
     #[test]
     fn only_reader_sees_each_commit_and_takes_nothing_from_the_writer() {
@@ -130,18 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_are_refused_and_noticed_later() {
+    fn other_versions_are_refused() {
         let (folder, writer, _reader) = pair();
-        let mut only = Reader::open_only(&folder.database()).unwrap();
         let newest = schema::newest_version(schema::STEPS);
-        for (version, kind) in [
-            (newest - 1, ErrorKind::DatabaseOlder),
-            (newest + 1, ErrorKind::DatabaseNewer),
-            (0, ErrorKind::DatabaseMissing),
-        ] {
+        for (version, kind) in [(newest + 1, ErrorKind::DatabaseNewer), (0, ErrorKind::DatabaseMissing)] {
             writer.connection.pragma_update(None, "user_version", version).unwrap();
             assert_eq!(Reader::open_only(&folder.database()).err().unwrap().kind(), kind);
-            assert!(only.look().unwrap_err().is_lost(), "{version}");
         }
     }
 

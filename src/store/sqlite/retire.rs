@@ -1,43 +1,21 @@
-//! Takes a database file out of use: locked against everybody, and if possible everything in one file.
+//! Takes a database file out of use: locked against everybody, and everything in one file.
 
-use std::fs::File;
-use std::io::ErrorKind as Os;
 use std::path::Path;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use rustix::fs::{FlockOperation, fcntl_lock};
 
-use super::open_file::{self, log_of};
 use super::schema;
 use super::{cannot_open, connect};
 use crate::error::{Error, ErrorKind as Kind};
 
-/// A database that nobody else can read or write while this exists.
-pub enum Retired {
-    /// All of it is in its file.
-    Whole(#[expect(dead_code, reason = "it holds SQLite's locks")] Connection),
-    /// Its log is not its own, or it is too damaged. Nothing was changed.
-    AsItWas(#[expect(dead_code, reason = "it holds the lock")] File),
-}
-
-/// Locks a database. If `log_is_own`, moves its write-ahead log into it and removes SQLite's other files. Call this
-/// while nobody in this process has the database open.
+/// Locks a database, moves its write-ahead log into it and removes SQLite's other files. Nobody else can read or write
+/// it as long as the connection is open. `None` if it is too damaged; then nothing is changed. Call this while nobody
+/// in this process has the database open.
 ///
 /// # Errors
 /// If another process uses it, or the disk is full or fails.
-pub fn retire(path: &Path, log_is_own: bool) -> Result<Retired, Error> {
-    // SQLite would delete the log next to an empty file, so it is not opened.
-    let is_empty = std::fs::metadata(path).is_ok_and(|data| data.len() == 0);
-    let is_readable = log_is_own && !(is_empty && log_of(path).exists());
-    match if is_readable { merge(path)? } else { None } {
-        Some(connection) => Ok(Retired::Whole(connection)),
-        None => lock(path).map(Retired::AsItWas),
-    }
-}
-
-/// Moves the log into the file, which it locks. `None` if it is too damaged; then nothing is changed.
-fn merge(path: &Path) -> Result<Option<Connection>, Error> {
+pub fn retire(path: &Path) -> Result<Option<Connection>, Error> {
     let merged = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|connection| {
         // Without this, SQLite would move the log of a damaged database when it closes it.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -64,21 +42,6 @@ fn merge(path: &Path) -> Result<Option<Connection>, Error> {
             _ => Err(cannot_open(path, error)),
         },
     }
-}
-
-/// Locks all bytes of a file, among them those that every user of SQLite locks, even of a file that SQLite itself
-/// cannot read (`sqlite.org/lockingv3.html`). A connection with a log has its lock from its first read to its end.
-fn lock(path: &Path) -> Result<File, Error> {
-    let file = File::options().read(true).write(true).open(path);
-    let file = file.map_err(|error| open_file::cannot_open(path, error))?;
-    fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
-        let error = std::io::Error::from(error);
-        match error.kind() {
-            Os::WouldBlock | Os::PermissionDenied => used(path),
-            _ => open_file::cannot_open(path, error),
-        }
-    })?;
-    Ok(file)
 }
 
 fn used(path: &Path) -> Error {

@@ -4,21 +4,15 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::{cannot_open, mark};
+use super::cannot_open;
 use crate::error::{Error, ErrorKind};
 
-/// Marks the file as ours in its header: the letters "PETS" (`sqlite.org/pragma.html#pragma_application_id`).
-pub const APPLICATION_ID: i64 = 0x5045_5453;
+/// Marks the file as ours in its header: the letters "pets" (`sqlite.org/pragma.html#pragma_application_id`).
+pub const APPLICATION_ID: i64 = 0x7065_7473;
 
-/// The steps from an empty file to the newest version; `user_version` counts those done.
-/// Append only: a released step is never edited. `schema.sql` shows what they make.
-pub const STEPS: &[&str] = &[
-    include_str!("../steps/0001-pets-and-keys.sql"),
-    include_str!("../steps/0002-project.sql"),
-    include_str!("../steps/0003-domains.sql"),
-    include_str!("../steps/0004-retries.sql"),
-    include_str!("../steps/0005-retries-by-key.sql"),
-];
+/// The steps from an empty file to the newest version; `user_version` counts those done. Append only: a step that is
+/// released is never edited.
+pub const STEPS: &[&str] = &[include_str!("../../../schema.sql")];
 
 /// The version of a database that the service has opened.
 pub const VERSION: usize = STEPS.len();
@@ -91,11 +85,6 @@ fn application(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "application_id", |row| row.get(0))
 }
 
-/// Whether the header says that the database is ours.
-pub fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(application(connection)? == APPLICATION_ID)
-}
-
 /// Whether the database is another application's, of whatever version. An empty one without a name is nobody's.
 pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM sqlite_schema";
@@ -128,10 +117,6 @@ pub fn migrate(
             for step in steps.iter().skip(usize::try_from(done).unwrap_or(0)) {
                 transaction.execute_batch(step)?;
             }
-            // The file of a database that never had a service may come next to the log of another one.
-            if done == 0 {
-                mark::set(&transaction)?;
-            }
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", newest_version(steps))?;
         }
@@ -142,25 +127,12 @@ pub fn migrate(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Writer, differences, tests::Folder};
+    use super::super::{Writer, tests::Folder};
     use super::*;
+    use crate::store::engine::Writes;
 
     fn version(connection: &Connection) -> i64 {
         super::version(connection).unwrap()
-    }
-
-    #[test]
-    fn schema_file_shows_what_the_steps_make() {
-        let [made, shown] = [STEPS, &[include_str!("../../../schema.sql")]].map(|steps| {
-            let connection = Connection::open_in_memory().unwrap();
-            steps.iter().for_each(|step| connection.execute_batch(step).unwrap());
-            let plan: String =
-                connection.query_row("SELECT plan FROM project", [], |row| row.get(0)).unwrap();
-            (differences::definitions(&connection).unwrap(), plan)
-        });
-        assert_eq!(made, shown);
-        let steps = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/steps");
-        assert_eq!(std::fs::read_dir(steps).unwrap().count(), STEPS.len(), "each step is named in STEPS");
     }
 
     #[test]
@@ -184,14 +156,14 @@ mod tests {
         writer.commit().unwrap();
         drop(writer);
         let further: Vec<&str> =
-            [STEPS, &["ALTER TABLE pets ADD COLUMN tag TEXT; UPDATE pets SET tag = 'x'"]].concat();
+            [STEPS, &["ALTER TABLE pets ADD COLUMN theirs TEXT; UPDATE pets SET theirs = 'x'"]].concat();
         let mut connection = Connection::open(&path).unwrap();
         for _ in 0..2 {
             check(&connection, &path, &further).unwrap();
             migrate(&mut connection, &path, &further, false).unwrap();
             assert_eq!(version(&connection), newest_version(STEPS) + 1);
             let kept: String =
-                connection.query_row("SELECT name || tag FROM pets", [], |row| row.get(0)).unwrap();
+                connection.query_row("SELECT name || theirs FROM pets", [], |row| row.get(0)).unwrap();
             assert_eq!(kept, "Rexx");
         }
         assert_eq!(check(&connection, &path, STEPS).unwrap_err().kind(), ErrorKind::DatabaseNewer);

@@ -3,13 +3,11 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::claim::check_before_reading;
-use super::differences::Differences;
-use super::open_file::{OpenFile, immutable, journal_of, log_of};
+use super::log_check::check_log;
+use super::open_file::{OpenFile, Stamp, immutable, journal_of, log_of};
 use super::opening::open_existing;
 use super::{cannot_open, connect, reading, schema};
 use crate::error::{Error, ErrorKind as Kind, words};
@@ -21,26 +19,10 @@ pub const DAMAGED: &str = "a page is missing, or contradicts another";
 pub struct Snapshot {
     pub(super) connection: Connection,
     /// Closed after the connection.
-    file: OpenFile,
+    _file: OpenFile,
     pub(super) path: PathBuf,
     /// The state of the file when it was opened; `None` if SQLite's locks protect it.
     unlocked: Option<Stamp>,
-}
-
-/// What tells whether a file was written to.
-#[derive(Debug, PartialEq)]
-pub struct Stamp {
-    length: u64,
-    modified: SystemTime,
-    has_log: bool,
-}
-
-impl Stamp {
-    /// The state of the file at a path.
-    pub fn of(path: &Path) -> io::Result<Self> {
-        let file = fs::metadata(path)?;
-        Ok(Self { length: file.len(), modified: file.modified()?, has_log: log_of(path).exists() })
-    }
 }
 
 impl Snapshot {
@@ -50,7 +32,7 @@ impl Snapshot {
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn of_database(path: &Path) -> Result<Self, Error> {
         let (connection, file) = open_existing(path)?;
-        let snapshot = Self { connection, file, path: path.to_owned(), unlocked: None };
+        let snapshot = Self { connection, _file: file, path: path.to_owned(), unlocked: None };
         snapshot.take()?;
         Ok(snapshot)
     }
@@ -78,14 +60,14 @@ impl Snapshot {
         let has_none = !log_of(&real).exists() && !journal_of(&real).exists();
         let is_at_rest = has_none && file.has_log_mode().map_err(cannot)?;
         let unlocked = is_at_rest.then(|| Stamp::of(&real)).transpose().map_err(cannot)?;
-        check_before_reading(&real)?;
+        check_log(&real, &file)?;
         let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let opened = match unlocked {
             Some(_) => connect(&immutable(&real), read_only | OpenFlags::SQLITE_OPEN_URI),
             None => connect(&real, reading(&real)),
         };
         let connection = opened.map_err(|error| unreadable(path, error))?;
-        let snapshot = Self { connection, file, path: real, unlocked };
+        let snapshot = Self { connection, _file: file, path: real, unlocked };
         snapshot.take()?;
         schema::check_used(&snapshot.connection, path)?;
         Ok(snapshot)
@@ -94,16 +76,7 @@ impl Snapshot {
     /// Takes the snapshot. The first read takes it; BEGIN alone does not.
     fn take(&self) -> Result<(), Error> {
         let begun = self.connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
-        begun.map_err(|error| unreadable(&self.path, error))?;
-        self.file.check_place(&self.path)
-    }
-
-    /// How the schema differs from that of its version.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn differences(&self) -> Result<Differences, Error> {
-        Differences::of(&self.connection).map_err(|error| unreadable(&self.path, error))
+        begun.map_err(|error| unreadable(&self.path, error))
     }
 
     /// Whether the file is unchanged, if nothing kept others from writing to it.
@@ -127,6 +100,7 @@ pub fn unreadable(path: &Path, error: rusqlite::Error) -> Error {
 mod tests {
     use super::super::tests::{Folder, new_pet, pair};
     use super::*;
+    use crate::store::engine::Writes;
 
     /// How many pets a snapshot of the file has.
     fn pets(snapshot: &Snapshot) -> i64 {

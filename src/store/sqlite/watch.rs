@@ -6,11 +6,9 @@
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::open_file::{FileId, index_of, log_of};
-use super::snapshot::Stamp;
+use super::open_file::{FileId, Stamp, log_of};
 use super::{Cause, StoreError};
 
 /// How long to wait for a missing file to come back.
@@ -18,29 +16,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How long a look is valid for requests that only read.
 const LOOK_HOLDS: Duration = Duration::from_millis(100);
 
-/// Why a service has lost its database, shared by its connections: once one of them has met damage, none reads
-/// or writes any more, and none moves the log into the file.
-#[derive(Debug, Default)]
-pub struct Loss(OnceLock<StoreError>);
-
-impl Loss {
-    /// Makes every connection that shares this fail from now on.
-    pub fn declare(&self, error: &StoreError) {
-        let _ = self.0.set(error.clone());
-    }
-
-    fn found(&self) -> Result<(), StoreError> {
-        self.0.get().cloned().map_or(Ok(()), Err)
-    }
-}
-
-/// The files of an open database: itself, its write-ahead log and the log's index.
+/// The files of an open database: itself and its write-ahead log.
 #[derive(Debug)]
 pub struct Watch {
     files: Vec<(PathBuf, FileId)>,
-    loss: Arc<Loss>,
     looked_at: Option<Instant>,
-    /// The result of the last look.
+    /// The result of the last look. A failure stays.
     found: Result<(), StoreError>,
     /// The state of a file that is read without locks, because nobody could write it.
     unlocked: Option<(PathBuf, Stamp)>,
@@ -53,19 +34,14 @@ impl Watch {
     /// If the database is not there.
     pub fn new(path: &Path) -> io::Result<Self> {
         let mut files = vec![(std::path::absolute(path)?, FileId::of(path)?)];
-        let beside = [log_of(path), index_of(path)].into_iter();
-        files.extend(beside.filter_map(|path| FileId::of(&path).ok().map(|id| (path, id))));
-        Ok(Self { files, loss: Arc::default(), looked_at: None, found: Ok(()), unlocked: None })
+        let log = log_of(path);
+        files.extend(FileId::of(&log).ok().map(|id| (log, id)));
+        Ok(Self { files, looked_at: None, found: Ok(()), unlocked: None })
     }
 
-    /// Joins the connections of a service, so that what one finds counts for all.
-    pub fn share(&mut self, loss: &Arc<Loss>) {
-        self.loss = Arc::clone(loss);
-    }
-
-    /// Makes every connection that shares the loss fail from now on.
-    pub fn lose(&self, error: &StoreError) {
-        self.loss.declare(error);
+    /// Makes the connection fail from now on.
+    pub fn fail(&mut self, error: &StoreError) {
+        self.found = Err(error.clone());
     }
 
     /// Also notices every change of the file itself, for a connection that is open as if nobody could write it.
@@ -76,7 +52,7 @@ impl Watch {
     /// Looks, unless the last look was a moment ago.
     ///
     /// # Errors
-    /// If a path leads elsewhere, or another connection of the service has met damage.
+    /// If a path leads elsewhere.
     pub fn look(&mut self) -> Result<(), StoreError> {
         if self.looked_at.is_none_or(|at| at.elapsed() >= LOOK_HOLDS) {
             return self.look_now();
@@ -87,8 +63,9 @@ impl Watch {
     /// Looks.
     ///
     /// # Errors
-    /// If a path leads elsewhere, or another connection of the service has met damage.
+    /// If a path leads elsewhere.
     pub fn look_now(&mut self) -> Result<(), StoreError> {
+        self.found()?;
         self.looked_at = Some(Instant::now());
         self.found = self.files.iter().try_for_each(|(path, id)| {
             // A missing file may be on its way back.
@@ -114,9 +91,9 @@ impl Watch {
     /// What the last look found.
     ///
     /// # Errors
-    /// If a path led elsewhere, or another connection of the service has met damage.
+    /// If a path led elsewhere, or the connection is to fail.
     pub fn found(&self) -> Result<(), StoreError> {
-        self.found.clone().and_then(|()| self.loss.found())
+        self.found.clone()
     }
 }
 
@@ -134,6 +111,7 @@ mod tests {
     use super::super::tests::new_pet;
     use super::super::tests::pair;
     use super::*;
+    use crate::store::engine::Writes;
     use std::fs;
 
     #[test]
@@ -146,7 +124,6 @@ mod tests {
                 fs::rename(path.with_extension("copy"), path).unwrap();
             },
             |path| fs::remove_file(log_of(path)).unwrap(),
-            |path| fs::remove_file(index_of(path)).unwrap(),
         ]
         .into_iter()
         .enumerate()
@@ -171,26 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn flush_that_failed_stops_the_other_connections() {
-        let (_folder, mut writer, mut reader) = pair();
-        let loss = Arc::default();
-        writer.database.watch.share(&loss);
-        reader.0.watch.share(&loss);
-        assert!(reader.begin().and_then(|()| reader.end()).is_ok());
-        assert!(writer.database.lose_flush("it failed").is_lost());
-        assert!(reader.begin().unwrap_err().is_lost());
-    }
-
-    #[test]
-    fn damage_that_one_connection_meets_stops_the_others() {
-        let (folder, mut writer, mut reader) = pair();
-        let loss = Arc::default();
-        writer.database.watch.share(&loss);
-        reader.0.watch.share(&loss);
+    fn flush_that_failed_stops_the_writer_and_the_log_stays() {
+        let (folder, mut writer, reader) = pair();
         writer.insert_pet(&new_pet("Rex")).unwrap();
-        loss.declare(&StoreError::Unavailable(Cause::Damaged, "a page".to_owned()));
-        assert!(writer.commit().unwrap_err().is_lost());
-        assert!(reader.begin().unwrap_err().is_lost() && writer.checkpoint().unwrap_err().is_lost());
+        writer.commit().unwrap();
+        assert!(writer.database.lose_flush(&rusqlite::Error::InvalidQuery).is_lost());
+        writer.insert_pet(&new_pet("Tom")).unwrap();
+        assert!(writer.commit().unwrap_err().is_lost() && writer.checkpoint().unwrap_err().is_lost());
         // The last to close would move it.
         drop((reader, writer));
         assert!(log_of(&folder.database()).exists(), "nothing is moved into the file");

@@ -33,8 +33,8 @@ fn service() -> (Nodes, PathBuf, ReadService) {
         writer.insert_pet(&NewPet { name: name.into(), category_id: 1, status: None }).unwrap();
     }
     writer.commit().unwrap();
-    let parts = Parts::for_tests(Authenticator::default());
-    let mut service = ReadService::new(Reader::open(&path).unwrap(), Arc::default(), parts);
+    let shared = Shared::for_tests(Authenticator::default());
+    let mut service = ReadService::new(Reader::open(&path).unwrap(), shared);
     service.pipeline.router = &Router(&[ROWS, PET]);
     (nodes, path, service)
 }
@@ -59,7 +59,7 @@ fn ask_for(service: &mut ReadService, targets: &[&str]) -> (Vec<usize>, Vec<Stri
 fn gets_of_a_batch_are_one_request_and_each_response_is_at_its_place() {
     let (_nodes, path, mut service) = service();
     ask_for(&mut service, &["/pet/1"]);
-    service.pipeline.parts.count(&["pet"]);
+    service.pipeline.shared.count(&["pet"]);
     let asked = || -> u64 { meters(&path).iter().map(|meter| meter.requests).sum() };
     let before = asked();
     let targets = ["/pet/3", "/small", "/pet/9", "/pet/1", "/pet/3", "/busy", "/pet/2"];
@@ -68,7 +68,7 @@ fn gets_of_a_batch_are_one_request_and_each_response_is_at_its_place() {
     assert_eq!(got, ["200 c", "200 x", "404", "200 a", "200 c", "503", "200 b"]);
     assert_eq!(asked() - before, 2, "one for the beginning, and one for the pets");
     let count = |status: u16| {
-        service.pipeline.parts.counted(&format!("requests_total{{operation=\"pet\",status=\"{status}\"}}"))
+        service.pipeline.shared.counted(&format!("requests_total{{operation=\"pet\",status=\"{status}\"}}"))
     };
     assert_eq!([200, 404, 503].map(count), [Some("4".to_owned()), Some("1".to_owned()), None]);
     assert_eq!(lines, ["ERROR request -: busy: as if"]);

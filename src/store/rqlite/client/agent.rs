@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ureq::config::Config;
-use ureq::http::Uri;
+use ureq::http::header::AUTHORIZATION;
+use ureq::http::{HeaderValue, Request, Uri};
+use ureq::middleware::MiddlewareNext;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
-use ureq::{Agent, Error as HttpError};
+use ureq::{Agent, Error as HttpError, SendBody};
 
+use super::Address;
 use crate::error::{Error, ErrorKind};
 
 /// The time limit for resolving a name, and again for connecting.
@@ -28,21 +31,26 @@ const MOST_IDLE: usize = 66;
 ///
 /// # Errors
 /// If the certificate authorities cannot be read.
-pub fn agent(is_tls: bool, ca: Option<&Path>, names: Names) -> Result<Agent, Error> {
+pub fn agent(address: &Address, authorization: Option<HeaderValue>, names: Names) -> Result<Agent, Error> {
+    let authorize = move |mut request: Request<SendBody>, next: MiddlewareNext| {
+        request.headers_mut().extend(authorization.clone().map(|value| (AUTHORIZATION, value)));
+        next.handle(request)
+    };
     let config = Config::builder()
         // Those of the environment are not meant for a database.
         .proxy(None)
         .max_redirects(0)
         .max_redirects_will_error(false)
         .http_status_as_error(false)
-        .https_only(is_tls)
+        .https_only(address.is_tls)
         .timeout_resolve(Some(CONNECT))
         .timeout_connect(Some(CONNECT))
         .timeout_global(Some(ANSWER))
         .max_idle_connections(usize::MAX)
         .max_idle_connections_per_host(MOST_IDLE)
-        .user_agent(concat!("petstore/", env!("CARGO_PKG_VERSION")));
-    let config = if is_tls { config.tls_config(tls(ca)?) } else { config };
+        .user_agent(concat!("petstore/", env!("CARGO_PKG_VERSION")))
+        .middleware(authorize);
+    let config = if address.is_tls { config.tls_config(tls(address.ca.as_deref())?) } else { config };
     Ok(Agent::with_parts(config.build(), DefaultConnector::default(), names))
 }
 

@@ -8,7 +8,7 @@ use rustls::Error as Tls;
 use crate::error::{Error, ErrorKind};
 
 /// How rqlite's message ends if a linearizable read has waited too long.
-const WAITS: &str = "timeout waiting for fsm";
+pub const WAITS: &str = "timeout waiting for fsm";
 
 /// Why a request failed. No message has the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,26 +26,14 @@ pub enum Failure {
 /// Why a node did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    pub cause: Cause,
+    /// What an operator has to look at.
+    pub kind: ErrorKind,
     pub text: String,
-}
-
-/// What somebody, or the next request, has to know of a reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The node does not answer, or cannot serve just now.
-    Away,
-    /// The leader waited for its database to have all of its log.
-    WaitsForLog,
-    /// TLS refuses the connection.
-    Tls,
-    /// The response is not from rqlite.
-    Foreign,
 }
 
 impl From<String> for Reason {
     fn from(text: String) -> Self {
-        Self { cause: Cause::Away, text }
+        Self { kind: ErrorKind::DatabaseUnreachable, text }
     }
 }
 
@@ -66,12 +54,7 @@ impl From<Failure> for Error {
             Failure::Statement(..) => (ErrorKind::Internal, ""),
             Failure::Denied(_) => (ErrorKind::PasswordRefused, ""),
             Failure::Unavailable(reason) | Failure::Unknown(reason) => {
-                let kind = match reason.cause {
-                    Cause::Away | Cause::WaitsForLog => ErrorKind::DatabaseUnreachable,
-                    Cause::Tls => ErrorKind::TlsFailed,
-                    Cause::Foreign => ErrorKind::HostForeign,
-                };
-                (kind, "the cluster cannot be reached: ")
+                (reason.kind, "the cluster cannot be reached: ")
             }
         };
         Error::new(kind, format!("{before}{failure}")).caused_by(failure)
@@ -86,36 +69,31 @@ pub struct Trouble {
     pub may_be_done: bool,
     /// Whether every node would refuse it.
     pub is_final: bool,
-    /// Whether the user or the password is refused.
-    pub is_denied: bool,
 }
 
 impl Trouble {
     pub fn new(text: String, may_be_done: bool) -> Self {
-        Self { reason: text.into(), may_be_done, is_final: false, is_denied: false }
+        Self { reason: text.into(), may_be_done, is_final: false }
     }
 
     /// The trouble of a response that is not from rqlite, with what tells so, or nothing.
     pub fn foreign(detail: &str, may_be_done: bool) -> Self {
         let colon = if detail.is_empty() { "" } else { ": " };
         let text = format!("the response is not from rqlite{colon}{detail}");
-        Self::new(text, may_be_done).caused_by(Cause::Foreign)
+        Self::new(text, may_be_done).of_kind(ErrorKind::HostForeign)
     }
 
-    fn caused_by(mut self, cause: Cause) -> Self {
-        self.reason.cause = cause;
+    fn of_kind(mut self, kind: ErrorKind) -> Self {
+        self.reason.kind = kind;
         self
     }
 
     /// The trouble of a response with the message of a node in place of results.
     pub fn of_message(message: &str) -> Self {
         let why = plain(&message[..message.floor_char_boundary(200)]);
-        if why.ends_with(WAITS) {
-            return Self { is_final: true, ..Self::new(why, false) }.caused_by(Cause::WaitsForLog);
-        }
         // What a node refuses because it does not lead is not in its log.
         let may_be_done = !why.contains("not leader") && !why.contains("leader not found");
-        Self::new(why, may_be_done)
+        Self { is_final: why.ends_with(WAITS), ..Self::new(why, may_be_done) }
     }
 
     /// The trouble of a response with a status other than 200, from rqlite or from something on the way to it.
@@ -123,18 +101,14 @@ impl Trouble {
         let said = plain(&String::from_utf8_lossy(&body[..body.len().min(200)]));
         let why = format!("status {status} {}", said.trim()).trim_end().to_owned();
         match status {
-            401 | 403 => Self {
-                is_denied: true,
-                is_final: true,
+            401 | 403 => {
                 // A node that passes a request on answers as the leader does.
-                ..Self::new(
-                    format!(
-                        "it, or the leader, refuses the user or the password ({status}), \
-                         or the user lacks a right in auth.json"
-                    ),
-                    false,
-                )
-            },
+                let why = format!(
+                    "it, or the leader, refuses the user or the password ({status}), \
+                     or the user lacks a right in auth.json"
+                );
+                Self { is_final: true, ..Self::new(why, false) }.of_kind(ErrorKind::PasswordRefused)
+            }
             // Without a leader nothing is written (rqlite.io/docs/api/).
             503 if said.contains("leader not found") => {
                 Self::new("the cluster has no leader just now".to_owned(), false)
@@ -151,14 +125,17 @@ impl From<ureq::Error> for Trouble {
         use ureq::{Error as E, Timeout as T};
         let tls = match &error {
             E::Rustls(error) => Some(error),
-            E::Io(io) => io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()),
+            E::Io(io) => io.get_ref().and_then(|inner| inner.downcast_ref::<Tls>()),
             _ => None,
         };
-        let sent = match &error {
+        if let Some(tls) = tls {
             // Other failures of TLS may come with the response.
-            _ if let Some(tls) = tls => !matches!(tls, Tls::InvalidCertificate(_) | Tls::AlertReceived(_)),
-            E::HostNotFound | E::ConnectionFailed | E::Tls(_) | E::TlsRequired => false,
-            E::Timeout(T::Resolve | T::Connect) => false,
+            let is_sent = !matches!(tls, Tls::InvalidCertificate(_) | Tls::AlertReceived(_));
+            let why = format!("TLS failed: {}", plain(&tls.to_string()));
+            return Self::new(why, is_sent).of_kind(ErrorKind::TlsFailed);
+        }
+        let is_sent = match &error {
+            E::HostNotFound | E::ConnectionFailed | E::Timeout(T::Resolve | T::Connect) => false,
             E::Io(io) => {
                 !matches!(io.kind(), Io::ConnectionRefused | Io::HostUnreachable | Io::NetworkUnreachable)
             }
@@ -168,10 +145,9 @@ impl From<ureq::Error> for Trouble {
             E::HostNotFound => "the name of the host cannot be resolved".to_owned(),
             E::Timeout(T::Connect) => "it does not accept connections".to_owned(),
             E::Timeout(_) => "it did not answer in time".to_owned(),
-            _ if let Some(tls) = tls => format!("TLS failed: {}", plain(&tls.to_string())),
             _ => plain(&error.to_string()),
         };
-        Self::new(why, sent).caused_by(if tls.is_some() { Cause::Tls } else { Cause::Away })
+        Self::new(why, is_sent)
     }
 }
 
@@ -208,7 +184,7 @@ mod tests {
     fn other_nodes_are_not_asked_what_they_would_refuse_as_well() {
         let of = |status| {
             let trouble = Trouble::of_status(status, b"no", true);
-            (trouble.is_final, trouble.is_denied)
+            (trouble.is_final, trouble.reason.kind == ErrorKind::PasswordRefused)
         };
         assert_eq!((of(401), of(403), of(400)), ((true, true), (true, true), (true, false)));
         assert_eq!((of(500), of(503), of(302)), ((false, false), (false, false), (false, false)));

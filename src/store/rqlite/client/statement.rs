@@ -4,20 +4,23 @@
 //! comes in base64.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, Visitor};
+use serde::ser::{SerializeSeq, Serializer};
+use serde::{Deserialize, Serialize};
+
+use super::failure::{Failure, Trouble};
 
 /// A value of a statement or of a row.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected null, an integer or a text")]
 pub enum Value {
     Null,
     Integer(i64),
     Text(String),
     /// As a parameter it needs `unhex(?)`.
+    #[serde(serialize_with = "hexadecimal", skip_deserializing)]
     Blob(Vec<u8>),
 }
 
@@ -87,153 +90,86 @@ impl Statement {
 pub type Rows = Vec<Vec<Value>>;
 
 /// What one statement of a transaction has done.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Outcome {
     /// The id of the last row that was inserted on this connection, be it by this statement or by an earlier one.
     pub last_insert_id: i64,
     /// How many rows the statement has changed.
     pub rows_affected: u64,
     /// The rows of a SELECT, or of a statement with RETURNING, if rows were asked for.
+    #[serde(rename = "values")]
     pub rows: Rows,
+    /// Those of the columns.
+    types: Vec<String>,
+    /// The message of SQLite if the statement failed.
+    error: Option<String>,
 }
 
 /// Writes statements as the body of a request.
 pub fn encode(statements: &[Statement]) -> Vec<u8> {
-    let mut body = Vec::with_capacity(128 * statements.len() + 2);
-    body.push(b'[');
-    for (i, statement) in statements.iter().enumerate() {
-        body.extend_from_slice(if i > 0 { b",[" } else { b"[" });
-        write_text(&mut body, &statement.sql);
-        for value in &statement.values {
-            body.push(b',');
-            match value {
-                Value::Null => body.extend_from_slice(b"null"),
-                Value::Integer(number) => {
-                    body.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
-                }
-                Value::Text(text) => write_text(&mut body, text),
-                Value::Blob(bytes) => {
-                    body.push(b'"');
-                    let digit = |half: u8| b"0123456789ABCDEF"[usize::from(half)];
-                    body.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
-                    body.push(b'"');
-                }
-            }
-        }
-        body.push(b']');
+    // Neither a text nor a number can be refused as JSON.
+    serde_json::to_vec(statements).unwrap_or_default()
+}
+
+/// As an array of its text and its values.
+impl Serialize for Statement {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut array = serializer.serialize_seq(Some(1 + self.values.len()))?;
+        array.serialize_element(&self.sql)?;
+        self.values.iter().try_for_each(|value| array.serialize_element(value))?;
+        array.end()
     }
-    body.push(b']');
-    body
 }
 
-fn write_text(body: &mut Vec<u8>, text: &str) {
-    // Writing to memory cannot fail, nor can text be anything but JSON.
-    let _ = serde_json::to_writer(body, text);
+fn hexadecimal<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    let digit = |half: u8| char::from(b"0123456789ABCDEF"[usize::from(half)]);
+    let digits = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    serializer.serialize_str(&digits.collect::<String>())
 }
 
-/// Why a response has no outcome for each statement.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Unanswered {
-    /// This statement failed, with this message of SQLite or rqlite.
-    Failed(usize, String),
-    /// The node could not carry them out, with its message, such as `leadership lost while committing log`.
-    Error(String),
-    /// The body is not what rqlite writes.
-    Garbled(String),
-}
-
-/// Reads the body of a response to so many statements.
+/// Reads the body of a response to so many statements: one outcome for each, or the failure of a statement.
 ///
 /// # Errors
-/// If a statement failed, or there is not one outcome for each.
-pub fn decode(body: &[u8], count: usize) -> Result<Vec<Outcome>, Unanswered> {
-    let garbled = |what: String| Unanswered::Garbled(what);
-    let answer: Answer = serde_json::from_slice(body).map_err(|error| garbled(error.to_string()))?;
+/// If the node could not carry them out, or the body is not what rqlite writes.
+pub fn decode(body: &[u8], count: usize) -> Result<Result<Vec<Outcome>, Failure>, Trouble> {
+    let foreign = |what: &str| Trouble::foreign(what, true);
+    let answer: Answer = serde_json::from_slice(body).map_err(|error| foreign(&error.to_string()))?;
+    // Such as `leadership lost while committing log`.
     if let Some(error) = answer.error {
-        return Err(Unanswered::Error(error));
+        return Err(Trouble::of_message(&error));
     }
-    let answered = answer.results.len();
-    let mut outcomes = Vec::with_capacity(count);
-    for (i, result) in answer.results.into_iter().enumerate() {
-        if let Some(message) = result.error {
-            return Err(Unanswered::Failed(i, message));
+    let mut outcomes = answer.results;
+    for (i, outcome) in outcomes.iter_mut().enumerate() {
+        if let Some(message) = outcome.error.take() {
+            return Ok(Err(Failure::Statement(i, message)));
         }
-        outcomes.push(Outcome {
-            last_insert_id: result.last_insert_id,
-            rows_affected: result.rows_affected,
-            rows: with_blobs(result.values, &result.types).ok_or_else(|| garbled("a BLOB".to_owned()))?,
-        });
+        read_blobs(&mut outcome.rows, &outcome.types).ok_or_else(|| foreign("a BLOB"))?;
     }
-    if answered == count {
-        Ok(outcomes)
+    if outcomes.len() == count {
+        Ok(Ok(outcomes))
     } else {
-        Err(garbled(format!("{answered} results for {count} statements")))
+        Err(foreign(&format!("{} results for {count} statements", outcomes.len())))
     }
 }
 
-/// The rows with their BLOBs, which come in base64; `None` if one does not.
-fn with_blobs(mut rows: Rows, types: &[String]) -> Option<Rows> {
-    for column in types.iter().enumerate().filter(|(_, kind)| *kind == "blob").map(|(column, _)| column) {
+/// Reads the BLOBs among the values, which come in base64; `None` if one does not.
+fn read_blobs(rows: &mut Rows, types: &[String]) -> Option<()> {
+    for (column, _) in types.iter().enumerate().filter(|(_, kind)| *kind == "blob") {
         for value in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
             if let Value::Text(text) = value {
                 *value = Value::Blob(STANDARD.decode(text.as_bytes()).ok()?);
             }
         }
     }
-    Some(rows)
+    Some(())
 }
 
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]
-    results: Vec<StatementAnswer>,
+    results: Vec<Outcome>,
     error: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct StatementAnswer {
-    #[serde(default)]
-    last_insert_id: i64,
-    #[serde(default)]
-    rows_affected: u64,
-    /// Those of the columns.
-    #[serde(default)]
-    types: Vec<String>,
-    #[serde(default)]
-    values: Rows,
-    error: Option<String>,
-}
-
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reading)
-    }
-}
-
-struct Reading;
-
-impl Visitor<'_> for Reading {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("null, an integer or a text")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-        Ok(Value::Integer(number))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
-        i64::try_from(number).map(Value::Integer).map_err(|_| E::custom("an integer beyond SQLite's"))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.to_owned()))
-    }
 }
 
 #[cfg(test)]
@@ -262,11 +198,15 @@ mod tests {
         assert_eq!(encode(&[]), b"[]");
     }
 
+    fn outcomes(body: &str, count: usize) -> Vec<Outcome> {
+        decode(body.as_bytes(), count).unwrap().unwrap()
+    }
+
     #[test]
     fn response_has_an_outcome_for_each_statement() {
         let body = r#"{"results":[{"last_insert_id":7,"rows_affected":2},{},
             {"columns":["a"],"types":["integer"],"values":[[9223372036854775807,-9223372036854775808],[null,"x\u0000"]]}],"time":0.5}"#;
-        let outcomes = decode(body.as_bytes(), 3).unwrap();
+        let outcomes = outcomes(body, 3);
         assert_eq!((outcomes[0].last_insert_id, outcomes[0].rows_affected), (7, 2));
         assert_eq!(outcomes[1], Outcome::default());
         assert_eq!(outcomes[2].rows, [[i64::MAX.into(), i64::MIN.into()], [Value::Null, "x\0".into()]]);
@@ -275,18 +215,18 @@ mod tests {
     #[test]
     fn statement_that_failed_is_named() {
         let body = br#"{"results":[{},{"error":"UNIQUE constraint failed: t.id"}]}"#;
-        assert_eq!(decode(body, 3), Err(Unanswered::Failed(1, "UNIQUE constraint failed: t.id".to_owned())));
+        let expected = Failure::Statement(1, "UNIQUE constraint failed: t.id".to_owned());
+        assert_eq!(decode(body, 3).unwrap(), Err(expected));
     }
 
     #[test]
     fn error_of_a_node_comes_before_its_results() {
         let body = br#"{"results":[{}],"error":"leadership lost while committing log"}"#;
-        let expected = Unanswered::Error("leadership lost while committing log".to_owned());
-        assert_eq!(decode(body, 1), Err(expected));
+        assert_eq!(decode(body, 1).unwrap_err().reason.text, "leadership lost while committing log");
     }
 
     #[test]
-    fn anything_else_is_garbled() {
+    fn anything_else_is_not_from_rqlite() {
         for body in [
             &b""[..],
             b"{",
@@ -300,20 +240,19 @@ mod tests {
             br#"{"results":[{"values":[[1.5]]}]}"#,
             br#"{"results":[{"values":[[9223372036854775808]]}]}"#,
             br#"{"results":[{"values":[[[]]]}]}"#,
+            br#"{"results":[{"types":["blob"],"values":[["AP8"]]}]}"#,
+            &[b'['; 100_000],
         ] {
-            let answer = decode(body, 1);
+            let trouble = decode(body, 1).unwrap_err();
+            let why = &trouble.reason.text;
             assert!(
-                matches!(answer, Err(Unanswered::Garbled(_))),
-                "{}: {answer:?}",
+                trouble.may_be_done && why.starts_with("the response is not from rqlite: "),
+                "{}: {why}",
                 String::from_utf8_lossy(body)
             );
         }
-        let fraction = decode(br#"{"results":[{"values":[[1.5]]}]}"#, 1);
-        assert!(
-            matches!(&fraction, Err(Unanswered::Garbled(why)) if why.contains("expected null, an integer or a text")),
-            "{fraction:?}"
-        );
-        assert!(matches!(decode("[".repeat(100_000).as_bytes(), 1), Err(Unanswered::Garbled(_))));
+        let fraction = decode(br#"{"results":[{"values":[[1.5]]}]}"#, 1).unwrap_err().reason.text;
+        assert!(fraction.contains("expected null, an integer or a text"), "{fraction}");
     }
 
     #[test]
@@ -321,8 +260,7 @@ mod tests {
         let body = |text: &str| {
             format!(r#"{{"results":[{{"types":["integer","blob"],"values":[[1,"{text}"],[2,null]]}}]}}"#)
         };
-        let rows = decode(body("AP8=").as_bytes(), 1).unwrap().remove(0).rows;
+        let rows = outcomes(&body("AP8="), 1).remove(0).rows;
         assert_eq!(rows, [[1.into(), Value::Blob(vec![0, 255])], [2.into(), Value::Null]]);
-        assert!(matches!(decode(body("AP8").as_bytes(), 1), Err(Unanswered::Garbled(_))));
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 fn creates_of_a_batch_get_their_own_ids_and_repeats_get_those_of_the_first() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
-    writer.begin(Units::Joined).unwrap();
+    writer.begin().unwrap();
     let pets = [
         once(&mut writer, "a", "1"),
         writer.insert_pet(&new_pet("b")).unwrap(),
@@ -47,25 +47,20 @@ fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
 }
 
 #[test]
-fn refused_unit_leaves_nothing_and_an_undone_batch_neither() {
+fn undone_batch_leaves_nothing() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
-    writer.begin(Units::Joined).unwrap();
-    for (name, keep) in [("a", true), ("b", false), ("c", true)] {
-        writer.begin_unit().unwrap();
-        writer.insert_pet(&new_pet(name)).unwrap();
-        assert!(keep || writer.undo_unit());
-    }
+    writer.begin().unwrap();
+    writer.insert_pet(&new_pet("a")).unwrap();
     writer.commit().unwrap();
-    writer.insert_pet(&new_pet("d")).unwrap();
+    writer.insert_pet(&new_pet("b")).unwrap();
     writer.undo();
     writer.commit().unwrap();
-    assert_eq!(all_names(&session(&path)), ["a", "c"]);
+    assert_eq!(all_names(&session(&path)), ["a"]);
     // A change is undone with its batch.
-    writer.begin(Units::Joined).unwrap();
-    writer.begin_unit().unwrap();
+    writer.begin().unwrap();
     writer.change("UPDATE project SET plan = 'pro'", &[]).unwrap();
-    assert!(!writer.undo_unit());
+    assert_eq!(writer.written(), 1);
     writer.undo();
     assert_eq!(writer.session.project().plan(), Ok(Plan::Free));
 }
@@ -229,14 +224,14 @@ fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
     let mut writer = writer(&path);
     writer.insert_pet(&new_pet("before")).unwrap();
     writer.commit().unwrap();
-    writer.begin(Units::Joined).unwrap();
+    writer.begin().unwrap();
     once(&mut writer, "Rex", "1");
     (0..3).for_each(|i| nodes.freeze(i));
     writer.be_patient(Duration::ZERO);
     let failed = writer.commit();
     assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{failed:?}");
     // A batch that cannot even begin is not sent, so its outcome is known.
-    let begun = writer.begin(Units::Joined);
+    let begun = writer.begin();
     assert!(matches!(begun, Err(StoreError::Unavailable(Cause::Unreachable, _))), "{begun:?}");
     assert_eq!(writer.insert_pet(&new_pet("Tom")).err(), begun.err());
     assert!(writer.commit().is_ok(), "nothing is sent");
@@ -254,7 +249,7 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     let (mut writer, mut other) = (writer(&path), writer(&path));
     let client = std::sync::Arc::clone(&writer.session.client);
     let create = |writer: &mut batch::Writer, name: &str| {
-        writer.begin(Units::Joined).unwrap();
+        writer.begin().unwrap();
         let pets = [writer.insert_pet(&new_pet(name)).unwrap(), once(writer, name, name)];
         writer.commit().map(|committed| outcomes(&pets, &committed))
     };
@@ -266,13 +261,13 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
         let made = vec![Outcome::Made(id), Outcome::Made(id + 1)];
         assert_eq!(requests(&client, || create(&mut writer, name)), (Ok(made), 1));
     }
-    writer.begin(Units::Joined).unwrap();
+    writer.begin().unwrap();
     let pets = ["f", "g"].map(|name| once(&mut writer, name, name));
     let made = requests(&client, || outcomes(&pets, &writer.commit().unwrap()));
     assert_eq!(made, (vec![Outcome::Made(7), Outcome::Made(8)], 1));
     // A read asks once, and what is known by the version stays known if only pets have come.
     let version = writer.session.data_version();
-    writer.begin(Units::Joined).unwrap();
+    writer.begin().unwrap();
     let read = || [7, 8].map(|i| writer.session.key(&[i; 32]).unwrap());
     assert_eq!(requests(&client, read), ([None, None], 1));
     writer.commit().unwrap();
@@ -284,25 +279,25 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     assert_eq!(create(&mut writer, "d"), Ok(vec![Outcome::Made(9), Outcome::Made(10)]));
     // What is read is fresh, and what was decided before it may not be.
     other.delete_key(&[7; 32]).unwrap();
-    writer.begin(Units::Joined).unwrap();
+    writer.begin().unwrap();
     assert_eq!(writer.session.key(&[7; 32]), Ok(None));
     writer.insert_pet(&new_pet("e")).unwrap();
     assert_eq!(writer.commit().map_err(is_conflict), Err(true));
     // Also if a change follows, which is checked against what is read from there on.
-    writer.begin(Units::Joined).unwrap();
+    writer.begin().unwrap();
     writer.commit().unwrap();
     other.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
-    writer.begin(Units::Joined).unwrap();
+    writer.begin().unwrap();
     writer.insert_pet(&new_pet("e")).unwrap();
     assert_eq!(writer.session.key(&[7; 32]), Ok(Some(api_key(7))));
     writer.open_transaction().unwrap();
     (&mut writer as &mut dyn Writes).insert_key(&api_key(9)).unwrap();
     assert_eq!(writer.commit().map_err(is_conflict), Err(true));
     // The same without creates.
-    writer.begin(Units::Joined).unwrap();
+    writer.begin().unwrap();
     writer.commit().unwrap();
     other.transact(|writer| writer.insert_key(&api_key(8))).unwrap();
-    writer.begin(Units::Joined).unwrap();
+    writer.begin().unwrap();
     assert_eq!(writer.commit().map_err(is_conflict), Err(true));
     assert_eq!(number(&path, "SELECT count(*) FROM pets"), 10);
 }
@@ -381,12 +376,15 @@ fn deploy_comes_whole_with_its_files() {
 fn old_records_of_creates_go_and_young_ones_stay() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
-    let records = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) \
-        INSERT INTO older_retries SELECT unhex(format('%032x', i)), zeroblob(16), i, unixepoch() - CASE WHEN i % 5 THEN 86000 ELSE 86500 END FROM n";
+    let records = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4) \
+        INSERT INTO retries SELECT i - 10, unhex(format('%032x', i)), zeroblob(16), \
+        unixepoch() - CASE WHEN i % 2 THEN 86000 ELSE 86500 END FROM n";
     run(&path, records);
-    assert!((0..9).any(|_| !writer.sweep_retries().unwrap()));
-    assert_eq!(number(&path, "SELECT count(*) FROM older_retries"), 2000);
-    assert_eq!(writer.sweep_retries(), Ok(false));
+    writer.insert_pet_once(&new_pet("a"), &key("1")).unwrap();
+    writer.insert_pet_once(&new_pet("b"), &key("2")).unwrap();
+    writer.commit().unwrap();
+    assert_eq!(number(&path, "SELECT count(*) FROM retries WHERE pet < 0"), 2);
+    assert_eq!(number(&path, "SELECT count(*) FROM retries WHERE pet > 0"), 2);
 }
 
 #[test]

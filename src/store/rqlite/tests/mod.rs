@@ -14,10 +14,8 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::model::{ApiKey, Caller, Domain, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus, Plan};
-use crate::store::engine::{Committed, Inserted, Outcome, Snapshots, Units, Writes};
+use crate::store::engine::{Committed, Inserted, Outcome, Snapshots, Writes};
 use crate::store::pets::tests::{all_names, new_pet};
-use crate::store::sqlite::retries::sweep::gather;
-use crate::store::sqlite::schema::STEPS;
 use crate::store::{Cause, MOST_TRIES, StoreError, Whole};
 use client::Value;
 use nodes::Nodes;

@@ -14,15 +14,14 @@ fn reads_of_a_batch_are_one_request() {
     let client = std::sync::Arc::clone(&session.client);
     let name = |session: &Session, id| session.pet(id, |pet| pet.name.to_owned());
     Snapshots::begin(&mut session).unwrap();
-    assert!(session.put_off());
-    session.bound_rows(Some(1));
+    session.put_off();
+    session.limit_rows(Some(1));
     for id in [1, 2, 2, 10] {
         assert_eq!(name(&session, id).map_err(|error| error.passes()), Err(false));
-        assert!(session.has_put_off() && !session.has_put_off());
     }
-    session.bound_rows(Some(2));
+    session.limit_rows(Some(2));
     assert_eq!(name(&session, 3), Ok(Some("2".to_owned())), "only single rows are put off");
-    session.bound_rows(Some(1));
+    session.limit_rows(Some(1));
     (100..225).for_each(|id| assert!(name(&session, id).is_err()));
     assert_eq!(requests(&client, || session.read_put_off()).1, 1, "128 pets");
     let read = || [1, 2, 10, 224].map(|id| name(&session, id).unwrap());
@@ -42,7 +41,7 @@ fn reads_that_fail_together_wait_for_the_cluster_once() {
     let client = std::sync::Arc::clone(&session.client);
     Snapshots::begin(&mut session).unwrap();
     session.put_off();
-    session.bound_rows(Some(1));
+    session.limit_rows(Some(1));
     assert!((1..9).all(|id| session.pet(id, |_| ()).is_err()));
     nodes.kill(0);
     session.read_put_off();

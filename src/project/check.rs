@@ -1,5 +1,9 @@
-//! What a check of a domain's DNS found, and how it is said.
+//! One check of a domain's DNS: what it found, and how it is said.
 
+use super::caa::check_caa;
+use super::verify::verify;
+use crate::config::Hosting;
+use crate::dns::Dns;
 use crate::model::{DomainEvent, Reason};
 
 /// The code of a reason if DNS could not be asked.
@@ -10,9 +14,6 @@ pub const CAA_BLOCKS: &str = "caa_blocks";
 
 /// The code of a remark if DNS did not tell the CAA records of a domain whose own record is right.
 pub const CAA_UNKNOWN: &str = "caa_unknown";
-
-/// The code of a remark if CAA records allow the certificate to one account only.
-pub const CAA_ACCOUNT: &str = "caa_account";
 
 /// The most records that a message names.
 const MAX_NAMED: usize = 4;
@@ -31,6 +32,16 @@ impl Finding {
     /// Creates a finding with a reason.
     pub fn new(event: DomainEvent, code: &str, message: String) -> Self {
         Self { event, reason: Some(Reason { code: code.to_owned(), message }) }
+    }
+}
+
+/// Checks the record that points a domain to the platform and, if it is right, the CAA records that may forbid the
+/// certificate. Takes at most 20 s.
+pub fn check_dns(name: &str, platform: &str, hosting: &Hosting) -> Finding {
+    let dns = Dns::new(hosting.resolver);
+    match verify(name, platform, &dns) {
+        Finding::RIGHT => check_caa(name, &hosting.certificate_authorities, &dns),
+        found => found,
     }
 }
 

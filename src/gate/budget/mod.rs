@@ -1,13 +1,12 @@
 //! One budget for all bytes held for clients, and which connection gives way first.
 //!
-//! Knows slots, addresses and sizes, and nothing of sockets, requests or time. The sums are always up to date.
-//! Only when room is short does it visit all slots, and it remembers what it finds: the largest connection until
-//! another overtakes it, and [`Limits::picked`] connections at a time that make room for newcomers. So no client
-//! can cause a visit of all slots with each request or connection.
+//! Knows slots, addresses and sizes, and nothing of sockets, requests or time. Sums and order are always up to date;
+//! small connections, which are nearly all, have no place in the order. Only to make room for newcomers does it visit
+//! all slots, and then picks [`Limits::picked`] connections at a time. So no client can cause a visit of all slots with
+//! each request or connection.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::hash::BuildHasher;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 
 use slab::Slab;
@@ -22,7 +21,7 @@ const ADDRESS_STEP: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// Bytes for all connections together.
-    pub budget: usize,
+    pub bytes: usize,
     /// The number of connections that an ordinary client may have. Addresses with more make room first.
     pub few_connections: usize,
     /// How many connections to pick at a time to make room.
@@ -59,7 +58,7 @@ impl Standing {
 
 /// A connection.
 struct Connection {
-    /// Its index in [`Holders::addresses`], so that requests need not hash an address.
+    /// Its index in [`Budget::addresses`], so that requests need not hash an address.
     address: usize,
     /// When it joined, counted in connections.
     joined: u64,
@@ -74,22 +73,19 @@ struct Connection {
 /// An address with at least one connection.
 struct Address {
     group: IpAddr,
-    flow: u64,
     connections: usize,
     bytes: usize,
-    /// How many of its connections are not small.
-    large: usize,
+    /// Its connections that are not small: steps, since when, and slot. The last one gives way first.
+    large: BTreeSet<(usize, Reverse<u64>, usize)>,
     /// Whether many clients may share it, so that the number of connections means nothing.
     is_exempt: bool,
 }
 
-/// The connection that holds the most, and how many steps it and its address hold.
-#[derive(Clone, Copy)]
-struct Largest {
-    slot: usize,
-    address: usize,
-    steps: usize,
-    address_steps: usize,
+impl Address {
+    /// Its place among the addresses with large connections, if it has any.
+    fn place(&self, id: usize) -> Option<(usize, usize)> {
+        (!self.large.is_empty()).then_some((self.bytes / ADDRESS_STEP, id))
+    }
 }
 
 /// A connection picked to make room.
@@ -108,7 +104,7 @@ struct Picked {
 /// The IPv6 addresses of a /64 count as one address, because a single host has at least that many. An
 /// IPv4-mapped address counts as IPv4.
 #[derive(Default)]
-pub struct Holders {
+pub struct Budget {
     limits: Limits,
     total: usize,
     /// The number of connections so far, for the order of age.
@@ -121,14 +117,14 @@ pub struct Holders {
     slots: Vec<Option<Connection>>,
     addresses: Slab<Address>,
     ids: HashMap<IpAddr, usize>,
-    /// The result of the last search for the largest, while it is valid.
-    largest: Option<Option<Largest>>,
+    /// The addresses with large connections: steps and index. The last one gives way first.
+    largest: BTreeSet<(usize, usize)>,
     /// The connections that make room, the next one last.
     picked: Vec<Picked>,
 }
 
-impl Holders {
-    /// Holders without connections.
+impl Budget {
+    /// A budget without connections.
     pub fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
@@ -194,8 +190,8 @@ impl Holders {
         self.hold(slot, bytes);
     }
 
-    /// Sets the bytes that a connection holds now. This is nearly free, so it can be called after every
-    /// event.
+    /// Sets the bytes that a connection holds now. This is nearly free while it is small, so it can be called after
+    /// every event.
     pub fn hold(&mut self, slot: usize, bytes: usize) {
         let Some(Some(connection)) = self.slots.get_mut(slot) else { return };
         let before = std::mem::replace(&mut connection.bytes, bytes);
@@ -205,28 +201,21 @@ impl Holders {
         self.total = self.total - before + bytes;
         let id = connection.address;
         let address = &mut self.addresses[id];
+        let place = address.place(id);
         address.bytes = address.bytes - before + bytes;
         let (old, new) = (before / SMALL_BYTES, bytes / SMALL_BYTES);
         if old != new {
+            address.large.remove(&(old, Reverse(connection.since), slot));
             self.changes += 1;
             connection.since = self.changes;
-            address.large = address.large + usize::from(new > 0) - usize::from(old > 0);
-        }
-        let address_steps = address.bytes / ADDRESS_STEP;
-        let holds = match &mut self.largest {
-            None => false,
-            Some(None) => address.large == 0,
-            Some(Some(largest)) if largest.address == id => {
-                let is_overtaken =
-                    if largest.slot == slot { new != largest.steps } else { new > largest.steps };
-                let has_shrunk = address_steps < largest.address_steps;
-                largest.address_steps = address_steps;
-                !is_overtaken && !has_shrunk
+            if new > 0 {
+                address.large.insert((new, Reverse(self.changes), slot));
             }
-            Some(Some(largest)) => address_steps <= largest.address_steps || address.large == 0,
-        };
-        if !holds {
-            self.largest = None;
+        }
+        let new_place = address.place(id);
+        if new_place != place {
+            place.map(|place| self.largest.remove(&place));
+            self.largest.extend(new_place);
         }
     }
 
@@ -235,15 +224,15 @@ impl Holders {
         self.total
     }
 
-    /// Whether more than the budget is held. There may be no [`Holders::largest`] then, if very many
+    /// Whether more than the budget is held. There may be no [`Budget::largest`] then, if very many
     /// connections are small; only a limit on connections helps against that.
     pub fn excess(&self) -> bool {
-        self.total > self.limits.budget
+        self.total > self.limits.bytes
     }
 
     /// Whether there is no room for this many more bytes.
     pub fn lacks(&self, bytes: usize) -> bool {
-        self.total + bytes > self.limits.budget
+        self.total + bytes > self.limits.bytes
     }
 
     /// The slot that gives way: the largest connection of the address that holds the most.
@@ -251,21 +240,9 @@ impl Holders {
     /// Addresses are compared in steps of 64 KiB, connections in steps of [`SMALL_BYTES`]. Among equals, the one
     /// that has been this large longest gives way. `None` if all are small. Addresses with only small
     /// connections are skipped.
-    pub fn largest(&mut self) -> Option<usize> {
-        if self.largest.is_none() {
-            self.largest = Some(self.find_largest());
-        }
-        self.largest.flatten().map(|largest| largest.slot)
-    }
-
-    fn find_largest(&self) -> Option<Largest> {
-        let addresses = self.addresses.iter().filter(|(_, address)| address.large > 0);
-        let (id, address) = addresses.max_by_key(|(_, address)| address.bytes / ADDRESS_STEP)?;
-        let connections = self.connections().filter(|(_, connection)| connection.address == id);
-        let (slot, connection) = connections
-            .max_by_key(|(_, connection)| (connection.bytes / SMALL_BYTES, Reverse(connection.since)))?;
-        let (steps, address_steps) = (connection.bytes / SMALL_BYTES, address.bytes / ADDRESS_STEP);
-        Some(Largest { slot, address: id, steps, address_steps })
+    pub fn largest(&self) -> Option<usize> {
+        let (_, id) = self.largest.last()?;
+        self.addresses[*id].large.last().map(|(_, _, slot)| *slot)
     }
 
     fn connections(&self) -> impl Iterator<Item = (usize, &Connection)> {
@@ -278,11 +255,9 @@ impl Holders {
         self.ids.get(&group(address)).map_or(0, |id| self.addresses[*id].connections)
     }
 
-    /// A number for the connection's address in a fair queue. All connections of an address share it, and an
-    /// address that comes back gets the same number, so that coming back clears no debt.
-    pub fn flow(&self, slot: usize) -> Option<u64> {
-        let connection = self.slots.get(slot)?.as_ref()?;
-        Some(self.addresses[connection.address].flow)
+    /// The index of the connection's address. All connections of an address share it.
+    pub fn address_of(&self, slot: usize) -> usize {
+        self.slots.get(slot).and_then(Option::as_ref).map_or(0, |connection| connection.address)
     }
 
     /// Sets the standing of a connection. If it is unchanged, its time goes on.
@@ -354,10 +329,13 @@ impl Holders {
 
     /// Adds an address that had no connection.
     fn enter(&mut self, group: IpAddr, is_exempt: bool) -> usize {
-        // The map's own keyed hash, so that nobody can choose addresses that collide.
-        let flow = self.ids.hasher().hash_one(group);
-        let id =
-            self.addresses.insert(Address { group, flow, connections: 0, bytes: 0, large: 0, is_exempt });
+        let id = self.addresses.insert(Address {
+            group,
+            connections: 0,
+            bytes: 0,
+            large: BTreeSet::new(),
+            is_exempt,
+        });
         self.ids.insert(group, id);
         id
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// The values of the executable's own settings.
 #[derive(Clone, Debug, Default)]
-pub struct Own {
+pub struct ProgramSettings {
     /// The new file for the first API key. `None`: a terminal shows the key, or nobody gets one.
     pub first_key_file: Option<PathBuf>,
     pub log_format: LogFormat,
@@ -20,7 +20,7 @@ pub enum LogFormat {
     Json,
 }
 
-impl Own {
+impl ProgramSettings {
     /// Sets the value of a flag for which the library has no field.
     ///
     /// # Errors
@@ -47,13 +47,13 @@ mod tests {
     fn own_settings_are_those_that_the_library_does_not_set() {
         for setting in SETTINGS.iter().filter(|setting| setting.set.is_none()) {
             let text = if setting.default.is_empty() { "file" } else { setting.default };
-            assert_eq!(Own::default().set(setting.flag, text), Ok(()), "--{}", setting.flag);
+            assert_eq!(ProgramSettings::default().set(setting.flag, text), Ok(()), "--{}", setting.flag);
         }
     }
 
     #[test]
     fn wrong_values_are_refused() {
-        assert_eq!(Own::default().set("log-format", "xml"), Err("text or json"));
-        assert_eq!(Own::default().set("first-key-file", ""), Err("a file name"));
+        assert_eq!(ProgramSettings::default().set("log-format", "xml"), Err("text or json"));
+        assert_eq!(ProgramSettings::default().set("first-key-file", ""), Err("a file name"));
     }
 }

@@ -1,0 +1,39 @@
+//! Small parts of HTML that all pages share.
+
+use serde_json::Value;
+
+/// Plain text as HTML, with code between backticks. A word with a hyphen stays in one line.
+pub fn inline(text: &str) -> String {
+    let escaped = escape(text);
+    let word = |word: &str| match word.contains('-') {
+        true => format!("<span class=\"whole\">{word}</span>"),
+        false => word.to_owned(),
+    };
+    let part = |(number, part): (usize, &str)| match number % 2 {
+        1 => format!("<code>{part}</code>"),
+        _ => part.split_inclusive(' ').map(word).collect(),
+    };
+    escaped.split('`').enumerate().map(part).collect()
+}
+
+/// Plain text as HTML.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A heading within the operation `id`, which can be linked to.
+pub fn heading(id: &str, words: &str) -> String {
+    let id = format!("{id}-{}", words.to_lowercase().replace(' ', "-"));
+    format!("<h4 id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{words}</a></h4>\n")
+}
+
+/// JSON in lines, as HTML.
+pub fn pretty(value: &Value) -> String {
+    // Printing strings and numbers cannot fail.
+    escape(&serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// The text of a string; empty if it is none.
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
