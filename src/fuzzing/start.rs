@@ -73,7 +73,7 @@ fn serve(store: OpenStore) {
     let before = expect_no_fault(list(None));
     expect_no_fault(list(Some(PetStatus::Sold)));
     let created = writer.begin().and_then(|()| {
-        writer.insert_pet(&NewPet { name: "Rex".into(), category_id: 1, status: None })?;
+        writer.insert_pet(&NewPet::new("Rex", 1))?;
         writer.commit().map(drop)
     });
     if expect_no_fault(created).is_none() {

@@ -129,6 +129,11 @@ impl<'a> Pet<'a> {
 }
 
 impl<'a> NewPet<'a> {
+    /// A pet without optional members.
+    pub fn new(name: impl Into<Cow<'a, str>>, category_id: i64) -> Self {
+        Self { name: name.into(), category_id, status: None }
+    }
+
     /// A copy that borrows nothing.
     pub fn to_static(&self) -> NewPet<'static> {
         NewPet { name: Cow::Owned(self.name.clone().into_owned()), ..*self }
@@ -208,9 +213,9 @@ mod tests {
     #[test]
     fn members_are_read_to_the_letter() {
         let pet = read(r#"{"name":"","categoryId":-9223372036854775808,"status":"sold","id":5}"#);
-        assert_eq!(pet, Ok(NewPet { name: "".into(), category_id: i64::MIN, status: Some(PetStatus::Sold) }));
+        assert_eq!(pet, Ok(NewPet { status: Some(PetStatus::Sold), ..NewPet::new("", i64::MIN) }));
         let pet = read(r#"{"name":" x","categoryId":9007199254740993.0}"#);
-        assert_eq!(pet, Ok(NewPet { name: " x".into(), category_id: 9_007_199_254_740_993, status: None }));
+        assert_eq!(pet, Ok(NewPet::new(" x", 9_007_199_254_740_993)));
     }
 
     #[test]
@@ -265,7 +270,7 @@ mod tests {
     #[test]
     fn columns_are_read_to_the_letter() {
         let pet = NewPet::from_columns([" a\0", "-5", ""]);
-        assert_eq!(pet, Ok(NewPet { name: " a\0".into(), category_id: -5, status: None }));
+        assert_eq!(pet, Ok(NewPet::new(" a\0", -5)));
         let said = |category: &str, status: &str| {
             NewPet::from_columns(["", category, status]).unwrap_err().into_message()
         };
@@ -275,7 +280,8 @@ mod tests {
 
     #[test]
     fn pet_without_status_has_no_such_member() {
-        let pet = Pet { id: 1, name: "a\"b", category_id: 2, status: None };
+        let new = NewPet::new("a\"b", 2);
+        let pet = new.with_id(1);
         assert_eq!(serde_json::to_string(&pet).unwrap(), r#"{"id":1,"name":"a\"b","categoryId":2}"#);
         let pet = Pet { status: Some(PetStatus::Pending), ..pet };
         assert_eq!(

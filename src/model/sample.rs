@@ -23,10 +23,10 @@ const STATUSES: [Option<PetStatus>; 7] = [
 pub fn sample_pets(count: u32) -> impl Iterator<Item = NewPet<'static>> {
     (0..count as usize).map(|i| {
         let name = match i / NAMES.len() {
-            0 => NAMES[i].into(),
-            round => format!("{} {}", NAMES[i % NAMES.len()], round + 1).into(),
+            0 => NAMES[i].to_owned(),
+            round => format!("{} {}", NAMES[i % NAMES.len()], round + 1),
         };
-        NewPet { name, category_id: 1 + i as i64 % 5, status: STATUSES[i % STATUSES.len()] }
+        NewPet { status: STATUSES[i % STATUSES.len()], ..NewPet::new(name, 1 + i as i64 % 5) }
     })
 }
 

@@ -172,7 +172,7 @@ pub(super) mod tests {
     const ALL: PetQuery = PetQuery { page: Page { limit: 100, after: None }, status: None };
 
     pub fn new_pet(name: &str) -> NewPet<'_> {
-        NewPet { name: name.into(), category_id: 1, status: Some(PetStatus::Available) }
+        NewPet { status: Some(PetStatus::Available), ..NewPet::new(name, 1) }
     }
 
     /// The ids and names that a query returns, including the one more if more follow.

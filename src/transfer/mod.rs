@@ -24,8 +24,8 @@ pub enum Format {
     /// Newline-delimited JSON (`ndjson`): one pet on each line, as the HTTP interface serves it.
     #[default]
     Ndjson,
-    /// CSV (`csv`, RFC 4180) with the header line `id,name,categoryId,status`. The status of a pet without one
-    /// is empty.
+    /// CSV (`csv`, RFC 4180) with a header line of the names of the members. A member that a pet does not have is
+    /// empty.
     Csv,
 }
 

@@ -212,6 +212,7 @@ fn read_record(source: &mut impl BufRead, record: &mut Record) -> io::Result<Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::PetStatus;
 
     /// Every row of a text with its line, as `id name categoryId` or what is wrong with it.
     fn read(text: &str, format: Format, keep_ids: bool) -> Vec<(u64, Result<String, String>)> {
@@ -248,10 +249,10 @@ mod tests {
         let text = text.to_owned();
         let mut rows = Rows::new(text.as_bytes(), Format::Csv, true).unwrap().unwrap();
         assert_eq!(rows.advance().unwrap(), Some(2));
-        let new = NewPet { name: "a,b".into(), category_id: 2, status: "sold".parse().ok() };
+        let new = NewPet { status: Some(PetStatus::Sold), ..NewPet::new("a,b", 2) };
         assert_eq!(rows.row(), Ok((Some(7), new)));
         assert_eq!(rows.advance().unwrap(), Some(3));
-        assert_eq!(rows.row(), Ok((Some(8), NewPet { name: "".into(), category_id: 3, status: None })));
+        assert_eq!(rows.row(), Ok((Some(8), NewPet::new("", 3))));
         assert_eq!(rows.advance().unwrap(), None);
     }
 

@@ -30,7 +30,7 @@ fn service() -> (Nodes, PathBuf, ReadService) {
     let path: PathBuf = nodes.address().into();
     let mut writer = Writer::open(&path).unwrap();
     for name in ["a", "b", "c"] {
-        writer.insert_pet(&NewPet { name: name.into(), category_id: 1, status: None }).unwrap();
+        writer.insert_pet(&NewPet::new(name, 1)).unwrap();
     }
     writer.commit().unwrap();
     let shared = Shared::for_tests(Authenticator::default());

@@ -90,7 +90,7 @@ fn pets_and_keys_are_kept_to_the_letter() {
     let pets: Vec<Inserted> = (names.iter().zip(numbers).enumerate())
         .map(|(i, (name, category_id))| {
             let status = [None, Some(PetStatus::Sold)][i % 2];
-            writer.insert_pet(&NewPet { name: (*name).into(), category_id, status }).unwrap()
+            writer.insert_pet(&NewPet { status, ..NewPet::new(*name, category_id) }).unwrap()
         })
         .collect();
     let committed = writer.commit().unwrap();
