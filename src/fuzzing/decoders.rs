@@ -105,11 +105,12 @@ fn json(bytes: &[u8]) {
     };
     match read {
         Ok(pet) => {
-            assert_eq!(other["name"].as_str(), Some(&*pet.name));
-            assert!(has_status && pet.status.map(PetStatus::as_str) == status.as_str());
+            let NewPet { name, category_id, status: found } = &pet;
+            assert_eq!(other["name"].as_str(), Some(&**name));
+            assert!(has_status && found.map(PetStatus::as_str) == status.as_str());
             match &other["categoryId"] {
-                id if id.is_f64() => assert!((id.as_f64().unwrap() - pet.category_id as f64).abs() < 2048.0),
-                id => assert_eq!(id.as_i64(), Some(pet.category_id)),
+                id if id.is_f64() => assert!((id.as_f64().unwrap() - *category_id as f64).abs() < 2048.0),
+                id => assert_eq!(id.as_i64(), Some(*category_id)),
             }
             let again = serde_json::to_vec(&pet.with_id(1)).unwrap();
             assert_eq!(NewPet::with_id_from_json(&again), Ok((1, pet)));

@@ -66,7 +66,7 @@ fn category_ids_reach_the_ends_of_int64() {
 #[test]
 fn unknown_members_and_an_id_are_ignored() {
     let server = Server::start();
-    let body = r#"{"id":77,"name":"Rex","categoryId":3,"colour":{"r":[1,2]},"Name":"x"}"#;
+    let body = r#"{"id":77,"name":"Rex","categoryId":3,"unknown":{"r":[1,2]},"Name":"x"}"#;
     assert_eq!(server.create(body).expect(201).json(), json!({"id": 1, "name": "Rex", "categoryId": 3}));
 }
 

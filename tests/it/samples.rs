@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::described::document;
 use crate::harness::{KEY, Server, output};
 
 /// The code of a figure, as text.
@@ -20,7 +21,8 @@ fn sample(page: &str, operation: &str, language: &str) -> String {
 fn samples_for_curl_work() {
     let server = Server::start();
     let page = String::from_utf8(server.get("/").body).unwrap();
-    let rex = json!({ "id": 1, "name": "Rex", "categoryId": 3, "status": "available" });
+    let mut rex = document()["components"]["schemas"]["NewPet"]["examples"][0].clone();
+    rex["id"] = 1.into();
     for (operation, expected) in
         [("createPet", rex.clone()), ("listPets", json!([rex])), ("getPet", rex.clone())]
     {
