@@ -16,7 +16,7 @@ use super::output::{say, start_thread};
 use super::program::LogFormat;
 
 /// The most lines that can wait to be written.
-const MAX_LINES: usize = 8192;
+const MAX_LINES: usize = 2048;
 /// How long the end of the program waits for the last lines.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an immediate end waits for the last lines.

@@ -1,4 +1,4 @@
-//! Returns memory to the operating system after a crowd of clients has gone.
+//! Returns memory to the operating system after the start, and after a crowd of clients has gone.
 //!
 //! An allocator keeps freed memory for a while, and reviews it only when it is asked for more: mimalloc once
 //! in ten thousand requests that its fast path cannot serve, and then it returns what has been free for a
@@ -20,9 +20,9 @@ const AGAIN: Duration = Duration::from_millis(1200);
 #[derive(Default)]
 pub enum Memory {
     /// Not much has been held.
-    #[default]
     Calm,
-    /// Much is held.
+    /// Much is held; or the service has just started, which needs more than it keeps.
+    #[default]
     Crowd,
     /// The crowd has gone; ask the allocator again at this time.
     Gone(Instant),
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn watch_lasts_until_the_crowd_has_been_gone_for_a_while() {
-        let (mut memory, now) = (Memory::default(), Instant::now());
+        let (mut memory, now) = (Memory::Calm, Instant::now());
         memory.look(CROWD_BYTES - 1, now);
         assert!(!memory.is_watched());
         memory.look(CROWD_BYTES, now);
@@ -71,6 +71,15 @@ mod tests {
         assert!(memory.is_watched());
         memory.look(0, now + AGAIN / 2);
         assert!(memory.is_watched());
+        memory.look(0, now + AGAIN);
+        assert!(!memory.is_watched());
+    }
+
+    #[test]
+    fn what_the_start_needed_is_returned() {
+        let (mut memory, now) = (Memory::default(), Instant::now());
+        assert!(memory.is_watched());
+        memory.look(0, now);
         memory.look(0, now + AGAIN);
         assert!(!memory.is_watched());
     }

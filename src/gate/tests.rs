@@ -348,6 +348,7 @@ fn crowd_holds_up_neither_lanes_nor_newcomers() {
 #[test]
 fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
     let mut bench = Bench::new(100, 1);
+    bench.gate.memory = Memory::Calm;
     let hour = Duration::from_secs(3600);
     bench.gate.next_tick = Instant::now() + hour;
     let waits_for_the_tick = |gate: &Gate| gate.timeout().is_some_and(|timeout| timeout > hour / 2);

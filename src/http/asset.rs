@@ -56,16 +56,16 @@ pub struct Asset {
     /// Its entity tag without the quotes.
     tag: String,
     /// `None`: it is never sent compressed.
-    gzip: Option<Vec<u8>>,
-    plain: Vec<u8>,
+    gzip: Option<Box<[u8]>>,
+    plain: Box<[u8]>,
     fields: Fields,
 }
 
 impl Asset {
     /// A document that may change at the next start: clients revalidate it each time, which costs a 304.
     pub fn new(content_type: &'static str, bytes: Vec<u8>) -> Self {
-        let (tag, gzip) = (tag_of(&bytes), gzip(&bytes));
-        let asset = Self { content_type, tag, gzip, plain: bytes, fields: Fields::default() };
+        let (tag, gzip) = (tag_of(&bytes), gzip(&bytes).map(Vec::into_boxed_slice));
+        let asset = Self { content_type, tag, gzip, plain: bytes.into(), fields: Fields::default() };
         asset.header("Cache-Control", "no-cache")
     }
 
@@ -79,7 +79,7 @@ impl Asset {
     pub fn respond<'a>(&self, fields: [impl Iterator<Item = &'a str>; 2]) -> Response {
         let form = Form::choose(&self.tag, self.gzip.is_some(), fields);
         let bytes = self.gzip.as_ref().filter(|_| form.gzip).unwrap_or(&self.plain);
-        let content = (!form.is_known).then(|| bytes.clone().into());
+        let content = (!form.is_known).then(|| bytes.to_vec().into());
         form.respond(self.content_type, content).with(&self.fields)
     }
 }
