@@ -58,7 +58,7 @@ fn now(context: &mut AdminContext) -> Now {
     // If the database cannot be read, /readyz reports why.
     let keys = context.store.keys().unwrap_or_default();
     let expiries = last_expiries(&keys).map(|(_, at)| at).filter(|at| *at > seconds - SHOWN_AFTER_EXPIRY);
-    let domains = context.store.project().domains().unwrap_or_default();
+    let domains = context.store.domains().unwrap_or_default();
     let states: Vec<DomainState> = domains.into_iter().map(|domain| domain.at(seconds).state).collect();
     let counted = |state: &DomainState| (state.as_str(), states.iter().filter(|is| *is == state).count());
     Now {

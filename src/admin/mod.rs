@@ -34,7 +34,7 @@ impl endpoint::Handler for Handler {
 /// The context of the handlers on the admin address.
 pub struct AdminContext {
     pub metrics: Metrics,
-    pub store: Reader,
+    pub store: Box<Reader>,
     /// The path of the database.
     pub database: PathBuf,
     /// Whether the service only reads.

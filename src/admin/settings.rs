@@ -107,7 +107,7 @@ pub fn guard(
     }
     // A fresh snapshot, so that a revoked key is not remembered.
     let scope = context.in_snapshot(|AdminContext { settings, store, .. }| {
-        match settings.authenticator.authenticate(request, store.database(), unix_time()) {
+        match settings.authenticator.authenticate(request, &**store, unix_time()) {
             Ok(Identity { key, .. }) => {
                 *key_name = Some(key.name.clone());
                 Ok(key.scope)
@@ -160,7 +160,7 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
         return Err(ApiError::with_message(Code::InvalidParameter, message).into());
     };
     let name = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
-    let domain = context.store.project().domain(&name)?;
+    let domain = context.store.domain(&name)?;
     let is_allowed = domain.as_ref().is_some_and(|domain| domain.state.may_have_certificate());
     let shown: String = name.chars().take(MAX_NAME).flat_map(char::escape_default).collect();
     let may = if is_allowed { "may" } else { "may not" };
@@ -176,7 +176,7 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
 fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure> {
     let upkeep = Arc::clone(context.upkeep()?);
     context.in_snapshot(|AdminContext { store, .. }| {
-        let shown = upkeep.overview(store.database()).map(|overview| {
+        let shown = upkeep.overview(&**store).map(|overview| {
             let mut shown = json!(overview);
             for domain in shown["domains"].as_array_mut().into_iter().flatten() {
                 let is_checking = domain["name"].as_str().is_some_and(|name| upkeep.is_checking(name));

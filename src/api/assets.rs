@@ -3,7 +3,7 @@
 use super::{Call, Handler, Operation, ReadContext};
 use crate::endpoint::Failure;
 use crate::http::{ASSET_HEADERS, ApiError, Code, Form, NO_FIELDS, Response, percent};
-use crate::store::{Database, FileInfo, ProjectReads, StoreError};
+use crate::store::{Database, FileInfo, StoreError};
 
 pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription")];
 
@@ -52,10 +52,9 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
     if !takes_pages || call.whole_path().split('/').nth(1) == Some("v1") {
         return Err(error());
     }
-    let project = context.store.project();
-    let response = match project.file(NOT_FOUND, NOT_FOUND)? {
+    let response = match context.store.file(NOT_FOUND, NOT_FOUND)? {
         Some(page) => {
-            Response::new(404, project.content(&page, false)?).header("Content-Type", page.content_type)
+            Response::new(404, context.store.content(&page, false)?).header("Content-Type", page.content_type)
         }
         None => context.assets.find(NOT_FOUND).ok_or_else(error)?.respond(NO_FIELDS).with_status(404),
     };
@@ -67,8 +66,7 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
 pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Response>, Failure> {
     let encoded = call.whole_path();
     let Some(path) = decoded(encoded) else { return Ok(None) };
-    let project = context.store.project();
-    let Some(file) = find(&project, &path)? else { return Ok(None) };
+    let Some(file) = find(&*context.store, &path)? else { return Ok(None) };
     if file.path != path && !path.ends_with('/') {
         // Relative, so that it never points to another host, whatever the name is.
         let name = encoded.rsplit('/').next().unwrap_or_default();
@@ -82,7 +80,7 @@ pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Resp
     } else if call.is_head() {
         form.respond(file.content_type, Some(Vec::new().into())).of_length(length as usize)
     } else {
-        let content = project.content(&file, form.gzip)?;
+        let content = context.store.content(&file, form.gzip)?;
         form.respond(file.content_type, Some(content.into()))
     };
     Ok(Some(response.header("Cache-Control", "no-cache")))
@@ -94,7 +92,7 @@ pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Resp
 /// If the database cannot be read.
 pub fn is_deployed(database: &Database, path: &str) -> Result<bool, StoreError> {
     let Some(path) = decoded(path) else { return Ok(false) };
-    Ok(find(&database.project(), &path)?.is_some())
+    Ok(find(database, &path)?.is_some())
 }
 
 /// The path with everything decoded; `None` if no file can have it.
@@ -104,9 +102,9 @@ fn decoded(encoded: &str) -> Option<String> {
     (path.matches('/').count() == encoded.matches('/').count()).then_some(path)
 }
 
-fn find(project: &ProjectReads, path: &str) -> Result<Option<FileInfo>, StoreError> {
+fn find(database: &Database, path: &str) -> Result<Option<FileInfo>, StoreError> {
     let index = if path.ends_with('/') { format!("{path}index.html") } else { format!("{path}/index.html") };
-    project.file(path, &index)
+    database.file(path, &index)
 }
 
 const fn row(path: &'static str, id: &'static str) -> Operation {

@@ -10,7 +10,7 @@ use crate::store::{Reader, StoreError, Writer};
 
 /// The context of a handler that reads.
 pub struct ReadContext {
-    pub store: Reader,
+    pub store: Box<Reader>,
     /// Finished lists, for requests that ask for them again.
     pub(super) lists: ListCache,
     pub(super) assets: Arc<Assets>,
@@ -20,14 +20,14 @@ pub struct ReadContext {
 
 impl ReadContext {
     /// Creates the context of a reading worker.
-    pub fn new(store: Reader, assets: Arc<Assets>, config: Arc<Config>) -> Self {
+    pub fn new(store: Box<Reader>, assets: Arc<Assets>, config: Arc<Config>) -> Self {
         Self { store, lists: ListCache::default(), assets, config }
     }
 }
 
 /// The context of a handler that writes.
 pub struct WriteContext {
-    pub store: Writer,
+    pub store: Box<Writer>,
     /// Whether the store accepted writes when it was last probed, and when that was.
     verdict: Option<(Instant, Result<(), StoreError>)>,
 }
@@ -37,7 +37,7 @@ const VERDICT_HOLDS: Duration = Duration::from_millis(100);
 
 impl WriteContext {
     /// Creates the context of the writing worker.
-    pub fn new(store: Writer) -> Self {
+    pub fn new(store: Box<Writer>) -> Self {
         Self { store, verdict: None }
     }
 
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(writing.takes_writes(), no());
         writing.verdict = Instant::now().checked_sub(VERDICT_HOLDS).map(|at| (at, no()));
         assert_eq!(writing.takes_writes(), Ok(()), "asked again");
-        refuse_writes(&writing.store, true);
+        refuse_writes(&*writing.store, true);
         writing.hold(Ok(()));
         assert_eq!(writing.takes_writes(), Ok(()));
     }

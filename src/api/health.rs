@@ -46,7 +46,7 @@ mod tests {
         let (_folder, writer, reader) = pair();
         let mut context = ReadContext::new(reader, Arc::default(), Arc::new(Config::default()));
         assert_eq!(can_read(&mut context), Ok(()));
-        lose_pets(&writer);
+        lose_pets(&*writer);
         assert!(can_read(&mut context).is_err());
     }
 }

@@ -75,7 +75,7 @@ impl ReadContext {
             return Ok(tagged.unless_known(call));
         }
         let mut writer = PageWriter::new(page(call)?);
-        fill(&self.store, &mut writer)?;
+        fill(&*self.store, &mut writer)?;
         let is_followed = writer.is_followed;
         let tagged = Tagged::new(writer.finish(call.operation().path).shared(), is_followed);
         self.lists.keep(call.raw_target(), &tagged);

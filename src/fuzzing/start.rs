@@ -64,7 +64,7 @@ fn serve(store: OpenStore) {
         });
         let read = visited.and_then(|_| {
             reader.keys()?;
-            reader.project().domains()?;
+            reader.domains()?;
             reader.pet(7, |_| ())
         });
         let ended = reader.end();

@@ -42,7 +42,7 @@ pub struct KeyInfo {
 /// [`ErrorKind::DatabaseMissing`](crate::ErrorKind::DatabaseMissing) and the other kinds of a database that
 /// cannot be opened or read.
 pub fn keys(database: &Path) -> Result<Vec<KeyInfo>, Error> {
-    list(Reader::open_existing(database)?.database())
+    list(&*Reader::open_existing(database)?)
 }
 
 /// Lists every key of an open database.

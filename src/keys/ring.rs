@@ -28,7 +28,7 @@ const MAX_NAME: usize = 64;
 /// # Ok::<(), petstore::Error>(())
 /// ```
 pub struct KeyRing {
-    store: Writer,
+    store: Box<Writer>,
 }
 
 impl fmt::Debug for KeyRing {

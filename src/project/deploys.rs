@@ -62,7 +62,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub fn deploys(&self) -> Result<Vec<Deploy>, Refusal> {
-        Ok(self.store.project().deploys()?)
+        Ok(self.store.deploys()?)
     }
 
     /// Makes an earlier deploy live again: the one with this number, or the one before the live one. Returns its

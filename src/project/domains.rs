@@ -9,7 +9,7 @@ use super::{Project, name};
 use crate::clock::unix_time;
 use crate::config::Hosting;
 use crate::model::{Domain, DomainEvent, DomainState, Plan, Redirect};
-use crate::store::{ProjectChange, ProjectReads};
+use crate::store::{Database, Writer};
 
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;
@@ -120,7 +120,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub(super) fn due(&self, now: i64) -> Result<Vec<String>, Refusal> {
-        let mut domains = self.store.project().domains()?;
+        let mut domains = self.store.domains()?;
         domains.retain(|domain| domain.checked_at.is_none_or(|at| now >= at + CHECK_EVERY));
         domains.sort_by_key(|domain| std::cmp::Reverse(domain.checked_at));
         Ok(domains.into_iter().map(|domain| domain.name).collect())
@@ -171,12 +171,12 @@ impl Project {
     /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
     pub fn find(&self, text: &str) -> Result<String, Refusal> {
         // Without the rules for new names, which may have been others when the domain was added.
-        Ok(known(&self.store.project(), &name::normal(text))?.name)
+        Ok(known(&*self.store, &name::normal(text))?.name)
     }
 }
 
 /// Refuses if the project may have no domains. Returns the host of the platform.
-fn may_add<'h>(project: &ProjectReads, hosting: &'h Hosting) -> Result<&'h str, Refusal> {
+fn may_add<'h>(project: &Database, hosting: &'h Hosting) -> Result<&'h str, Refusal> {
     if project.plan()? == Plan::Free {
         let message = "Domains need the plan pro or enterprise, and this project has the plan free. \
                        'petstore site plan pro' changes it.";
@@ -191,7 +191,7 @@ fn may_add<'h>(project: &ProjectReads, hosting: &'h Hosting) -> Result<&'h str, 
 }
 
 /// Adds one domain.
-fn put_new(project: &ProjectChange, text: &str, platform: &str) -> Result<Domain, Refusal> {
+fn put_new(project: &mut Writer, text: &str, platform: &str) -> Result<Domain, Refusal> {
     let name = name::parse(text, platform)?;
     let domains = project.domains()?;
     if domains.iter().any(|domain| domain.name == name) {
@@ -208,7 +208,7 @@ fn put_new(project: &ProjectChange, text: &str, platform: &str) -> Result<Domain
 }
 
 /// The domain of this name.
-pub(super) fn known(project: &ProjectReads, name: &str) -> Result<Domain, Refusal> {
+pub(super) fn known(project: &Database, name: &str) -> Result<Domain, Refusal> {
     project.domain(name)?.ok_or_else(|| unknown(name))
 }
 

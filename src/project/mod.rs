@@ -53,7 +53,7 @@ pub(crate) use upkeep::Upkeep;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Project {
-    store: Writer,
+    store: Box<Writer>,
     hosting: Hosting,
 }
 
@@ -81,7 +81,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub fn overview(&self) -> Result<Overview, Refusal> {
-        Ok(Overview::of(&self.store.project(), &self.hosting, unix_time())?)
+        Ok(Overview::of(&*self.store, &self.hosting, unix_time())?)
     }
 
     /// Returns the plan of the project.
@@ -89,7 +89,7 @@ impl Project {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub fn plan(&self) -> Result<Plan, Refusal> {
-        Ok(self.store.project().plan()?)
+        Ok(self.store.plan()?)
     }
 
     /// Sets the plan of the project. Existing domains stay, whatever the plan.

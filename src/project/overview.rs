@@ -8,7 +8,7 @@ use super::record::DnsRecord;
 use crate::clock::rfc3339;
 use crate::config::Hosting;
 use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
-use crate::store::{ProjectReads, StoreError};
+use crate::store::{Database, StoreError};
 
 /// The project at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -62,7 +62,7 @@ pub struct DomainView {
 
 impl Overview {
     /// The state at this Unix time, in seconds.
-    pub(super) fn of(project: &ProjectReads, hosting: &Hosting, now: i64) -> Result<Self, StoreError> {
+    pub(super) fn of(project: &Database, hosting: &Hosting, now: i64) -> Result<Self, StoreError> {
         let platform = hosting.platform_host.as_deref().unwrap_or_default();
         let view = |domain: Domain| DomainView::of(domain.at(now), platform);
         Ok(Self {

@@ -82,7 +82,7 @@ impl Upkeep {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub fn overview(&self, database: &Database) -> Result<Overview, Refusal> {
-        Ok(Overview::of(&database.project(), &self.shared.hosting, unix_time())?)
+        Ok(Overview::of(database, &self.shared.hosting, unix_time())?)
     }
 
     /// Locks the project for a change.

@@ -15,7 +15,7 @@ use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Faults, Lost, ReadService, Shared, WriteService};
 use crate::site;
-use crate::store::{Claim, OpenStore, WriteAccess};
+use crate::store::{OpenStore, WriteAccess};
 use crate::worker::Worker;
 
 /// The bytes of the requests in one lane for reading at once, with their responses: 64 lists of 100 pets.
@@ -31,7 +31,7 @@ pub struct Running {
     admin: Option<Admin>,
     _upkeep: Option<Arc<Upkeep>>,
     _folder: SocketFolder,
-    _claim: Option<Claim>,
+    _claim: Option<Box<dyn Send>>,
 }
 
 impl Running {

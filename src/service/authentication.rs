@@ -195,7 +195,7 @@ mod tests {
         writer.insert_key(&key("reader", KeyScope::ReadOnly, Some(1001))).unwrap();
         writer.insert_key(&key("old", KeyScope::Full, Some(1000))).unwrap();
         let mut authenticator = Authenticator::new(Some("extra"));
-        let mut ask = |credentials: &[&str]| ask(&mut authenticator, writer.database(), credentials);
+        let mut ask = |credentials: &[&str]| ask(&mut authenticator, &*writer, credentials);
         assert_eq!(ask(&["Bearer full"]), Ok(KeyScope::Full));
         assert_eq!(ask(&["bEARER  full "]), Ok(KeyScope::Full));
         assert_eq!(ask(&["Bearer reader"]), Ok(KeyScope::ReadOnly));
@@ -220,10 +220,10 @@ mod tests {
         let mut authenticator = Authenticator::new(Some("extra"));
         let uses = authenticator.clone().uses();
         for credential in ["Bearer mine", "Bearer old", "Bearer extra", "Bearer none", "Bearer mine"] {
-            let _ = ask(&mut authenticator, writer.database(), &[credential]);
+            let _ = ask(&mut authenticator, &*writer, &[credential]);
         }
         assert_eq!(uses.take(), [(digest("mine"), 1000)]);
-        let _ = ask(&mut authenticator, writer.database(), &["Bearer mine"]);
+        let _ = ask(&mut authenticator, &*writer, &["Bearer mine"]);
         assert_eq!(uses.take(), [], "once a second is enough");
     }
 
@@ -235,8 +235,8 @@ mod tests {
         writer.insert_key(&key("b", KeyScope::Full, None)).unwrap();
         writer.insert_key(&key("c", KeyScope::Full, None)).unwrap();
         let mut authenticator = Authenticator::default();
-        assert_eq!(ask(&mut authenticator, writer.database(), &["Bearer a"]), Ok(KeyScope::Full));
-        assert_eq!(ask(&mut authenticator, writer.database(), &["Bearer b"]), Ok(KeyScope::Full));
+        assert_eq!(ask(&mut authenticator, &*writer, &["Bearer a"]), Ok(KeyScope::Full));
+        assert_eq!(ask(&mut authenticator, &*writer, &["Bearer b"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), 2);
         for i in 2..MAX_KNOWN {
             let text = i.to_string();
@@ -244,9 +244,9 @@ mod tests {
             let identity = Identity { caller: Caller::stored(&key.name), key };
             authenticator.known.push(Known { token: text.into(), identity, noted_at: 0 });
         }
-        assert_eq!(ask(&mut authenticator, writer.database(), &["Bearer b"]), Ok(KeyScope::Full));
+        assert_eq!(ask(&mut authenticator, &*writer, &["Bearer b"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), MAX_KNOWN);
-        assert_eq!(ask(&mut authenticator, writer.database(), &["Bearer c"]), Ok(KeyScope::Full));
+        assert_eq!(ask(&mut authenticator, &*writer, &["Bearer c"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), 1, "all others are forgotten");
     }
 

@@ -87,7 +87,7 @@ impl Hosts {
         }
         if *version != database.data_version() {
             known.clear();
-            *primary = database.project().primary()?.map(Arc::from);
+            *primary = database.primary()?.map(Arc::from);
             *version = database.data_version();
         }
         let host = host.to_ascii_lowercase();
@@ -124,7 +124,7 @@ fn find<'k>(
     database: &Database,
 ) -> Result<Option<&'k Known>, Failure> {
     if !known.contains_key(host) {
-        let project = database.project();
+        let project = database;
         let Some(domain) = project.domain(host)? else { return Ok(None) };
         let is_served = |name: &str| -> Result<bool, Failure> {
             Ok(own.iter().any(|own| own == name)
@@ -163,7 +163,7 @@ mod tests {
         let headers = vec![("Host", host)];
         let request = Request { id: "-", method: "GET", target: "/a?b=1", headers, body: b"" };
         reader.begin().unwrap();
-        let admitted = hosts.admit(&request, reader.database());
+        let admitted = hosts.admit(&request, &*reader);
         reader.end().unwrap();
         let response = match admitted {
             Ok(Admission::Here(_)) => Response::new(200, b""),
@@ -192,7 +192,7 @@ mod tests {
             })
             .unwrap();
         let mut hosts = hosts();
-        let mut ask = |host: &str| ask(&mut hosts, &mut reader, host);
+        let mut ask = |host: &str| ask(&mut hosts, &mut *reader, host);
         for host in [
             "",
             "127.0.0.1",
@@ -245,7 +245,7 @@ mod tests {
                 body: b"",
             };
             reader.begin().unwrap();
-            let admitted = hosts.admit(&request, reader.database()).unwrap();
+            let admitted = hosts.admit(&request, &*reader).unwrap();
             reader.end().unwrap();
             let Admission::Here(Some(canonical)) = admitted else { return None };
             let linked = canonical.link(&request, Response::new(status, b"").header("Content-Type", kind));
@@ -282,7 +282,7 @@ mod tests {
             let headers = vec![("Host", host), (FORWARDED_PROTO, proto)];
             let request = Request { id: "-", method: "OPTIONS", target, headers, body: b"" };
             reader.begin().unwrap();
-            let admitted = hosts.admit(&request, reader.database()).unwrap();
+            let admitted = hosts.admit(&request, &*reader).unwrap();
             reader.end().unwrap();
             matches!(admitted, Admission::Redirect(_))
         };

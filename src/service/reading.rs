@@ -27,14 +27,14 @@ pub struct ReadService {
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl ReadService {
-    pub fn new(store: Reader, shared: Shared) -> Self {
+    pub fn new(store: Box<Reader>, shared: Shared) -> Self {
         let context = ReadContext::new(store, Arc::clone(&shared.assets), Arc::clone(&shared.config));
         Self { context, pipeline: Pipeline::new(shared), refusal: None }
     }
 
     /// Answers the requests of the write lane of a service that only reads: creates are refused, with
     /// the public URL, to which they can go.
-    pub fn refusing(store: Reader, shared: Shared) -> Self {
+    pub fn refusing(store: Box<Reader>, shared: Shared) -> Self {
         let refusal = shared.config.base_url.as_ref().map_or_else(
             || Code::ReadOnly.usual_message(),
             |url| format!("This service is read-only; nothing was changed. Send creates to {url}.").into(),
@@ -48,7 +48,7 @@ impl ReadService {
     fn handle(&mut self, request: &Request, now: i64) -> (Entry, Done) {
         let Self { context, pipeline, refusal } = self;
         let mut entry = Entry::default();
-        let call = match pipeline.enter(request, context.store.database(), now, &mut entry) {
+        let call = match pipeline.enter(request, &*context.store, now, &mut entry) {
             Ok(call) => call,
             Err(failure) => return (entry, Err(failure)),
         };

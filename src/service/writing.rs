@@ -65,7 +65,7 @@ struct MustUndo;
 
 impl WriteService {
     /// The service of the only writer. `is_stopping` tells whether the service is ending.
-    pub fn new(store: Writer, shared: Shared, is_stopping: impl Fn() -> bool + Send + 'static) -> Self {
+    pub fn new(store: Box<Writer>, shared: Shared, is_stopping: impl Fn() -> bool + Send + 'static) -> Self {
         let key_care = KeyCare::new(shared.authenticator.uses(), Instant::now());
         Self {
             context: WriteContext::new(store),
@@ -106,7 +106,7 @@ impl WriteService {
     ) -> Result<Staging<'r>, MustUndo> {
         let Self { context, pipeline, .. } = self;
         let mut entry = Entry::default();
-        let call = match pipeline.enter(request, context.store.database(), now, &mut entry) {
+        let call = match pipeline.enter(request, &*context.store, now, &mut entry) {
             Ok(call) => call,
             Err(failure) => return Ok(Staging { request, entry, outcome: Outcome::Done(Err(failure)) }),
         };
@@ -227,7 +227,7 @@ impl WriteService {
         if let Err(error) = self.context.store.look() {
             self.pipeline.trouble("", "cannot find the database", &error);
         }
-        let care = self.key_care.do_due(&mut self.context.store, now, unix_time());
+        let care = self.key_care.do_due(&mut *self.context.store, now, unix_time());
         let quiet = self.rests_at.map(|at| at.saturating_duration_since(now));
         [Some(care), Some(QUIET), quiet].into_iter().flatten().min()
     }
@@ -258,7 +258,7 @@ impl Service for WriteService {
 
     fn stop(&mut self) {
         let patience = self.patience().min(QUIET);
-        let store = &mut self.context.store;
+        let store = &mut *self.context.store;
         store.be_patient(patience);
         for (what, done) in [
             ("cannot store when API keys were last used", self.key_care.write(store)),

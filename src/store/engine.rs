@@ -1,6 +1,8 @@
 //! What an engine of the store does. The statements, and everything above the store, know no more of it than this.
 
 use std::ops::{ControlFlow, Deref};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, ValueRef};
@@ -24,8 +26,14 @@ pub trait Reads {
     fn limit_rows(&self, rows: Option<u32>);
 }
 
-/// What can be read: each file of statements adds its own.
+/// What can be read, with any connection: each file of statements adds its own.
 pub type Database = dyn Reads;
+
+/// A connection that cannot write. Each reading worker has one.
+pub type Reader = dyn Snapshots;
+
+/// The connection that writes, and the batch under way on it: each file of statements adds its own.
+pub type Writer = dyn Writes;
 
 /// Gets the rows of a statement.
 pub type Visit<'v> = dyn FnMut(&Row) -> rusqlite::Result<ControlFlow<()>> + 'v;
@@ -114,10 +122,7 @@ impl dyn Reads {
 pub const MOST_PUT_OFF: usize = 128;
 
 /// A connection that cannot write.
-pub trait Snapshots: Send {
-    /// What can be read.
-    fn database(&self) -> &Database;
-
+pub trait Snapshots: Reads + Send {
     /// Takes a snapshot. All reads before [`Snapshots::end`] see this one moment or a later one, and everything that
     /// was acknowledged before.
     ///
@@ -146,10 +151,7 @@ pub trait Snapshots: Send {
 }
 
 /// The connection that writes, and the batch under way on it.
-pub trait Writes: Send {
-    /// What can be read.
-    fn database(&self) -> &Database;
-
+pub trait Writes: Reads + Send {
     /// Starts a batch, if possible with its transaction. If another process has the lock, the first write waits for it.
     /// On a cluster it may start without a request.
     ///
@@ -192,13 +194,6 @@ pub trait Writes: Send {
     /// If the database cannot be written.
     fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError>;
 
-    /// Runs a statement within the open transaction, which the caller undoes if this fails. Returns the same as
-    /// [`Writes::change`].
-    ///
-    /// # Errors
-    /// If the database cannot be written.
-    fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError>;
-
     /// Ends the batch. If this returns `Ok`, everything is on disk; otherwise everything is undone.
     ///
     /// # Errors
@@ -222,7 +217,7 @@ pub trait Writes: Send {
     fn look(&mut self) -> Result<(), StoreError>;
 
     /// Sets how long batches wait for the lock of another process.
-    fn be_patient(&mut self, patience: std::time::Duration);
+    fn be_patient(&mut self, patience: Duration);
 
     /// Moves everything that the log holds, and empties the log. Waits for no other process.
     ///
@@ -235,7 +230,7 @@ impl Deref for dyn Snapshots {
     type Target = Database;
 
     fn deref(&self) -> &Database {
-        self.database()
+        self
     }
 }
 
@@ -243,7 +238,77 @@ impl Deref for dyn Writes {
     type Target = Database;
 
     fn deref(&self) -> &Database {
-        self.database()
+        self
+    }
+}
+
+/// The requests to one host of a cluster.
+#[derive(Clone, Debug)]
+pub struct HostMeter {
+    /// Such as `one:4001`.
+    pub host: String,
+    /// Requests to it.
+    pub requests: u64,
+    /// Requests that failed, refusals included.
+    pub failures: u64,
+    /// How long all of them took.
+    pub duration: Duration,
+}
+
+/// A database that a service has open. The fields drop in their order: connections before the claim.
+pub struct OpenStore {
+    /// The connection for requests that write.
+    pub writer: WriteAccess,
+    /// The connections that read.
+    pub readers: Vec<Box<Reader>>,
+    /// The most requests that a reader is worth being sent at once, because they share what a batch costs.
+    pub reads_at_once: usize,
+    /// Keeps other services that write away, as long as it is not dropped.
+    pub claim: Option<Box<dyn Send>>,
+    /// What it is, for the log: such as `existing database /var/lib/petstore/petstore.db`.
+    pub about: String,
+}
+
+/// Whether a service writes to its database.
+pub enum WriteAccess {
+    /// It does, with this connection.
+    Writes(Box<Writer>),
+    /// It only reads. This connection finds the keys of requests that want to write.
+    Refused(Box<Reader>),
+}
+
+/// A database in one file of this machine: the file itself, or a temporary copy of a cluster's, deleted on drop.
+pub struct Whole {
+    path: PathBuf,
+    folder: Option<PathBuf>,
+}
+
+impl Whole {
+    /// A file that stays.
+    pub(super) fn file(path: &Path) -> Self {
+        Self { path: path.to_owned(), folder: None }
+    }
+
+    /// A file in a folder that is deleted on drop.
+    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only a cluster is copied"))]
+    pub(super) fn temporary(folder: PathBuf, name: &str) -> Self {
+        Self { path: folder.join(name), folder: Some(folder) }
+    }
+}
+
+impl Deref for Whole {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            let _ = std::fs::remove_dir_all(folder);
+        }
     }
 }
 

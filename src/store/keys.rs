@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 
-use super::{Database, Row, StoreError, Writes};
+use super::{Database, Row, StoreError, Writer};
 use crate::model::{ApiKey, Digest, KeyScope};
 
 const COLUMNS: &str = "digest, name, read_only, is_admin, created_at, expires_at, last_used_at";
@@ -48,8 +48,8 @@ impl Database {
     }
 }
 
-impl dyn Writes {
-    /// Adds a key.
+impl Writer {
+    /// Adds a key in the batch.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -58,16 +58,16 @@ impl dyn Writes {
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let (read_only, is_admin) = (key.scope == KeyScope::ReadOnly, key.scope == KeyScope::Admin);
         let values = params![key.digest, key.name, read_only, is_admin, key.created_at, key.expires_at];
-        self.execute(insert, values).map(drop)
+        self.change(insert, values).map(drop)
     }
 
-    /// Makes the keys of this name expire at this Unix time at the latest.
+    /// Makes the keys of this name expire at this Unix time at the latest, in the batch.
     ///
     /// # Errors
     /// If the database cannot be written.
     pub fn expire_keys(&mut self, name: &str, at: i64) -> Result<(), StoreError> {
         let expire = "UPDATE api_keys SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE name = ?1";
-        self.execute(expire, params![name, at]).map(drop)
+        self.change(expire, params![name, at]).map(drop)
     }
 
     /// Deletes every key of this name and returns how many there were.

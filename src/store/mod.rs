@@ -1,15 +1,13 @@
 //! The store: the only place with SQL. Knows nothing of HTTP.
 //!
-//! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`]. Both
-//! are a [`Database`], which is what can be read.
+//! Each worker that reads has a [`Reader`], which cannot write; the worker that writes has the only [`Writer`]. With
+//! both, one reads a [`Database`].
 //!
 //! - The statements: `pets.rs`, `retries.rs`, `keys.rs`, `project/` and `transfer.rs`.
-//! - `engine.rs` says what an engine does. `sqlite/` is the engine in one file, and `rqlite/` the one of several
+//! - `engine.rs` says what an engine does, and what an open database is. `sqlite/` is the engine in one file, and `rqlite/` the one of several
 //!   machines, with the feature `cluster`.
-//! - `connections.rs` is what an open database is, and `opening.rs` opens one with its engine. `error.rs` says why the
-//!   store failed.
+//! - `opening.rs` opens a database with its engine. `error.rs` says why the store failed.
 
-mod connections;
 mod engine;
 mod error;
 mod keys;
@@ -22,12 +20,14 @@ mod rqlite;
 mod sqlite;
 mod transfer;
 
-pub use connections::{HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer};
-pub use engine::{Committed, Database, MOST_PUT_OFF, MOST_TRIES, Outcome};
-use engine::{Row, Writes};
+use engine::Row;
+pub use engine::{
+    Committed, Database, HostMeter, MOST_PUT_OFF, MOST_TRIES, OpenStore, Outcome, Reader, Whole, WriteAccess,
+    Writer,
+};
 pub use error::{Cause, StoreError};
 pub use opening::{compare_nodes, exists, meters, open_ephemeral, open_for_service, open_only_to_read};
-pub use project::{FileInfo, ProjectChange, ProjectReads};
+pub use project::FileInfo;
 pub use rqlite::{IS_SHARED, close};
 pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, CopyTarget, Fault, SCHEMA_VERSION, Snapshot, lacks_log, log_of, retire,
@@ -47,10 +47,10 @@ pub(crate) mod tests {
     }
 
     /// A writer whose log cannot be moved into the file, as on a disk that fails.
-    pub fn writer_that_keeps_its_log(path: &std::path::Path) -> Writer {
-        let mut writer = sqlite::Writer::open(path).unwrap();
+    pub fn writer_that_keeps_its_log(path: &std::path::Path) -> Box<Writer> {
+        let mut writer = sqlite::FileWriter::open(path).unwrap();
         sqlite::tests::refuse_to_move_log(&mut writer);
-        Writer::new(writer)
+        Box::new(writer)
     }
 
     /// Takes the pets away, so that nobody can read them.
@@ -64,7 +64,7 @@ pub(crate) mod tests {
     }
 
     /// The writer of a new database, and a reader.
-    pub fn pair() -> (Folder, Writer, Reader) {
+    pub fn pair() -> (Folder, Box<Writer>, Box<Reader>) {
         let folder = Folder::new();
         let writer = Writer::open(&folder.database()).unwrap();
         let reader = Reader::open(&folder.database()).unwrap();

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use super::connections::{HostMeter, OpenStore, Reader, Whole, Writer};
+use super::engine::{HostMeter, OpenStore, Reader, Whole, Writer};
 use crate::error::{Error, unsupported};
 
 /// Whether several services can share a database.
 pub const IS_SHARED: bool = false;
 
-pub fn open_reader(_: &Path) -> Result<Reader, Error> {
+pub fn open_reader(_: &Path) -> Result<Box<Reader>, Error> {
     Err(unsupported())
 }
 
-pub fn open_writer(_: &Path) -> Result<Writer, Error> {
+pub fn open_writer(_: &Path) -> Result<Box<Writer>, Error> {
     Err(unsupported())
 }
 

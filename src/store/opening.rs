@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::connections::{HostMeter, OpenStore, Reader, Whole, Writer};
+use super::engine::{HostMeter, OpenStore, Reader, Whole, Writer};
+use super::sqlite::{FileReader, FileWriter};
 use super::{rqlite, sqlite};
 use crate::error::{Error, ErrorKind, fail, is_cluster};
 
@@ -11,8 +12,8 @@ impl Reader {
     ///
     /// # Errors
     /// If it cannot be opened, or is not a database of ours.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        if is_cluster(path) { rqlite::open_reader(path) } else { Ok(Self::new(sqlite::Reader::open(path)?)) }
+    pub fn open(path: &Path) -> Result<Box<Self>, Error> {
+        if is_cluster(path) { rqlite::open_reader(path) } else { Ok(Box::new(FileReader::open(path)?)) }
     }
 
     /// Opens a connection that cannot write, to a database that this service does not have to itself.
@@ -20,19 +21,19 @@ impl Reader {
     /// # Errors
     /// If it does not exist, is not a petstore database of this version, has the log of another one, or this user may
     /// not read it.
-    pub fn open_only(path: &Path) -> Result<Self, Error> {
-        Ok(Self::new(sqlite::Reader::open_only(path)?))
+    pub fn open_only(path: &Path) -> Result<Box<Self>, Error> {
+        Ok(Box::new(FileReader::open_only(path)?))
     }
 
     /// Opens an existing database without changing it.
     ///
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
-    pub fn open_existing(path: &Path) -> Result<Self, Error> {
+    pub fn open_existing(path: &Path) -> Result<Box<Self>, Error> {
         if is_cluster(path) {
             rqlite::open_reader(path)
         } else {
-            Ok(Self::new(sqlite::Reader::open_existing(path)?))
+            Ok(Box::new(FileReader::open_existing(path)?))
         }
     }
 }
@@ -43,8 +44,8 @@ impl Writer {
     ///
     /// # Errors
     /// If it cannot be opened, or is not a database of ours.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        if is_cluster(path) { rqlite::open_writer(path) } else { Ok(Self::new(sqlite::Writer::open(path)?)) }
+    pub fn open(path: &Path) -> Result<Box<Self>, Error> {
+        if is_cluster(path) { rqlite::open_writer(path) } else { Ok(Box::new(FileWriter::open(path)?)) }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use rusqlite::params;
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 
-use super::{Database, Row, StoreError, Writes};
+use super::{Database, Row, StoreError, Writer};
 use crate::json::Word;
 use crate::model::{MEMBERS, Pet, PetQuery, PetStatus, Value};
 
@@ -90,7 +90,7 @@ pub(super) fn pet<'r>(row: &Row<'r>) -> rusqlite::Result<Pet<'r>> {
     })
 }
 
-impl dyn Writes {
+impl Writer {
     /// Changes the status of a pet in the batch, and passes the changed pet to `read`; `None` if there is no
     /// pet with this id.
     ///
@@ -196,7 +196,7 @@ pub(super) mod tests {
 
     pub fn names(reader: &mut Reader) -> Vec<String> {
         reader.begin().unwrap();
-        let names = all_names(reader.database());
+        let names = all_names(&*reader);
         reader.end().unwrap();
         names
     }
@@ -212,7 +212,7 @@ pub(super) mod tests {
         let second = writer.insert_pet(&new_pet("b")).unwrap();
         let committed = writer.commit().unwrap();
         assert!(second.id(&committed) > first.id(&committed));
-        run(&writer, "DELETE FROM pets");
+        run(&*writer, "DELETE FROM pets");
         let third = writer.insert_pet(&new_pet("c")).unwrap();
         let committed = writer.commit().unwrap();
         assert!(third.id(&committed) > second.id(&committed));
@@ -225,11 +225,11 @@ pub(super) mod tests {
             Err(StoreError::Unavailable(cause, _)) => cause,
             other => panic!("{other:?}"),
         };
-        run(&writer, "PRAGMA max_page_count = 1");
+        run(&*writer, "PRAGMA max_page_count = 1");
         assert_eq!(cause(writer.insert_pet(&new_pet(&"x".repeat(100_000)))), Cause::Full);
         assert!(writer.commit().is_err());
-        run(&writer, "PRAGMA max_page_count = 1000000");
-        insert_with_id(&writer, i64::MAX - 1);
+        run(&*writer, "PRAGMA max_page_count = 1000000");
+        insert_with_id(&*writer, i64::MAX - 1);
         let last = writer.insert_pet(&new_pet("last")).unwrap();
         assert_eq!(last.id(&writer.commit().unwrap()), i64::MAX);
         assert_eq!(cause(writer.insert_pet(&new_pet("more"))), Cause::NoIds);
@@ -239,10 +239,10 @@ pub(super) mod tests {
     fn create_writes_its_row_and_no_mark() {
         let (_folder, mut writer, _reader) = pair();
         let changes = |writer: &Writer| writer.one::<i64>("SELECT total_changes()").unwrap();
-        let before = changes(&writer);
+        let before = changes(&*writer);
         writer.insert_pet(&new_pet("a")).unwrap();
         writer.commit().unwrap();
-        assert_eq!(changes(&writer) - before, 1);
+        assert_eq!(changes(&*writer) - before, 1);
     }
 
     #[test]
@@ -259,10 +259,10 @@ pub(super) mod tests {
     fn every_id_has_its_place_in_the_order() {
         let (_folder, writer, _reader) = pair();
         for id in [i64::MIN, -1, 5, i64::MAX] {
-            insert_with_id(&writer, id);
+            insert_with_id(&*writer, id);
         }
         let ids = |after| -> Vec<i64> {
-            shown(writer.database(), &PetQuery { page: Page { after, ..ALL.page }, ..ALL })
+            shown(&*writer, &PetQuery { page: Page { after, ..ALL.page }, ..ALL })
                 .into_iter()
                 .map(|(id, _)| id)
                 .collect()
@@ -283,11 +283,11 @@ pub(super) mod tests {
         writer.commit().unwrap();
         for (limit, expected) in [(1, 2), (2, 3), (3, 3)] {
             let page = Page { limit, ..ALL.page };
-            assert_eq!(shown(writer.database(), &PetQuery { page, ..ALL }).len(), expected);
+            assert_eq!(shown(&*writer, &PetQuery { page, ..ALL }).len(), expected);
             let filtered = PetQuery { page, status: Some(PetStatus::Available) };
-            assert_eq!(shown(writer.database(), &filtered).len(), expected);
+            assert_eq!(shown(&*writer, &filtered).len(), expected);
         }
-        assert_eq!(shown(writer.database(), &PetQuery { status: Some(PetStatus::Sold), ..ALL }), []);
+        assert_eq!(shown(&*writer, &PetQuery { status: Some(PetStatus::Sold), ..ALL }), []);
     }
 
     #[test]
@@ -305,10 +305,10 @@ pub(super) mod tests {
 
     #[test]
     fn other_statuses_are_refused_by_the_table_too() {
-        let (_folder, writer, _reader) = pair();
-        let add = |status: &str| {
+        let (_folder, mut writer, _reader) = pair();
+        let mut add = |status: &str| {
             let sql = format!("INSERT INTO pets (name, category_id, status) VALUES ('a', 1, {status})");
-            writer.execute(&sql, &[])
+            writer.change(&sql, &[])
         };
         for status in ["NULL", "'available'", "'pending'", "'sold'"] {
             assert_eq!(add(status), Ok(1), "{status}");

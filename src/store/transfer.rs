@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use rusqlite::{ToSql, params};
 
 use super::pets::{STATEMENTS, pet};
-use super::{Database, StoreError, Writes};
+use super::{Database, StoreError, Writer};
 use crate::model::{NewPet, Pet};
 
 /// The greatest id ever assigned, including deleted pets.
@@ -36,7 +36,7 @@ impl Database {
     }
 }
 
-impl dyn Writes {
+impl Writer {
     /// Adds a pet that keeps its id to the batch.
     ///
     /// # Errors
@@ -97,6 +97,6 @@ mod tests {
         assert_eq!(writer.try_begin(), Ok(true));
         writer.insert_pet(&new_pet("Rex")).unwrap();
         writer.commit().unwrap();
-        assert_eq!(names(&mut reader), ["Rex"]);
+        assert_eq!(names(&mut *reader), ["Rex"]);
     }
 }

@@ -55,14 +55,14 @@ pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
             match store.delete_pet(*id) {
                 Ok(true) => continue,
                 Ok(false) => unknown(*id),
-                Err(error) => kept(&store, error, &format!("the pet {id}")),
+                Err(error) => kept(&*store, error, &format!("the pet {id}")),
             }
         };
         // The transaction is rolled back when the connection closes.
         return Err(if ids.len() > 1 { why.followed_by("nothing was deleted") } else { why });
     }
     // A reference may be checked only now (sqlite.org/foreignkeys.html#fk_deferred).
-    store.commit().map_err(|error| kept(&store, error, "one of the pets"))?;
+    store.commit().map_err(|error| kept(&*store, error, "one of the pets"))?;
     Ok(ids.len())
 }
 
@@ -79,7 +79,7 @@ fn kept(store: &Writer, error: StoreError, what: &str) -> Error {
 }
 
 /// Opens an existing database.
-fn open(database: &Path) -> Result<Writer, Error> {
+fn open(database: &Path) -> Result<Box<Writer>, Error> {
     if !store::exists(database) {
         return Err(Error::no_database(database));
     }

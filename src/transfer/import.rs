@@ -119,10 +119,10 @@ impl Import {
         // An unusable database is reported before the input is read.
         let store = if store::exists(database) { Some(Writer::open(database)?) } else { None };
         if options.keep_ids && options.from_line == 1 {
-            check_new(database, store.as_ref())?;
+            check_new(database, store.as_deref())?;
         }
         let input = Input::open(source)?;
-        let found = check(&input, &options, database, store.as_ref(), &mut refuse)?;
+        let found = check(&input, &options, database, store.as_deref(), &mut refuse)?;
         if found.refused > 0 && !options.skip_invalid {
             let lines =
                 if found.refused == 1 { "1 line is" } else { &format!("{} lines are", found.refused) };
@@ -174,8 +174,8 @@ impl Import {
             }
             let deadline = Instant::now() + PATIENCE;
             loop {
-                take_turn(&mut store, stop, PATIENCE)?;
-                match self.write_batch(&mut store, &batch, released.is_none()) {
+                take_turn(&mut *store, stop, PATIENCE)?;
+                match self.write_batch(&mut *store, &batch, released.is_none()) {
                     // Another instance of a cluster was faster.
                     Err(error) if error.kind() == ErrorKind::Conflict && Instant::now() < deadline => {}
                     done => break done?,
@@ -459,7 +459,7 @@ mod tests {
                     std::thread::sleep(100 * RETRY);
                     stop.store(true, Ordering::SeqCst);
                 });
-                assert_eq!(take_turn(&mut writer, &stop, patience).unwrap_err().kind(), kind);
+                assert_eq!(take_turn(&mut *writer, &stop, patience).unwrap_err().kind(), kind);
             });
         }
     }

@@ -23,7 +23,7 @@ impl KeyRing {
 }
 
 fn list(ring: &KeyRing) -> Vec<KeyInfo> {
-    info::list(ring.store.database()).unwrap()
+    info::list(&*ring.store).unwrap()
 }
 
 fn ring() -> (Folder, KeyRing) {
@@ -62,6 +62,7 @@ fn expired_key_has_a_successor_only_with_a_new_expiry() {
     let (_folder, mut ring) = ring();
     let now = unix_time();
     ring.store.insert_key(&api_key("old", NAMED, KeyScope::ReadOnly, now - 9, Some(now - 1))).unwrap();
+    ring.store.commit().unwrap();
     assert_eq!(ring.rotated(0, Expiry::Kept).unwrap_err().kind(), ErrorKind::KeyExpired);
     assert_eq!(ring.rotated(0, Expiry::At(now)).unwrap_err().kind(), ErrorKind::InvalidInput);
     assert_eq!(ring.rotated(0, Expiry::At(now + 100)).unwrap(), Some(now + 100));
@@ -89,6 +90,7 @@ fn fingerprint_of_several_keys_revokes_none() {
     for number in 1..3 {
         let digest = [number; 32];
         ring.store.insert_key(&ApiKey { digest, ..api_key("", NAMED, KeyScope::Full, 0, None) }).unwrap();
+        ring.store.commit().unwrap();
     }
     assert_eq!(ring.revoke(NAMED, Some("0")).unwrap_err().kind(), ErrorKind::KeyAmbiguous);
     assert_eq!(list(&ring).len(), 2);
@@ -133,7 +135,7 @@ fn nobody_else_writes_between_reading_and_keeping() {
 #[test]
 fn failure_of_the_database_is_told_with_its_cause() {
     let (_folder, mut ring) = ring();
-    refuse_writes(&ring.store, true);
+    refuse_writes(&*ring.store, true);
     let said = ring.added(NAMED, None, KeyScope::Full).unwrap_err().to_string();
     assert_eq!(
         said,
@@ -150,5 +152,6 @@ fn database_remembers_that_it_had_keys() {
     ring.revoke(NAMED, None).unwrap();
     assert_eq!(ring.state().unwrap(), RingState::Revoked);
     ring.store.insert_key(&api_key("old", "old", KeyScope::ReadOnly, 0, Some(1))).unwrap();
+    ring.store.commit().unwrap();
     assert_eq!(ring.state().unwrap(), RingState::Expired);
 }

@@ -53,7 +53,7 @@ const ROWS: &[Operation] = &[
         "/full",
         "full",
         Handler::Post(|context, call| {
-            refuse_writes(&context.store, true);
+            refuse_writes(&*context.store, true);
             insert(context, call.json_body()?)
         }),
     ),
@@ -72,7 +72,7 @@ fn secret_key(scope: KeyScope) -> ApiKey {
 
 struct Bench {
     service: WriteService,
-    reader: Reader,
+    reader: Box<Reader>,
     /// How long the flush of the last batch took.
     flush: Duration,
     folder: Folder,
@@ -84,12 +84,12 @@ fn bench() -> Bench {
     bench_with(store, folder)
 }
 
-fn bench_with(store: Writer, folder: Folder) -> Bench {
+fn bench_with(store: Box<Writer>, folder: Folder) -> Bench {
     let reader = Reader::open(&folder.database()).unwrap();
     bench_of(store, reader, folder)
 }
 
-fn bench_of(store: Writer, reader: Reader, folder: Folder) -> Bench {
+fn bench_of(store: Box<Writer>, reader: Box<Reader>, folder: Folder) -> Bench {
     let mut service = WriteService::new(store, Shared::for_tests(Authenticator::default()), || false);
     service.pipeline.router = &Router(&[ROWS]);
     Bench { service, reader, flush: Duration::ZERO, folder }
@@ -156,7 +156,7 @@ fn pet_that_a_trigger_of_another_program_refuses_leaves_nothing_and_the_others_s
                 "CREATE TRIGGER theirs {when} INSERT ON pets WHEN NEW.name LIKE '%bad' \
                  BEGIN SELECT RAISE({how}, 'no'); END"
             );
-            crate::store::tests::run(&bench.service.context.store, &trigger);
+            crate::store::tests::run(&*bench.service.context.store, &trigger);
             let asked = ["/good", "/good?bad", "/good", "/good?bad", "/good"];
             assert_eq!(bench.ask(&asked), [201, 500, 201, 500, 201], "{when} {how}");
             assert_eq!(bench.ask(&["/good?bad"]), [500]);
@@ -181,6 +181,7 @@ fn create_without_the_right_key_reaches_no_operation() {
     bench.service.pipeline.shared.count(&["goodWithKey", "none"]);
     assert_eq!(bench.ask(&["/v1/good"]), [401]);
     bench.service.context.store.insert_key(&secret_key(KeyScope::ReadOnly)).unwrap();
+    bench.service.context.store.commit().unwrap();
     assert_eq!(bench.ask(&["/v1/good", "/v1/good"]), [403, 403]);
     let count =
         |status: u16| bench.counted(&format!("requests_total{{operation=\"none\",status=\"{status}\"}}"));
@@ -191,10 +192,10 @@ fn create_without_the_right_key_reaches_no_operation() {
 #[test]
 fn failed_commit_fails_what_was_written_and_nothing_else() {
     let mut bench = bench();
-    refuse_writes(&bench.service.context.store, true);
+    refuse_writes(&*bench.service.context.store, true);
     assert_eq!(bench.ask(&["/good", "/early", "/good", "/nowhere"]), [503, 400, 503, 404]);
     assert_eq!(bench.ask(&["/ready"]), [503]);
-    refuse_writes(&bench.service.context.store, false);
+    refuse_writes(&*bench.service.context.store, false);
     assert_eq!(bench.kept(), [""; 0]);
     assert_eq!(bench.ask(&["/good"]), [201]);
 }
@@ -225,6 +226,7 @@ fn end_keeps_when_keys_were_last_used() {
     let mut bench = bench();
     let key = secret_key(KeyScope::Full);
     bench.service.context.store.insert_key(&key).unwrap();
+    bench.service.context.store.commit().unwrap();
     bench.service.pipeline.shared.authenticator.uses().note(key.digest, 7);
     bench.service.stop();
     assert_eq!(bench.reader.keys().unwrap()[0].last_used_at, Some(7));

@@ -1,17 +1,11 @@
 //! The statements that change the project.
 
-use std::ops::Deref;
-
 use rusqlite::{ToSql, params};
 
-use super::ProjectReads;
 use crate::model::{Domain, Plan, Redirect, SiteFile};
-use crate::store::{StoreError, Writes};
+use crate::store::{StoreError, Writer};
 
-/// Reads and changes the project within one transaction. Each method fails if the database cannot be written.
-pub struct ProjectChange<'c>(ProjectReads<'c>, &'c dyn Writes);
-
-impl dyn Writes {
+impl Writer {
     /// Reads and changes the project in one transaction: either all of it is on the disk, or nothing has changed. The
     /// work is done again if another instance of a cluster was faster.
     ///
@@ -19,37 +13,27 @@ impl dyn Writes {
     /// The error of the work, or if the database cannot be written.
     pub fn change_project<T, E: From<StoreError>>(
         &mut self,
-        mut work: impl FnMut(&ProjectChange) -> Result<T, E>,
+        work: impl FnMut(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {
         self.look()?;
         // Work that panicked has left its transaction open.
         self.undo();
-        self.transact(|writer| work(&ProjectChange(writer.project(), writer)))
+        self.transact(work)
     }
 }
 
-impl<'c> Deref for ProjectChange<'c> {
-    type Target = ProjectReads<'c>;
-
-    fn deref(&self) -> &ProjectReads<'c> {
-        &self.0
-    }
-}
-
-impl ProjectChange<'_> {
-    fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
-        self.1.execute(sql, values)
-    }
-
+/// What changes the project within the transaction of [`Writer::change_project`]. Each method fails if the database
+/// cannot be written.
+impl Writer {
     /// Sets the plan.
-    pub fn set_plan(&self, plan: Plan) -> Result<(), StoreError> {
-        self.execute("UPDATE project SET plan = ?1", params![plan.as_str()]).map(drop)
+    pub fn set_plan(&mut self, plan: Plan) -> Result<(), StoreError> {
+        self.change("UPDATE project SET plan = ?1", params![plan.as_str()]).map(drop)
     }
 
     /// Inserts or updates a domain, all but whether it is primary.
-    pub fn put_domain(&self, domain: &Domain) -> Result<(), StoreError> {
+    pub fn put_domain(&mut self, domain: &Domain) -> Result<(), StoreError> {
         let reason = domain.reason.as_ref();
-        self.execute(
+        self.change(
             "INSERT INTO domains (name, state, since, reason, message, added_at, checked_at, is_primary)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)
              ON CONFLICT (name) DO UPDATE SET state = ?2, since = ?3, reason = ?4, message = ?5, checked_at = ?7",
@@ -67,20 +51,20 @@ impl ProjectChange<'_> {
     }
 
     /// Makes this domain the only primary one.
-    pub fn set_primary(&self, name: &str) -> Result<(), StoreError> {
-        self.execute("UPDATE domains SET is_primary = 0 WHERE is_primary = 1", &[])?;
-        self.execute("UPDATE domains SET is_primary = 1 WHERE name = ?1", params![name]).map(drop)
+    pub fn set_primary(&mut self, name: &str) -> Result<(), StoreError> {
+        self.change("UPDATE domains SET is_primary = 0 WHERE is_primary = 1", &[])?;
+        self.change("UPDATE domains SET is_primary = 1 WHERE name = ?1", params![name]).map(drop)
     }
 
     /// Removes a domain, and the redirects from it and to it. Returns whether it existed.
-    pub fn remove_domain(&self, name: &str) -> Result<bool, StoreError> {
-        self.execute("DELETE FROM redirects WHERE source = ?1 OR target = ?1", params![name])?;
-        Ok(self.execute("DELETE FROM domains WHERE name = ?1", params![name])? > 0)
+    pub fn remove_domain(&mut self, name: &str) -> Result<bool, StoreError> {
+        self.change("DELETE FROM redirects WHERE source = ?1 OR target = ?1", params![name])?;
+        Ok(self.change("DELETE FROM domains WHERE name = ?1", params![name])? > 0)
     }
 
     /// Inserts a redirect, or replaces the one from the same domain.
-    pub fn put_redirect(&self, redirect: &Redirect) -> Result<(), StoreError> {
-        self.execute(
+    pub fn put_redirect(&mut self, redirect: &Redirect) -> Result<(), StoreError> {
+        self.change(
             "INSERT INTO redirects (source, target, status) VALUES (?1, ?2, ?3)
              ON CONFLICT (source) DO UPDATE SET target = ?2, status = ?3",
             params![redirect.from, redirect.to, redirect.status],
@@ -89,23 +73,23 @@ impl ProjectChange<'_> {
     }
 
     /// Removes a redirect. Returns whether it existed.
-    pub fn remove_redirect(&self, from: &str) -> Result<bool, StoreError> {
-        Ok(self.execute("DELETE FROM redirects WHERE source = ?1", params![from])? > 0)
+    pub fn remove_redirect(&mut self, from: &str) -> Result<bool, StoreError> {
+        Ok(self.change("DELETE FROM redirects WHERE source = ?1", params![from])? > 0)
     }
 
     /// Begins a deploy, which nobody sees before [`Self::go_live`], and removes unfinished ones. Returns its number.
-    pub fn add_deploy(&self) -> Result<i64, StoreError> {
+    pub fn add_deploy(&mut self) -> Result<i64, StoreError> {
         self.remove_deploys("deployed_at IS NULL", &[])?;
-        self.execute("INSERT INTO deploys (deployed_at) VALUES (NULL)", &[])?;
-        self.0.0.one("SELECT seq FROM sqlite_sequence WHERE name = 'deploys'")
+        self.change("INSERT INTO deploys (deployed_at) VALUES (NULL)", &[])?;
+        self.one("SELECT seq FROM sqlite_sequence WHERE name = 'deploys'")
     }
 
     /// Adds a static file to a deploy. Returns `false` if another deploy has begun and removed this one.
-    pub fn add_file(&self, deploy: i64, file: &SiteFile) -> Result<bool, StoreError> {
+    pub fn add_file(&mut self, deploy: i64, file: &SiteFile) -> Result<bool, StoreError> {
         if !self.has_deploy(deploy)? {
             return Ok(false);
         }
-        self.execute(
+        self.change(
             "INSERT INTO deploy_files (deploy, path, content_type, content, gzip, tag)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![deploy, file.path, file.content_type, file.content, file.gzip, file.tag],
@@ -115,21 +99,21 @@ impl ProjectChange<'_> {
 
     fn has_deploy(&self, deploy: i64) -> Result<bool, StoreError> {
         let exists = "SELECT EXISTS (SELECT 1 FROM deploys WHERE id = ?1)";
-        Ok(self.0.0.first(exists, params![deploy], |row| row.get(0))? == Some(true))
+        Ok(self.first(exists, params![deploy], |row| row.get(0))? == Some(true))
     }
 
     /// Makes a finished deploy the live one, at this Unix time in seconds. Returns `false` if it does not exist.
-    pub fn go_live(&self, deploy: i64, now: i64) -> Result<bool, StoreError> {
+    pub fn go_live(&mut self, deploy: i64, now: i64) -> Result<bool, StoreError> {
         let whole = "UPDATE deploys SET deployed_at = ifnull(deployed_at, ?2) WHERE id = ?1";
-        let is_there = self.execute(whole, params![deploy, now])? > 0;
+        let is_there = self.change(whole, params![deploy, now])? > 0;
         if is_there {
-            self.execute("UPDATE project SET deploy = ?1", params![deploy])?;
+            self.change("UPDATE project SET deploy = ?1", params![deploy])?;
         }
         Ok(is_there)
     }
 
     /// Removes all deploys but the newest `count` and the live one.
-    pub fn keep_deploys(&self, count: i64) -> Result<(), StoreError> {
+    pub fn keep_deploys(&mut self, count: i64) -> Result<(), StoreError> {
         self.remove_deploys(
             "id NOT IN (SELECT id FROM deploys ORDER BY id DESC LIMIT ?1)
                 AND id IS NOT (SELECT deploy FROM project)",
@@ -137,10 +121,10 @@ impl ProjectChange<'_> {
         )
     }
 
-    fn remove_deploys(&self, which: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
+    fn remove_deploys(&mut self, which: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
         let files = "DELETE FROM deploy_files WHERE deploy IN (SELECT id FROM deploys WHERE ";
-        self.execute(&format!("{files}{which})"), values)?;
-        self.execute(&format!("DELETE FROM deploys WHERE {which}"), values).map(drop)
+        self.change(&format!("{files}{which})"), values)?;
+        self.change(&format!("DELETE FROM deploys WHERE {which}"), values).map(drop)
     }
 }
 
@@ -151,7 +135,7 @@ mod tests {
     use crate::store::Writer;
     use crate::store::tests::pair;
 
-    fn change(writer: &mut Writer, work: impl FnMut(&ProjectChange) -> Result<(), StoreError>) {
+    fn change(writer: &mut Writer, work: impl FnMut(&mut Writer) -> Result<(), StoreError>) {
         writer.change_project(work).unwrap();
     }
 
@@ -160,18 +144,18 @@ mod tests {
         let (_folder, mut writer, reader) = pair();
         let reason = Reason { code: "wrong_target".to_owned(), message: "Not ours.".to_owned() };
         let domain = Domain::new("a.test".to_owned(), 5);
-        change(&mut writer, |project| project.put_domain(&domain));
-        assert_eq!(reader.project().domains().unwrap(), std::slice::from_ref(&domain));
+        change(&mut *writer, |project| project.put_domain(&domain));
+        assert_eq!(reader.domains().unwrap(), std::slice::from_ref(&domain));
         let mut changed =
             domain.after(DomainEvent::Right, None, 7).after(DomainEvent::Wrong, Some(reason), 9);
-        change(&mut writer, |project| {
+        change(&mut *writer, |project| {
             project.put_domain(&changed)?;
             project.put_domain(&Domain::new("b.test".to_owned(), 6))?;
             project.set_primary("b.test")?;
             project.set_primary("a.test")
         });
         changed.is_primary = true;
-        let project = reader.project();
+        let project = reader;
         assert_eq!(project.domain("a.test").unwrap(), Some(changed));
         assert_eq!(project.primary().unwrap().as_deref(), Some("a.test"));
         assert_eq!(project.domain("c.test").unwrap(), None);
@@ -181,7 +165,7 @@ mod tests {
     fn removed_domain_takes_its_redirects_with_it() {
         let (_folder, mut writer, reader) = pair();
         let redirect = |from: &str, to: &str| Redirect { from: from.into(), to: to.into(), status: 301 };
-        change(&mut writer, |project| {
+        change(&mut *writer, |project| {
             for name in ["a.test", "b.test", "c.test"] {
                 project.put_domain(&Domain::new(name.to_owned(), 0))?;
             }
@@ -189,9 +173,9 @@ mod tests {
             project.put_redirect(&redirect("b.test", "c.test"))?;
             project.put_redirect(&redirect("c.test", "x.test"))
         });
-        change(&mut writer, |project| project.remove_domain("b.test").map(|was| assert!(was)));
-        change(&mut writer, |project| project.remove_domain("b.test").map(|was| assert!(!was)));
-        assert_eq!(reader.project().redirects().unwrap(), [redirect("c.test", "x.test")]);
+        change(&mut *writer, |project| project.remove_domain("b.test").map(|was| assert!(was)));
+        change(&mut *writer, |project| project.remove_domain("b.test").map(|was| assert!(!was)));
+        assert_eq!(reader.redirects().unwrap(), [redirect("c.test", "x.test")]);
     }
 
     #[test]
@@ -202,7 +186,7 @@ mod tests {
             Err::<(), _>(StoreError::Internal("refused".to_owned()))
         });
         assert!(refused.is_err());
-        assert_eq!(reader.project().plan().unwrap(), Plan::Free);
+        assert_eq!(reader.plan().unwrap(), Plan::Free);
     }
 
     #[test]
@@ -215,17 +199,17 @@ mod tests {
             gzip: None,
             tag: text.to_owned(),
         };
-        assert!(!reader.project().is_deployed().unwrap());
+        assert!(!reader.is_deployed().unwrap());
         for text in ["one", "two", "three", "four"] {
-            change(&mut writer, |project| {
+            change(&mut *writer, |project| {
                 let deploy = project.add_deploy()?;
                 assert!(project.add_file(deploy, &file(text))?);
                 project.go_live(deploy, 9).map(|was_there| assert!(was_there))
             });
         }
-        change(&mut writer, |project| project.go_live(1, 10).map(drop));
-        change(&mut writer, |project| project.keep_deploys(2));
-        let project = reader.project();
+        change(&mut *writer, |project| project.go_live(1, 10).map(drop));
+        change(&mut *writer, |project| project.keep_deploys(2));
+        let project = reader;
         let deploys = project.deploys().unwrap();
         assert!(deploys.iter().all(|deploy| deploy.deployed_at == 9));
         let seen: Vec<_> = deploys.iter().map(|d| (d.id, d.files, d.bytes, d.is_live)).collect();
@@ -248,7 +232,7 @@ mod tests {
             gzip: None,
             tag: String::new(),
         };
-        change(&mut writer, |project| {
+        change(&mut *writer, |project| {
             let left = project.add_deploy()?;
             assert!(project.add_file(left, &file)?);
             assert_eq!(project.deploys()?, [], "nobody sees it");
@@ -256,6 +240,6 @@ mod tests {
             assert!(!project.add_file(left, &file)? && !project.go_live(left, 1)?);
             Ok(())
         });
-        assert!(!reader.project().is_deployed().unwrap());
+        assert!(!reader.is_deployed().unwrap());
     }
 }

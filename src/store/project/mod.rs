@@ -3,8 +3,6 @@
 
 mod change;
 
-pub use change::ProjectChange;
-
 use std::str::FromStr;
 
 use rusqlite::params;
@@ -12,16 +10,6 @@ use rusqlite::types::Type;
 
 use super::{Database, Row, StoreError};
 use crate::model::{Deploy, Domain, Plan, Reason, Redirect};
-
-/// Reads the project. Each method fails if the database cannot be read.
-pub struct ProjectReads<'c>(&'c Database);
-
-impl Database {
-    /// Reads the project.
-    pub fn project(&self) -> ProjectReads<'_> {
-        ProjectReads(self)
-    }
-}
 
 const DOMAIN: &str =
     "SELECT name, state, since, reason, message, added_at, checked_at, is_primary FROM domains";
@@ -51,45 +39,42 @@ fn redirect(row: &Row<'_>) -> rusqlite::Result<Redirect> {
     Ok(Redirect { from: row.get(0)?, to: row.get(1)?, status: row.get(2)? })
 }
 
-impl ProjectReads<'_> {
+/// What reads the project. Each method fails if the database cannot be read.
+impl Database {
     /// The plan that is paid for.
     pub fn plan(&self) -> Result<Plan, StoreError> {
-        let plan = self.0.first("SELECT plan FROM project", &[], |row| word(row, 0))?;
+        let plan = self.first("SELECT plan FROM project", &[], |row| word(row, 0))?;
         Ok(plan.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
     }
 
     /// Every domain, ordered by name.
     pub fn domains(&self) -> Result<Vec<Domain>, StoreError> {
-        self.0.all(&format!("{DOMAIN} ORDER BY name"), domain)
+        self.all(&format!("{DOMAIN} ORDER BY name"), domain)
     }
 
     /// The domain with this name, in A-labels and lower case.
     pub fn domain(&self, name: &str) -> Result<Option<Domain>, StoreError> {
-        self.0.first(&format!("{DOMAIN} WHERE name = ?1"), params![name], domain)
+        self.first(&format!("{DOMAIN} WHERE name = ?1"), params![name], domain)
     }
 
     /// The name of the primary domain.
     pub fn primary(&self) -> Result<Option<String>, StoreError> {
-        self.0.first("SELECT name FROM domains WHERE is_primary = 1", &[], |row| row.get(0))
+        self.first("SELECT name FROM domains WHERE is_primary = 1", &[], |row| row.get(0))
     }
 
     /// Every redirect, ordered by its source.
     pub fn redirects(&self) -> Result<Vec<Redirect>, StoreError> {
-        self.0.all("SELECT source, target, status FROM redirects ORDER BY source", redirect)
+        self.all("SELECT source, target, status FROM redirects ORDER BY source", redirect)
     }
 
     /// The redirect from this domain.
     pub fn redirect(&self, from: &str) -> Result<Option<Redirect>, StoreError> {
-        self.0.first(
-            "SELECT source, target, status FROM redirects WHERE source = ?1",
-            params![from],
-            redirect,
-        )
+        self.first("SELECT source, target, status FROM redirects WHERE source = ?1", params![from], redirect)
     }
 
     /// The deploys that are kept, the newest first.
     pub fn deploys(&self) -> Result<Vec<Deploy>, StoreError> {
-        self.0.all(
+        self.all(
             "SELECT d.id, d.deployed_at, count(f.path), ifnull(sum(length(f.content)), 0),
                     d.id IS (SELECT deploy FROM project)
              FROM deploys AS d LEFT JOIN deploy_files AS f ON f.deploy = d.id
@@ -108,12 +93,12 @@ impl ProjectReads<'_> {
 
     /// Whether the site was ever deployed.
     pub fn is_deployed(&self) -> Result<bool, StoreError> {
-        self.0.one("SELECT deploy IS NOT NULL FROM project")
+        self.one("SELECT deploy IS NOT NULL FROM project")
     }
 
     /// The static file of the live deploy at `path`, or else at `other`, without its content.
     pub fn file(&self, path: &str, other: &str) -> Result<Option<FileInfo>, StoreError> {
-        self.0.first(
+        self.first(
             "SELECT rowid, path, content_type, tag, length(content), length(gzip) FROM deploy_files
              WHERE deploy = (SELECT deploy FROM project) AND path IN (?1, ?2) ORDER BY path <> ?1 LIMIT 1",
             params![path, other],
@@ -137,7 +122,7 @@ impl ProjectReads<'_> {
     pub fn content(&self, file: &FileInfo, gzip: bool) -> Result<Vec<u8>, StoreError> {
         let column = if gzip { "gzip" } else { "content" };
         let sql = format!("SELECT {column} FROM deploy_files WHERE rowid = ?1");
-        let content = self.0.first(&sql, params![file.row], |row| row.get(0))?;
+        let content = self.first(&sql, params![file.row], |row| row.get(0))?;
         Ok(content.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
     }
 }

@@ -9,7 +9,7 @@
 //! since the mirror was read, which the first statement checks too. So a batch of creates does not check API keys
 //! first. If keys may have changed, the cluster refuses it, and the service handles its requests again.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell};
 use std::time::{Duration, Instant};
 
 use rusqlite::ToSql;
@@ -20,8 +20,8 @@ use super::revision::Revision;
 use super::session::{Phase, Session, is_large};
 use super::values::statement;
 use crate::model::{IdempotencyKey, NewPet};
-use crate::store::engine::{Committed, Inserted, Writes};
-use crate::store::{BUSY_TIMEOUT, Cause, Database, StoreError};
+use crate::store::engine::{Committed, Inserted, Reads, Visit, Writes};
+use crate::store::{BUSY_TIMEOUT, Cause, StoreError};
 
 /// How long a batch is sent again until a node answers. After that, its outcome is unknown.
 const SEND_FOR: Duration = Duration::from_secs(8);
@@ -30,7 +30,7 @@ const PROBE_FOR: Duration = Duration::from_secs(1);
 /// How long the result of a probe is used again.
 const PROBE_HOLDS: Duration = Duration::from_secs(1);
 /// The connection that writes, and the batch under way on it.
-pub struct Writer {
+pub struct ClusterWriter {
     pub(super) session: Session,
     /// Its random name, which it has once it has written.
     name: OnceCell<String>,
@@ -40,14 +40,14 @@ pub struct Writer {
     is_sure: bool,
     creates: Vec<Create>,
     /// The changes other than creates.
-    changes: RefCell<Vec<Statement>>,
+    changes: Vec<Statement>,
     /// Whether the changes are tried out on the mirror.
     is_open: bool,
     patience: Duration,
     probed: Option<(Instant, Result<(), StoreError>)>,
 }
 
-impl Writer {
+impl ClusterWriter {
     /// Writes with this connection.
     pub fn new(session: Session) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Writer {
             batch: Cell::new(0),
             is_sure: false,
             creates: Vec::new(),
-            changes: RefCell::default(),
+            changes: Vec::new(),
             is_open: false,
             patience: SEND_FOR,
             probed: None,
@@ -70,17 +70,10 @@ impl Writer {
         Ok(Inserted::Later(self.creates.len() - 1))
     }
 
-    /// Adds a change to the batch, and returns how many rows it changes: for a large table, always 1.
-    fn record(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
-        let count = if is_large(sql) { 1 } else { self.session.mirror.execute(sql, values)? };
-        self.changes.borrow_mut().push(statement(sql, values)?);
-        Ok(count)
-    }
-
     /// Ends the batch, whatever its outcome.
     fn end(&mut self) {
         self.creates.clear();
-        self.changes.get_mut().clear();
+        self.changes.clear();
         self.is_open = false;
         self.session.mirror.roll_back();
         self.session.end();
@@ -147,10 +140,10 @@ impl Writer {
     /// one does not fail the others.
     fn carry_out(&self) -> Result<Vec<Done>, StoreError> {
         let creates: Vec<&Create> = self.creates.iter().collect();
-        let changes = self.changes.borrow();
+        let changes = &self.changes;
         let is_guarded = self.session.phase() == Phase::Trusting || self.is_open && !changes.is_empty();
         let guard = self.session.seen().filter(|_| is_guarded);
-        match self.send(guard, &creates, &changes, self.patience) {
+        match self.send(guard, &creates, changes, self.patience) {
             Ok(done) => Ok(done),
             Err(Failure::Statement(1.., _)) if changes.is_empty() => {
                 // What the batch relies on has held: its first statement was not refused.
@@ -188,7 +181,7 @@ impl Writer {
 }
 
 #[cfg(test)]
-impl Writer {
+impl ClusterWriter {
     /// The statements of the batch, which is over then.
     pub fn request_only(&mut self) -> Vec<Statement> {
         let creates: Vec<&Create> = self.creates.iter().collect();
@@ -215,11 +208,21 @@ pub fn random_name() -> Result<String, Failure> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-impl Writes for Writer {
-    fn database(&self) -> &Database {
-        &self.session
+impl Reads for ClusterWriter {
+    fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
+        self.session.rows(sql, values, visit)
     }
 
+    fn data_version(&self) -> i64 {
+        self.session.data_version()
+    }
+
+    fn limit_rows(&self, rows: Option<u32>) {
+        self.session.limit_rows(rows);
+    }
+}
+
+impl Writes for ClusterWriter {
     fn begin(&mut self) -> Result<(), StoreError> {
         self.end();
         if self.is_sure {
@@ -232,7 +235,7 @@ impl Writes for Writer {
     }
 
     fn written(&self) -> usize {
-        self.creates.len() + self.changes.borrow().len()
+        self.creates.len() + self.changes.len()
     }
 
     /// Changes are checked against what is read from here on.
@@ -263,15 +266,13 @@ impl Writes for Writer {
 
     fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
         self.open_transaction()?;
-        self.record(sql, values)
-    }
-
-    fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
-        self.record(sql, values)
+        let count = if is_large(sql) { 1 } else { self.session.mirror.execute(sql, values)? };
+        self.changes.push(statement(sql, values)?);
+        Ok(count)
     }
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
-        let has_work = !self.creates.is_empty() || !self.changes.get_mut().is_empty();
+        let has_work = !self.creates.is_empty() || !self.changes.is_empty();
         if !has_work {
             // Nothing is sent that could be refused, so check here. If this fails, the batch is stale, and the next
             // `begin` returns the cause.

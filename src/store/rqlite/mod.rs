@@ -45,9 +45,10 @@ mod whole;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::connections::{HostMeter, OpenStore, Reader, WriteAccess, Writer};
+use super::engine::{HostMeter, OpenStore, Reader, WriteAccess, Writer};
 use crate::error::Error;
 use crate::log_line::log_line;
+use batch::ClusterWriter;
 use client::{Client, Level, Statement};
 use session::Session;
 
@@ -85,22 +86,22 @@ fn connect(path: &Path) -> Result<(Arc<Client>, Level), Error> {
 ///
 /// # Errors
 /// If the cluster does not answer, or has no database of this version.
-pub fn open_reader(path: &Path) -> Result<Reader, Error> {
+pub fn open_reader(path: &Path) -> Result<Box<Reader>, Error> {
     let (client, level) = connect(path)?;
     if !schema::is_current(&client, path, level)? {
         return Err(schema::unused(path));
     }
-    Ok(Reader::new(Session::new(client, level)?))
+    Ok(Box::new(Session::new(client, level)?))
 }
 
 /// Opens a connection that writes, and makes or updates the schema.
 ///
 /// # Errors
 /// If the cluster does not answer, or its database is not ours.
-pub fn open_writer(path: &Path) -> Result<Writer, Error> {
+pub fn open_writer(path: &Path) -> Result<Box<Writer>, Error> {
     let (client, level) = connect(path)?;
     schema::migrate(&client, path, level)?;
-    Ok(Writer::new(batch::Writer::new(Session::new(client, level)?)))
+    Ok(Box::new(ClusterWriter::new(Session::new(client, level)?)))
 }
 
 /// Opens a database for a service with this many readers.

@@ -297,10 +297,6 @@ impl Deref for Session {
 }
 
 impl Snapshots for Session {
-    fn database(&self) -> &Database {
-        self
-    }
-
     fn begin(&mut self) -> Result<(), StoreError> {
         Session::begin(self)
     }

@@ -16,7 +16,7 @@ use super::values::statement;
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
-use crate::store::connections::Whole;
+use crate::store::engine::Whole;
 use crate::store::sqlite::schema::{self, STEPS};
 
 /// The most seconds that a cluster stays closed.

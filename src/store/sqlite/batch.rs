@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{ToSql, params};
 
-use super::{Cause, Committed, Inserted, Outcome, Reader, StoreError, Writer, schema};
+use super::{Cause, Committed, FileReader, FileWriter, Inserted, Outcome, StoreError, schema};
 use crate::clock::unix_time;
 use crate::log_line::log_line;
 use crate::model::{IdempotencyKey, NewPet};
-use crate::store::engine::{self, Row, Snapshots, Writes};
+use crate::store::engine::{Reads, Row, Snapshots, Visit, Writes};
 use crate::store::pets::STATEMENTS;
 use crate::store::retries;
 
@@ -36,45 +36,51 @@ const RETRY: Duration = Duration::from_millis(1);
 /// How long a lock that could not be had counts as still held, so that requests behind it do not wait again.
 const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
-impl Snapshots for Reader {
-    fn database(&self) -> &engine::Database {
-        &self.0
-    }
-
+impl Snapshots for FileReader {
     fn begin(&mut self) -> Result<(), StoreError> {
-        self.0.forget_version();
-        self.0.watch.look()?;
-        self.0.run("BEGIN")?;
+        self.forget_version();
+        self.watch.look()?;
+        self.run("BEGIN")?;
         // This read takes the snapshot; BEGIN alone does not.
-        self.0.read_version()
+        self.read_version()
     }
 
     fn end(&mut self) -> Result<(), StoreError> {
-        self.0.end_reading()
+        self.end_reading()
     }
 
     fn look(&mut self) -> Result<(), StoreError> {
-        self.0.watch.look_now()
+        self.watch.look_now()
     }
 }
 
-impl Writes for Writer {
-    fn database(&self) -> &engine::Database {
-        &self.database
+impl Reads for FileWriter {
+    fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
+        self.reader.rows(sql, values, visit)
     }
 
+    fn data_version(&self) -> i64 {
+        self.reader.data_version()
+    }
+
+    fn limit_rows(&self, rows: Option<u32>) {
+        self.reader.limit_rows(rows);
+    }
+}
+
+impl Writes for FileWriter {
     fn begin(&mut self) -> Result<(), StoreError> {
         // A panic may have left the batch before without an end.
         self.undo();
         self.written = 0;
         self.replays = 0;
-        self.database.forget_version();
-        self.database.watch.look()?;
+        self.reader.forget_version();
+        self.reader.watch.look()?;
         // Why it cannot be written is told to the first who writes.
         if !self.try_begin().unwrap_or(false) {
             self.run("BEGIN")?;
         }
-        self.database.read_version()
+        self.reader.read_version()
     }
 
     fn written(&self) -> usize {
@@ -134,15 +140,11 @@ impl Writes for Writer {
         self.write(|connection| connection.prepare_cached(sql)?.execute(values))
     }
 
-    fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
-        Ok(self.connection.prepare_cached(sql)?.execute(values)?)
-    }
-
     fn commit(&mut self) -> Result<Committed, StoreError> {
         let ended = match mem::replace(&mut self.state, State::Closed) {
             State::Closed => return self.end_reading().map(|()| Committed::default()),
             // Writes to a file that was moved away must not be acknowledged.
-            State::Open => self.database.watch.look_now().and_then(|()| self.finish()),
+            State::Open => self.reader.watch.look_now().and_then(|()| self.finish()),
             State::Failed(error) => Err(error),
         };
         match &ended {
@@ -182,7 +184,7 @@ impl Writes for Writer {
     }
 
     fn look(&mut self) -> Result<(), StoreError> {
-        self.database.watch.look()
+        self.reader.watch.look()
     }
 
     fn be_patient(&mut self, patience: Duration) {
@@ -194,7 +196,7 @@ impl Writes for Writer {
     }
 }
 
-impl Writer {
+impl FileWriter {
     /// Does one write within the batch's transaction, which the first write opens.
     pub(super) fn write<T>(
         &mut self,
@@ -262,7 +264,7 @@ impl Writer {
     /// Commits, and returns whether the transaction changed anything.
     fn finish(&mut self) -> Result<bool, StoreError> {
         self.forget_retries()?;
-        let connection = &self.database.connection;
+        let connection = &self.reader.connection;
         let has_changed = connection.total_changes() != self.changes;
         if let Err(error) = self.run("COMMIT") {
             self.roll_back();
@@ -308,7 +310,7 @@ mod tests {
         assert_eq!(names(&mut reader), ["Rex", "Tom"]);
     }
 
-    fn insert_once(writer: &mut Writer, name: &str, key: &str) -> Inserted {
+    fn insert_once(writer: &mut FileWriter, name: &str, key: &str) -> Inserted {
         let key = IdempotencyKey::new(crate::model::Caller::extra(), key.as_bytes());
         writer.insert_pet_once(&new_pet(name), &key).unwrap()
     }
@@ -344,8 +346,8 @@ mod tests {
             insert_once(&mut writer, "Rex", &key.to_string());
         }
         writer.commit().unwrap();
-        let records = |writer: &Writer| writer.one::<i64>("SELECT count(*) FROM retries").unwrap();
-        let pass = |writer: &mut Writer, seconds: i64| {
+        let records = |writer: &FileWriter| writer.one::<i64>("SELECT count(*) FROM retries").unwrap();
+        let pass = |writer: &mut FileWriter, seconds: i64| {
             writer.change("UPDATE retries SET at = at - ?1", params![seconds]).unwrap();
             writer.commit().unwrap();
         };
@@ -422,7 +424,7 @@ mod tests {
             // The snapshot and the version are of the same moment, whatever is committed in between.
             writer.insert_pet(&new_pet("Rex")).unwrap();
             writer.commit().unwrap();
-            let seen = super::super::tests::count(&reader.0);
+            let seen = super::super::tests::count(&reader);
             reader.end().unwrap();
             (version, seen)
         };
@@ -441,7 +443,7 @@ mod tests {
         let (_folder, _writer, mut reader) = pair();
         let mut seen = std::collections::HashSet::new();
         for _ in 0..3 {
-            reader.0.forget_version();
+            reader.forget_version();
             assert!(reader.data_version() < 0, "versions that are read are positive");
             assert!(seen.insert(reader.data_version()));
         }
@@ -451,9 +453,9 @@ mod tests {
     fn failed_batch_is_undone_whole_and_the_next_starts_clean() {
         let (_folder, mut writer, mut reader) = pair();
         let pages: i64 =
-            writer.database.connection.pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
+            writer.reader.connection.pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
         // SQLite's way to simulate a full disk.
-        writer.database.connection.pragma_update(None, "max_page_count", pages).unwrap();
+        writer.reader.connection.pragma_update(None, "max_page_count", pages).unwrap();
         writer.insert_pet(&new_pet("small")).unwrap();
         let large = "x".repeat(60_000);
         assert!(matches!(writer.insert_pet(&new_pet(&large)), Err(StoreError::Unavailable(..))));
@@ -461,7 +463,7 @@ mod tests {
         assert!(matches!(writer.commit(), Err(StoreError::Unavailable(..))));
         assert_eq!(names(&mut reader), [""; 0]);
 
-        writer.database.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
+        writer.reader.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
         assert_eq!(writer.probe(), Ok(()));
         writer.insert_pet(&new_pet("next")).unwrap();
         writer.commit().unwrap();
@@ -487,7 +489,7 @@ mod tests {
     #[test]
     fn batch_meets_the_lock_of_another_process_once() {
         let folder = Folder::new();
-        let mut writer = Writer::open(&folder.database()).unwrap();
+        let mut writer = FileWriter::open(&folder.database()).unwrap();
         writer.be_patient(Duration::ZERO);
         let other = rusqlite::Connection::open(folder.database()).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -11,7 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::ffi::SQLITE_IOERR_FSYNC;
 use rusqlite::hooks::Wal;
 
-use super::{Cause, Database, StoreError, Writer};
+use super::{Cause, FileReader, FileWriter, StoreError};
 
 /// A commit moves a log of so many frames, as `sqlite.org/pragma.html#pragma_wal_autocheckpoint` has it. A frame holds
 /// a page of 4 KiB.
@@ -32,12 +32,12 @@ pub fn count_frames(connection: &mut Connection) -> rusqlite::Result<Arc<AtomicI
     Ok(counted)
 }
 
-impl Writer {
+impl FileWriter {
     /// Moves a long log. Called after each commit, which has succeeded whatever happens here: what fails is tried again
     /// after the next one.
     pub(super) fn shorten_log(&mut self) {
         if self.frames.load(Relaxed) >= LONG {
-            let _ = self.database.move_log(PASSIVE);
+            let _ = self.reader.move_log(PASSIVE);
         }
     }
 
@@ -47,15 +47,15 @@ impl Writer {
     /// If the disk fails, or another process reads; nothing is lost then, the log stays.
     pub(super) fn empty_log(&mut self) -> Result<(), StoreError> {
         // The log may be that of another database by now, and this file in nobody's sight.
-        self.database.watch.look_now()?;
-        match self.database.move_log(TRUNCATE)? {
+        self.reader.watch.look_now()?;
+        match self.reader.move_log(TRUNCATE)? {
             true => Ok(()),
             false => Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned())),
         }
     }
 }
 
-impl Database {
+impl FileReader {
     /// Moves the log into the file; `false` if somebody reads it (`sqlite.org/pragma.html#pragma_wal_checkpoint`).
     fn move_log(&mut self, statement: &str) -> Result<bool, StoreError> {
         let moved = self
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::store::engine::{Snapshots, Writes};
 
-    fn add(writer: &mut Writer, bytes: usize) {
+    fn add(writer: &mut FileWriter, bytes: usize) {
         writer.insert_pet(&new_pet(&"x".repeat(bytes))).unwrap();
         writer.commit().unwrap();
     }

@@ -42,10 +42,10 @@ impl Cost {
 #[cfg(test)]
 mod tests {
     use super::super::tests::pair;
-    use super::super::{Reader, StoreError};
+    use super::super::{FileReader, StoreError};
 
     /// Counts up in SQL, a few steps for each number.
-    fn count(reader: &Reader, most: u32) -> Result<u32, StoreError> {
+    fn count(reader: &FileReader, most: u32) -> Result<u32, StoreError> {
         let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) SELECT max(i) FROM n";
         Ok(reader.connection.query_row(sql, [most], |row| row.get(0))?)
     }

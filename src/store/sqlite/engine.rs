@@ -4,8 +4,8 @@ use std::ops::{ControlFlow, Deref};
 
 use rusqlite::{Connection, ToSql};
 
-use super::{Database, StoreError};
-use crate::store::engine::{self, Reads, Row, Visit};
+use super::{FileReader, StoreError};
+use crate::store::engine::{Database, Reads, Row, Visit};
 
 /// Hands the rows of a statement to `visit`, one after the other, until it breaks off.
 pub fn rows(
@@ -24,7 +24,7 @@ pub fn rows(
     Ok(())
 }
 
-impl Reads for Database {
+impl Reads for FileReader {
     fn rows(&self, sql: &str, values: &[&dyn ToSql], visit: &mut Visit) -> Result<(), StoreError> {
         rows(self.connection()?, sql, values, visit)
     }
@@ -38,10 +38,10 @@ impl Reads for Database {
     }
 }
 
-impl Deref for Database {
-    type Target = engine::Database;
+impl Deref for FileReader {
+    type Target = Database;
 
-    fn deref(&self) -> &engine::Database {
+    fn deref(&self) -> &Database {
         self
     }
 }

@@ -42,7 +42,7 @@ mod tests {
     use rusqlite::Connection;
     use rusqlite::config::DbConfig;
 
-    use super::super::Writer;
+    use super::super::FileWriter;
     use super::super::tests::{new_pet, pair};
     use super::*;
     use crate::store::engine::Writes;
@@ -54,7 +54,7 @@ mod tests {
         checked.is_err_and(|error| error.kind() == ErrorKind::LogForeign)
     }
 
-    fn create(writer: &mut Writer) {
+    fn create(writer: &mut FileWriter) {
         writer.insert_pet(&new_pet("Rex")).unwrap();
         writer.commit().unwrap();
     }
@@ -78,7 +78,7 @@ mod tests {
             let files =
                 || [killed.database(), log_of(&killed.database())].map(|path| fs::read(path).unwrap());
             let before = files();
-            let refused = Writer::open(&killed.database()).err().map(|error| error.kind());
+            let refused = FileWriter::open(&killed.database()).err().map(|error| error.kind());
             assert_eq!(refused, Some(ErrorKind::LogForeign));
             assert!(files() == before);
         }
@@ -106,7 +106,7 @@ mod tests {
                 .unwrap();
             fs::write(log_of(&killed.database()), &log).unwrap();
             assert!(!is_refused(&killed), "{pages}");
-            let writer = Writer::open(&killed.database()).unwrap();
+            let writer = FileWriter::open(&killed.database()).unwrap();
             let whole = "PRAGMA integrity_check";
             assert_eq!(writer.connection.query_row(whole, [], |row| row.get(0)), Ok("ok".to_owned()));
         }

@@ -68,8 +68,8 @@ const READS_AT_ONCE: usize = 64;
 /// The most bytes of the write-ahead log that stay once it has been moved into the database file.
 const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
-/// One connection, and what can be read with it.
-pub struct Database {
+/// A connection that can read, whatever it was opened for.
+pub struct FileReader {
     connection: Connection,
     /// Closed after the connection.
     _file: OpenFile,
@@ -81,12 +81,9 @@ pub struct Database {
     unread_versions: i64,
 }
 
-/// A connection that cannot write.
-pub struct Reader(Database);
-
 /// The connection that writes, and the batch under way on it.
-pub struct Writer {
-    database: Database,
+pub struct FileWriter {
+    reader: FileReader,
     /// The frames of the log after the last commit.
     frames: Arc<AtomicI32>,
     state: State,
@@ -106,23 +103,15 @@ pub struct Writer {
     last_failed: bool,
 }
 
-impl Deref for Reader {
-    type Target = Database;
+impl Deref for FileWriter {
+    type Target = FileReader;
 
-    fn deref(&self) -> &Database {
-        &self.0
+    fn deref(&self) -> &FileReader {
+        &self.reader
     }
 }
 
-impl Deref for Writer {
-    type Target = Database;
-
-    fn deref(&self) -> &Database {
-        &self.database
-    }
-}
-
-impl Database {
+impl FileReader {
     /// A connection that has read the database, so that all its files are open.
     fn new(mut connection: Connection, path: &Path, file: OpenFile) -> Result<Self, Error> {
         let watch = Watch::new(path).map_err(|error| {
@@ -166,8 +155,8 @@ impl Database {
     }
 }
 
-impl Reader {
-    /// Opens a connection that cannot write, to a database that [`Writer::open`] has seen.
+impl FileReader {
+    /// Opens a connection that cannot write, to a database that [`FileWriter::open`] has seen.
     ///
     /// # Errors
     /// If it cannot be opened, or is not a database of ours.
@@ -176,11 +165,11 @@ impl Reader {
         let connection =
             connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, error))?;
         schema::check(&connection, path, schema::STEPS)?;
-        Ok(Self(Database::new(connection, path, file)?))
+        Self::new(connection, path, file)
     }
 }
 
-impl Writer {
+impl FileWriter {
     /// Opens the database for writing: makes the file if there is none (mode 0600), refuses one
     /// that is not ours, and brings an older one up to date.
     ///
@@ -191,7 +180,7 @@ impl Writer {
         Self::open_with(path, "FULL")
     }
 
-    /// As [`Writer::open`]; `synchronous` says what is flushed to the disk.
+    /// As [`FileWriter::open`]; `synchronous` says what is flushed to the disk.
     fn open_with(path: &Path, synchronous: &str) -> Result<Self, Error> {
         claim::prepare(path)?;
         let file = open_file::open(path)?;
@@ -226,9 +215,9 @@ impl Writer {
         connection.busy_timeout(Duration::ZERO).map_err(say)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
         let frames = count_frames(&mut connection).map_err(say)?;
-        let database = Database::new(connection, path, file)?;
+        let reader = FileReader::new(connection, path, file)?;
         Ok(Self {
-            database,
+            reader,
             frames,
             state: State::Closed,
             changes: 0,
@@ -251,33 +240,33 @@ pub(crate) mod tests {
     pub use crate::testing::Folder;
 
     /// The names of all pets, as a batch sees them.
-    pub fn names(reader: &mut Reader) -> Vec<String> {
+    pub fn names(reader: &mut FileReader) -> Vec<String> {
         reader.begin().unwrap();
-        let names = crate::store::pets::tests::all_names(&reader.0);
+        let names = crate::store::pets::tests::all_names(reader);
         reader.end().unwrap();
         names
     }
 
     /// Has SQLite refuse every write, as a file does that may only be read.
-    pub fn refuse_writes(writer: &Writer, refuse: bool) {
+    pub fn refuse_writes(writer: &FileWriter, refuse: bool) {
         writer.connection.pragma_update(None, "query_only", refuse).unwrap();
     }
 
     /// Has SQLite refuse to move the log.
-    pub fn refuse_to_move_log(writer: &mut Writer) {
+    pub fn refuse_to_move_log(writer: &mut FileWriter) {
         use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
         let allow = |context: AuthContext| match context.action {
             AuthAction::Pragma { pragma_name: "wal_checkpoint", .. } => Authorization::Deny,
             _ => Authorization::Allow,
         };
-        writer.database.connection.authorizer(Some(allow)).unwrap();
+        writer.reader.connection.authorizer(Some(allow)).unwrap();
     }
 
     /// The writer of a new database, and a reader.
-    pub fn pair() -> (Folder, Writer, Reader) {
+    pub fn pair() -> (Folder, FileWriter, FileReader) {
         let folder = Folder::new();
-        let writer = Writer::open(&folder.database()).unwrap();
-        let reader = Reader::open(&folder.database()).unwrap();
+        let writer = FileWriter::open(&folder.database()).unwrap();
+        let reader = FileReader::open(&folder.database()).unwrap();
         (folder, writer, reader)
     }
 

@@ -8,13 +8,13 @@ use super::claim::Claim;
 use super::log_check::check_log;
 use super::open_file::OpenFile;
 use super::{
-    Database, READS_AT_ONCE, Reader, Writer, cannot_open, connect, differences, open_file, reading, schema,
+    FileReader, FileWriter, READS_AT_ONCE, cannot_open, connect, differences, open_file, reading, schema,
 };
 use crate::error::Error;
 use crate::log_line::log_line;
 use crate::model::sample_pets;
 use crate::store::engine::Writes;
-use crate::store::{self, OpenStore, WriteAccess};
+use crate::store::engine::{OpenStore, Reader, WriteAccess};
 
 /// Opens a database for a service with this many readers, and creates the file if there is none.
 ///
@@ -22,7 +22,7 @@ use crate::store::{self, OpenStore, WriteAccess};
 /// If another service has the database, it is not one of ours, its log is that of another database, or the system
 /// refuses.
 pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
-    open_with(path, readers, Writer::open)
+    open_with(path, readers, FileWriter::open)
 }
 
 /// Opens the database of a service that it goes with: a new file with so many sample pets, which is never flushed to
@@ -32,7 +32,7 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
 /// As [`open_for_service`].
 pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
     open_with(path, readers, |path| {
-        let mut writer = Writer::open_with(path, "OFF")?;
+        let mut writer = FileWriter::open_with(path, "OFF")?;
         writer.begin()?;
         for pet in sample_pets(sample) {
             writer.insert_pet(&pet)?;
@@ -45,7 +45,7 @@ pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenSt
 fn open_with(
     path: &Path,
     readers: usize,
-    open_writer: impl FnOnce(&Path) -> Result<Writer, Error>,
+    open_writer: impl FnOnce(&Path) -> Result<FileWriter, Error>,
 ) -> Result<OpenStore, Error> {
     // The claim first: from here on, no other service opens the database or removes its log.
     let claim = Claim::take(path)?;
@@ -63,13 +63,13 @@ fn open_with(
             writer.last_failed = true;
         }
     }
-    let open = |_| Ok(store::Reader::new(Reader::open(path)?));
+    let open = |_| Ok(Box::new(FileReader::open(path)?) as Box<Reader>);
     let readers = (0..readers).map(open).collect::<Result<_, Error>>()?;
     Ok(OpenStore {
-        writer: WriteAccess::Writes(store::Writer::new(writer)),
+        writer: WriteAccess::Writes(Box::new(writer)),
         readers,
         reads_at_once: READS_AT_ONCE,
-        claim: Some(claim),
+        claim: Some(Box::new(claim)),
         about,
     })
 }
@@ -90,14 +90,14 @@ pub fn open_existing(path: &Path) -> Result<(Connection, OpenFile), Error> {
     Ok((connection, file))
 }
 
-impl Reader {
+impl FileReader {
     /// Opens an existing database without changing it.
     ///
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn open_existing(path: &Path) -> Result<Self, Error> {
         let (connection, file) = open_existing(path)?;
-        Ok(Self(Database::new(connection, path, file)?))
+        Self::new(connection, path, file)
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
     fn empty_or_missing_file_is_named_and_left() {
         let folder = Folder::new();
         let path = folder.database();
-        let said = || Reader::open_existing(&path).err().unwrap();
+        let said = || FileReader::open_existing(&path).err().unwrap();
         assert_eq!(said().kind(), ErrorKind::DatabaseMissing);
         assert!(!path.exists());
         std::fs::write(&path, "").unwrap();

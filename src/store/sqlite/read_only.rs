@@ -8,23 +8,23 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::log_check::check_log;
 use super::open_file::{self, Stamp, immutable, journal_of, log_of};
-use super::{Database, READS_AT_ONCE, Reader, cannot_open, connect, schema};
+use super::{FileReader, READS_AT_ONCE, cannot_open, connect, schema};
 use crate::error::{Error, ErrorKind};
-use crate::store::{self, OpenStore, WriteAccess};
+use crate::store::engine::{OpenStore, Reader, WriteAccess};
 
 /// Opens an existing database for a service with this many readers, only for reading.
 ///
 /// # Errors
-/// As [`Reader::open_only`].
+/// As [`FileReader::open_only`].
 pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error> {
-    let open = || Ok(store::Reader::new(Reader::open_only(path)?));
+    let open = || Ok(Box::new(FileReader::open_only(path)?) as Box<Reader>);
     let writer = WriteAccess::Refused(open()?);
     let readers = (0..readers).map(|_| open()).collect::<Result<_, Error>>()?;
     let about = format!("read-only database {}", path.display());
     Ok(OpenStore { writer, readers, reads_at_once: READS_AT_ONCE, claim: None, about })
 }
 
-impl Reader {
+impl FileReader {
     /// Opens a connection that cannot write, to a database that this service does not have to itself.
     ///
     /// # Errors
@@ -57,11 +57,11 @@ impl Reader {
         let connection = opened.map_err(|error| cannot_open(path, error))?;
         schema::check_used(&connection, path)?;
         schema::refuse_older(&connection, path)?;
-        let mut database = Database::new(connection, path, file)?;
+        let mut reader = Self::new(connection, path, file)?;
         if let Some(stamp) = at_rest {
-            database.watch.expect_unchanged(path, stamp);
+            reader.watch.expect_unchanged(path, stamp);
         }
-        Ok(Self(database))
+        Ok(reader)
     }
 }
 
@@ -75,14 +75,14 @@ fn has_no_log(path: &Path) -> bool {
 mod tests {
     use super::super::tests::{Folder, pair};
     use super::super::tests::{names, new_pet};
-    use super::super::{Writer, log_of};
+    use super::super::{FileWriter, log_of};
     use super::*;
     use crate::store::engine::{Snapshots, Writes};
 
     #[test]
     fn only_reader_sees_each_commit_and_takes_nothing_from_the_writer() {
         let (folder, mut writer, _reader) = pair();
-        let mut only = Reader::open_only(&folder.database()).unwrap();
+        let mut only = FileReader::open_only(&folder.database()).unwrap();
         writer.insert_pet(&new_pet("Rex")).unwrap();
         writer.commit().unwrap();
         assert_eq!(names(&mut only), ["Rex"]);
@@ -101,7 +101,7 @@ mod tests {
             std::fs::copy(&path, killed.0.join(path.file_name().unwrap())).unwrap();
         }
         let log = std::fs::read(log_of(&killed.database())).unwrap();
-        let mut only = Reader::open_only(&killed.database()).unwrap();
+        let mut only = FileReader::open_only(&killed.database()).unwrap();
         assert_eq!(names(&mut only), ["Rex"]);
         drop(only);
         assert_eq!(std::fs::read(log_of(&killed.database())).unwrap(), log);
@@ -113,15 +113,15 @@ mod tests {
         let newest = schema::newest_version(schema::STEPS);
         for (version, kind) in [(newest + 1, ErrorKind::DatabaseNewer), (0, ErrorKind::DatabaseMissing)] {
             writer.connection.pragma_update(None, "user_version", version).unwrap();
-            assert_eq!(Reader::open_only(&folder.database()).err().unwrap().kind(), kind);
+            assert_eq!(FileReader::open_only(&folder.database()).err().unwrap().kind(), kind);
         }
     }
 
     #[test]
     fn change_of_a_file_that_nobody_could_change_is_noticed() {
         let (folder, mut writer, _reader) = pair();
-        let mut only = Reader::open_only(&folder.database()).unwrap();
-        only.0.watch.expect_unchanged(&folder.database(), Stamp::of(&folder.database()).unwrap());
+        let mut only = FileReader::open_only(&folder.database()).unwrap();
+        only.watch.expect_unchanged(&folder.database(), Stamp::of(&folder.database()).unwrap());
         assert_eq!(only.look(), Ok(()));
         writer.insert_pet(&new_pet("Rex")).unwrap();
         writer.commit().unwrap();
@@ -146,9 +146,12 @@ mod tests {
     #[test]
     fn missing_database_is_not_made() {
         let folder = Folder::new();
-        assert_eq!(Reader::open_only(&folder.database()).err().unwrap().kind(), ErrorKind::DatabaseMissing);
+        assert_eq!(
+            FileReader::open_only(&folder.database()).err().unwrap().kind(),
+            ErrorKind::DatabaseMissing
+        );
         assert!(!folder.database().exists());
-        drop(Writer::open(&folder.database()).unwrap());
-        Reader::open_only(&folder.database()).unwrap();
+        drop(FileWriter::open(&folder.database()).unwrap());
+        FileReader::open_only(&folder.database()).unwrap();
     }
 }

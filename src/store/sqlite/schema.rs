@@ -127,7 +127,7 @@ pub fn migrate(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Writer, tests::Folder};
+    use super::super::{FileWriter, tests::Folder};
     use super::*;
     use crate::store::engine::Writes;
 
@@ -139,8 +139,8 @@ mod tests {
     fn opening_twice_changes_nothing() {
         let folder = Folder::new();
         let files = [(); 2].map(|()| {
-            let writer = Writer::open(&folder.database()).unwrap();
-            assert_eq!(version(&writer.database.connection), newest_version(STEPS));
+            let writer = FileWriter::open(&folder.database()).unwrap();
+            assert_eq!(version(&writer.reader.connection), newest_version(STEPS));
             drop(writer);
             std::fs::read(folder.database()).unwrap()
         });
@@ -151,7 +151,7 @@ mod tests {
     fn later_step_is_done_once_and_keeps_what_is_there() {
         let folder = Folder::new();
         let path = folder.database();
-        let mut writer = Writer::open(&path).unwrap();
+        let mut writer = FileWriter::open(&path).unwrap();
         writer.insert_pet(&super::super::tests::new_pet("Rex")).unwrap();
         writer.commit().unwrap();
         drop(writer);
@@ -173,7 +173,7 @@ mod tests {
     fn step_that_fails_leaves_the_version_before() {
         let folder = Folder::new();
         let path = folder.database();
-        drop(Writer::open(&path).unwrap());
+        drop(FileWriter::open(&path).unwrap());
         let broken: Vec<&str> = [STEPS, &["CREATE TABLE half (x); nonsense"]].concat();
         let mut connection = Connection::open(&path).unwrap();
         assert!(migrate(&mut connection, &path, &broken, false).is_err());
@@ -185,7 +185,7 @@ mod tests {
     fn foreign_files_are_refused_and_left_as_they_were() {
         let folder = Folder::new();
         let path = folder.database();
-        let refusal = || Writer::open(&path).err().unwrap();
+        let refusal = || FileWriter::open(&path).err().unwrap();
 
         std::fs::write(&path, "no database at all, just some text that goes on for a while").unwrap();
         let before = std::fs::read(&path).unwrap();
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), before);
 
         std::fs::remove_file(&path).unwrap();
-        drop(Writer::open(&path).unwrap());
+        drop(FileWriter::open(&path).unwrap());
         let later = newest_version(STEPS) + 1;
         Connection::open(&path).unwrap().pragma_update(None, "user_version", later).unwrap();
         assert_eq!(refusal().kind(), ErrorKind::DatabaseNewer);

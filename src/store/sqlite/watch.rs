@@ -152,7 +152,7 @@ mod tests {
         let (folder, mut writer, reader) = pair();
         writer.insert_pet(&new_pet("Rex")).unwrap();
         writer.commit().unwrap();
-        assert!(writer.database.lose_flush(&rusqlite::Error::InvalidQuery).is_lost());
+        assert!(writer.reader.lose_flush(&rusqlite::Error::InvalidQuery).is_lost());
         writer.insert_pet(&new_pet("Tom")).unwrap();
         assert!(writer.commit().unwrap_err().is_lost() && writer.checkpoint().unwrap_err().is_lost());
         // The last to close would move it.

@@ -39,7 +39,7 @@ fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
         (request == 0).then(|| refused.to_owned())
     });
     let client = Arc::new(Client::new(client::Address::parse(&address).unwrap(), None).unwrap());
-    let mut writer = batch::Writer::new(Session::new(Arc::clone(&client), Level::Linearizable).unwrap());
+    let mut writer = ClusterWriter::new(Session::new(Arc::clone(&client), Level::Linearizable).unwrap());
     writer.be_patient(Duration::ZERO);
     let (probed, asked) = requests(&client, || writer.probe());
     assert!(matches!(probed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{probed:?}");
@@ -62,7 +62,7 @@ fn undone_batch_leaves_nothing() {
     writer.change("UPDATE project SET plan = 'pro'", &[]).unwrap();
     assert_eq!(writer.written(), 1);
     writer.undo();
-    assert_eq!(writer.session.project().plan(), Ok(Plan::Free));
+    assert_eq!(writer.session.plan(), Ok(Plan::Free));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn only_changes_depend_on_what_others_change_meanwhile() {
     change();
     writer.commit().unwrap();
     assert_eq!(writer.try_begin(), Ok(true));
-    writer.execute("UPDATE project SET plan = 'free'", &[]).unwrap();
+    writer.change("UPDATE project SET plan = 'free'", &[]).unwrap();
     change();
     let refused = writer.commit();
     assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
@@ -248,7 +248,7 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     let (_nodes, path) = cluster(1);
     let (mut writer, mut other) = (writer(&path), writer(&path));
     let client = std::sync::Arc::clone(&writer.session.client);
-    let create = |writer: &mut batch::Writer, name: &str| {
+    let create = |writer: &mut ClusterWriter, name: &str| {
         writer.begin().unwrap();
         let pets = [writer.insert_pet(&new_pet(name)).unwrap(), once(writer, name, name)];
         writer.commit().map(|committed| outcomes(&pets, &committed))
@@ -315,13 +315,13 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
         project.set_primary("a.test")
     })
     .unwrap();
-    assert_eq!(other.project().primary().unwrap().as_deref(), Some("a.test"));
+    assert_eq!(other.primary().unwrap().as_deref(), Some("a.test"));
     let refused = one.change_project(|project| {
         project.set_plan(Plan::Pro)?;
         Err::<(), _>(StoreError::Internal("refused".to_owned()))
     });
     assert!(refused.is_err());
-    assert_eq!(one.project().plan().unwrap(), Plan::Free);
+    assert_eq!(one.plan().unwrap(), Plan::Free);
     // The first try meets a change of another instance, and the second does not.
     let mut tries = 0;
     one.change_project(|project| {
@@ -332,7 +332,7 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
         project.put_domain(&domain(if project.domain("c.test")?.is_some() { "after.test" } else { "b.test" }))
     })
     .unwrap();
-    let names: Vec<String> = one.project().domains().unwrap().into_iter().map(|it| it.name).collect();
+    let names: Vec<String> = one.domains().unwrap().into_iter().map(|it| it.name).collect();
     assert_eq!((tries, names), (2, ["a.test", "after.test", "c.test"].map(str::to_owned).to_vec()));
     // Another instance is always faster.
     let mut tries = 0;
@@ -343,7 +343,7 @@ fn project_is_changed_whole_or_not_at_all_and_meets_no_change_of_another_instanc
         project.set_plan(Plan::Pro)
     });
     assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
-    assert_eq!((tries, one.project().plan().unwrap()), (MOST_TRIES, Plan::Free));
+    assert_eq!((tries, one.plan().unwrap()), (MOST_TRIES, Plan::Free));
 }
 
 #[test]
@@ -366,9 +366,9 @@ fn deploy_comes_whole_with_its_files() {
     }
     writer.change_project(|project| project.keep_deploys(1)).unwrap();
     let session = session(&path);
-    let found = session.project().file("/a.bin", "").unwrap().unwrap();
-    assert_eq!((found.length, session.project().content(&found, false).unwrap()), (100_000, content));
-    let deploys = session.project().deploys().unwrap();
+    let found = session.file("/a.bin", "").unwrap().unwrap();
+    assert_eq!((found.length, session.content(&found, false).unwrap()), (100_000, content));
+    let deploys = session.deploys().unwrap();
     assert_eq!((deploys.len(), deploys[0].id, deploys[0].files, deploys[0].is_live), (1, 2, 1, true));
 }
 

@@ -28,10 +28,10 @@ fn cluster(count: usize) -> (Nodes, PathBuf) {
 }
 
 /// A writer. For a client of its own, pass a `turned` path.
-fn writer(path: &Path) -> batch::Writer {
+fn writer(path: &Path) -> ClusterWriter {
     let (client, level) = connect(path).unwrap();
     schema::migrate(&client, path, level).unwrap();
-    batch::Writer::new(Session::new(client, level).unwrap())
+    ClusterWriter::new(Session::new(client, level).unwrap())
 }
 
 fn session(path: &Path) -> Session {
@@ -68,7 +68,7 @@ fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::new(Caller::extra(), text.as_bytes())
 }
 
-fn once(writer: &mut batch::Writer, name: &str, text: &str) -> Inserted {
+fn once(writer: &mut ClusterWriter, name: &str, text: &str) -> Inserted {
     writer.insert_pet_once(&new_pet(name), &key(text)).unwrap()
 }
 
