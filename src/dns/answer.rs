@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use simple_dns::Name;
-use simple_dns::rdata::RData;
+use simple_dns::rdata::{CAA, RData};
+use simple_dns::{Name, ResourceRecord};
 
 use super::{DnsError, RecordType};
 
@@ -24,27 +24,7 @@ pub(crate) struct Answer {
 pub(crate) struct Record {
     /// The owner of the record, as [`text`] writes it.
     pub name: String,
-    pub kind: RecordType,
-    pub data: Data,
-}
-
-/// What a record says. Names are as [`text`] writes them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Data {
-    Address(IpAddr),
-    Alias(String),
-    NameServer(String),
-    Caa(Caa),
-    /// A record whose content the service does not need.
-    Other,
-}
-
-/// A property of RFC 8659, section 4.1. The tag is in lower case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Caa {
-    pub flags: u8,
-    pub tag: String,
-    pub value: Vec<u8>,
+    data: RData<'static>,
 }
 
 impl Answer {
@@ -61,73 +41,78 @@ impl Answer {
     /// The name at the end of the aliases (RFC 1034, section 3.6.2), as far as this answer has them.
     ///
     /// # Errors
-    /// [`DnsError::Loop`], if there are more than eight or they form a circle.
-    pub fn canonical(&self) -> Result<&str, DnsError> {
-        let mut name = self.name.as_str();
+    /// If there are more than eight or they form a circle.
+    pub fn canonical(&self) -> Result<String, DnsError> {
+        let mut name = self.name.clone();
         for _ in 0..=MAX_ALIASES {
-            match self.of(name).find_map(Record::alias) {
+            let target = self.of(&name).find_map(Record::alias);
+            match target {
                 Some(target) => name = target,
                 None => return Ok(name),
             }
         }
-        Err(DnsError::Loop { name: self.name.clone() })
+        Err(DnsError(format!(
+            "the CNAME records of {} lead in a circle, or to more than {MAX_ALIASES} names",
+            self.name
+        )))
     }
 
     /// The addresses at the end of the aliases.
     ///
     /// # Errors
-    /// [`DnsError::Loop`], if the aliases do not end.
-    pub fn addresses(&self) -> Result<impl Iterator<Item = IpAddr>, DnsError> {
-        Ok(self.of(self.canonical()?).filter_map(Record::address))
-    }
-}
-
-impl Data {
-    /// Copies the content out of its message.
-    pub(super) fn of(data: &RData) -> Self {
-        match data {
-            RData::A(data) => Self::Address(IpAddr::V4(data.address.into())),
-            RData::AAAA(data) => Self::Address(IpAddr::V6(data.address.into())),
-            RData::CNAME(target) => Self::Alias(text(target)),
-            RData::NS(server) => Self::NameServer(text(server)),
-            RData::CAA(property) => Self::Caa(Caa {
-                flags: property.flag,
-                tag: property.tag.to_string().to_ascii_lowercase(),
-                value: property.value.to_vec(),
-            }),
-            _ => Self::Other,
-        }
+    /// If the aliases do not end.
+    pub fn addresses(&self) -> Result<Vec<IpAddr>, DnsError> {
+        Ok(self.of(&self.canonical()?).filter_map(Record::address).collect())
     }
 }
 
 impl Record {
-    /// The target of an alias.
-    pub fn alias(&self) -> Option<&str> {
-        if let Data::Alias(target) = &self.data { Some(target) } else { None }
+    /// Copies a record out of its message.
+    pub(super) fn of(record: &ResourceRecord) -> Self {
+        Self { name: text(&record.name), data: record.rdata.clone().into_owned() }
     }
 
-    /// The address of an address record.
-    pub fn address(&self) -> Option<IpAddr> {
-        if let Data::Address(address) = &self.data { Some(*address) } else { None }
+    pub fn kind(&self) -> RecordType {
+        self.data.type_code()
     }
-}
 
-impl std::fmt::Display for Record {
-    /// Writes type and content as in a zone file, in graphic ASCII; only the type if the content is not kept.
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "{:?}", self.kind)?;
+    /// The target of an alias, as [`text`] writes it.
+    pub fn alias(&self) -> Option<String> {
+        if let RData::CNAME(target) = &self.data { Some(text(target)) } else { None }
+    }
+
+    /// The name of a name server, as [`text`] writes it.
+    pub fn name_server(&self) -> Option<String> {
+        if let RData::NS(server) = &self.data { Some(text(server)) } else { None }
+    }
+
+    /// The property of a CAA record (RFC 8659, section 4.1).
+    pub fn caa(&self) -> Option<&CAA<'static>> {
+        if let RData::CAA(property) = &self.data { Some(property) } else { None }
+    }
+
+    fn address(&self) -> Option<IpAddr> {
         match &self.data {
-            Data::Address(address) => write!(f, " {address}"),
-            Data::Alias(name) | Data::NameServer(name) => write!(f, " {name}"),
-            Data::Caa(property) => write!(f, " {property}"),
-            Data::Other => Ok(()),
+            RData::A(data) => Some(IpAddr::V4(data.address.into())),
+            RData::AAAA(data) => Some(IpAddr::V6(data.address.into())),
+            _ => None,
         }
     }
 }
 
-impl std::fmt::Display for Caa {
+impl std::fmt::Display for Record {
+    /// Writes type and content as in a zone file, in graphic ASCII. Of types that the service does not need, it writes
+    /// the type alone.
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "{} {} \"{}\"", self.flags, escaped(self.tag.as_bytes()), escaped(&self.value))
+        write!(f, "{:?}", self.kind())?;
+        if let Some(address) = self.address() {
+            write!(f, " {address}")?;
+        } else if let Some(CAA { flag, tag, value }) = self.caa() {
+            write!(f, " {flag} {} \"{}\"", escaped(tag.to_string().as_bytes()), escaped(value))?;
+        } else if let Some(name) = self.alias().or(self.name_server()) {
+            write!(f, " {name}")?;
+        }
+        Ok(())
     }
 }
 
@@ -153,13 +138,16 @@ fn escaped(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use simple_dns::rdata::MX;
+
     use super::*;
 
     fn answer(aliases: &[(&str, &str)]) -> Answer {
         let alias = |(from, to): &(&str, &str)| Record {
             name: from.to_string(),
-            kind: RecordType::CNAME,
-            data: Data::Alias(to.to_string()),
+            data: RData::CNAME(Name::new(to).unwrap().into_owned().into()),
         };
         Answer { name: "0".to_owned(), records: aliases.iter().map(alias).collect() }
     }
@@ -170,7 +158,7 @@ mod tests {
         let chain: Vec<(&str, &str)> = names.windows(2).map(|pair| (&*pair[0], &*pair[1])).collect();
         assert_eq!(answer(&[]).canonical().unwrap(), "0");
         assert_eq!(answer(&chain[..8]).canonical().unwrap(), "8");
-        assert!(matches!(answer(&chain[..9]).canonical(), Err(DnsError::Loop { .. })));
+        assert!(answer(&chain[..9]).canonical().is_err());
     }
 
     #[test]
@@ -183,16 +171,17 @@ mod tests {
 
     #[test]
     fn records_are_shown_as_in_a_zone_file() {
-        let caa = Caa { flags: 128, tag: "issue".to_owned(), value: b"a\"b\x1b; c".to_vec() };
-        for (kind, data, shown) in [
-            (RecordType::A, Data::Address([192, 0, 2, 7].into()), "A 192.0.2.7"),
-            (RecordType::AAAA, Data::Address("2001:db8::7".parse().unwrap()), "AAAA 2001:db8::7"),
-            (RecordType::CNAME, Data::Alias("a.example".to_owned()), "CNAME a.example"),
-            (RecordType::NS, Data::NameServer("ns.example".to_owned()), "NS ns.example"),
-            (RecordType::CAA, Data::Caa(caa), r#"CAA 128 issue "a\"b\027; c""#),
-            (RecordType::MX, Data::Other, "MX"),
+        let name = |text| Name::new(text).unwrap();
+        let caa = CAA { flag: 128, tag: "issue".try_into().unwrap(), value: b"a\"b\x1b; c".into() };
+        for (data, shown) in [
+            (RData::A(Ipv4Addr::new(192, 0, 2, 7).into()), "A 192.0.2.7"),
+            (RData::AAAA("2001:db8::7".parse::<Ipv6Addr>().unwrap().into()), "AAAA 2001:db8::7"),
+            (RData::CNAME(name("a.example").into()), "CNAME a.example"),
+            (RData::NS(name("ns.example").into()), "NS ns.example"),
+            (RData::CAA(caa), r#"CAA 128 issue "a\"b\027; c""#),
+            (RData::MX(MX { preference: 1, exchange: name("mail.example") }), "MX"),
         ] {
-            assert_eq!(Record { name: String::new(), kind, data }.to_string(), shown);
+            assert_eq!(Record { name: String::new(), data }.to_string(), shown);
         }
     }
 }

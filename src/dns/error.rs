@@ -5,46 +5,28 @@ use std::net::SocketAddr;
 /// The port of name servers.
 pub(super) const PORT: u16 = 53;
 
-/// Why DNS gave no answer. Its text ends a sentence, such as `the name server 192.0.2.1 …`.
+/// Why DNS gave no answer. Its text ends a sentence, such as `the name server 192.0.2.1 refuses to answer`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum DnsError {
-    /// A name server gave no usable response: which one, and why.
-    Server(String),
-    /// The resolver or the system cannot be used as it is: what is wrong with it.
-    Setup(String),
-    /// The aliases of the name form a circle or are too many.
-    Loop { name: String },
-    /// The name has no authorities, or none with an address.
-    NoServers { name: String },
-    /// The name is not valid in DNS.
-    BadName { name: String },
-}
+pub(crate) struct DnsError(pub(super) String);
 
 impl DnsError {
-    /// What a name server did, such as ` refuses to answer`.
+    /// What a name server did, such as ` refuses to answer`. The usual port is left out.
     pub(super) fn of(server: SocketAddr, what: &str) -> Self {
-        Self::Server(named(server) + what)
+        match server.port() {
+            PORT => Self(format!("the name server {}{what}", server.ip())),
+            _ => Self(format!("the name server {server}{what}")),
+        }
     }
-}
 
-/// A name server, without the usual port.
-pub(super) fn named(server: SocketAddr) -> String {
-    match server.port() {
-        PORT => format!("the name server {}", server.ip()),
-        _ => format!("the name server {server}"),
+    /// The zone has no authorities, or none with an address.
+    pub(super) fn no_servers(zone: &str) -> Self {
+        Self(format!("no name server with an address is named for {zone}"))
     }
 }
 
 impl std::fmt::Display for DnsError {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match self {
-            Self::Server(what) | Self::Setup(what) => f.write_str(what),
-            Self::Loop { name } => {
-                write!(f, "the CNAME records of {name} lead in a circle, or to more than 8 names")
-            }
-            Self::NoServers { name } => write!(f, "no name server with an address is named for {name}"),
-            Self::BadName { name } => write!(f, "{name} cannot be a name in DNS"),
-        }
+        f.write_str(&self.0)
     }
 }
 

@@ -19,7 +19,7 @@ fn ask(dns: Dns) -> Result<Vec<IpAddr>, DnsError> {
     let (done, answer) = channel();
     std::thread::spawn(move || {
         let asked = dns.resolvers().ask(WWW, RecordType::A);
-        done.send(asked.and_then(|answer| Ok(answer.addresses()?.collect())))
+        done.send(asked.and_then(|answer| answer.addresses()))
     });
     answer.recv_timeout(PATIENCE).expect("the inquiry ends")
 }
@@ -28,7 +28,7 @@ fn good() -> Result<Vec<IpAddr>, DnsError> {
     Ok(vec![GOOD.into()])
 }
 
-/// The words of the error, without the server and the time.
+/// The words of the error, without the server.
 fn words(answer: Result<Vec<IpAddr>, DnsError>) -> String {
     let text = answer.unwrap_err().to_string();
     text.split_whitespace()
@@ -40,20 +40,23 @@ fn words(answer: Result<Vec<IpAddr>, DnsError>) -> String {
 #[test]
 fn silence_ends_with_the_deadline() {
     let server = Server::datagrams(|_| Vec::new());
-    assert_eq!(words(ask(server.dns().within(60, 20))), "the name server did not answer within seconds");
+    assert_eq!(words(ask(server.dns().within(60, 20))), "the name server did not answer in time");
     let begun = Instant::now();
-    assert_eq!(words(ask(server.dns().within(60_000, 20))), "the name server did not answer within seconds");
+    assert_eq!(words(ask(server.dns().within(60_000, 20))), "the name server did not answer in time");
     let waited = begun.elapsed();
     assert!(waited >= Duration::from_millis(20 + 40), "the second try takes twice as long: {waited:?}");
     // The whole deadline is shorter than the first try.
-    assert_eq!(words(ask(server.dns().within(20, 60_000))), "the name server did not answer within seconds");
+    assert_eq!(words(ask(server.dns().within(20, 60_000))), "the name server did not answer in time");
 }
 
 #[test]
 fn closed_port_is_an_error_at_once() {
     // Nobody uses this port (tcpmux).
     let address = "127.0.0.1:1".parse().unwrap();
-    assert_eq!(words(ask(Dns::new(Some(address)))), "the name server cannot be reached");
+    assert_eq!(
+        words(ask(Dns::new(Some(address)))),
+        "the name server cannot be reached: Connection refused (os error"
+    );
 }
 
 #[test]
@@ -138,11 +141,11 @@ fn aliases_in_a_circle_are_an_error() {
 #[test]
 fn refusals_and_failures_are_errors_after_two_tries() {
     let expected = [
-        (1, "the name server failed to answer (FORMERR)"),
+        (1, "the name server failed to answer (FormatError)"),
         (2, "the name server failed to answer (SERVFAIL)"),
-        (4, "the name server failed to answer (NOTIMP)"),
+        (4, "the name server failed to answer (NotImplemented)"),
         (5, "the name server refuses to answer"),
-        (9, "the name server failed to answer (a code that does not fit)"),
+        (9, "the name server failed to answer (NOTAUTH)"),
     ];
     for (code, expected) in expected {
         let response = move |query: &[u8]| {
@@ -164,7 +167,7 @@ fn next_server_is_asked_if_one_fails() {
     let mut servers = dns.resolvers();
     for _ in 0..3 {
         let answer = servers.ask(WWW, RecordType::A).unwrap();
-        assert_eq!(answer.addresses().unwrap().collect::<Vec<_>>(), [IpAddr::from(GOOD)]);
+        assert_eq!(answer.addresses().unwrap(), [IpAddr::from(GOOD)]);
     }
     assert_eq!([failing.asked().len(), silent.asked().len(), working.asked().len()], [1, 1, 3]);
 }
@@ -196,7 +199,7 @@ fn wait(stream: &mut TcpStream) {
 
 #[test]
 fn hanging_tcp_ends_with_the_deadline() {
-    let expected = "the name server asked over TCP, did not answer within seconds";
+    let expected = "the name server did not answer in time";
     // Nothing, half of the length, a length alone, and a part of the message. All wait at the same time.
     let servers = [0, 1, 2, 30].map(|part| {
         Server::truncating(move |stream, query| {
@@ -221,7 +224,7 @@ fn drip_over_tcp_ends_with_the_deadline() {
         // Until the client has gone; otherwise this would take minutes.
         while stream.write_all(&[0]).is_ok() && !matches!(stream.read(&mut [0]), Ok(0)) {}
     });
-    let expected = "the name server asked over TCP, did not answer within seconds";
+    let expected = "the name server did not answer in time";
     assert_eq!(words(ask(server.dns().within(1_000, 60_000))), expected);
 }
 
@@ -230,7 +233,10 @@ fn reset_tcp_is_an_error_at_once() {
     let server = Server::truncating(|stream, _| {
         socket2::SockRef::from(&*stream).set_linger(Some(Duration::ZERO)).unwrap();
     });
-    assert_eq!(words(ask(server.dns())), "the name server asked over TCP, cannot be reached");
+    assert_eq!(
+        words(ask(server.dns())),
+        "the name server cannot be reached: Connection reset by peer (os error"
+    );
 }
 
 #[test]
@@ -245,7 +251,7 @@ fn broken_tcp_is_an_error() {
     ];
     for (number, breaker) in breakers.into_iter().enumerate() {
         let server = Server::truncating(breaker);
-        let expected = "the name server asked over TCP, sent a response that does not answer the question";
+        let expected = "the name server sent a response that does not answer the question";
         assert_eq!(words(ask(server.dns())), expected, "breaker {number}");
     }
 }

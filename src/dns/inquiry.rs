@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use super::answer::Record;
 use super::error::PORT;
 use super::resolv_conf::resolvers_of_the_system;
 use super::servers::NameServers;
-use super::{Data, DnsError, RecordType, with_parents};
+use super::{DnsError, RecordType, with_parents};
 
 /// The longest that all questions together may take.
 const WHOLE: Duration = Duration::from_secs(20);
@@ -54,7 +55,7 @@ impl Dns {
         if self.is_given {
             return Ok(resolvers);
         }
-        let mut last = DnsError::NoServers { name: name.to_owned() };
+        let mut last = DnsError::no_servers(name);
         for at in with_parents(name) {
             let answer = match resolvers.ask(at, RecordType::NS) {
                 Ok(answer) => answer,
@@ -65,11 +66,7 @@ impl Dns {
                 }
                 Err(error) => return Err(error),
             };
-            let names = answer.own().filter_map(|record| match &record.data {
-                Data::NameServer(name) => Some(name.as_str()),
-                _ => None,
-            });
-            let names: Vec<&str> = names.take(MAX_SERVERS).collect();
+            let names: Vec<String> = answer.own().filter_map(Record::name_server).take(MAX_SERVERS).collect();
             if !names.is_empty() {
                 return self.servers_of(at, &names, resolvers);
             }
@@ -81,15 +78,14 @@ impl Dns {
     fn servers_of(
         &self,
         zone: &str,
-        names: &[&str],
+        names: &[String],
         mut resolvers: NameServers,
     ) -> Result<NameServers, DnsError> {
         let mut addresses = Vec::new();
-        let mut last = DnsError::NoServers { name: zone.to_owned() };
+        let mut last = DnsError::no_servers(zone);
         for kind in [RecordType::A, RecordType::AAAA] {
             for name in names {
-                let found = resolvers.ask(name, kind);
-                match found.and_then(|answer| Ok(answer.addresses()?.collect::<Vec<_>>())) {
+                match resolvers.ask(name, kind).and_then(|answer| answer.addresses()) {
                     Ok(found) => addresses.extend(found.iter().map(|ip| SocketAddr::new(*ip, self.port))),
                     Err(error) => last = error,
                 }

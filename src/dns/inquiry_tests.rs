@@ -6,7 +6,7 @@ use super::tests::{Asked, Record, Records, Server, WWW, respond, with_flags, www
 use super::{Dns, DnsError, RecordType};
 
 fn addresses(dns: &Dns) -> Result<Vec<IpAddr>, DnsError> {
-    dns.authorities(WWW)?.ask(WWW, RecordType::A)?.addresses().map(Iterator::collect)
+    dns.authorities(WWW)?.ask(WWW, RecordType::A)?.addresses()
 }
 
 #[test]
@@ -38,10 +38,8 @@ fn resolver_that_does_not_recurse_is_told_as_that() {
     let empty = || vec![("a.www.example.com", Record::A([192, 0, 2, 7]))];
     for flags in [0, REFUSED] {
         let error = ask(empty(), flags).unwrap_err();
-        assert!(matches!(error, DnsError::Setup(_)), "{error}");
-        assert!(
-            error.to_string().ends_with(" does not recurse, as a resolver must; it knows its own zones only")
-        );
+        let said = " does not recurse, as a resolver must; it knows its own zones only";
+        assert!(error.to_string().ends_with(said), "{error}");
     }
     assert_eq!(ask(empty(), RECURSIVE).unwrap(), Vec::<IpAddr>::new());
     let refused = ask(empty(), RECURSIVE | REFUSED).unwrap_err();
@@ -109,7 +107,7 @@ fn answer_of_who_is_no_authority_does_not_count() {
     let servers = vec![first.address, SocketAddr::new([127, 0, 0, 3].into(), port)];
     let dns = Dns::of_system(Vec::new(), 0);
     let mut both = dns.servers(servers, false);
-    let found: Vec<IpAddr> = both.ask(WWW, RecordType::A).unwrap().addresses().unwrap().collect();
+    let found: Vec<IpAddr> = both.ask(WWW, RecordType::A).unwrap().addresses().unwrap();
     assert_eq!(found, [IpAddr::from([192, 0, 2, 7])]);
     // A server that failed is no longer asked first.
     both.ask(WWW, RecordType::A).unwrap();
@@ -146,7 +144,7 @@ fn parents_are_asked_if_the_resolver_fails_for_the_name_itself_only() {
         (error, names)
     };
     let (error, names) = failing(|name| name == WWW);
-    assert!(matches!(error, DnsError::NoServers { .. }), "{error:?}");
+    assert!(error.to_string().starts_with("no name server with an address"), "{error}");
     assert_eq!(names, [WWW, "example.com", "ns1.example.net"]);
     let (error, names) = failing(|_| true);
     assert!(error.to_string().ends_with(" failed to answer (SERVFAIL)"), "{error}");

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use simple_dns::RCODE;
 
-use super::error::named;
 use super::exchange::exchange;
 use super::message::Response;
 use super::{Answer, DnsError, RecordType};
@@ -30,13 +29,12 @@ impl NameServers {
     /// # Errors
     /// The [`DnsError`] with the server that was asked last.
     pub fn ask(&mut self, name: &str, kind: RecordType) -> Result<Answer, DnsError> {
-        let since = Instant::now();
-        let mut last = DnsError::NoServers { name: name.to_owned() };
+        let mut last = DnsError::no_servers(name);
         for round in 1..=ROUNDS {
             for _ in 0..self.addresses.len() {
                 let server = self.addresses[0];
                 let until = self.until.min(Instant::now() + self.patience * round);
-                let response = exchange(server, (name, kind), self.resolve, (since, until));
+                let response = exchange(server, (name, kind), self.resolve, until);
                 match response.and_then(|response| self.judge(server, response)) {
                     Ok(answer) => return Ok(answer),
                     Err(error) => last = error,
@@ -57,8 +55,7 @@ impl NameServers {
         let is_empty = response.answer.records.is_empty();
         let what = match response.rcode {
             RCODE::NoError | RCODE::Refused if cannot_know && is_empty => {
-                let what = "does not recurse, as a resolver must; it knows its own zones only";
-                return Err(DnsError::Setup(format!("{} {what}", named(server))));
+                " does not recurse, as a resolver must; it knows its own zones only"
             }
             // NXDOMAIN concerns the last name of a chain; the aliases before it exist (RFC 6604).
             RCODE::NoError | RCODE::NameError if self.resolve || response.authoritative => {
@@ -67,9 +64,7 @@ impl NameServers {
             RCODE::NoError | RCODE::NameError => &format!(" is not an authority of {}", response.answer.name),
             RCODE::Refused => " refuses to answer",
             RCODE::ServerFailure => " failed to answer (SERVFAIL)",
-            RCODE::FormatError => " failed to answer (FORMERR)",
-            RCODE::NotImplemented => " failed to answer (NOTIMP)",
-            _ => " failed to answer (a code that does not fit)",
+            code => &format!(" failed to answer ({code:?})"),
         };
         Err(DnsError::of(server, what))
     }

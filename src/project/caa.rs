@@ -2,24 +2,19 @@
 //! for the authority alone (section 4.2).
 
 use super::check::{CAA_BLOCKS, CAA_UNKNOWN, Finding, list};
-use crate::dns::{Answer, Caa, Data, Dns, DnsError, RecordType, with_parents};
+use crate::dns::{Answer, Dns, DnsError, Record, RecordType, with_parents};
 use crate::model::DomainEvent;
 
-/// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `zerossl.com`.
+/// The names in CAA records of Let's Encrypt, and of Sectigo, which issues for `ZeroSSL`.
 const DEFAULT_AUTHORITIES: [&str; 2] = ["letsencrypt.org", "sectigo.com"];
-
-/// The tags that every authority knows: RFC 8659, section 4, and RFC 9495.
-const KNOWN_TAGS: [&str; 4] = ["issue", "issuewild", "iodef", "issuemail"];
-/// An authority that does not know the tag must not issue (RFC 8659, section 4.1).
-const CRITICAL: u8 = 128;
 
 /// Looks up whether one of the authorities may issue a certificate for a name whose own record is right. Without any,
 /// the default ones count.
 pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Finding {
-    let mut authorities: Vec<&str> = authorities.iter().map(|authority| caa_name(authority)).collect();
-    if authorities.is_empty() {
-        authorities.extend(DEFAULT_AUTHORITIES);
-    }
+    let authorities: Vec<&str> = match authorities {
+        [] => DEFAULT_AUTHORITIES.into(),
+        given => given.iter().map(String::as_str).collect(),
+    };
     let mut resolvers = dns.resolvers();
     for at in with_parents(name) {
         match resolvers.ask(at, RecordType::CAA).and_then(|answer| judge(&answer, &authorities)) {
@@ -40,41 +35,30 @@ pub(super) fn check_caa(name: &str, authorities: &[String], dns: &Dns) -> Findin
 /// What the CAA records at the end of the aliases mean for the certificate; `None` if there are none.
 fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsError> {
     let owner = answer.canonical()?;
-    let properties =
-        answer.of(owner).filter_map(|record| if let Data::Caa(it) = &record.data { Some(it) } else { None });
-    let properties: Vec<&Caa> = properties.collect();
-    if properties.is_empty() {
+    let records: Vec<&Record> = answer.of(&owner).filter(|record| record.kind() == RecordType::CAA).collect();
+    if records.is_empty() {
         return Ok(None);
     }
-    let is_unknown = |property: &Caa| property.flags & CRITICAL != 0 && !KNOWN_TAGS.contains(&&*property.tag);
-    let (unknown, known): (Vec<&Caa>, Vec<&Caa>) = properties.into_iter().partition(|it| is_unknown(it));
-    let issue: Vec<&Caa> = known.into_iter().filter(|property| property.tag == "issue").collect();
-    let is_allowed = |property: &&Caa| {
-        authorities.iter().any(|name| issuer(&property.value).eq_ignore_ascii_case(name.as_bytes()))
-    };
-    let (blocking, remedy) = if !unknown.is_empty() {
-        (unknown, "remove these records, which certificate authorities do not know".to_owned())
-    } else if issue.is_empty() || issue.iter().any(is_allowed) {
+    let issuers: Vec<(&Record, &[u8])> =
+        records.into_iter().filter_map(|record| Some((record, issuer(record)?))).collect();
+    let is_allowed =
+        |issuer: &[u8]| authorities.iter().any(|name| issuer.eq_ignore_ascii_case(name.as_bytes()));
+    if issuers.is_empty() || issuers.iter().any(|(_, issuer)| is_allowed(issuer)) {
         return Ok(Some(Finding::RIGHT));
-    } else {
-        (issue, format!("add the CAA record 0 issue \"{}\" there", authorities[0]))
-    };
-    let shown = list(blocking);
+    }
     let message = format!(
-        "The record is correct, but the CAA records of {owner} block the certificate ({shown}): {remedy}."
+        "The record is correct, but the CAA records of {owner} block the certificate ({}): add the record CAA 0 issue \
+         \"{}\" there.",
+        list(issuers.iter().map(|(record, _)| record)),
+        authorities[0]
     );
     Ok(Some(Finding::new(DomainEvent::Blocked, CAA_BLOCKS, message)))
 }
 
 /// The authority that an `issue` property names; empty for none. Parameters follow it (RFC 8659, section 4.2).
-fn issuer(value: &[u8]) -> &[u8] {
-    value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
-}
-
-/// The name that an authority has in CAA records.
-fn caa_name(authority: &str) -> &str {
-    // help.zerossl.com, 'Invalid CAA Records'
-    if authority.eq_ignore_ascii_case("zerossl.com") { "sectigo.com" } else { authority }
+fn issuer(record: &Record) -> Option<&[u8]> {
+    let property = record.caa().filter(|property| property.tag.to_string().eq_ignore_ascii_case("issue"))?;
+    property.value.split(|byte| *byte == b';').next().map(<[u8]>::trim_ascii)
 }
 
 #[cfg(test)]
@@ -114,23 +98,23 @@ mod tests {
         let several = vec![("example.com", issue(";")), ("example.com", issue("sectigo.com"))];
         assert_eq!(ask(several), "");
         let server = Server::of(vec![("example.com", issue("sectigo.com"))]);
-        assert_eq!(check_caa(WWW, &["ZeroSSL.com".to_owned()], &server.dns()), Finding::RIGHT);
+        assert_eq!(check_caa(WWW, &["Sectigo.com".to_owned()], &server.dns()), Finding::RIGHT);
     }
 
     #[test]
     fn other_authorities_block() {
         for (value, shown) in [
-            ("other.example", "0 issue \"other.example\""),
-            (";", "0 issue \";\""),
-            ("", "0 issue \"\""),
-            ("notletsencrypt.org", "0 issue \"notletsencrypt.org\""),
-            ("x.letsencrypt.org", "0 issue \"x.letsencrypt.org\""),
+            ("other.example", "CAA 0 issue \"other.example\""),
+            (";", "CAA 0 issue \";\""),
+            ("", "CAA 0 issue \"\""),
+            ("notletsencrypt.org", "CAA 0 issue \"notletsencrypt.org\""),
+            ("x.letsencrypt.org", "CAA 0 issue \"x.letsencrypt.org\""),
         ] {
             assert_eq!(
                 ask(vec![("example.com", issue(value))]),
                 format!(
                     "The record is correct, but the CAA records of example.com block the certificate ({shown}): add the \
-                     CAA record 0 issue \"letsencrypt.org\" there."
+                     record CAA 0 issue \"letsencrypt.org\" there."
                 )
             );
         }
@@ -161,22 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_and_known_tags_do_not_block() {
+    fn other_tags_do_not_block() {
         for tag in ["issuewild", "issuemail", "iodef"] {
             assert_eq!(ask(vec![(WWW, Record::Caa(128, tag, "other.example"))]), "", "{tag}");
         }
         assert_eq!(ask(vec![(WWW, Record::Caa(128, "ISSUE", "letsencrypt.org"))]), "");
-        assert_eq!(ask(vec![(WWW, Record::Caa(1, "tbs", "unknown"))]), "");
-    }
-
-    #[test]
-    fn unknown_critical_tag_blocks() {
-        let records = vec![(WWW, issue("letsencrypt.org")), (WWW, Record::Caa(128, "tbs", "un\x1bknown"))];
-        assert_eq!(
-            ask(records),
-            "The record is correct, but the CAA records of www.example.com block the certificate (128 tbs \
-             \"un\\027known\"): remove these records, which certificate authorities do not know."
-        );
+        assert_eq!(ask(vec![(WWW, Record::Caa(1, "tbs", "un\x1bknown"))]), "");
     }
 
     #[test]

@@ -29,27 +29,12 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
         }
     });
     found.unwrap_or_else(|error| {
-        let why = unknown(name, &error);
+        let why = format!(
+            "The record of {name} could not be looked up: {error}. The service asks again within ten minutes. If that \
+             fails too, check that the domain is registered, and that its name servers and CNAME records are right."
+        );
         Finding::new(DomainEvent::Unknown, DNS_UNAVAILABLE, why)
     })
-}
-
-/// Why a record could not be looked up, and what the owner of the name can do.
-fn unknown(name: &str, error: &DnsError) -> String {
-    let advice = match error {
-        DnsError::NoServers { name } => {
-            return format!(
-                "{name} has no name servers we can reach: is it registered, and are its name servers set?"
-            );
-        }
-        DnsError::Loop { .. } => "Correct them in your DNS settings.",
-        DnsError::Setup(_) => "Tell whoever runs this service.",
-        DnsError::BadName { .. } => "Remove the domain, and add it with another name.",
-        _ => {
-            "The service asks again within ten minutes. If that fails too, check the NS records of the domain."
-        }
-    };
-    format!("The record of {name} could not be looked up: {error}. {advice}")
 }
 
 fn wrong(code: &str, message: String) -> Finding {
@@ -66,7 +51,7 @@ fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Result<Fi
     let mut others = BTreeSet::new();
     for kind in OTHERS {
         let answer = authorities.ask(name, kind)?;
-        others.extend(answer.own().filter(|record| record.kind == kind).map(ToString::to_string));
+        others.extend(answer.own().filter(|record| record.kind() == kind).map(ToString::to_string));
     }
     if !others.is_empty() {
         let advice = if targets.is_empty() { hidden(host) } else { String::new() };
@@ -151,7 +136,7 @@ fn apex(name: &str, host: &str, authorities: &mut NameServers, dns: &Dns) -> Res
 }
 
 fn aliases(answer: &Answer) -> Vec<String> {
-    answer.own().filter_map(Record::alias).map(str::to_owned).collect()
+    answer.own().filter_map(Record::alias).collect()
 }
 
 fn addresses(host: &str, resolvers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {
@@ -160,23 +145,4 @@ fn addresses(host: &str, resolvers: &mut NameServers) -> Result<BTreeSet<IpAddr>
         addresses.extend(resolvers.ask(host, kind)?.addresses()?);
     }
     Ok(addresses)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn failed_look_says_who_can_do_something() {
-        let name = || "a.test".to_owned();
-        for (error, advice) in [
-            (DnsError::Loop { name: name() }, "Correct them in your DNS settings."),
-            (DnsError::Setup("the system has no sockets".to_owned()), "Tell whoever runs this service."),
-            (DnsError::BadName { name: name() }, "Remove the domain, and add it with another name."),
-            (DnsError::NoServers { name: name() }, "is it registered, and are its name servers set?"),
-        ] {
-            let said = unknown("www.a.test", &error);
-            assert!(said.ends_with(advice), "{said}");
-        }
-    }
 }

@@ -175,13 +175,11 @@ fn silent_server_leaves_the_status_unknown() {
     let found = verify(WWW, HOST, &server.dns().within(60, 20));
     let (_, reason) = reason(found, DomainEvent::Unknown);
     let start = format!(
-        "The record of www.example.com could not be looked up: the name server {} did not answer within ",
+        "The record of www.example.com could not be looked up: the name server {} did not answer in time. The service \
+         asks again within",
         server.address
     );
-    assert!(
-        reason.starts_with(&start) && reason.contains(" seconds. The service asks again within"),
-        "{reason}"
-    );
+    assert!(reason.starts_with(&start), "{reason}");
 }
 
 #[test]
@@ -190,10 +188,9 @@ fn name_without_servers_is_told_what_its_owner_can_do() {
     let found = verify(WWW, HOST, &Dns::of_system(vec![nobody.address], 53));
     let (code, message) = reason(found, DomainEvent::Unknown);
     assert_eq!(code, "dns_unavailable");
-    assert_eq!(
-        message,
-        "www.example.com has no name servers we can reach: is it registered, and are its name servers set?"
-    );
+    let advice = "no name server with an address is named for www.example.com. The service asks again within ten \
+                  minutes. If that fails too, check that the domain is registered";
+    assert!(message.contains(advice), "{message}");
 }
 
 #[test]
