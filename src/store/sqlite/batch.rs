@@ -100,6 +100,7 @@ impl Writes for FileWriter {
     }
 
     fn try_begin(&mut self) -> Result<bool, StoreError> {
+        self.shorten_log();
         // IMMEDIATE takes the lock at once, so that no write can fail later because of it
         // (sqlite.org/lang_transaction.html).
         match self.run("BEGIN IMMEDIATE") {
@@ -271,7 +272,6 @@ impl FileWriter {
             self.write_over();
             return Err(error);
         }
-        self.shorten_log();
         Ok(has_changed)
     }
 

@@ -1,7 +1,8 @@
 //! Keeps the write-ahead log short: moves it into the database file (`sqlite.org/wal.html#ckpt`).
 //!
-//! A commit that leaves a long log moves it, as SQLite does by itself. But SQLite says nothing if that fails, and after
-//! a failed flush the log must stay. The log starts over when a writer finds all of it moved and nobody reading it.
+//! SQLite would do so within the commit that leaves a long log, whose clients would wait for it. Here the next batch does
+//! before it begins. SQLite also says nothing if that fails, and after a failed flush the log must stay. The log starts
+//! over when a writer finds all of it moved and nobody reading it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -13,7 +14,7 @@ use rusqlite::hooks::Wal;
 
 use super::{Cause, FileReader, FileWriter, StoreError};
 
-/// A commit moves a log of so many frames, as `sqlite.org/pragma.html#pragma_wal_autocheckpoint` has it. A frame holds
+/// A log of so many frames is moved, as `sqlite.org/pragma.html#pragma_wal_autocheckpoint` has it. A frame holds
 /// a page of 4 KiB.
 const LONG: i32 = 1000;
 
@@ -33,8 +34,7 @@ pub fn count_frames(connection: &mut Connection) -> rusqlite::Result<Arc<AtomicI
 }
 
 impl FileWriter {
-    /// Moves a long log. Called after each commit, which has succeeded whatever happens here: what fails is tried again
-    /// after the next one.
+    /// Moves a long log. What fails is tried again before the next batch.
     pub(super) fn shorten_log(&mut self) {
         if self.frames.load(Relaxed) >= LONG {
             let _ = self.reader.move_log(PASSIVE);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn commit_moves_a_long_log_and_the_next_starts_over() {
+    fn long_log_is_moved_before_the_next_batch_and_starts_over() {
         let (_folder, mut writer, mut reader) = pair();
         reader.begin().unwrap();
         while writer.frames.load(Relaxed) < 2 * LONG {
