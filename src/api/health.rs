@@ -24,7 +24,7 @@ fn is_alive(_: &mut WriteContext) -> Result<Response, Failure> {
 }
 
 fn can_read(context: &mut ReadContext) -> Result<(), Failure> {
-    let any = PetQuery { page: Page { limit: 1, after: None }, status: None };
+    let any = PetQuery::all(Page { limit: 1, after: None });
     Ok(context.store.visit_pets(&any, |_| ControlFlow::Break(()))?)
 }
 

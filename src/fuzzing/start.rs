@@ -53,7 +53,7 @@ fn serve(store: OpenStore) {
     let OpenStore { writer, mut readers, .. } = store;
     let WriteAccess::Writes(mut writer) = writer else { return };
     let mut list = |status| {
-        let query = PetQuery { page: Page { limit: 100, after: None }, status };
+        let query = PetQuery { status, ..PetQuery::all(Page { limit: 100, after: None }) };
         let (reader, mut count) = (&mut readers[0], 0);
         let begun = reader.begin();
         let visited = begun.and_then(|()| {

@@ -116,6 +116,13 @@ pub fn pet_schemas() -> Vec<(&'static str, serde_json::Value)> {
     ]
 }
 
+impl PetQuery {
+    /// Every pet of a page.
+    pub const fn all(page: Page) -> Self {
+        Self { page, status: None }
+    }
+}
+
 impl<'a> Pet<'a> {
     /// The values of [`MEMBERS`].
     pub fn values(&self) -> [Value<'a>; MEMBERS.len()] {

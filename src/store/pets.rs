@@ -169,7 +169,7 @@ pub(super) mod tests {
     use super::*;
     use crate::model::{NewPet, Page};
 
-    const ALL: PetQuery = PetQuery { page: Page { limit: 100, after: None }, status: None };
+    const ALL: PetQuery = PetQuery::all(Page { limit: 100, after: None });
 
     pub fn new_pet(name: &str) -> NewPet<'_> {
         NewPet { status: Some(PetStatus::Available), ..NewPet::new(name, 1) }
@@ -262,7 +262,7 @@ pub(super) mod tests {
             insert_with_id(&*writer, id);
         }
         let ids = |after| -> Vec<i64> {
-            shown(&*writer, &PetQuery { page: Page { after, ..ALL.page }, ..ALL })
+            shown(&*writer, &PetQuery::all(Page { after, ..ALL.page }))
                 .into_iter()
                 .map(|(id, _)| id)
                 .collect()
@@ -283,8 +283,8 @@ pub(super) mod tests {
         writer.commit().unwrap();
         for (limit, expected) in [(1, 2), (2, 3), (3, 3)] {
             let page = Page { limit, ..ALL.page };
-            assert_eq!(shown(&*writer, &PetQuery { page, ..ALL }).len(), expected);
-            let filtered = PetQuery { page, status: Some(PetStatus::Available) };
+            assert_eq!(shown(&*writer, &PetQuery::all(page)).len(), expected);
+            let filtered = PetQuery { status: Some(PetStatus::Available), ..PetQuery::all(page) };
             assert_eq!(shown(&*writer, &filtered).len(), expected);
         }
         assert_eq!(shown(&*writer, &PetQuery { status: Some(PetStatus::Sold), ..ALL }), []);

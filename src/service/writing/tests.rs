@@ -125,7 +125,7 @@ impl Bench {
 
     fn kept(&mut self) -> Vec<String> {
         let mut names = Vec::new();
-        let all = PetQuery { page: Page { limit: 1000, after: None }, status: None };
+        let all = PetQuery::all(Page { limit: 1000, after: None });
         self.reader
             .visit_pets(&all, |pet| {
                 names.push(pet.name.to_owned());
