@@ -313,7 +313,7 @@ mod tests {
         let document = document(&Config::default());
         assert_eq!(document["info"]["version"], "1.0.0");
         let tag = json!({ "name": "animals", "description": "The pets in the inventory." });
-        assert_eq!(document["tags"], json!([tag]));
+        assert!(document["tags"].as_array().unwrap().contains(&tag));
         for schema in ["PetStatus", "NewPet", "Pet", "Pets", "Error"] {
             assert!(document["components"]["schemas"][schema].is_object(), "{schema}");
         }
