@@ -98,7 +98,7 @@ pub use model::KeyScope;
 pub use model::PetStatus;
 #[cfg(feature = "site")]
 pub use project::{
-    Deploy, Deployed, DnsRecord, DomainState, DomainView, Overview, Plan, Project, Redirect, Refusal,
+    Deploy, Deployed, DnsRecord, Domain, DomainState, DomainView, Overview, Plan, Project, Redirect, Refusal,
     RefusalCode, Removed,
 };
 pub use server::{HealthCheck, Server, Stopper, drill};

@@ -15,7 +15,7 @@ use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Targ
 use crate::json::{Integer, Object, Optional, Required, Text};
 use crate::log_line::log_line;
 use crate::model::KeyScope;
-use crate::project::{Refusal, RefusalCode, Upkeep};
+use crate::project::{Refusal, Upkeep};
 use crate::service::{Authenticator, Identity};
 
 /// The most characters of a name that are logged: those of the longest name in DNS.
@@ -190,14 +190,14 @@ fn get_project(context: &mut AdminContext, _: &Call) -> Result<Response, Failure
 
 fn add_domain(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let name = body(call, "with 'name'")?.required(&NAME)?;
-    let added = context.upkeep()?.project().add(&name);
-    answer(added.map(|domain| Response::json(201, &domain)))
+    let added = context.upkeep()?.project().add(&name, false);
+    answer(added.map(|domains| Response::json(201, &domains.first())))
 }
 
 /// Adds a domain and the one with `www.` before it, which redirects to it.
 fn add_pair(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let name = body(call, "with 'name'")?.required(&NAME)?;
-    let added = context.upkeep()?.project().add_with_www(&name);
+    let added = context.upkeep()?.project().add(&name, true);
     answer(added.map(|domains| Response::json(201, &domains)))
 }
 
@@ -215,9 +215,9 @@ fn set_primary(context: &mut AdminContext, call: &Call) -> Result<Response, Fail
 fn verify(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let upkeep = context.upkeep()?;
     let found = upkeep.project().find(&name(call));
-    answer(found.and_then(|name| {
-        upkeep.begin_check(&name)?;
-        Ok(Response::json(202, &json!({ "name": name, "isChecking": true })))
+    answer(found.map(|name| {
+        upkeep.begin_check(&name);
+        Response::json(202, &json!({ "name": name, "isChecking": true }))
     }))
 }
 
@@ -247,12 +247,7 @@ fn answer(done: Result<Response, Refusal>) -> Result<Response, Failure> {
     Ok(done.unwrap_or_else(|refusal| {
         let status = refusal.code.status();
         let body = json!({ "code": refusal.code.as_str(), "message": refusal.message, "status": status });
-        let response = Response::json(status, &body);
-        if refusal.code == RefusalCode::TooManyChecks {
-            response.header("Retry-After", "5")
-        } else {
-            response
-        }
+        Response::json(status, &body)
     }))
 }
 

@@ -84,7 +84,7 @@ impl DomainState {
     }
 }
 
-/// Why a domain is in its state, or why the last check found nothing.
+/// Why a check has this result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// For programs, such as `wrong_target`.
@@ -93,20 +93,27 @@ pub struct Reason {
     pub message: String,
 }
 
-/// A domain of the project. Times are Unix time in seconds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A domain of the project. Times are Unix time in seconds; in JSON as RFC 3339 writes them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Domain {
     /// The name in A-labels and lower case (RFC 5890, section 2.3.2.1).
     pub name: String,
     /// Its state on the way to HTTPS.
     pub state: DomainState,
     /// Since when it is in this state.
+    #[serde(serialize_with = "serialize_time")]
     pub since: i64,
-    /// Why it is in this state; `None` if there is nothing to add.
-    pub reason: Option<Reason>,
+    /// The code of the reason for the state or of a remark, such as `wrong_target`; `None` if there is nothing to add.
+    pub reason: Option<String>,
+    /// The reason in one or two sentences.
+    pub message: Option<String>,
     /// When it was added.
+    #[serde(serialize_with = "serialize_time")]
     pub added_at: i64,
     /// When its DNS was last checked; `None` if it never was.
+    #[serde(serialize_with = "serialize_time")]
     pub checked_at: Option<i64>,
     /// Whether it is the primary domain.
     pub is_primary: bool,
@@ -115,8 +122,16 @@ pub struct Domain {
 impl Domain {
     /// A domain that was just added.
     pub fn new(name: String, now: i64) -> Self {
-        let state = DomainState::PendingDns;
-        Self { name, state, since: now, reason: None, added_at: now, checked_at: None, is_primary: false }
+        Self {
+            name,
+            state: DomainState::PendingDns,
+            since: now,
+            reason: None,
+            message: None,
+            added_at: now,
+            checked_at: None,
+            is_primary: false,
+        }
     }
 
     /// The domain after an event at this Unix time, in seconds. The reason for a forbidden or delayed certificate
@@ -128,12 +143,9 @@ impl Domain {
             self.since = now;
         }
         self.state = state;
-        match event {
-            DomainEvent::Served => self.reason = None,
-            DomainEvent::Right | DomainEvent::Blocked | DomainEvent::Wrong | DomainEvent::Unknown => {
-                self.reason = reason;
-                self.checked_at = Some(now);
-            }
+        (self.reason, self.message) = reason.map(|reason| (reason.code, reason.message)).unzip();
+        if event != DomainEvent::Served {
+            self.checked_at = Some(now);
         }
         self
     }
@@ -181,8 +193,11 @@ pub struct Deploy {
     pub is_live: bool,
 }
 
-fn serialize_time<S: Serializer>(unix_time: &i64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&rfc3339(*unix_time))
+fn serialize_time<S: Serializer>(
+    unix_time: &(impl Copy + Into<Option<i64>>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    Into::<Option<i64>>::into(*unix_time).map(rfc3339).serialize(serializer)
 }
 
 /// A static file of a deploy.
@@ -255,7 +270,7 @@ mod tests {
         let reason = || Some(Reason { code: "caa".to_owned(), message: "no".to_owned() });
         let domain = Domain::new("a.test".to_owned(), 0).after(DomainEvent::Right, None, 1);
         let blocked = domain.after(DomainEvent::Blocked, reason(), 2);
-        assert_eq!((&blocked.reason, blocked.checked_at), (&reason(), Some(2)));
+        assert_eq!((blocked.reason.as_deref(), blocked.checked_at), (Some("caa"), Some(2)));
         assert_eq!(blocked.clone().after(DomainEvent::Served, None, 3).reason, None);
         assert_eq!(blocked.after(DomainEvent::Right, None, 3).reason, None);
     }

@@ -45,15 +45,11 @@ pub fn check_dns(name: &str, platform: &str, hosting: &Hosting) -> Finding {
     }
 }
 
-/// The start of a value, which its owner may have made long.
-fn shortened(shown: &str) -> String {
-    const MOST: usize = 100;
-    if shown.len() <= MOST { shown.to_owned() } else { shown.chars().take(MOST).chain(['…']).collect() }
-}
-
-/// The first few items, for a sentence.
+/// The first few items, for a sentence. Their owner may have made them long.
 pub(super) fn list(items: impl IntoIterator<Item: ToString>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| shortened(&item.to_string())).collect();
+    const MOST: usize = 100;
+    let shortened = |shown: String| shown.chars().take(MOST).collect();
+    let items: Vec<String> = items.into_iter().map(|item| shortened(item.to_string())).collect();
     let first = items[..items.len().min(MAX_NAMED)].join(", ");
     match items.len().saturating_sub(MAX_NAMED) {
         0 => first,

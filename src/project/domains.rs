@@ -30,37 +30,29 @@ pub struct Removed {
 }
 
 impl Project {
-    /// Adds a domain. Its DNS record is yet to be created.
+    /// Adds a domain, whose DNS record is yet to be created. With `has_www`, also adds the one with `www.` before it,
+    /// which redirects to it with 301: both, or none of them.
     ///
     /// # Errors
     /// [`RefusalCode::PlanRequired`], [`RefusalCode::DeployRequired`] or [`RefusalCode::PlatformHostRequired`] if the
     /// project lacks one of these; [`RefusalCode::InvalidDomain`], [`RefusalCode::DomainExists`] or
-    /// [`RefusalCode::TooManyDomains`] if the name cannot be added.
-    pub fn add(&mut self, text: &str) -> Result<DomainView, Refusal> {
+    /// [`RefusalCode::TooManyDomains`] if a name cannot be added.
+    pub fn add(&mut self, text: &str, has_www: bool) -> Result<Vec<DomainView>, Refusal> {
         let hosting = &self.hosting;
         self.store.change_project(|project| {
             let platform = may_add(project, hosting)?;
-            Ok(DomainView::of(put_new(project, text, platform)?, platform))
-        })
-    }
-
-    /// Adds a domain and the one with `www.` before it, which redirects to it with 301: both, or none of them.
-    ///
-    /// # Errors
-    /// Those of [`Project::add`], for either name.
-    pub fn add_with_www(&mut self, text: &str) -> Result<[DomainView; 2], Refusal> {
-        let hosting = &self.hosting;
-        self.store.change_project(|project| {
-            let platform = may_add(project, hosting)?;
-            let domain = put_new(project, text, platform)?;
-            if domain.name.starts_with("www.") {
-                let message = format!("{} already begins with www. Give the name without it.", domain.name);
-                return Err(Refusal::new(RefusalCode::InvalidDomain, message));
+            let mut added = vec![put_new(project, text, platform)?];
+            if has_www {
+                let to = added[0].name.clone();
+                if to.starts_with("www.") {
+                    let message = format!("{to} already begins with www. Give the name without it.");
+                    return Err(Refusal::new(RefusalCode::InvalidDomain, message));
+                }
+                let www = put_new(project, &format!("www.{to}"), platform)?;
+                project.put_redirect(&Redirect { from: www.name.clone(), to, status: 301 })?;
+                added.push(www);
             }
-            let www = put_new(project, &format!("www.{}", domain.name), platform)?;
-            let (from, to) = (www.name.clone(), domain.name.clone());
-            project.put_redirect(&Redirect { from, to, status: 301 })?;
-            Ok([domain, www].map(|domain| DomainView::of(domain, platform)))
+            Ok(added.into_iter().map(|domain| DomainView::of(domain, platform)).collect())
         })
     }
 
@@ -87,8 +79,7 @@ impl Project {
             let before = known(project, name)?.at(now);
             let domain = before.clone().after(finding.event, finding.reason.clone(), now);
             project.put_domain(&domain)?;
-            let code = |domain: &Domain| domain.reason.as_ref().map(|reason| reason.code.clone());
-            let is_news = (domain.state, code(&domain)) != (before.state, code(&before));
+            let is_news = (domain.state, domain.reason) != (before.state, before.reason);
             // If no domain is primary, the next one that is found right becomes primary.
             let may_be_primary = matches!(domain.state, DomainState::Verified | DomainState::Active)
                 && project.redirect(name)?.is_none();
@@ -209,13 +200,12 @@ fn put_new(project: &mut Writer, text: &str, platform: &str) -> Result<Domain, R
 
 /// The domain of this name.
 pub(super) fn known(project: &Database, name: &str) -> Result<Domain, Refusal> {
-    project.domain(name)?.ok_or_else(|| unknown(name))
-}
-
-fn unknown(name: &str) -> Refusal {
-    let shown: String = name.chars().take(80).filter(|c| !c.is_control()).collect();
-    let message = format!("The project has no domain '{shown}'; 'petstore domain list' shows its domains.");
-    Refusal::new(RefusalCode::UnknownDomain, message)
+    project.domain(name)?.ok_or_else(|| {
+        let shown: String = name.chars().take(80).filter(|c| !c.is_control()).collect();
+        let message =
+            format!("The project has no domain '{shown}'; 'petstore domain list' shows its domains.");
+        Refusal::new(RefusalCode::UnknownDomain, message)
+    })
 }
 
 /// The host of the hosting platform.
@@ -236,7 +226,7 @@ mod tests {
     fn new_domain_is_due_at_once_and_the_longest_unchecked_last() {
         let (_folder, mut project) = project();
         for name in ["a.test", "b.test"] {
-            project.add(name).unwrap();
+            project.add(name, false).unwrap();
         }
         let now = unix_time();
         project.keep("b.test", &finding(DomainEvent::Right, "")).unwrap();
@@ -248,19 +238,26 @@ mod tests {
     fn first_domain_that_is_found_right_is_primary_unless_it_redirects() {
         let (_folder, mut project) = project();
         for name in ["a.test", "b.test", "c.test", "d.test"] {
-            project.add(name).unwrap();
+            project.add(name, false).unwrap();
         }
-        assert!(!project.keep("a.test", &finding(DomainEvent::Wrong, "wrong_target")).unwrap().0.is_primary);
+        assert!(
+            !project
+                .keep("a.test", &finding(DomainEvent::Wrong, "wrong_target"))
+                .unwrap()
+                .0
+                .domain
+                .is_primary
+        );
         let keep = |project: &mut Project, name| project.keep(name, &finding(DomainEvent::Right, ""));
         for (name, is_primary) in [("b.test", true), ("a.test", false), ("c.test", false), ("d.test", false)]
         {
-            assert_eq!(keep(&mut project, name).unwrap().0.is_primary, is_primary, "{name}");
+            assert_eq!(keep(&mut project, name).unwrap().0.domain.is_primary, is_primary, "{name}");
         }
         project.note_served("c.test").unwrap();
         project.add_redirect("a.test", "c.test", 301).unwrap();
         assert!(project.remove("b.test").unwrap().was_primary);
-        assert!(!keep(&mut project, "a.test").unwrap().0.is_primary, "it redirects");
-        assert!(keep(&mut project, "c.test").unwrap().0.is_primary);
+        assert!(!keep(&mut project, "a.test").unwrap().0.domain.is_primary, "it redirects");
+        assert!(keep(&mut project, "c.test").unwrap().0.domain.is_primary);
         assert!(!project.remove("d.test").unwrap().was_primary);
         assert_eq!(project.remove("C.test.").unwrap().redirects.len(), 1);
         assert_eq!(code(keep(&mut project, "b.test")), "unknown_domain");
@@ -270,38 +267,43 @@ mod tests {
     fn project_has_a_bound_of_domains() {
         let (_folder, mut project) = project();
         for number in 0..MAX_DOMAINS {
-            project.add(&format!("a{number}.test")).unwrap();
+            project.add(&format!("a{number}.test"), false).unwrap();
         }
-        assert_eq!(code(project.add("one-more.test")), "too_many_domains");
+        assert_eq!(code(project.add("one-more.test", false)), "too_many_domains");
         project.remove("a0.test").unwrap();
-        assert_eq!(code(project.add_with_www("pair.test")), "too_many_domains");
-        project.add("one-more.test").unwrap();
+        assert_eq!(code(project.add("pair.test", true)), "too_many_domains");
+        project.add("one-more.test", false).unwrap();
     }
 
     #[test]
     fn pair_is_added_whole_or_not_at_all() {
         let (_folder, mut project) = project();
-        let [domain, www] = project.add_with_www("Bücher.test.").unwrap();
-        assert_eq!((&*domain.name, &*www.name), ("xn--bcher-kva.test", "www.xn--bcher-kva.test"));
-        let expected = Redirect { from: www.name, to: domain.name, status: 301 };
+        let added = project.add("Bücher.test.", true).unwrap();
+        let [domain, www] = &added[..] else { panic!("{added:?}") };
+        assert_eq!(
+            (&*domain.domain.name, &*www.domain.name),
+            ("xn--bcher-kva.test", "www.xn--bcher-kva.test")
+        );
+        let expected =
+            Redirect { from: www.domain.name.clone(), to: domain.domain.name.clone(), status: 301 };
         assert_eq!(project.overview().unwrap().redirects, [expected]);
-        project.add("www.a.test").unwrap();
-        assert_eq!(code(project.add_with_www("a.test")), "domain_exists");
-        assert_eq!(code(project.add_with_www("www.b.test")), "invalid_domain");
+        project.add("www.a.test", false).unwrap();
+        assert_eq!(code(project.add("a.test", true)), "domain_exists");
+        assert_eq!(code(project.add("www.b.test", true)), "invalid_domain");
         let long = format!("{}test", "a.".repeat(124));
-        assert_eq!(code(project.add_with_www(&long)), "invalid_domain");
+        assert_eq!(code(project.add(&long, true)), "invalid_domain");
         assert_eq!(project.overview().unwrap().domains.len(), 3);
         // The one that redirects does not become primary, even if it is verified first.
         let verified =
             |project: &mut Project, name| project.keep(name, &finding(DomainEvent::Right, "")).unwrap().0;
-        assert!(!verified(&mut project, "www.xn--bcher-kva.test").is_primary);
-        assert!(verified(&mut project, "xn--bcher-kva.test").is_primary);
+        assert!(!verified(&mut project, "www.xn--bcher-kva.test").domain.is_primary);
+        assert!(verified(&mut project, "xn--bcher-kva.test").domain.is_primary);
     }
 
     #[test]
     fn new_state_or_reason_is_news_once() {
         let (_folder, mut project) = project();
-        project.add("a.test").unwrap();
+        project.add("a.test", false).unwrap();
         for (event, reason, is_news) in [
             (DomainEvent::Wrong, "wrong_target", true),
             (DomainEvent::Wrong, "wrong_target", false),
@@ -320,7 +322,7 @@ mod tests {
         let (_folder, mut project) = project();
         for (from, to) in [("a.test", "b.test"), ("c.test", "d.test")] {
             for name in [to, from] {
-                project.add(name).unwrap();
+                project.add(name, false).unwrap();
                 project.keep(name, &finding(DomainEvent::Right, "")).unwrap();
             }
             project.add_redirect(from, to, 301).unwrap();

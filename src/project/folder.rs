@@ -46,7 +46,7 @@ impl Folder {
         let mut left = vec![(root.to_owned(), String::new())];
         while let Some((place, parent)) = left.pop() {
             folders += 1;
-            let failed = |error| unreadable(&place.display().to_string(), &error);
+            let failed = |error| unreadable(&place, &error);
             for entry in fs::read_dir(&place).map_err(failed)? {
                 let entry = entry.map_err(failed)?;
                 let entry_name = entry.file_name();
@@ -54,17 +54,17 @@ impl Folder {
                     folder.hidden += 1;
                     continue;
                 }
+                let place = entry.path();
                 let path = format!("{parent}/{}", entry_name.to_string_lossy());
-                let shown = entry.path().display().to_string();
                 check_name(&path, entry_name.to_str())?;
                 // For a link, the metadata of the link itself.
-                let found = entry.metadata().map_err(|error| unreadable(&shown, &error))?;
+                let found = entry.metadata().map_err(|error| unreadable(&place, &error))?;
                 if found.is_dir() {
-                    left.push((entry.path(), path));
+                    left.push((place, path));
                 } else {
-                    check_file(&shown, &found)?;
+                    check_file(&place, &found)?;
                     bytes += found.len();
-                    folder.files.push(StaticFile { path, place: entry.path() });
+                    folder.files.push(StaticFile { path, place });
                 }
                 if folder.files.len() > MAX_FILES || folders + left.len() > MAX_FILES {
                     return invalid(format!("{name} has more than {MAX_FILES} files or folders"));
@@ -85,31 +85,28 @@ impl StaticFile {
     /// # Errors
     /// [`RefusalCode::InvalidFolder`] if it cannot be read.
     pub fn read(&self) -> Result<Vec<u8>, Refusal> {
-        fs::read(&self.place).map_err(|error| unreadable(&self.place.display().to_string(), &error))
+        fs::read(&self.place).map_err(|error| unreadable(&self.place, &error))
     }
 }
 
 /// Refuses names that a request cannot have, and names of the built-in site. `name` is `None` if it is not UTF-8.
 fn check_name(path: &str, name: Option<&str>) -> Result<(), Refusal> {
-    let shown = path.escape_debug();
-    match name {
-        None => invalid(format!("the name '{shown}' is not UTF-8")),
-        Some(name) if name.contains(|c: char| c.is_control() || c == '\\') => {
-            invalid(format!("the name '{shown}' has a control character or a backslash"))
-        }
-        Some(_) if api::is_built_in(path) => {
-            invalid(format!("{path} belongs to the built-in site; give it another name"))
-        }
-        Some(_) => Ok(()),
+    if name.is_none_or(|name| name.contains(|c: char| c.is_control() || c == '\\')) {
+        let shown = path.escape_debug();
+        return invalid(format!(
+            "the name '{shown}' is not UTF-8, or has a control character or a backslash"
+        ));
     }
+    if api::is_built_in(path) {
+        return invalid(format!("{path} belongs to the built-in site; give it another name"));
+    }
+    Ok(())
 }
 
-fn check_file(shown: &str, found: &Metadata) -> Result<(), Refusal> {
-    if found.is_symlink() {
-        return invalid(format!("{shown} is a link, and links are not followed; put the file itself there"));
-    }
+fn check_file(place: &Path, found: &Metadata) -> Result<(), Refusal> {
+    let shown = place.display();
     if !found.is_file() {
-        return invalid(format!("{shown} is not a file"));
+        return invalid(format!("{shown} is a link or not a file; put the file itself there"));
     }
     if found.len() > MAX_FILE_BYTES {
         return invalid(format!("{shown} has more than {MAX_FILE_BYTES} bytes"));
@@ -117,8 +114,8 @@ fn check_file(shown: &str, found: &Metadata) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn unreadable(path: &str, error: &io::Error) -> Refusal {
-    Refusal::new(RefusalCode::InvalidFolder, format!("{path} cannot be read: {error}"))
+fn unreadable(place: &Path, error: &io::Error) -> Refusal {
+    Refusal::new(RefusalCode::InvalidFolder, format!("{} cannot be read: {error}", place.display()))
 }
 
 fn invalid<T>(message: String) -> Result<T, Refusal> {
@@ -171,10 +168,12 @@ mod tests {
         let link = refused(|root| symlink("nowhere", root.0.join("x")).unwrap());
         assert!(link.contains("/x is a link") && !link.starts_with("/x"), "the path on disk: {link}");
         assert!(
-            refused(|root| drop(UnixListener::bind(root.0.join("x")).unwrap())).contains("/x is not a file")
+            refused(|root| drop(UnixListener::bind(root.0.join("x")).unwrap()))
+                .contains("/x is a link or not")
         );
         assert!(
-            refused(|root| write(root, "a\u{1b}[31m.txt", b"")).contains("'/a\\u{1b}[31m.txt' has a control")
+            refused(|root| write(root, "a\u{1b}[31m.txt", b""))
+                .contains("'/a\\u{1b}[31m.txt' is not UTF-8, or has a control")
         );
         assert!(refused(|root| write(root, "\\evil.example", b"")).contains("backslash"));
         assert!(

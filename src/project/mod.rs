@@ -30,7 +30,7 @@ use crate::config::{Config, Hosting};
 use crate::error::Error;
 use crate::store::{self, Writer};
 
-pub use crate::model::{Deploy, DomainState, Plan, Redirect};
+pub use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
 pub use deploys::Deployed;
 pub use domains::Removed;
 pub use overview::{DomainView, Overview};
@@ -49,7 +49,7 @@ pub(crate) use upkeep::Upkeep;
 /// let mut project = Project::open(&config)?;
 /// project.set_plan(Plan::Pro)?;
 /// project.deploy(None)?;
-/// println!("{:?}", project.add("pets.example.com")?);
+/// println!("{:?}", project.add("pets.example.com", false)?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Project {

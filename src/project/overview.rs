@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::check::CAA_UNKNOWN;
 use super::name;
 use super::record::DnsRecord;
-use crate::clock::rfc3339;
 use crate::config::Hosting;
 use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
 use crate::store::{Database, StoreError};
@@ -31,31 +30,18 @@ pub struct Overview {
     pub redirects: Vec<Redirect>,
 }
 
-/// A domain. Times are in UTC, as RFC 3339 writes them.
+/// A domain, with what an operator needs to know to bring it to HTTPS.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DomainView {
-    /// The name in A-labels, such as `xn--bcher-kva.example`.
-    pub name: String,
+    /// The domain; in JSON, its members stand next to the others.
+    #[serde(flatten)]
+    pub domain: Domain,
     /// The name in U-labels, such as `bücher.example`.
     pub display_name: String,
-    /// The state on the way to HTTPS.
-    pub state: DomainState,
     /// The state in words.
-    pub state_text: String,
-    /// Since when it has this state.
-    pub since: String,
-    /// The code of the reason for the state, such as `wrong_target`; null if there is none.
-    pub reason: Option<String>,
-    /// The reason in one or two sentences.
-    pub message: Option<String>,
-    /// When it was added.
-    pub added_at: String,
-    /// When its DNS was last checked; null if it never was.
-    pub checked_at: Option<String>,
-    /// Whether it is the primary domain.
-    pub is_primary: bool,
+    pub state_text: &'static str,
     /// The DNS record that it needs.
     pub record: DnsRecord,
 }
@@ -80,24 +66,16 @@ impl Overview {
 impl DomainView {
     /// Whether the last check found nothing that keeps the domain from being served. It may have a remark even so.
     pub fn is_in_order(&self) -> bool {
-        self.reason.as_deref().is_none_or(|code| code == CAA_UNKNOWN)
+        self.domain.reason.as_deref().is_none_or(|code| code == CAA_UNKNOWN)
     }
 
     /// A domain of a project on this platform.
     pub(super) fn of(domain: Domain, platform: &str) -> Self {
-        let (reason, message) = domain.reason.map(|reason| (reason.code, reason.message)).unzip();
         Self {
             display_name: name::to_unicode(&domain.name),
+            state_text: text(domain.state),
             record: DnsRecord::of(&domain.name, platform),
-            state: domain.state,
-            state_text: text(domain.state).to_owned(),
-            since: rfc3339(domain.since),
-            reason,
-            message,
-            added_at: rfc3339(domain.added_at),
-            checked_at: domain.checked_at.map(rfc3339),
-            is_primary: domain.is_primary,
-            name: domain.name,
+            domain,
         }
     }
 }

@@ -67,7 +67,7 @@ mod tests {
     fn redirects_make_no_chains() {
         let (_folder, mut project) = project();
         for name in ["a.test", "b.test", "c.test"] {
-            project.add(name).unwrap();
+            project.add(name, false).unwrap();
         }
         assert_eq!(code(project.add_redirect("a.test", "b.test", 301)), "invalid_redirect", "not verified");
         for name in ["a.test", "b.test", "c.test"] {

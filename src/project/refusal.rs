@@ -50,8 +50,6 @@ codes! {
     InvalidFolder = 400 "invalid_folder";
     /// There is no such deploy.
     UnknownDeploy = 404 "unknown_deploy";
-    /// Too many checks are under way.
-    TooManyChecks = 503 "too_many_checks";
     /// The database cannot be read or written.
     StorageUnavailable = 503 "storage_unavailable";
 }

@@ -3,7 +3,7 @@
 //! the other, so a name server that never answers delays no request.
 
 use std::collections::BTreeSet;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::sleep;
 use std::time::Duration;
@@ -11,16 +11,14 @@ use std::time::Duration;
 use super::Project;
 use super::check::check_dns;
 use super::overview::{DomainView, Overview};
-use super::refusal::{Refusal, RefusalCode};
+use super::refusal::Refusal;
 use crate::clock::unix_time;
 use crate::config::Hosting;
 use crate::error::Error;
 use crate::log_line::{self, OfServer, log_line};
-use crate::model::DomainState;
+use crate::model::{Domain, DomainState};
 use crate::store::Database;
 
-/// The most tasks that wait.
-const MAX_TASKS: usize = 64;
 /// How long the thread waits after a failed write, which every request could repeat.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How often the thread looks for domains whose check is due.
@@ -31,19 +29,16 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The upkeep of a running service's project. When it is dropped, its thread ends after the task under way.
 pub struct Upkeep {
-    shared: Arc<Shared>,
-    /// `None` if no hosting platform is set, so that no domain is served.
-    tasks: Option<SyncSender<Task>>,
-}
-
-struct Shared {
     hosting: Hosting,
-    project: Mutex<Project>,
-    /// The domains whose check was asked for and is not done yet.
-    checking: Mutex<BTreeSet<String>>,
+    project: Arc<Mutex<Project>>,
+    /// The tasks that wait or are under way: at most two for each domain.
+    pending: Arc<Mutex<BTreeSet<Task>>>,
+    /// `None` if no hosting platform is set, so that no domain is served.
+    tasks: Option<Sender<Task>>,
 }
 
 /// What the thread does for the domain of this name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
     Check(String),
     NoteServed(String),
@@ -57,24 +52,41 @@ impl Upkeep {
     pub fn start(mut project: Project) -> Result<Self, Error> {
         project.store.be_patient(PATIENCE);
         let hosting = project.hosting.clone();
-        let has_platform = hosting.platform_host.is_some();
-        let shared = Arc::new(Shared { hosting, project: Mutex::new(project), checking: Mutex::default() });
-        if !has_platform {
-            return Ok(Self { shared, tasks: None });
+        let (project, pending) = (Arc::new(Mutex::new(project)), Arc::default());
+        let mut upkeep = Self { hosting, project, pending, tasks: None };
+        if let Some(platform) = upkeep.hosting.platform_host.clone() {
+            let (sender, tasks) = channel();
+            upkeep.tasks = Some(sender);
+            let (hosting, pending) = (upkeep.hosting.clone(), Arc::clone(&upkeep.pending));
+            // The service ends without waiting for DNS.
+            let project = Arc::downgrade(&upkeep.project);
+            log_line::start("project", move || run(&project, &platform, &hosting, &pending, &tasks))?;
         }
-        let (sender, tasks) = sync_channel(MAX_TASKS);
-        // The service ends without waiting for DNS.
-        let of_thread = Arc::downgrade(&shared);
-        log_line::start("project", move || run(&of_thread, &tasks))?;
-        Ok(Self { shared, tasks: Some(sender) })
+        Ok(upkeep)
     }
 
     /// Notes that a trusted proxy has passed on an HTTPS request for a domain. Does not wait.
     pub fn note_served(&self, name: &str) {
-        if let Some(tasks) = &self.tasks {
-            // The next request repeats a name that finds no room.
-            let _ = tasks.try_send(Task::NoteServed(name.to_owned()));
+        self.begin(Task::NoteServed(name.to_owned()));
+    }
+
+    /// Begins a check of a domain unless one is under way. Does not wait.
+    pub fn begin_check(&self, name: &str) {
+        self.begin(Task::Check(name.to_owned()));
+    }
+
+    fn begin(&self, task: Task) {
+        if let Some(tasks) = &self.tasks
+            && lock(&self.pending).insert(task.clone())
+        {
+            // The thread takes tasks as long as there is a sender.
+            let _ = tasks.send(task);
         }
+    }
+
+    /// Returns whether a check of this domain was asked for and is not done yet.
+    pub fn is_checking(&self, name: &str) -> bool {
+        lock(&self.pending).contains(&Task::Check(name.to_owned()))
     }
 
     /// Returns the state of the project as a connection for reading sees it, even while a change is under way.
@@ -82,39 +94,23 @@ impl Upkeep {
     /// # Errors
     /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
     pub fn overview(&self, database: &Database) -> Result<Overview, Refusal> {
-        Ok(Overview::of(database, &self.shared.hosting, unix_time())?)
+        Ok(Overview::of(database, &self.hosting, unix_time())?)
     }
 
     /// Locks the project for a change.
     pub fn project(&self) -> MutexGuard<'_, Project> {
-        lock(&self.shared.project)
-    }
-
-    /// Returns whether a check of this domain was asked for and is not done yet.
-    pub fn is_checking(&self, name: &str) -> bool {
-        lock(&self.shared.checking).contains(name)
-    }
-
-    /// Asks for a check of a domain unless one is under way. Does not wait.
-    ///
-    /// # Errors
-    /// [`RefusalCode::TooManyChecks`].
-    pub fn begin_check(&self, name: &str) -> Result<(), Refusal> {
-        let mut checking = lock(&self.shared.checking);
-        if let Some(tasks) = &self.tasks
-            && !checking.contains(name)
-        {
-            let message = "Too many domains are being checked. Try again in a few seconds.";
-            let busy = |_| Refusal::new(RefusalCode::TooManyChecks, message);
-            tasks.try_send(Task::Check(name.to_owned())).map_err(busy)?;
-            checking.insert(name.to_owned());
-        }
-        Ok(())
+        lock(&self.project)
     }
 }
 
 /// Does the tasks until nobody can send any more. Checks that are due wait for those that were asked for.
-fn run(shared: &Weak<Shared>, tasks: &Receiver<Task>) {
+fn run(
+    project: &Weak<Mutex<Project>>,
+    platform: &str,
+    hosting: &Hosting,
+    pending: &Mutex<BTreeSet<Task>>,
+    tasks: &Receiver<Task>,
+) {
     let mut due: Vec<String> = Vec::new();
     let mut wait = Duration::ZERO;
     loop {
@@ -124,10 +120,22 @@ fn run(shared: &Weak<Shared>, tasks: &Receiver<Task>) {
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let done = match &task {
-            Some(Task::Check(name)) => check(shared, name),
-            Some(Task::NoteServed(name)) => change(shared, |project| project.note_served(name)),
-            None => change(shared, |project| project.due(unix_time()).map(|names| due = names)),
+            Some(Task::Check(name)) => {
+                let finding = check_dns(name, platform, hosting);
+                change(project, |project| {
+                    let (domain, is_news) = project.keep(name, &finding)?;
+                    if is_news {
+                        log_news(&domain);
+                    }
+                    Ok(())
+                })
+            }
+            Some(Task::NoteServed(name)) => change(project, |project| project.note_served(name)),
+            None => change(project, |project| project.due(unix_time()).map(|names| due = names)),
         };
+        if let Some(task) = &task {
+            lock(pending).remove(task);
+        }
         if let Err(refusal) = done {
             log_line!(warn, "cannot keep the state of the domains: {refusal}");
             sleep(PAUSE);
@@ -138,35 +146,17 @@ fn run(shared: &Weak<Shared>, tasks: &Receiver<Task>) {
 
 /// Changes the project, unless the service has ended.
 fn change(
-    shared: &Weak<Shared>,
+    project: &Weak<Mutex<Project>>,
     work: impl FnOnce(&mut Project) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
-    shared.upgrade().map_or(Ok(()), |shared| work(&mut lock(&shared.project)))
-}
-
-/// Checks the DNS of a domain and keeps the finding. The service may end meanwhile.
-fn check(shared: &Weak<Shared>, name: &str) -> Result<(), Refusal> {
-    let hosting = shared.upgrade().map(|shared| shared.hosting.clone()).unwrap_or_default();
-    let Some(platform) = &hosting.platform_host else { return Ok(()) };
-    let finding = check_dns(name, platform, &hosting);
-    let kept = change(shared, |project| {
-        let (domain, is_news) = project.keep(name, &finding)?;
-        if is_news {
-            log_news(&domain);
-        }
-        Ok(())
-    });
-    if let Some(shared) = shared.upgrade() {
-        lock(&shared.checking).remove(name);
-    }
-    kept
+    project.upgrade().map_or(Ok(()), |project| work(&mut lock(&project)))
 }
 
 /// Logs that a check has changed what is known of a domain.
 fn log_news(domain: &DomainView) {
-    let is_bad = !domain.is_in_order() && domain.state != DomainState::PendingDns;
+    let DomainView { domain: Domain { name, state, message, .. }, state_text, .. } = domain;
+    let is_bad = !domain.is_in_order() && *state != DomainState::PendingDns;
     let level = if is_bad { log::Level::Warn } else { log::Level::Info };
-    let DomainView { name, state, state_text, message, .. } = domain;
     let (state, message) = (state.as_str(), message.as_deref().unwrap_or_default());
     log::log!(level, "{OfServer}the domain {name} is {state}: {state_text}. {message}");
 }

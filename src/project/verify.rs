@@ -79,52 +79,36 @@ fn hidden(host: &str) -> String {
 }
 
 fn apex(name: &str, host: &str, authorities: &mut NameServers, dns: &Dns) -> Result<Finding, DnsError> {
-    let mut own = BTreeSet::new();
-    for kind in [RecordType::A, RecordType::AAAA] {
-        let answer = authorities.ask(name, kind)?;
-        let targets = aliases(&answer);
-        if !targets.is_empty() {
-            let conflict = format!(
-                "{name} has a CNAME record to {}. An apex domain cannot have one, because it has NS and SOA records. \
-                 Create an ALIAS or ANAME record to {host} instead.",
-                list(targets)
-            );
-            return Ok(wrong(CONFLICTING_RECORD, conflict));
-        }
-        own.extend(answer.addresses()?);
+    let targets = aliases(&authorities.ask(name, RecordType::CNAME)?);
+    if !targets.is_empty() {
+        let conflict = format!(
+            "{name} has a CNAME record to {}. An apex domain cannot have one, because it has NS and SOA records. \
+             Create an ALIAS or ANAME record to {host} instead.",
+            list(targets)
+        );
+        return Ok(wrong(CONFLICTING_RECORD, conflict));
     }
-    let of_host = addresses(host, &mut dns.resolvers());
+    let own = addresses(name, authorities)?;
+    let of_host = addresses(host, &mut dns.resolvers())?;
+    let known = if of_host.is_empty() { "none".to_owned() } else { list(&of_host) };
     if own.is_empty() {
-        let or_addresses = match of_host {
-            Ok(addresses) if !addresses.is_empty() => {
-                format!(", or A and AAAA records with its addresses {}", list(addresses))
-            }
-            _ => String::new(),
-        };
         let missing = format!(
-            "{name} has no addresses yet. Create an ALIAS or ANAME record with the value {host}{or_addresses}; DNS may \
-             take up to 48 hours to show it."
+            "{name} has no addresses yet. Create an ALIAS or ANAME record with the value {host}, or A and AAAA records \
+             with its addresses {known}; DNS may take up to 48 hours to show it."
         );
         return Ok(wrong(NOT_FOUND_YET, missing));
     }
-    let of_host = of_host?;
     let stray: BTreeSet<IpAddr> = own.difference(&of_host).copied().collect();
     if stray.is_empty() {
         return Ok(Finding::RIGHT);
     }
     let elsewhere = if stray.len() < own.len() {
-        let why = if stray.iter().all(IpAddr::is_ipv6) {
-            "Remove these AAAA records, which are probably left over: clients and certificate authorities that have \
-             IPv6 try them first."
-        } else {
-            "Remove the records with these addresses."
-        };
         format!(
-            "{name} leads to {host}, but also has addresses that {host} does not have: {}. {why}",
+            "{name} leads to {host}, but also has addresses that {host} does not have: {}. Remove the records with these \
+             addresses. A leftover AAAA record is a common mistake: who has IPv6 tries it first.",
             list(stray)
         )
     } else {
-        let known = if of_host.is_empty() { "none".to_owned() } else { list(of_host) };
         format!(
             "{name} has the addresses {}. It must have those of {host}, by an ALIAS, an ANAME, or A and AAAA records: \
              {known}.{}",
@@ -139,10 +123,10 @@ fn aliases(answer: &Answer) -> Vec<String> {
     answer.own().filter_map(Record::alias).collect()
 }
 
-fn addresses(host: &str, resolvers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {
+fn addresses(name: &str, servers: &mut NameServers) -> Result<BTreeSet<IpAddr>, DnsError> {
     let mut addresses = BTreeSet::new();
     for kind in [RecordType::A, RecordType::AAAA] {
-        addresses.extend(resolvers.ask(host, kind)?.addresses()?);
+        addresses.extend(servers.ask(name, kind)?.addresses()?);
     }
     Ok(addresses)
 }

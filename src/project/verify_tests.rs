@@ -123,7 +123,7 @@ fn apex_without_addresses_is_not_found_yet() {
     let second_way = "or A and AAAA records with its addresses 192.0.2.1, 192.0.2.2, 2001:db8::1;";
     assert!(message.contains(second_way) && message.contains("48 hours"), "{message}");
     let (_, message) = wrong(APEX, Vec::new());
-    assert!(message.contains(&format!("with the value {HOST}; DNS")), "{message}");
+    assert!(message.contains("with its addresses none; DNS"), "{message}");
 }
 
 #[test]
@@ -143,7 +143,8 @@ fn apex_with_other_addresses_is_a_wrong_target() {
     assert_eq!(
         message,
         "example.com leads to petstore.sites.example.net, but also has addresses that petstore.sites.example.net does \
-         not have: 192.0.2.9. Remove the records with these addresses."
+         not have: 192.0.2.9. Remove the records with these addresses. A leftover AAAA record is a common mistake: who has \
+         IPv6 tries it first."
     );
 }
 
@@ -152,10 +153,7 @@ fn stray_aaaa_record_is_named_as_the_fault() {
     let records = vec![(APEX, Record::A([192, 0, 2, 1])), (APEX, Record::Aaaa("2001:db8::99"))];
     let (code, message) = wrong(APEX, apex(records));
     assert_eq!(code, "wrong_target");
-    assert!(
-        message.contains("does not have: 2001:db8::99. Remove these AAAA records, which are"),
-        "{message}"
-    );
+    assert!(message.contains("does not have: 2001:db8::99. Remove the records"), "{message}");
 }
 
 #[test]

@@ -537,7 +537,7 @@ fn apex_may_have_the_addresses_of_the_platform() {
     let own = [("example.com", Record::A([192, 0, 2, 10])), ("example.com", Record::Aaaa("2001:db8::99"))];
     hosted.dns.set(&[platform.clone(), own].concat());
     let said = hosted.refused(&verify);
-    assert!(said.contains("(wrong_target)") && said.contains("these AAAA records"), "{said}");
+    assert!(said.contains("(wrong_target)") && said.contains("leftover AAAA record"), "{said}");
     let right = ("example.com", Record::A([192, 0, 2, 10]));
     hosted.dns.set(&[&platform[..], &[right]].concat());
     assert!(hosted.done(&verify).contains("verified"));

@@ -55,11 +55,7 @@ fn open(call: &Call) -> Result<Project, Failure> {
 }
 
 fn add(call: &Call) -> Done {
-    let mut project = open(call)?;
-    let domains = match call.has("www") {
-        true => Vec::from(project.add_with_www(call.operand(0))?),
-        false => vec![project.add(call.operand(0))?],
-    };
+    let domains = open(call)?.add(call.operand(0), call.has("www"))?;
     let mut text = String::new();
     for domain in &domains {
         let zone = &domain.record.zone;
@@ -67,10 +63,13 @@ fn add(call: &Call) -> Done {
     }
     text += "DNS changes can take up to 48 hours to become visible everywhere. The service looks for the record every ten minutes. To check it now, run:\n\n";
     for domain in &domains {
-        text += &format!("  petstore domain verify {}\n", domain.name);
+        text += &format!("  petstore domain verify {}\n", domain.domain.name);
     }
     if let [domain, www] = &domains[..] {
-        text += &format!("\n{} redirects to {} with 301 when both are verified\n", www.name, domain.name);
+        text += &format!(
+            "\n{} redirects to {} with 301 when both are verified\n",
+            www.domain.name, domain.domain.name
+        );
     }
     Ok(print(&text)?)
 }
@@ -89,14 +88,15 @@ fn record(domain: &DomainView) -> String {
 }
 
 fn verify(call: &Call) -> Done {
-    let domain = open(call)?.check(call.operand(0))?;
+    let view = open(call)?.check(call.operand(0))?;
+    let domain = &view.domain;
     let message = domain.message.as_deref().unwrap_or_default();
-    if !domain.is_in_order() {
+    if !view.is_in_order() {
         let code = domain.reason.as_deref().unwrap_or_default();
         let line = format!("{} ({code})", message.trim_end_matches('.'));
         return Err(Error::new(ErrorKind::Refused, line).into());
     }
-    let text = format!("{}: {}\n{message}", domain.name, domain.state_text);
+    let text = format!("{}: {}\n{message}", domain.name, view.state_text);
     Ok(print(&(text.trim_end().to_owned() + "\n"))?)
 }
 
@@ -131,16 +131,16 @@ fn text(overview: &Overview) -> String {
         or_none(&overview.address),
         or_none(&deploy)
     );
-    for domain in &overview.domains {
+    for view in &overview.domains {
+        let domain = &view.domain;
         let primary = if domain.is_primary { ", primary" } else { "" };
-        let shown =
-            if domain.display_name == domain.name { "" } else { &format!(" ({})", domain.display_name) };
+        let shown = if view.display_name == domain.name { "" } else { &format!(" ({})", view.display_name) };
         text += &format!(
             "\n{}{shown}{primary}\n  {} since {}: {}\n",
             domain.name,
             domain.state.as_str(),
-            domain.since,
-            domain.state_text
+            rfc3339(domain.since),
+            view.state_text
         );
         text += &domain.message.as_ref().map(|message| format!("  {message}\n")).unwrap_or_default();
         if let Some(redirect) = overview.redirects.iter().find(|redirect| redirect.from == domain.name) {
@@ -148,7 +148,7 @@ fn text(overview: &Overview) -> String {
         }
         if matches!(domain.state, DomainState::PendingDns | DomainState::DnsChanged) {
             text += &if overview.platform_host.is_some() {
-                format!("{}\n", record(domain).trim_end())
+                format!("{}\n", record(view).trim_end())
             } else {
                 "  to see its DNS record, add --platform-host HOST\n".to_owned()
             };

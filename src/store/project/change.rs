@@ -32,7 +32,6 @@ impl Writer {
 
     /// Inserts or updates a domain, all but whether it is primary.
     pub fn put_domain(&mut self, domain: &Domain) -> Result<(), StoreError> {
-        let reason = domain.reason.as_ref();
         self.change(
             "INSERT INTO domains (name, state, since, reason, message, added_at, checked_at, is_primary)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)
@@ -41,8 +40,8 @@ impl Writer {
                 domain.name,
                 domain.state.as_str(),
                 domain.since,
-                reason.map(|reason| &reason.code),
-                reason.map(|reason| &reason.message),
+                domain.reason,
+                domain.message,
                 domain.added_at,
                 domain.checked_at,
             ],

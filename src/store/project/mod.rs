@@ -9,18 +9,18 @@ use rusqlite::params;
 use rusqlite::types::Type;
 
 use super::{Database, Row, StoreError};
-use crate::model::{Deploy, Domain, Plan, Reason, Redirect};
+use crate::model::{Deploy, Domain, Plan, Redirect};
 
 const DOMAIN: &str =
     "SELECT name, state, since, reason, message, added_at, checked_at, is_primary FROM domains";
 
 fn domain(row: &Row<'_>) -> rusqlite::Result<Domain> {
-    let reason: (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
     Ok(Domain {
         name: row.get(0)?,
         state: word(row, 1)?,
         since: row.get(2)?,
-        reason: reason.0.map(|code| Reason { code, message: reason.1.unwrap_or_default() }),
+        reason: row.get(3)?,
+        message: row.get(4)?,
         added_at: row.get(5)?,
         checked_at: row.get(6)?,
         is_primary: row.get(7)?,
