@@ -30,8 +30,8 @@ pub struct Operation<H> {
     pub about: &'static str,
     /// Its tag in the interface description; `None` if it is not described there.
     pub tag: Option<&'static Tag>,
-    /// The most rows of the database that the handler visits. The store stops a handler that reads if it visits
-    /// far more. `None`: any number, which a test refuses for the operations of the service.
+    /// The most rows of the database that the handler visits, which tells small responses from large ones. `None`: any
+    /// number, which a test refuses for the operations of the service.
     pub rows: Option<u32>,
     /// The parameters that the handler reads.
     pub parameters: &'static [&'static dyn Parameter],

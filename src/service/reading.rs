@@ -52,9 +52,7 @@ impl ReadService {
             Ok(call) => call,
             Err(failure) => return (entry, Err(failure)),
         };
-        let operation = call.operation();
-        context.store.limit_rows(operation.rows);
-        let done = run(|| match operation.handler {
+        let done = run(|| match call.operation().handler {
             Handler::Get(handler) => handler(context, &call),
             Handler::Check { read, read_only, .. } => read(context).map(|()| match refusal {
                 Some(_) => Response::json_bytes(200, read_only.as_bytes()),
@@ -64,7 +62,6 @@ impl ReadService {
                 .clone()
                 .map_or_else(wrong_lane, |message| ApiError::with_message(Code::ReadOnly, message).into())),
         });
-        context.store.limit_rows(None);
         (entry, done)
     }
 }

@@ -21,9 +21,6 @@ pub trait Reads {
     /// A number that changes if what callers cache by it may have changed, such as SQLite's `PRAGMA data_version`. The
     /// connection's own writes need not change it.
     fn data_version(&self) -> i64;
-
-    /// Stops the statements from now on soon after they have visited so many rows; `None`: never.
-    fn limit_rows(&self, rows: Option<u32>);
 }
 
 /// What can be read, with any connection: each file of statements adds its own.

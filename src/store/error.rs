@@ -136,10 +136,6 @@ impl From<rusqlite::Error> for StoreError {
                 | ErrorCode::OutOfMemory
                 | ErrorCode::FileLockingProtocolFailed,
             ) => Cause::Failing,
-            Some(ErrorCode::OperationInterrupted) => {
-                let message = format!("a statement visits more rows than its operation allows ({detail})");
-                return StoreError::Internal(message);
-            }
             _ => return StoreError::Internal(detail),
         };
         StoreError::Unavailable(cause, detail)

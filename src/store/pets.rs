@@ -15,7 +15,7 @@ pub(super) const COLUMNS: [&str; MEMBERS.len()] = ["name", "category_id", "statu
 
 /// The statements that name every column of a pet.
 pub(super) struct Statements {
-    by_id: String,
+    pub by_id: String,
     /// The cost does not depend on how many pets come before the page.
     pub page: String,
     page_of_status: String,

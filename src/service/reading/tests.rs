@@ -19,7 +19,6 @@ const ROWS: &[Operation] = &[
         "half",
         Handler::Get(|_, _| Ok(Response::new(200, vec![b'x'; ENOUGH_BYTES / 2]))),
     ),
-    Operation { rows: Some(1), ..Operation::new("/dear", "dear", Handler::Get(read_without_end)) },
     Operation::new("/busy", "busy", Handler::Get(|_, _| Err(failed(Cause::Locked)))),
     Operation::new("/moved", "moved", Handler::Get(|_, _| Err(failed(Cause::Moved)))),
     Operation::new(
@@ -32,14 +31,6 @@ const ROWS: &[Operation] = &[
 
 fn failed(cause: Cause) -> Failure {
     StoreError::Unavailable(cause, "as if".to_owned()).into()
-}
-
-/// Reads far more than one row.
-fn read_without_end(context: &mut ReadContext, _: &Call) -> Result<Response, Failure> {
-    for _ in 0..100_000 {
-        context.store.pet(1, |_| ())?;
-    }
-    Ok(Response::new(204, b""))
 }
 
 /// The service of a new database, and one that refuses writes.
@@ -85,11 +76,6 @@ fn batch_ends_early_once_its_responses_are_large() {
     let (small, page, half) = (("GET", "/small"), ("GET", "/page"), ("GET", "/half"));
     assert_eq!(ask(&[half, half, small]), [200, 200]);
     assert_eq!(ask(&[half, page, small, small]), [200; 4]);
-}
-
-#[test]
-fn handler_that_visits_far_more_rows_than_its_row_states_is_stopped() {
-    assert_eq!(ask(&[("GET", "/dear"), ("GET", "/small"), ("GET", "/dear")]), [500, 200, 500]);
 }
 
 #[test]

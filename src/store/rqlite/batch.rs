@@ -18,7 +18,6 @@ use super::client::{Failure, Statement};
 use super::request::{Create, Done, LEFT_OUT, REFUSED, Request};
 use super::revision::Revision;
 use super::session::{Phase, Session, is_large};
-use super::values::statement;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::engine::{Committed, Inserted, Reads, Visit, Writes};
 use crate::store::{BUSY_TIMEOUT, Cause, StoreError};
@@ -216,10 +215,6 @@ impl Reads for ClusterWriter {
     fn data_version(&self) -> i64 {
         self.session.data_version()
     }
-
-    fn limit_rows(&self, rows: Option<u32>) {
-        self.session.limit_rows(rows);
-    }
 }
 
 impl Writes for ClusterWriter {
@@ -267,7 +262,7 @@ impl Writes for ClusterWriter {
     fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {
         self.open_transaction()?;
         let count = if is_large(sql) { 1 } else { self.session.mirror.execute(sql, values)? };
-        self.changes.push(statement(sql, values)?);
+        self.changes.push(Statement::new(sql, values)?);
         Ok(count)
     }
 

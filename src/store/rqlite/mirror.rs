@@ -3,11 +3,11 @@
 
 use std::cell::RefCell;
 
+use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::client::{Rows, Statement};
 use super::revision::Revision;
-use super::values::value_ref;
 use crate::store::StoreError;
 use crate::store::engine::Visit;
 use crate::store::sqlite::engine::rows;
@@ -53,7 +53,7 @@ impl Mirror {
     pub fn selects(&self) -> Vec<Statement> {
         let select =
             |(table, columns): (&&str, &Vec<String>)| format!("SELECT {} FROM {table}", columns.join(", "));
-        TABLES.iter().zip(&self.columns).map(select).map(|sql| Statement::new(sql, [])).collect()
+        TABLES.iter().zip(&self.columns).map(select).map(Statement::plain).collect()
     }
 
     /// Takes the rows of [`selects`](Self::selects) in place of its own.
@@ -77,7 +77,9 @@ impl Mirror {
             let insert = format!("INSERT INTO {table} ({}) VALUES ({places})", columns.join(", "));
             let mut insert = transaction.prepare(&insert)?;
             for row in rows {
-                insert.execute(params_from_iter(row.iter().map(|value| Borrowed(value_ref(value)))))?;
+                insert.execute(params_from_iter(
+                    row.iter().map(|value| ToSqlOutput::Borrowed(value.borrowed())),
+                ))?;
             }
         }
         transaction.commit()?;
@@ -115,15 +117,6 @@ impl Mirror {
             // A rollback in memory cannot fail.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
-    }
-}
-
-/// A value that is bound as it is.
-struct Borrowed<'v>(rusqlite::types::ValueRef<'v>);
-
-impl ToSql for Borrowed<'_> {
-    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
-        Ok(rusqlite::types::ToSqlOutput::Borrowed(self.0))
     }
 }
 

@@ -4,7 +4,7 @@
 //! - `session.rs` is a connection: what it reads is never older than what was acknowledged before, by `revision.rs`.
 //!   `mirror.rs` has the small tables in memory. `ahead.rs` makes one request of many reads.
 //! - `batch.rs` writes, and sends again what may have been lost on its way. `request.rs` is what it sends.
-//! - `values.rs` converts values. `whole.rs` copies the whole database, and replaces it.
+//! - `whole.rs` copies the whole database, and replaces it.
 //!   `replicas.rs` compares the nodes.
 //! - `schema.rs` brings the database up to date; `cluster.sql` is what it has besides `schema.sql`.
 //!
@@ -39,7 +39,6 @@ mod schema;
 mod session;
 #[cfg(test)]
 mod tests;
-mod values;
 mod whole;
 
 use std::path::Path;
@@ -113,7 +112,7 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     let (client, level) = connect(path)?;
     schema::look(&client, level)?;
     // Otherwise nobody would notice a wrong host, or one that refuses the password, until it leads.
-    for (host, answer) in client.read_from_each(&Statement::new("SELECT 1", [])) {
+    for (host, answer) in client.read_from_each(&Statement::plain("SELECT 1")) {
         if let Err(why) = answer {
             log_line!(warn, "the host {host} of the cluster cannot be asked: {why}");
         }

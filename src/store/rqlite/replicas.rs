@@ -8,6 +8,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::params;
+
 use super::client::{Failure, Rows, Statement};
 use super::connect;
 use super::mirror::TABLES;
@@ -45,7 +47,7 @@ impl State {
 ///
 /// The newest 100,000 pets are enough: a node that has missed one gives each later pet another id. Texts are told apart
 /// by their lengths and ends.
-fn question(at: &Revision) -> Statement {
+fn question(at: &Revision) -> Result<Statement, StoreError> {
     let counts: String =
         (TABLES.iter().filter(|table| **table != "sqlite_sequence").chain(&["deploy_files"]))
             .map(|table| format!(" || ' ' || (SELECT count(*) FROM {table})"))
@@ -65,7 +67,7 @@ fn question(at: &Revision) -> Statement {
          * (({contents}) & 16777215)), 0) \
          FROM pets WHERE id > ?3 - 100000 AND id <= ?3){counts} END FROM now"
     );
-    Statement::new(sql, [at.changes.into(), at.mark.as_str().into(), at.seq.into()])
+    Statement::new(&sql, params![at.changes, at.mark, at.seq])
 }
 
 /// What is wrong with the nodes of a cluster, one line each.
@@ -78,7 +80,7 @@ pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
         Ok(client.read(&[statement], level, PATIENCE)?.into_iter().next().unwrap_or_default())
     };
     let at_now = || -> Result<Statement, Error> {
-        Ok(question(&Revision::of(&of_leader(Statement::new(REVISION, []))?)?))
+        Ok(question(&Revision::of(&of_leader(Statement::plain(REVISION))?)?)?)
     };
     let mut question = at_now()?;
     for round in 1..=ROUNDS {

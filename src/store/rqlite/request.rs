@@ -6,7 +6,6 @@ use rusqlite::{ToSql, params};
 
 use super::client::{self, Rows, Statement, Value};
 use super::revision::Revision;
-use super::values::statement;
 use crate::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::StoreError;
@@ -65,7 +64,7 @@ pub struct Labelled {
 
 impl Labelled {
     fn push(&mut self, about: About, sql: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
-        self.statements.push(statement(sql, values)?);
+        self.statements.push(Statement::new(sql, values)?);
         self.abouts.push(about);
         Ok(())
     }

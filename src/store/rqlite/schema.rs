@@ -9,7 +9,6 @@ use rusqlite::{Connection, params};
 use super::batch::random_name;
 use super::client::{Client, Failure, Level, Statement, Value};
 use super::mirror::TABLES;
-use super::values::statement;
 use crate::error::{Error, ErrorKind};
 use crate::store::sqlite::differences;
 use crate::store::sqlite::schema::{APPLICATION_ID, STEPS, foreign, newer, newest_version};
@@ -67,16 +66,16 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
             return Ok(());
         }
         let (version, _) = state;
-        let plain = |sql: String| Statement::new(sql, []);
+        let plain = |sql: String| Statement::plain(sql);
         // First, so that an interrupted start leaves a database known to be ours.
         client.write(&[plain(format!("PRAGMA application_id = {APPLICATION_ID}"))], PATIENCE)?;
         let writer = random_name()?;
         // Together with the triggers, because services write as soon as they find these tables.
-        let mut statements = vec![Statement::new(OWN, []), statement(GUARD, params![writer, version])?];
+        let mut statements = vec![Statement::plain(OWN), Statement::new(GUARD, params![writer, version])?];
         let done = usize::try_from(version).unwrap_or(0);
-        statements.extend(STEPS.iter().skip(done).map(|step| Statement::new(*step, [])));
+        statements.extend(STEPS.iter().skip(done).map(|step| Statement::plain(*step)));
         statements.extend(triggers().into_iter().map(plain));
-        statements.push(statement(MARK, params![format!("{} 0", writer[..16].to_ascii_uppercase())])?);
+        statements.push(Statement::new(MARK, params![format!("{} 0", writer[..16].to_ascii_uppercase())])?);
         statements.push(plain(format!("PRAGMA user_version = {}", newest())));
         match client.write(&statements, PATIENCE) {
             // Migrated by this request or another instance; look again.
@@ -96,7 +95,7 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
 /// # Errors
 /// If something is missing, or the cluster does not answer.
 pub fn look(client: &Client, fresh: Level) -> Result<(), Error> {
-    let rows = client.read(&[Statement::new(OBJECTS, [])], fresh, PATIENCE)?;
+    let rows = client.read(&[Statement::plain(OBJECTS)], fresh, PATIENCE)?;
     let copy = copy_of(rows.iter().flatten().flatten().filter_map(Value::text))?;
     copy.pragma_update(None, "user_version", newest()).map_err(StoreError::from)?;
     let address = client.address().to_string();
@@ -127,7 +126,7 @@ fn current() -> (i64, usize) {
 
 /// The version of the schema, and how many triggers of a cluster there are.
 fn state(client: &Client, path: &Path, fresh: Level) -> Result<(i64, usize), Error> {
-    let rows = client.read(&[Statement::new(STATE, [])], fresh, PATIENCE)?;
+    let rows = client.read(&[Statement::plain(STATE)], fresh, PATIENCE)?;
     let row: Vec<i64> = rows.iter().flatten().flatten().filter_map(Value::integer).collect();
     let &[version, application, objects, triggers] = row.as_slice() else {
         return Err(

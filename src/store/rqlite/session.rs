@@ -6,7 +6,7 @@
 //!
 //! A write batch begins without asking: see `batch.rs`.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use rusqlite::ToSql;
 use rusqlite::types::ValueRef;
 
 use super::ahead::Ahead;
-use super::client::{Client, Failure, Level, Rows, Statement};
+use super::client::{Client, Failure, Level, Rows, Statement, Value};
 use super::mirror::Mirror;
 use super::revision::{REVISION, Revision};
-use super::values::{statement, value_ref};
 use crate::store::engine::{Reads, Row, Snapshots, Visit};
 use crate::store::error::names_what_is_missing;
+use crate::store::pets::STATEMENTS;
 use crate::store::{Cause, Database, StoreError};
 
 /// How long a read tries one node after the other.
@@ -31,10 +31,8 @@ const SHORT_PATIENCE: Duration = Duration::from_millis(250);
 /// How long a cluster that did not answer in time counts as away: requests fail at once instead of waiting in turn.
 const AWAY: Duration = Duration::from_secs(1);
 
-/// A word that only statements on pets have.
-const PETS: &str = "pets";
 /// Words that only statements on large tables have. The mirror has these tables without rows.
-const LARGE: [&str; 3] = [PETS, "deploy_files", "retries"];
+const LARGE: [&str; 3] = ["pets", "deploy_files", "retries"];
 
 /// A connection.
 pub struct Session {
@@ -44,8 +42,6 @@ pub struct Session {
     pub mirror: Mirror,
     state: RefCell<State>,
     ahead: RefCell<Ahead>,
-    /// Whether the next statement has one row at most.
-    is_single: Cell<bool>,
 }
 
 #[derive(Default)]
@@ -85,7 +81,6 @@ impl Session {
             mirror: Mirror::new()?,
             state: RefCell::default(),
             ahead: RefCell::default(),
-            is_single: Cell::new(false),
         })
     }
 
@@ -186,11 +181,11 @@ impl Session {
 
     fn refresh_within(&self, patience: Duration) -> Result<(), StoreError> {
         let start = Instant::now();
-        let answers = self.read(&[Statement::new(REVISION, [])], self.fresh, patience)?;
+        let answers = self.read(&[Statement::plain(REVISION)], self.fresh, patience)?;
         let mut revision = Revision::of(&answers[0])?;
         while !self.mirror.is_of(&revision) {
             // If nothing has changed between the first statement and the last, the tables go together.
-            let [first, last] = [(); 2].map(|()| Statement::new(REVISION, []));
+            let [first, last] = [(); 2].map(|()| Statement::plain(REVISION));
             let statements = [vec![first], self.mirror.selects(), vec![last]].concat();
             let mut answers = self.read(&statements, self.fresh, patience)?;
             let last = Revision::of(&answers.pop().unwrap_or_default())?;
@@ -236,7 +231,7 @@ impl Session {
     /// Returns the rows of each statement, no older than the last revision seen.
     fn ask(&self, statements: &[Statement]) -> Result<Vec<Rows>, StoreError> {
         let seen = self.seen();
-        let statements = [&[Statement::new(REVISION, [])], statements].concat();
+        let statements = [&[Statement::plain(REVISION)], statements].concat();
         let ask = |level| -> Result<Option<Vec<Rows>>, StoreError> {
             let mut rows = self.read(&statements, level, PATIENCE)?;
             let revision = Revision::of(&rows.remove(0))?;
@@ -261,16 +256,15 @@ impl Reads for Session {
         if !is_large(sql) {
             return self.mirror.rows(sql, values, visit);
         }
-        let statement = statement(sql, values)?;
-        // Files of deploys are not put off, because they may be large.
-        let may_wait = self.is_single.get() && sql.contains(PETS);
-        let found = if may_wait { self.ahead.borrow_mut().rows(&statement)? } else { None };
+        let statement = Statement::new(sql, values)?;
+        // Nothing else is put off: lists are cached, and files of deploys may be large.
+        let found = if sql == STATEMENTS.by_id { self.ahead.borrow_mut().rows(&statement)? } else { None };
         let rows = match found {
             Some(rows) => rows,
             None => self.ask(&[statement])?.pop().unwrap_or_default(),
         };
         for row in rows {
-            let row: Vec<ValueRef> = row.iter().map(value_ref).collect();
+            let row: Vec<ValueRef> = row.iter().map(Value::borrowed).collect();
             if let ControlFlow::Break(()) = visit(&Row::Values(&row))? {
                 break;
             }
@@ -280,11 +274,6 @@ impl Reads for Session {
 
     fn data_version(&self) -> i64 {
         self.state.borrow().data_version
-    }
-
-    /// Stops nothing: no request reads more than a page. Notes which reads can be put off.
-    fn limit_rows(&self, rows: Option<u32>) {
-        self.is_single.set(rows == Some(1));
     }
 }
 

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, params};
 
-use super::client::{self, Value};
+use super::client::{self, Statement, Value};
 use super::connect;
 use super::request::CLOSER;
 use super::revision::{REVISION, Revision};
 use super::schema::{PATIENCE, is_current, is_in_use, migrate, unused};
 use super::session::Session;
-use super::values::statement;
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
@@ -112,7 +111,7 @@ pub fn close(path: &Path) -> Result<Closed, Error> {
     let number = if is_in_use(&client, path, level)? { Some(random()?.cast_signed()) } else { None };
     let closed = Closed { path: path.to_owned(), number, until: unix_time() + CLOSED_FOR };
     if number.is_some() {
-        client.write(&[statement(CLOSE, params![CLOSER, closed.until, number])?], PATIENCE)?;
+        client.write(&[Statement::new(CLOSE, params![CLOSER, closed.until, number])?], PATIENCE)?;
     }
     Ok(closed)
 }
@@ -137,7 +136,7 @@ impl Closed {
         }
         let (client, level) = connect(&self.path)?;
         if self.number.is_some() {
-            let rows = client.read(&[statement(CLOSED_BY, params![CLOSER])?], level, PATIENCE)?;
+            let rows = client.read(&[Statement::new(CLOSED_BY, params![CLOSER])?], level, PATIENCE)?;
             if rows.iter().flatten().flatten().find_map(Value::integer) != self.number {
                 let message = "another restore has begun or ended meanwhile; nothing was changed";
                 return fail(ErrorKind::Conflict, message);
@@ -166,7 +165,7 @@ impl Closed {
 
 impl Drop for Closed {
     fn drop(&mut self) {
-        let open = self.number.map(|number| statement(OPEN, params![CLOSER, number]));
+        let open = self.number.map(|number| Statement::new(OPEN, params![CLOSER, number]));
         if let (Some(Ok(open)), Ok((client, _))) = (open, connect(&self.path)) {
             let _ = client.write(&[open], PATIENCE);
         }

@@ -32,10 +32,6 @@ impl Reads for FileReader {
     fn data_version(&self) -> i64 {
         self.data_version
     }
-
-    fn limit_rows(&self, rows: Option<u32>) {
-        self.cost.bound(rows);
-    }
 }
 
 impl Deref for FileReader {

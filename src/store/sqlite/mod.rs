@@ -6,7 +6,7 @@
 //! - The schema: `schema.rs` says whose database it is and brings it up to date; `differences.rs` says what other programs
 //!   have changed or added, and `soundness.rs` checks the whole database.
 //! - `batch.rs` draws the lines around what belongs together, and `checkpoint.rs` keeps the log short.
-//! - `plans.rs` checks that no statement scans a large table, and `cost.rs` stops one that does.
+//! - `plans.rs` checks that no statement scans a large table.
 //! - Whole databases: `snapshot.rs`, `backup.rs` and `retire.rs`.
 
 mod backup;
@@ -14,7 +14,6 @@ mod batch;
 mod checkpoint;
 mod claim;
 mod connection;
-mod cost;
 pub(super) mod differences;
 pub(super) mod engine;
 mod log_check;
@@ -57,7 +56,6 @@ use crate::error::{Error, ErrorKind};
 use batch::State;
 use checkpoint::count_frames;
 use connection::{cannot_open, connect, reading};
-use cost::Cost;
 use open_file::OpenFile;
 use watch::Watch;
 
@@ -74,7 +72,6 @@ pub struct FileReader {
     /// Closed after the connection.
     _file: OpenFile,
     watch: Watch,
-    cost: Cost,
     /// `PRAGMA data_version` at the start of the batch under way.
     data_version: i64,
     /// The last stand-in for an unknown version. It only decreases, so that no two batches share one.
@@ -113,14 +110,13 @@ impl Deref for FileWriter {
 
 impl FileReader {
     /// A connection that has read the database, so that all its files are open.
-    fn new(mut connection: Connection, path: &Path, file: OpenFile) -> Result<Self, Error> {
+    fn new(connection: Connection, path: &Path, file: OpenFile) -> Result<Self, Error> {
         let watch = Watch::new(path).map_err(|error| {
             let message = format!("{} was moved or deleted", path.display());
             Error::new(ErrorKind::DatabaseMoved, message).caused_by(error)
         })?;
         file.check_place(path)?;
-        let cost = Cost::count(&mut connection).map_err(|error| cannot_open(path, error))?;
-        Ok(Self { connection, _file: file, watch, cost, data_version: 0, unread_versions: 0 })
+        Ok(Self { connection, _file: file, watch, data_version: 0, unread_versions: 0 })
     }
 
     /// The connection, as long as its file is still the database.

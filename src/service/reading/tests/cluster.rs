@@ -11,11 +11,8 @@ use crate::store::tests::Nodes;
 
 static ID: PathParameter<Integer> = PathParameter { name: "id", about: "", schema: Integer::INT64 };
 
-const PET: &[Operation] = &[Operation {
-    rows: Some(1),
-    parameters: &[&ID],
-    ..Operation::new("/pet/{id}", "pet", Handler::Get(name_of))
-}];
+const PET: &[Operation] =
+    &[Operation { parameters: &[&ID], ..Operation::new("/pet/{id}", "pet", Handler::Get(name_of)) }];
 
 /// The name of a pet.
 fn name_of(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {

@@ -168,7 +168,7 @@ impl Client {
     /// # Errors
     /// If no node answers in time.
     pub fn version(&self, patience: Duration) -> Result<String, Failure> {
-        let body = statement::encode(&[Statement::new("SELECT 1", [])]);
+        let body = statement::encode(&[Statement::plain("SELECT 1")]);
         self.try_nodes(patience, |node, limit| {
             let (headers, _) = self.exchange(node, limit, "/db/query?level=none", JSON, &body)?;
             let version = headers.get(VERSION).and_then(|version| version.to_str().ok());

@@ -1,16 +1,18 @@
 //! Statements as rqlite takes them, and rows as it returns them (`rqlite.io/docs/api/`): JSON in both directions.
 //!
-//! A BLOB has no place in JSON. It goes as the text of its hexadecimal digits, for `unhex(?)` in the statement, and it
-//! comes in base64.
+//! A BLOB has no place in JSON. It goes as the text of its hexadecimal digits, in `unhex(?)`, and comes in base64.
 
 use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rusqlite::ToSql;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use serde::ser::{SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Failure, Trouble};
+use crate::store::StoreError;
 
 /// A value of a statement or of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -19,8 +21,8 @@ pub enum Value {
     Null,
     Integer(i64),
     Text(String),
-    /// As a parameter it needs `unhex(?)`.
-    #[serde(serialize_with = "hexadecimal", skip_deserializing)]
+    /// Only in rows.
+    #[serde(skip)]
     Blob(Vec<u8>),
 }
 
@@ -40,35 +42,15 @@ impl Value {
             Self::Null | Self::Integer(_) | Self::Blob(_) => None,
         }
     }
-}
 
-impl From<i64> for Value {
-    fn from(number: i64) -> Self {
-        Self::Integer(number)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<&[u8]> for Value {
-    fn from(bytes: &[u8]) -> Self {
-        Self::Blob(bytes.to_owned())
-    }
-}
-
-impl<T: Into<Value>> From<Option<T>> for Value {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Null, Into::into)
+    /// The value as SQLite has it.
+    pub fn borrowed(&self) -> ValueRef<'_> {
+        match self {
+            Self::Null => ValueRef::Null,
+            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Blob(bytes) => ValueRef::Blob(bytes),
+        }
     }
 }
 
@@ -80,10 +62,56 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// A statement with these values, in the order of its question marks.
-    pub fn new(sql: impl Into<Cow<'static, str>>, values: impl Into<Vec<Value>>) -> Self {
-        Self { sql: sql.into(), values: values.into() }
+    /// A statement without values.
+    pub fn plain(sql: impl Into<Cow<'static, str>>) -> Self {
+        Self { sql: sql.into(), values: Vec::new() }
     }
+
+    /// A statement with these values, whose parameters are all like `?1` or all like `?`.
+    ///
+    /// # Errors
+    /// If a value has no place in SQLite.
+    pub fn new(sql: &str, values: &[&dyn ToSql]) -> Result<Self, StoreError> {
+        let sent = values.iter().map(|value| Ok(sent(&value.to_sql()?)));
+        let (values, forms): (Vec<Value>, Vec<[&str; 2]>) =
+            sent.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().unzip();
+        let (mut text, mut rest, mut count) = (String::with_capacity(sql.len() + 8), sql, 0);
+        while let Some((before, after)) = rest.split_once('?') {
+            count += 1;
+            let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+            let (number, after) = after.split_at(digits);
+            let [open, close] = forms.get(number.parse().unwrap_or(count) - 1).unwrap_or(&["", ""]);
+            text.extend([before, open, "?", number, close]);
+            rest = after;
+        }
+        text += rest;
+        Ok(Self { sql: text.into(), values })
+    }
+}
+
+/// How a value is sent, and what stands before and after its parameter. rqlite takes a text such as `x'41'` for a BLOB.
+fn sent(value: &ToSqlOutput) -> (Value, [&'static str; 2]) {
+    let value = match value {
+        ToSqlOutput::Borrowed(value) => *value,
+        ToSqlOutput::Owned(value) => value.into(),
+        // The others need features of rusqlite that are off.
+        _ => ValueRef::Null,
+    };
+    match value {
+        ValueRef::Integer(number) => (Value::Integer(number), ["", ""]),
+        ValueRef::Text(bytes) => match String::from_utf8_lossy(bytes) {
+            text if text.trim_end().ends_with('\'') => (hexadecimal(bytes), ["CAST(unhex(", ") AS TEXT)"]),
+            text => (Value::Text(text.into_owned()), ["", ""]),
+        },
+        ValueRef::Blob(bytes) => (hexadecimal(bytes), ["unhex(", ")"]),
+        // No column has real numbers.
+        ValueRef::Null | ValueRef::Real(_) => (Value::Null, ["", ""]),
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> Value {
+    let digit = |half: u8| char::from(b"0123456789ABCDEF"[usize::from(half)]);
+    Value::Text(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect())
 }
 
 /// The rows of one statement.
@@ -120,12 +148,6 @@ impl Serialize for Statement {
         self.values.iter().try_for_each(|value| array.serialize_element(value))?;
         array.end()
     }
-}
-
-fn hexadecimal<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    let digit = |half: u8| char::from(b"0123456789ABCDEF"[usize::from(half)]);
-    let digits = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
-    serializer.serialize_str(&digits.collect::<String>())
 }
 
 /// Reads the body of a response to so many statements: one outcome for each, or the failure of a statement.
@@ -175,27 +197,31 @@ struct Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rusqlite::params;
 
     #[test]
     fn statement_is_an_array_of_its_text_and_its_values() {
-        let statements = [
-            Statement::new("SELECT 1", []),
-            Statement::new(
-                "INSERT INTO t VALUES (?, ?, ?, ?, unhex(?))",
-                [
-                    i64::MIN.into(),
-                    "a\"\0é".into(),
-                    Value::Null,
-                    Some(i64::MAX).into(),
-                    (&[0_u8, 0xaf, 0xff][..]).into(),
-                ],
-            ),
-        ];
+        let values = params![i64::MIN, "a\"\0é", Option::<i64>::None, Some(i64::MAX), [0_u8, 0xaf, 0xff]];
+        let insert = Statement::new("INSERT INTO t VALUES (?, ?, ?, ?, ?)", values).unwrap();
         assert_eq!(
-            String::from_utf8(encode(&statements)).unwrap(),
+            String::from_utf8(encode(&[Statement::plain("SELECT 1"), insert])).unwrap(),
             r#"[["SELECT 1"],["INSERT INTO t VALUES (?, ?, ?, ?, unhex(?))",-9223372036854775808,"a\"\u0000é",null,9223372036854775807,"00AFFF"]]"#
         );
         assert_eq!(encode(&[]), b"[]");
+    }
+
+    #[test]
+    fn blob_is_sent_as_its_digits_wherever_it_stands_and_so_is_a_text_that_looks_like_one() {
+        let sent = Statement::new("SELECT ?2, ?1 WHERE ?10 AND ?3", params![7, [1_u8, 255], "x"]).unwrap();
+        assert_eq!(sent.sql, "SELECT unhex(?2), ?1 WHERE ?10 AND ?3");
+        assert_eq!(
+            sent.values,
+            [Value::Integer(7), Value::Text("01FF".to_owned()), Value::Text("x".to_owned())]
+        );
+        for text in ["x''", "X'41'", " x'4142' \t\u{a0}"] {
+            let sent = Statement::new("SELECT ?, ?", params!["a", text]).unwrap();
+            assert_eq!(sent.sql, "SELECT ?, CAST(unhex(?) AS TEXT)", "{text}");
+        }
     }
 
     fn outcomes(body: &str, count: usize) -> Vec<Outcome> {
@@ -209,7 +235,13 @@ mod tests {
         let outcomes = outcomes(body, 3);
         assert_eq!((outcomes[0].last_insert_id, outcomes[0].rows_affected), (7, 2));
         assert_eq!(outcomes[1], Outcome::default());
-        assert_eq!(outcomes[2].rows, [[i64::MAX.into(), i64::MIN.into()], [Value::Null, "x\0".into()]]);
+        assert_eq!(
+            outcomes[2].rows,
+            [
+                [Value::Integer(i64::MAX), Value::Integer(i64::MIN)],
+                [Value::Null, Value::Text("x\0".to_owned())]
+            ]
+        );
     }
 
     #[test]
@@ -261,6 +293,6 @@ mod tests {
             format!(r#"{{"results":[{{"types":["integer","blob"],"values":[[1,"{text}"],[2,null]]}}]}}"#)
         };
         let rows = outcomes(&body("AP8="), 1).remove(0).rows;
-        assert_eq!(rows, [[1.into(), Value::Blob(vec![0, 255])], [2.into(), Value::Null]]);
+        assert_eq!(rows, [[Value::Integer(1), Value::Blob(vec![0, 255])], [Value::Integer(2), Value::Null]]);
     }
 }

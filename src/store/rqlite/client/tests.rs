@@ -7,6 +7,8 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use super::super::nodes::{Nodes, Wishes};
+use rusqlite::params;
+
 use super::*;
 use crate::testing::Folder;
 
@@ -26,23 +28,22 @@ fn cluster() -> (Nodes, Client) {
 
 fn create(client: &Client) {
     let table = "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, number INTEGER UNIQUE, name TEXT, digest BLOB) STRICT";
-    client.write(&[Statement::new(table, [])], PATIENCE).unwrap();
+    client.write(&[Statement::plain(table)], PATIENCE).unwrap();
 }
 
 fn insert(number: i64) -> Statement {
-    Statement::new("INSERT INTO t (number) VALUES (?)", [number.into()])
+    Statement::new("INSERT INTO t (number) VALUES (?)", params![number]).unwrap()
 }
 
 fn numbers(client: &Client) -> Vec<i64> {
-    let rows =
-        client.read(&[Statement::new("SELECT number FROM t ORDER BY id", [])], Level::Strong, PATIENCE);
+    let rows = client.read(&[Statement::plain("SELECT number FROM t ORDER BY id")], Level::Strong, PATIENCE);
     rows.unwrap()[0].iter().map(|row| row[0].integer().unwrap()).collect()
 }
 
 /// Writes in a way that a repetition does not double.
 fn write_once(client: &Client, number: i64) -> Result<Vec<Outcome>, Failure> {
     let statement =
-        Statement::new("INSERT INTO t (number) VALUES (?) ON CONFLICT DO NOTHING", [number.into()]);
+        Statement::new("INSERT INTO t (number) VALUES (?) ON CONFLICT DO NOTHING", params![number]).unwrap();
     client.write(&[statement], PATIENCE)
 }
 
@@ -50,25 +51,31 @@ fn write_once(client: &Client, number: i64) -> Result<Vec<Outcome>, Failure> {
 fn values_survive() {
     let (_nodes, client) = cluster();
     let blob = (0..=255).collect::<Vec<u8>>();
-    let sql = "INSERT INTO t (number, name, digest) VALUES (?, ?, unhex(?))";
-    let names = ["", "\0a\0", "é\u{10ffff}\u{fffd}\"\\\n\u{7f}", "'; DROP TABLE t; --", "?"];
-    let rows: Vec<Vec<Value>> = vec![
-        vec![i64::MAX.into(), names[0].into(), blob[..].into()],
-        vec![i64::MIN.into(), names[1].into(), (&[][..]).into()],
-        vec![0.into(), names[2].into(), Value::Null],
-        vec![Value::Null, names[3].into(), (&[0][..]).into()],
-        vec![(1 << 53 | 1).into(), names[4].into(), (&[255][..]).into()],
+    let sql = "INSERT INTO t (number, name, digest) VALUES (?, ?, ?)";
+    let names = ["", "\0a\0", "é\u{10ffff}\u{fffd}\"\\\n\u{7f}", "'; DROP TABLE t; --", " X'41' "];
+    let rows = [
+        (Some(i64::MAX), names[0], Some(&blob[..])),
+        (Some(i64::MIN), names[1], Some(&[])),
+        (Some(0), names[2], None),
+        (None, names[3], Some(&[0])),
+        (Some(1 << 53 | 1), names[4], Some(&[255])),
     ];
-    let statements: Vec<Statement> = rows.iter().map(|row| Statement::new(sql, row.clone())).collect();
+    let insert = |(number, name, digest)| Statement::new(sql, params![number, name, digest]).unwrap();
+    let statements = rows.map(insert);
     let outcomes = client.write(&statements, PATIENCE).unwrap();
     assert_eq!(outcomes.iter().map(|outcome| outcome.last_insert_id).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert!(outcomes.iter().all(|outcome| outcome.rows_affected == 1));
     for level in [Level::Linearizable, Level::Strong] {
-        let read = Statement::new("SELECT number, name, digest FROM t ORDER BY id", []);
-        let count = Statement::new("SELECT count(*) FROM t WHERE name = ?", [names[1].into()]);
+        let read = Statement::plain("SELECT number, name, digest FROM t ORDER BY id");
+        let count = Statement::new("SELECT count(*) FROM t WHERE name = ?", params![names[1]]).unwrap();
         let read = client.read(&[read, count], level, PATIENCE).unwrap();
-        for (row, expected) in read[0].iter().zip(&rows) {
-            assert_eq!(row, expected);
+        for (row, (number, name, digest)) in read[0].iter().zip(rows) {
+            let expected = [
+                number.map_or(Value::Null, Value::Integer),
+                Value::Text(name.to_owned()),
+                digest.map_or(Value::Null, |bytes| Value::Blob(bytes.to_owned())),
+            ];
+            assert_eq!(*row, expected);
         }
         assert_eq!((read[0].len(), &read[1][0][0]), (rows.len(), &Value::Integer(1)), "{level:?}");
     }
@@ -80,10 +87,10 @@ fn transaction_is_whole_or_nothing() {
     client.write(&[insert(1), insert(2)], PATIENCE).unwrap();
     let failed = client.write(&[insert(3), insert(1), insert(4)], PATIENCE);
     assert_eq!(failed, Err(Failure::Statement(1, "UNIQUE constraint failed: t.number".to_owned())));
-    let failed = client.read(&[Statement::new("SELECT colour FROM t", [])], Level::Linearizable, PATIENCE);
+    let failed = client.read(&[Statement::plain("SELECT colour FROM t")], Level::Linearizable, PATIENCE);
     assert_eq!(failed, Err(Failure::Statement(0, "no such column: colour".to_owned())));
     // One that cannot be prepared undoes the others too.
-    let nowhere = Statement::new("INSERT INTO nowhere VALUES (1)", []);
+    let nowhere = Statement::plain("INSERT INTO nowhere VALUES (1)");
     for (i, statements) in [[nowhere.clone(), insert(5)], [insert(5), nowhere]].into_iter().enumerate() {
         let failed = client.write(&statements, PATIENCE);
         assert_eq!(failed, Err(Failure::Statement(i, "no such table: nowhere".to_owned())));
@@ -154,14 +161,14 @@ fn frozen_node_costs_its_time_limit_once() {
 #[test]
 fn node_that_is_removed_stops_no_reads_although_nobody_writes() {
     let (mut nodes, client) = cluster();
-    let read = || client.read(&[Statement::new("SELECT 1", [])], Level::Linearizable, PATIENCE);
+    let read = || client.read(&[Statement::plain("SELECT 1")], Level::Linearizable, PATIENCE);
     // rqlite makes the first one of a leader a strong one.
     read().unwrap();
     let [gone, other] = [1, 2].map(|i| (nodes.leader() + i) % 3);
     nodes.kill(gone);
     let removed = nodes.ask(other, "DELETE", "/remove", format!(r#"{{"id":"{gone}"}}"#).as_bytes());
     assert_eq!(removed.map(|(status, _)| status), Some(200));
-    assert_eq!(read(), Ok(vec![vec![vec![1.into()]]]));
+    assert_eq!(read(), Ok(vec![vec![vec![Value::Integer(1)]]]));
 }
 
 #[test]
@@ -205,7 +212,7 @@ fn cluster_without_a_quorum_is_unavailable_and_heals() {
     let patience = Duration::from_secs(1);
     let failed = client.write(&[insert(1)], patience).unwrap_err();
     assert!(matches!(failed, Failure::Unavailable(_) | Failure::Unknown(_)), "{failed:?}");
-    let read = client.read(&[Statement::new("SELECT 1", [])], Level::Strong, patience);
+    let read = client.read(&[Statement::plain("SELECT 1")], Level::Strong, patience);
     assert!(matches!(read, Err(Failure::Unavailable(_) | Failure::Unknown(_))), "{read:?}");
     others.iter().for_each(|&i| nodes.start_node(i));
     nodes.wait_until_ready();
@@ -424,8 +431,8 @@ fn harmless_write_and_read_are_sent_again() {
     let (address, thread) = liar(answers());
     let client = client_of(&address, None);
     assert_eq!(
-        client.read(&[Statement::new("SELECT 7", [])], Level::Linearizable, PATIENCE).unwrap(),
-        [[[7.into()]]]
+        client.read(&[Statement::plain("SELECT 7")], Level::Linearizable, PATIENCE).unwrap(),
+        [[[Value::Integer(7)]]]
     );
     let meter = &client.meters()[0];
     assert_eq!((meter.requests, meter.failures), (3, 2));

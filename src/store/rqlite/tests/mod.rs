@@ -51,13 +51,13 @@ fn turned(path: &Path) -> PathBuf {
 /// As another program would, such as rqlite's shell.
 fn run(path: &Path, sql: &str) {
     let (client, _) = connect(path).unwrap();
-    let statement = Statement::new(sql.to_owned(), []);
+    let statement = Statement::plain(sql.to_owned());
     client.write(&[statement], schema::PATIENCE).unwrap();
 }
 
 fn number(path: &Path, sql: &str) -> i64 {
     let (client, level) = connect(path).unwrap();
-    let rows = client.read(&[Statement::new(sql.to_owned(), [])], level, schema::PATIENCE).unwrap();
+    let rows = client.read(&[Statement::plain(sql.to_owned())], level, schema::PATIENCE).unwrap();
     match rows[0][0][0] {
         Value::Integer(number) => number,
         ref other => panic!("{other:?}"),

@@ -15,13 +15,10 @@ fn reads_of_a_batch_are_one_request() {
     let name = |session: &Session, id| session.pet(id, |pet| pet.name.to_owned());
     Snapshots::begin(&mut session).unwrap();
     session.put_off();
-    session.limit_rows(Some(1));
     for id in [1, 2, 2, 10] {
         assert_eq!(name(&session, id).map_err(|error| error.passes()), Err(false));
     }
-    session.limit_rows(Some(2));
-    assert_eq!(name(&session, 3), Ok(Some("2".to_owned())), "only single rows are put off");
-    session.limit_rows(Some(1));
+    assert_eq!(session.last_id(), Ok(9), "only gets are put off");
     (100..225).for_each(|id| assert!(name(&session, id).is_err()));
     assert_eq!(requests(&client, || session.read_put_off()).1, 1, "128 pets");
     let read = || [1, 2, 10, 224].map(|id| name(&session, id).unwrap());
@@ -41,7 +38,6 @@ fn reads_that_fail_together_wait_for_the_cluster_once() {
     let client = std::sync::Arc::clone(&session.client);
     Snapshots::begin(&mut session).unwrap();
     session.put_off();
-    session.limit_rows(Some(1));
     assert!((1..9).all(|id| session.pet(id, |_| ()).is_err()));
     nodes.kill(0);
     session.read_put_off();
