@@ -107,9 +107,6 @@ pub struct Config {
     pub read_only: bool,
     /// For the tests of clients: serves a database that goes with the server, instead of `database`. Default: `None`.
     pub ephemeral: Option<Ephemeral>,
-    /// The name of this server in its log lines, for a program that runs several: `NAME: ` precedes each line. Default:
-    /// none.
-    pub log_name: Option<String>,
 }
 
 impl Default for Config {
@@ -135,7 +132,6 @@ impl Default for Config {
             deadlines: Deadlines::default(),
             read_only: false,
             ephemeral: None,
-            log_name: None,
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::thread::{self, JoinHandle};
 
 /// What went wrong, for callers that handle some failures themselves.
 ///
@@ -218,6 +219,17 @@ impl Error {
         };
         Self::new(ErrorKind::Resources, message).caused_by(error)
     }
+}
+
+/// Starts a thread.
+///
+/// # Errors
+/// [`ErrorKind::Resources`] if the system allows no more.
+pub(crate) fn start_thread<T: Send + 'static>(
+    name: impl Into<String>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, Error> {
+    thread::Builder::new().name(name.into()).spawn(work).map_err(Error::no_thread)
 }
 
 /// The system's words for a failed call, or plainer ones.

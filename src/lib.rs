@@ -24,9 +24,9 @@
 //!
 //! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`,
 //! with its parts as key-value pairs. The other targets are modules below `petstore::`: `admin`, `gate`, `keys`,
-//! `project`, `server`, `service`, `store` and `worker`. An operator should look at `warn` and `error`. A program that
-//! runs several servers names each with [`Config::log_name`]. With the feature `cluster`, a logger must leave out the
-//! target `ureq_proto` at the level `trace`: it has the password of the database.
+//! `project`, `server`, `service`, `store` and `worker`. An operator should look at `warn` and `error`. With the
+//! feature `cluster`, a logger must leave out the target `ureq_proto` at the level `trace`: it has the password of the
+//! database.
 //!
 //! An allocator that is fast when one thread frees what another has
 //! allocated, such as mimalloc in the executable, is worth up to a tenth of the speed.
@@ -49,7 +49,6 @@ mod server;
 
 mod clock;
 mod http;
-mod log_line;
 mod metrics;
 mod quiet_log;
 

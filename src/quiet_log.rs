@@ -4,8 +4,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::log_line::log_line;
-
 const SECOND: Duration = Duration::from_secs(1);
 /// The most lines in a second.
 const MAX_LINES: usize = 20;
@@ -36,13 +34,13 @@ impl QuietLog {
     /// empty.
     pub fn say(&mut self, of: &str, failure: &str) {
         for line in self.admit(of, failure, Instant::now()) {
-            log_line!(error, target: self.target, "{line}");
+            log::error!(target: self.target, "{line}");
         }
     }
 
     fn say_held_back(&mut self) {
         if let Some(line) = self.held_back.take() {
-            log_line!(error, target: self.target, "{line}");
+            log::error!(target: self.target, "{line}");
         }
     }
 

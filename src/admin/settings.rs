@@ -13,7 +13,6 @@ use crate::endpoint::parameter::{Parameter, PathParameter, QueryParameter};
 use crate::http::host::{is_address, without_port};
 use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
 use crate::json::{Integer, Object, Optional, Required, Text};
-use crate::log_line::log_line;
 use crate::model::KeyScope;
 use crate::project::{Refusal, Upkeep};
 use crate::service::{Authenticator, Identity};
@@ -164,7 +163,7 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
     let is_allowed = domain.as_ref().is_some_and(|domain| domain.state.may_have_certificate());
     let shown: String = name.chars().take(MAX_NAME).flat_map(char::escape_default).collect();
     let may = if is_allowed { "may" } else { "may not" };
-    log_line!(info, "request {}: {shown} {may} have a certificate", call.request_id());
+    log::info!("request {}: {shown} {may} have a certificate", call.request_id());
     match domain {
         Some(domain) if is_allowed => Ok(Response::json(200, &json!({ "domain": domain.name }))),
         _ => Err(ApiError::with_message(Code::NotFound, "The name is not a verified domain of the project.")

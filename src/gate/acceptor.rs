@@ -7,7 +7,6 @@ use mio::{Registry, Token};
 
 use crate::gate::listening::Listening;
 use crate::gate::stream::{Peer, Stream};
-use crate::log_line::log_line;
 
 /// How long to wait when there are no descriptors or no memory for one more.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -67,7 +66,7 @@ impl Acceptor {
                     self.is_ready = false;
                     self.paused_until = None;
                     if std::mem::take(&mut self.is_short) {
-                        log_line!(warn, "every client that waited for a connection has one now");
+                        log::warn!("every client that waited for a connection has one now");
                     }
                     return Accepted::Nobody;
                 }
@@ -76,7 +75,7 @@ impl Acceptor {
                     if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(error) => {
                     if !std::mem::replace(&mut self.is_short, true) {
-                        log_line!(error, "cannot accept connections: {error}");
+                        log::error!("cannot accept connections: {error}");
                     }
                     self.paused_until = Some(now + PAUSE);
                     return Accepted::NoResources;

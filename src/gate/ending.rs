@@ -6,7 +6,6 @@ use crate::error::{Error, ErrorKind};
 use crate::gate::Gate;
 use crate::gate::client::State;
 use crate::http::{ApiError, Code};
-use crate::log_line::log_line;
 
 /// How long clients have to take their last responses when the service fails.
 pub const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -28,7 +27,7 @@ impl Gate {
                 self.lane_trouble(self.shared.now).map(|line| Error::new(ErrorKind::Internal, line))
             });
             if let Some(reason) = &ending.failure {
-                log_line!(error, "ending: {reason}");
+                log::error!("ending: {reason}");
                 self.stopper.stop();
                 self.tell_all(&reason.to_string());
                 ending.by = Some(Instant::now() + LAST_WORDS);
@@ -36,7 +35,7 @@ impl Gate {
         }
         if self.stopper.is_stopping() && !self.shared.draining {
             if let Some(reason) = self.stopper.reason() {
-                log_line!(error, "ending: {reason}");
+                log::error!("ending: {reason}");
             }
             ending.by = ending.by.or(Some(Instant::now() + self.shared.deadlines.drain));
             self.begin_drain();

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use mio::Waker;
 
 use crate::error::{Error, ErrorKind};
-use crate::log_line::log_line;
 
 /// Ends a running [`Server`](crate::Server) from any thread. Clones end the same server.
 ///
@@ -113,7 +112,7 @@ impl Stopper {
 
     fn wake(&self) {
         if let Some(Err(error)) = self.0.waker.get().map(Waker::wake) {
-            log_line!(error, "cannot wake the gate: {error}");
+            log::error!("cannot wake the gate: {error}");
         }
     }
 }

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use crate::clock::rfc3339;
 use crate::keys::KeyUses;
-use crate::log_line::log_line;
 use crate::model::ApiKey;
 use crate::store::{StoreError, Writer};
 
@@ -35,14 +34,14 @@ impl KeyCare {
         if now >= self.next_warning {
             self.next_warning = now + WARN_EVERY;
             match store.keys() {
-                Ok(keys) => expiring(&keys, unix_time).iter().for_each(|line| log_line!(warn, "{line}")),
-                Err(error) => log_line!(error, "cannot look for API keys that will expire soon: {error}"),
+                Ok(keys) => expiring(&keys, unix_time).iter().for_each(|line| log::warn!("{line}")),
+                Err(error) => log::error!("cannot look for API keys that will expire soon: {error}"),
             }
         }
         if now >= self.next_write {
             self.next_write = now + WRITE_EVERY;
             if let Err(error) = self.write(store) {
-                log_line!(warn, "cannot store when API keys were last used; trying again later: {error}");
+                log::warn!("cannot store when API keys were last used; trying again later: {error}");
             }
         }
         self.next_write.min(self.next_warning).saturating_duration_since(now)

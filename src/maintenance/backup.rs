@@ -10,7 +10,6 @@ use super::series::Series;
 use super::{OnProgress, copy};
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail, is_cluster};
-use crate::log_line::log_line;
 use crate::store::{Snapshot, Whole};
 
 /// The result of a [`backup`].
@@ -117,7 +116,7 @@ pub fn backup_to(
         if !is_cluster(database)
             && let Err(error) = note.write(database)
         {
-            log_line!(warn, "cannot tell the service about this backup: {error}");
+            log::warn!("cannot tell the service about this backup: {error}");
         }
     };
     let copy = checked(&partial, database).inspect_err(|error| {

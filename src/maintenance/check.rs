@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, fail};
-use crate::log_line::log_line;
 use crate::store::{Checked, Fault, Snapshot, Whole, compare_nodes};
 
 /// The result of a [`check`].
@@ -82,7 +81,7 @@ impl Usable {
     /// Logs what is not as petstore made it. Call this when nothing can fail any more: a failure is one line.
     pub fn warn(&self, name: impl fmt::Display) {
         if let Some(line) = &self.alterations {
-            log_line!(warn, "{name} is not as petstore made it: {line}");
+            log::warn!("{name} is not as petstore made it: {line}");
         }
     }
 }

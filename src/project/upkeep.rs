@@ -14,8 +14,7 @@ use super::overview::{DomainView, Overview};
 use super::refusal::Refusal;
 use crate::clock::unix_time;
 use crate::config::Hosting;
-use crate::error::Error;
-use crate::log_line::{self, OfServer, log_line};
+use crate::error::{Error, start_thread};
 use crate::model::{Domain, DomainState};
 use crate::store::Database;
 
@@ -60,7 +59,7 @@ impl Upkeep {
             let (hosting, pending) = (upkeep.hosting.clone(), Arc::clone(&upkeep.pending));
             // The service ends without waiting for DNS.
             let project = Arc::downgrade(&upkeep.project);
-            log_line::start("project", move || run(&project, &platform, &hosting, &pending, &tasks))?;
+            start_thread("project", move || run(&project, &platform, &hosting, &pending, &tasks))?;
         }
         Ok(upkeep)
     }
@@ -137,7 +136,7 @@ fn run(
             lock(pending).remove(task);
         }
         if let Err(refusal) = done {
-            log_line!(warn, "cannot keep the state of the domains: {refusal}");
+            log::warn!("cannot keep the state of the domains: {refusal}");
             sleep(PAUSE);
         }
         wait = if due.is_empty() { TICK } else { Duration::ZERO };
@@ -158,7 +157,7 @@ fn log_news(domain: &DomainView) {
     let is_bad = !domain.is_in_order() && *state != DomainState::PendingDns;
     let level = if is_bad { log::Level::Warn } else { log::Level::Info };
     let (state, message) = (state.as_str(), message.as_deref().unwrap_or_default());
-    log::log!(level, "{OfServer}the domain {name} is {state}: {state_text}. {message}");
+    log::log!(level, "the domain {name} is {state}: {state_text}. {message}");
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -8,10 +8,9 @@ use super::descriptors::ADMIN;
 use super::lanes::Lanes;
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings};
 use crate::config::Config;
-use crate::error::Error;
+use crate::error::{Error, start_thread};
 use crate::gate::{Gate, GateConfig, Listening, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
-use crate::log_line::{self, log_line};
 use crate::metrics::Metrics;
 use crate::store::Reader;
 
@@ -77,7 +76,7 @@ impl Admin {
                 died(error);
             }
         };
-        let gate = log_line::start("admin", run)?;
+        let gate = start_thread("admin", run)?;
         Ok(Self { address, stopper, gate: Some(gate) })
     }
 
@@ -91,7 +90,7 @@ impl Drop for Admin {
     fn drop(&mut self) {
         self.stopper.stop();
         if self.gate.take().is_some_and(|gate| gate.join().is_err()) {
-            log_line!(error, "the gate of the admin address has died");
+            log::error!("the gate of the admin address has died");
         }
     }
 }

@@ -5,7 +5,6 @@
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
-use crate::log_line::log_line;
 
 /// What every service has open: standard streams, signals, a passed socket, the private folder, the gate and its
 /// listener, the database and its log (16); the project's connection to the database, and the most looks at DNS at once,
@@ -60,8 +59,7 @@ pub fn places(config: &Config) -> Result<Places, Error> {
         return Err(Error::new(ErrorKind::Resources, line));
     }
     if connections < most {
-        log_line!(
-            warn,
+        log::warn!(
             "the service accepts at most {connections} connections: the process can open only {limit} files (ulimit -n)"
         );
     }

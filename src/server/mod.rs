@@ -16,10 +16,9 @@ use std::thread::JoinHandle;
 
 use crate::config::Address;
 use crate::config::Config;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, start_thread};
 use crate::gate::Listening;
 use crate::keys::secret;
-use crate::log_line::{self, WorksFor};
 use crate::store::{self, OpenStore};
 use descriptors::places;
 use running::Running;
@@ -80,7 +79,6 @@ impl Server {
     /// database that cannot be opened or created, and [`ErrorKind::Resources`] if there are too few open files
     /// or threads. Nothing of the service is left then.
     pub fn start(config: Config) -> Result<Self, Error> {
-        let _works = WorksFor::new(config.log_name.as_deref());
         check_api_key(&config)?;
         let mut config = config.checked()?;
         let places = places(&config)?;
@@ -99,7 +97,7 @@ impl Server {
         let stopper = Stopper::default();
         let running = Running::start(&Arc::new(config), places, bound, store, &stopper)?;
         let admin_address = running.admin_address();
-        let gate = log_line::start("gate", move || running.serve())?;
+        let gate = start_thread("gate", move || running.serve())?;
         Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
     }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use super::is_protected;
 use crate::http::{ApiError, Code, Request, Response, Target};
-use crate::log_line::log_line;
 use crate::worker::Service;
 
 /// Decides which requests fail, for all workers of a service together.
@@ -75,7 +74,7 @@ impl<S: Service> Service for Faulty<S> {
         let Some(fault) = can_fail.then(|| self.faults.draw()).flatten() else {
             return self.service.answer(one, responses);
         };
-        log_line!(info, "request {} fails intentionally: {fault:?}", request.id);
+        log::info!("request {} fails intentionally: {fault:?}", request.id);
         let mut flush = Duration::ZERO;
         if let Fault::Unknown { is_done: true } | Fault::BrokenOff { is_done: true } = fault {
             flush = self.service.answer(one, responses);

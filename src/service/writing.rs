@@ -8,7 +8,6 @@ use crate::clock::unix_time;
 use crate::endpoint::Failure;
 use crate::http::{Request, Response, name_all};
 use crate::keys::KeyCare;
-use crate::log_line::log_line;
 use crate::service::{Done, Entry, Pipeline, Shared, run, wrong_lane};
 use crate::store::{BUSY_TIMEOUT, Committed, IS_SHARED, StoreError, Writer};
 use crate::worker::Service;
@@ -213,10 +212,10 @@ impl WriteService {
                 // A lock passes. Any other cause is told once.
                 let is_news = !error.passes() && !error.is_lost() && !self.log_stays;
                 if is_news {
-                    log_line!(warn, "the write-ahead log stays for now: {error}");
+                    log::warn!("the write-ahead log stays for now: {error}");
                     self.log_stays = true;
                 } else {
-                    log_line!(debug, "the write-ahead log stays for now: {error}");
+                    log::debug!("the write-ahead log stays for now: {error}");
                 }
                 self.rests_at = Some(now + QUIET);
             } else {
@@ -267,7 +266,7 @@ impl Service for WriteService {
             if let Err(error) = done
                 && !error.is_lost()
             {
-                log_line!(warn, "{what}: {error}");
+                log::warn!("{what}: {error}");
             }
         }
     }

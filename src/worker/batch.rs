@@ -6,7 +6,6 @@ use std::io::Write;
 
 use crate::http::{ApiError, Code, Request, Response};
 use crate::lane::{Content, Ticket, write_response};
-use crate::log_line::log_line;
 
 /// The most requests answered together.
 const MAX_REQUESTS: usize = 512;
@@ -28,7 +27,7 @@ impl Taken {
         let mut content = Vec::with_capacity(request.body_length().unwrap_or(0).min(MAX_CONTENT));
         if let Err(error) = request.as_reader().read_to_end(&mut content) {
             // The gate sends complete requests, so its end of the lane is gone, and it reports that itself.
-            log_line!(debug, "a lane broke off within a request: {error}");
+            log::debug!("a lane broke off within a request: {error}");
         }
         // Content that is too short to be from the gate gets a ticket that belongs to no request.
         let ticket = Ticket::read(&content).map_or_else(Ticket::default, |(ticket, _)| ticket);
@@ -90,7 +89,7 @@ impl Batch {
             let mut writer = taken.request.into_writer();
             if left == 0 || out.len() >= SEND_BYTES {
                 if let Err(error) = writer.write_all(out).and_then(|()| writer.flush()) {
-                    log_line!(debug, "a lane broke off within a response: {error}");
+                    log::debug!("a lane broke off within a response: {error}");
                 }
                 out.clear();
             }
@@ -102,7 +101,7 @@ impl Batch {
 /// Writes a response. If it cannot be written, only this one becomes a 500.
 fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
     if let Err(unprintable) = write_response(response, taken.ticket, out) {
-        log_line!(error, "request {}: a response was not sent: {}", taken.as_request().id, unprintable.0);
+        log::error!("request {}: a response was not sent: {}", taken.as_request().id, unprintable.0);
         // This response can always be written.
         let _ = write_response(&ApiError::new(Code::Internal).into_response(), taken.ticket, out);
     }

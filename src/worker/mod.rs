@@ -16,9 +16,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, start_thread};
 use crate::http::{ApiError, Code, Request, Response, name_all};
-use crate::log_line::{self, log_line};
 use batch::{Batch, Taken};
 use pacing::Pacing;
 
@@ -79,7 +78,7 @@ impl Worker {
                 // The receiver may have given up waiting.
                 let _ = end.send(());
             };
-            log_line::start(name, work)?
+            start_thread(name, work)?
         };
         Ok(Self { server, stopping, thread: Some(thread), ended })
     }
@@ -93,9 +92,9 @@ impl Drop for Worker {
         // Do not wait longer for a worker that a lock or the disk blocks: nothing uncommitted was
         // acknowledged.
         if self.ended.recv_timeout(MAX_WAIT) == Err(RecvTimeoutError::Timeout) {
-            log_line!(error, "a worker did not end in time and is left behind");
+            log::error!("a worker did not end in time and is left behind");
         } else if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            log_line!(error, "a worker ended with a panic");
+            log::error!("a worker ended with a panic");
         }
     }
 }
@@ -144,11 +143,7 @@ fn answer(service: &mut impl Service, batch: &Batch, responses: &mut Vec<Respons
     let flush = guard(|| service.answer(&requests, responses));
     if flush.is_none() || responses.is_empty() || responses.len() > requests.len() {
         // The outcome of the batch is unknown, so no client may be told that it succeeded.
-        log_line!(
-            error,
-            "{}: a service failed to answer",
-            name_all(requests.iter().map(|request| request.id))
-        );
+        log::error!("{}: a service failed to answer", name_all(requests.iter().map(|request| request.id)));
         responses.clear();
         responses.extend(requests.iter().map(|_| ApiError::new(Code::Internal).into_response()));
     }

@@ -6,7 +6,6 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use petstore::{Config, KeyRing, KeyScope, Server};
@@ -29,7 +28,7 @@ fn stopped_servers_leave_nothing_behind() {
     }
 }
 
-/// Runs a test in a process of its own: no other test shares its threads, descriptors, current folder, log and TMPDIR.
+/// Runs a test in a process of its own: no other test shares its threads, descriptors, current folder and TMPDIR.
 fn in_a_process_of_its_own(test: &str) {
     let folder = Folder::new();
     let temporary = folder.path().join("tmp");
@@ -83,59 +82,6 @@ fn endless_deadlines_are_kept_and_the_end_is_seen() {
         std::thread::sleep(Duration::from_millis(5));
     }
     server.wait().unwrap();
-}
-
-/// The lines that the library logs in this process.
-static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-struct Lines;
-
-impl log::Log for Lines {
-    fn enabled(&self, _: &log::Metadata) -> bool {
-        true
-    }
-
-    fn log(&self, record: &log::Record) {
-        LINES.lock().unwrap().push(format!("{} {}", record.target(), record.args()));
-    }
-
-    fn flush(&self) {}
-}
-
-#[test]
-fn log_lines_say_which_server_they_are_of() {
-    if std::env::var_os(FOLDER).is_none() {
-        return in_a_process_of_its_own("log_lines_say_which_server_they_are_of");
-    }
-    log::set_logger(&Lines).unwrap();
-    log::set_max_level(log::LevelFilter::Info);
-    let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
-    let servers = [Some("one"), Some("two"), None].map(|name| {
-        let mut config = Config::default();
-        config.listen = ([127, 0, 0, 1], 0).into();
-        config.database = folder.join(name.unwrap_or("three"));
-        config.open_files = Some(200);
-        config.log_name = name.map(str::to_owned);
-        Server::start(config).unwrap()
-    });
-    for server in &servers {
-        ask(server.address().tcp().unwrap(), "GET /healthz", "", 200);
-    }
-    for name in ["one", "two", "three"] {
-        std::fs::rename(folder.join(name), folder.join("away")).unwrap();
-    }
-    servers.into_iter().for_each(|server| drop(server.wait().unwrap_err()));
-    let lines = LINES.lock().unwrap();
-    for (target, said) in [
-        ("petstore::server::descriptors", "the service accepts at most "),
-        ("petstore::access", "127.0.0.1:"),
-        ("petstore::gate::ending", "ending: "),
-    ] {
-        for name in ["one: ", "two: ", ""] {
-            let line = format!("{target} {name}{said}");
-            assert!(lines.iter().any(|found| found.starts_with(&line)), "{line} in {lines:?}");
-        }
-    }
 }
 
 fn start_and_stop(folder: &Path) {

@@ -268,22 +268,6 @@ fn documents_name_only_paths_that_are_there() {
 }
 
 #[test]
-fn library_says_in_each_log_line_which_server_it_is() {
-    for file in sources("src") {
-        let text = code(&read(&file));
-        let is_of_library = !file.starts_with("src/cli") && !file.ends_with("log_line.rs");
-        let logs = |level: &&str| text.contains(&format!("log::{level}!("));
-        let has_plain_line = ["error", "warn", "info", "debug"].iter().any(logs);
-        // The access log has pairs, and names the server itself.
-        assert!(
-            !is_of_library || !has_plain_line || file.ends_with("wire/exchange.rs"),
-            "{}: log_line! says which server it is",
-            file.display()
-        );
-    }
-}
-
-#[test]
 fn gate_announces_all_its_refusals() {
     let codes = |text: &str| -> BTreeSet<String> {
         let rest = text.split("Code::").skip(1);
@@ -352,7 +336,6 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "admin",
             "config",
-            "log_line",
             "project",
             "gate",
             "lane",
@@ -371,22 +354,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("dns", &[]),
     ("http", &[]),
     ("metrics", &[]),
-    ("log_line", &[]),
-    ("quiet_log", &["log_line"]),
+    ("quiet_log", &[]),
     // The two ends of a lane, worked by hand.
     ("testing", &["http", "lane"]),
     // No build that ships has it.
     ("fuzzing", &["api", "dns", "gate", "http", "json", "lane", "model", "store", "testing", "transfer"]),
-    ("gate", &["log_line", "clock", "config", "http", "lane", "metrics", "quiet_log"]),
+    ("gate", &["clock", "config", "http", "lane", "metrics", "quiet_log"]),
     ("lane", &["http"]),
-    ("worker", &["log_line", "http", "lane"]),
+    ("worker", &["http", "lane"]),
     // It implements the trait with which a worker calls it, so that the worker need not know it.
     (
         "service",
         &[
             "clock",
             "config",
-            "log_line",
             "http",
             "metrics",
             "quiet_log",
@@ -402,7 +383,6 @@ const ARROWS: &[(&str, &[&str])] = &[
         "admin",
         &[
             "clock",
-            "log_line",
             "project",
             "endpoint",
             "http",
@@ -423,11 +403,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("site", &["clock", "config", "http", "api", "endpoint", "json"]),
     ("json", &[]),
     ("model", &["clock", "json"]),
-    ("keys", &["log_line", "clock", "model", "store"]),
+    ("keys", &["clock", "model", "store"]),
     ("transfer", &["json", "model", "store"]),
-    ("project", &["log_line", "api", "clock", "config", "dns", "http", "model", "store"]),
-    ("maintenance", &["clock", "log_line", "store"]),
-    ("store", &["clock", "log_line", "json", "model"]),
+    ("project", &["api", "clock", "config", "dns", "http", "model", "store"]),
+    ("maintenance", &["clock", "store"]),
+    ("store", &["clock", "json", "model"]),
 ];
 
 fn arrows() -> BTreeSet<(String, String)> {

@@ -11,7 +11,6 @@ use crate::gate::wire::request_id::RequestId;
 use crate::http::ACCESS_LOG;
 use crate::http::response::{write_field, write_status_line};
 use crate::lane::Answer;
-use crate::log_line::OfServer;
 
 /// Space for what the gate adds to a response.
 const HEAD_ROOM: usize = 512;
@@ -98,7 +97,7 @@ impl Exchange {
                 milliseconds = (duration.as_secs_f64() * 1e6).round() / 1e3,
                 key = &*key,
                 traceparent = self.head.trace_parent.as_deref().unwrap_or("-");
-                "{OfServer}{}", self.line(&client, answer, &key, duration)
+                "{}", self.line(&client, answer, &key, duration)
             );
         }
     }

@@ -46,7 +46,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::engine::{HostMeter, OpenStore, Reader, WriteAccess, Writer};
 use crate::error::Error;
-use crate::log_line::log_line;
 use batch::ClusterWriter;
 use client::{Client, Level, Statement};
 use session::Session;
@@ -114,7 +113,7 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     // Otherwise nobody would notice a wrong host, or one that refuses the password, until it leads.
     for (host, answer) in client.read_from_each(&Statement::plain("SELECT 1")) {
         if let Err(why) = answer {
-            log_line!(warn, "the host {host} of the cluster cannot be asked: {why}");
+            log::warn!("the host {host} of the cluster cannot be asked: {why}");
         }
     }
     let version = client.version(schema::PATIENCE)?;

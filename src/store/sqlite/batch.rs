@@ -8,7 +8,6 @@ use rusqlite::{ToSql, params};
 
 use super::{Cause, Committed, FileReader, FileWriter, Inserted, Outcome, StoreError, schema};
 use crate::clock::unix_time;
-use crate::log_line::log_line;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::engine::{Reads, Row, Snapshots, Visit, Writes};
 use crate::store::pets::STATEMENTS;
@@ -146,7 +145,7 @@ impl Writes for FileWriter {
         };
         match &ended {
             Ok(true) if self.last_failed => {
-                log_line!(warn, "the database takes changes again");
+                log::warn!("the database takes changes again");
                 self.last_failed = false;
             }
             Ok(_) => {}
@@ -284,7 +283,7 @@ impl FileWriter {
             && let Err(error) = self.run("ROLLBACK")
         {
             // The next BEGIN will fail too, and its clients will learn why.
-            log_line!(error, "rollback failed: {error}");
+            log::error!("rollback failed: {error}");
         }
     }
 }

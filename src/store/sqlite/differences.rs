@@ -11,7 +11,6 @@ use rusqlite::Connection;
 use super::cannot_open;
 use super::schema::{STEPS, version};
 use crate::error::{Error, ErrorKind};
-use crate::log_line::log_line;
 
 /// Something that is wrong, in one line.
 pub struct Fault {
@@ -135,7 +134,7 @@ pub fn refuse_gaps(connection: &Connection, path: &Path) -> Result<(), Error> {
 /// Logs in one line what other programs have changed or made in a database.
 pub fn warn(connection: &Connection, path: &Path) {
     if let Some(line) = Differences::of(connection).ok().and_then(|differences| differences.line()) {
-        log_line!(warn, "{} is not as petstore made it: {line}", path.display());
+        log::warn!("{} is not as petstore made it: {line}", path.display());
     }
 }
 

@@ -11,7 +11,6 @@ use super::{
     FileReader, FileWriter, READS_AT_ONCE, cannot_open, connect, differences, open_file, reading, schema,
 };
 use crate::error::Error;
-use crate::log_line::log_line;
 use crate::model::sample_pets;
 use crate::store::engine::Writes;
 use crate::store::engine::{OpenStore, Reader, WriteAccess};
@@ -56,9 +55,9 @@ fn open_with(
     // What a crash left in the log moves into the file. Before the readers, which would keep the log.
     if let Err(error) = writer.checkpoint() {
         if error.passes() {
-            log_line!(debug, "the write-ahead log stays for now: {error}");
+            log::debug!("the write-ahead log stays for now: {error}");
         } else {
-            log_line!(warn, "the write-ahead log stays next to the database: {error}");
+            log::warn!("the write-ahead log stays next to the database: {error}");
             // Whatever keeps it there may also refuse creates, so the first probe must write.
             writer.last_failed = true;
         }

@@ -25,7 +25,6 @@ use ureq::http::{HeaderMap, HeaderValue};
 use ureq::{Agent, Body, RequestBuilder};
 
 use crate::error::{Error, ErrorKind, fail};
-use crate::log_line::log_line;
 use crate::store::HostMeter;
 use agent::{ANSWER, NEXT, Names};
 use failure::{Trouble, WAITS};
@@ -307,7 +306,7 @@ impl Client {
             history.meter.failures += 1;
             history.failed_at = Some(Instant::now());
             drop(history);
-            log_line!(debug, "the node {} failed: {}", node.host, trouble.reason.text);
+            log::debug!("the node {} failed: {}", node.host, trouble.reason.text);
             // Another thread may have moved on already.
             let next = (place + 1) % self.nodes.len();
             let _ = self.favourite.compare_exchange(place, next, Relaxed, Relaxed);
