@@ -57,7 +57,7 @@ impl Innocents {
     }
 
     /// Waits until they have this many more answers.
-    pub fn wait_for(&self, count: usize) {
+    fn wait_for(&self, count: usize) {
         let count = self.answers.lock().unwrap().len() + count;
         wait_until("the innocents' answers", || self.answers.lock().unwrap().len() >= count);
     }

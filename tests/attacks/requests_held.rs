@@ -16,12 +16,7 @@ const BYSTANDERS: usize = 1_000;
 /// Requests with bodies that end in a 401, again and again.
 #[track_caller]
 fn refused_bodies(connections: usize, request: String) {
-    let trial = Trial::begin();
-    let mut crowd = Crowd::new(trial.address(), connections, again(request), Reading::AllAndComeAgain);
-    crowd.run_to(SPAN, 401);
-    let tally = crowd.leave();
-    trial.end();
-    tally.expect(401);
+    Trial::begin().attack(connections, again(request), Reading::AllAndComeAgain, 401);
 }
 
 #[test]

@@ -25,13 +25,7 @@ fn large_pages(connections: usize, pipelined: usize, reading: Reading) {
     let request = large_page(&stage.read_only_key());
     let trial = stage.begin();
     let source = if reading.is_eager() { again(request) } else { once(request.repeat(pipelined)) };
-    let mut crowd = Crowd::new(trial.address(), connections, source, reading);
-    crowd.run_to(SPAN, 200);
-    let tally = crowd.leave();
-    trial.end();
-    if reading.is_eager() {
-        tally.expect(200);
-    }
+    trial.attack(connections, source, reading, 200);
 }
 
 #[test]
@@ -110,14 +104,7 @@ fn pages_beside_refusals_of_the_same_page_hold_up_nobody() {
 /// A stranger repeats this request.
 #[track_caller]
 fn pipelined(request: &str, status: u16, connections: usize, reading: Reading) {
-    let trial = Trial::begin();
-    let mut crowd = Crowd::new(trial.address(), connections, again(bundle(request)), reading);
-    crowd.run_to(SPAN, status);
-    let tally = crowd.leave();
-    trial.end();
-    if reading.is_eager() {
-        tally.expect(status);
-    }
+    Trial::begin().attack(connections, again(bundle(request)), reading, status);
 }
 
 #[test]
@@ -150,18 +137,7 @@ fn descriptions_that_nobody_takes_are_bounded() {
 fn deployed_files(coding: &str, connections: usize, reading: Reading) {
     let stage = Stage::new();
     stage.deploy();
-    run_files(stage.begin(), coding, connections, reading);
-}
-
-#[track_caller]
-fn run_files(trial: Trial, coding: &str, connections: usize, reading: Reading) {
-    let mut crowd = Crowd::new(trial.address(), connections, again(bundle(&deployed_file(coding))), reading);
-    crowd.run_to(SPAN, 200);
-    let tally = crowd.leave();
-    trial.end();
-    if reading.is_eager() {
-        tally.expect(200);
-    }
+    stage.begin().attack(connections, again(bundle(&deployed_file(coding))), reading, 200);
 }
 
 #[test]
@@ -186,7 +162,8 @@ fn deployed_file_does_not_get_a_small_container_killed() {
     // The group is removed after the server has ended.
     let stage = Stage::in_container(group.as_ref());
     stage.deploy();
-    run_files(stage.begin().within_mib(64), "identity", 2_000, Reading::Nothing);
+    let source = again(bundle(&deployed_file("identity")));
+    stage.begin().within_mib(64).attack(2_000, source, Reading::Nothing, 200);
 }
 
 #[test]

@@ -1,15 +1,17 @@
 //! What no attack may do: use much memory, keep it, or make others wait.
 
 use std::collections::BTreeMap;
-use std::fs::read_to_string;
+use std::fs::{read_dir, read_to_string};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::crowd::Crowd;
 use crate::group::Group;
 use crate::harness::{Folder, Server, after, run};
 use crate::innocents::{Answer, Figures, Innocents, Patience};
+use crate::plan::{Reading, Source};
 
 /// How long an attack lasts.
 pub const SPAN: Duration = Duration::from_secs(4);
@@ -22,6 +24,8 @@ const AFTERWARDS: Duration = Duration::from_secs(15);
 /// The longest that an innocent client may wait. On an otherwise idle machine that is 1 s; it is printed. The
 /// bound is wide: the deadline after which the service itself gives up.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// Descriptors for connections of the innocent clients, which come and go.
+const FEW_DESCRIPTORS: usize = 8;
 /// A name that makes a pet large.
 const LARGE_NAME_BYTES: usize = 60_000;
 
@@ -100,13 +104,23 @@ impl Stage {
 
     fn begin_with(self, patience: Patience) -> Trial {
         let innocents = Innocents::start(self.server.address, patience);
-        Trial { innocents, server: self.server, most_mib: MOST_MIB, forgiven: 0.0, _alone: self.alone }
+        let before = open(self.server.pid());
+        Trial {
+            innocents,
+            before,
+            server: self.server,
+            most_mib: MOST_MIB,
+            forgiven: 0.0,
+            _alone: self.alone,
+        }
     }
 }
 
 /// A server with innocent clients, ready to be attacked.
 pub struct Trial {
-    pub innocents: Innocents,
+    innocents: Innocents,
+    /// Its descriptors and threads before the attack.
+    before: [usize; 2],
     server: Server,
     most_mib: u64,
     /// The share of the innocent clients' requests that may fail.
@@ -133,15 +147,15 @@ impl Trial {
         self.server.address
     }
 
-    /// Prints how long each kind of request waited.
-    pub fn print_figures(self, beside: &str) {
-        let answers = self.innocents.stop();
-        for what in ["healthz", "list", "create"] {
-            let figures = Figures::of(answers.iter().filter(|answer| answer.what == what));
-            eprintln!("{what} beside {beside}: {figures}");
-        }
-        if let Some(failures) = failures(&answers) {
-            eprintln!("beside {beside} failed: {failures}");
+    /// Has a crowd attack, and checks what it has done. Who reads gets this status, or orderly refusals.
+    #[track_caller]
+    pub fn attack(self, connections: usize, source: Source, reading: Reading, status: u16) {
+        let mut crowd = Crowd::new(self.address(), connections, source, reading);
+        crowd.run_to(SPAN, status);
+        let tally = crowd.leave();
+        self.end();
+        if reading.is_eager() {
+            tally.expect(status);
         }
     }
 
@@ -150,9 +164,16 @@ impl Trial {
     pub fn end(self) {
         let closed = Instant::now();
         let resident = || resident_mib(self.server.pid());
-        while closed.elapsed() < AFTERWARDS && resident().is_some_and(|(_, now)| now >= AFTERWARDS_MIB) {
+        let has_grown = || {
+            let now = open(self.server.pid());
+            now[0] > self.before[0] + FEW_DESCRIPTORS || now[1] > self.before[1]
+        };
+        while closed.elapsed() < AFTERWARDS
+            && (has_grown() || resident().is_some_and(|(_, now)| now >= AFTERWARDS_MIB))
+        {
             std::thread::sleep(Duration::from_millis(10));
         }
+        let has_grown = has_grown();
         let took = closed.elapsed();
         let (highest, afterwards) = resident().expect("a server that lives");
         let answers = self.innocents.stop();
@@ -167,6 +188,9 @@ impl Trial {
         }
         if afterwards >= AFTERWARDS_MIB {
             faults.push(format!("{afterwards} MiB resident {AFTERWARDS:?} afterwards"));
+        }
+        if has_grown {
+            faults.push(format!("more than the {:?} descriptors and threads from before", self.before));
         }
         if figures.max > LONGEST_WAIT {
             let longest = answers.iter().max_by_key(|answer| answer.waited).map(|answer| answer.what);
@@ -190,6 +214,11 @@ fn failures(answers: &[Answer]) -> Option<String> {
         }
     }
     (!counts.is_empty()).then(|| format!("{counts:?} of {}", answers.len()))
+}
+
+/// How many descriptors and threads a process has.
+fn open(pid: u32) -> [usize; 2] {
+    ["fd", "task"].map(|what| read_dir(format!("/proc/{pid}/{what}")).map_or(0, Iterator::count))
 }
 
 /// The peak of the resident memory and its present value, in MiB. The system records the peak, so none is

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use crate::backup::{filled, names, refuse, succeed};
 use crate::harness::{Folder, Server, run};
-use crate::said;
+use crate::wording;
 
 /// Checks an unsound file, and returns the lines that say why.
 #[track_caller]
@@ -114,7 +114,7 @@ fn truncated_file_is_found() {
     succeed(&["backup", file.to_str().unwrap()], &source.database());
     let half = std::fs::File::options().write(true).open(&file).unwrap();
     half.set_len(half.metadata().unwrap().len() / 2).unwrap();
-    refuse(&["check"], &file, said::PAGE_MISSING);
+    refuse(&["check"], &file, wording::PAGE_MISSING);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn another_schema_is_found() {
     let other_way = |what: &str| format!("the {what} is defined in another way");
     let mend = |text: &str, sql: &str| format!("{text}; this SQL repairs it: {sql}");
     let make = "CREATE INDEX pets_by_status ON pets (status) WHERE status IS NOT NULL";
-    expect_fault("DROP INDEX pets_by_status", &mend(said::INDEX_MISSING, make));
+    expect_fault("DROP INDEX pets_by_status", &mend(wording::INDEX_MISSING, make));
     expect_fault(
         "DROP INDEX pets_by_status; CREATE INDEX pets_by_status ON pets (name)",
         &mend(&other_way("index pets_by_status"), &format!("DROP INDEX pets_by_status; {make}")),
@@ -134,7 +134,7 @@ fn another_schema_is_found() {
     );
     let (_folder, said) =
         damaged(|file| Connection::open(file).unwrap().execute_batch("DROP TABLE api_keys").unwrap());
-    assert!(said.contains(said::TABLE_MISSING), "{said}");
+    assert!(said.contains(wording::TABLE_MISSING), "{said}");
 }
 
 #[test]
@@ -235,9 +235,9 @@ fn what_cannot_be_checked_is_named() {
     let folder = Folder::new();
     let text = folder.path().join("text");
     std::fs::write(&text, "not a database, but long enough to be looked at").unwrap();
-    refuse(&["check", text.to_str().unwrap()], Path::new("none"), said::DATABASE_FOREIGN);
-    refuse(&["check"], &folder.path().join("none.db"), said::DATABASE_MISSING);
-    refuse(&["check", "none.db"], &text, said::FILE_MISSING);
+    refuse(&["check", text.to_str().unwrap()], Path::new("none"), wording::DATABASE_FOREIGN);
+    refuse(&["check"], &folder.path().join("none.db"), wording::DATABASE_MISSING);
+    refuse(&["check", "none.db"], &text, wording::FILE_MISSING);
     refuse(&["check"], folder.path(), "is not a file");
     assert_eq!(run(&["check", "a", "b"], &text).status.code(), Some(2));
 }

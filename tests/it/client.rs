@@ -7,8 +7,10 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
+use socket2::SockRef;
 
 use crate::described;
 use crate::wait::PATIENCE;
@@ -57,14 +59,6 @@ impl Reply {
     }
 }
 
-/// A socket with timeouts.
-pub fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
-    stream
-}
-
 /// One connection.
 pub struct Connection {
     stream: TcpStream,
@@ -73,9 +67,16 @@ pub struct Connection {
 
 impl Connection {
     pub fn open(address: SocketAddr) -> Self {
-        let stream = connect(address);
-        stream.set_nodelay(true).unwrap();
-        Self { stream, received: Vec::new() }
+        Self::try_open(address).unwrap()
+    }
+
+    /// Opens one to a service that may be gone.
+    pub fn try_open(address: SocketAddr) -> std::io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, received: Vec::new() })
     }
 
     /// Opens one to a Unix socket, whose stream reads and writes as that of TCP does.
@@ -111,20 +112,22 @@ impl Connection {
                 self.received.extend_from_slice(&piece[..count]);
                 count
             }
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => 0,
+            Err(error) if [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe].contains(&error.kind()) => 0,
             // The machine was stopped for a moment.
             Err(error) if error.kind() == ErrorKind::Interrupted => self.read_more(),
             Err(error) => panic!("no reply: {error}"),
         }
     }
 
-    /// Reads up to and including `end`.
-    fn read_until(&mut self, end: &[u8]) -> Vec<u8> {
+    /// Reads up to and including `end`; `None` if the connection ends first.
+    fn read_until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
         loop {
             if let Some(at) = self.received.windows(end.len()).position(|window| window == end) {
-                return self.received.drain(..at + end.len()).collect();
+                return Some(self.received.drain(..at + end.len()).collect());
             }
-            assert_ne!(self.read_more(), 0, "closed within: {:?}", String::from_utf8_lossy(&self.received));
+            if self.read_more() == 0 {
+                return None;
+            }
         }
     }
 
@@ -134,7 +137,7 @@ impl Connection {
         self.reply_to("GET")
     }
 
-    /// Reads one reply to a request other than HEAD; `None` if the connection ends first.
+    /// Reads one reply to a request other than HEAD; `None` if the connection ends before its first byte.
     #[track_caller]
     pub fn reply_unless_ended(&mut self) -> Option<Reply> {
         (!self.received.is_empty() || self.read_more() > 0).then(|| self.reply())
@@ -143,7 +146,18 @@ impl Connection {
     /// Reads one reply to a request with this method.
     #[track_caller]
     pub fn reply_to(&mut self, method: &str) -> Reply {
-        let head = String::from_utf8(self.read_until(b"\r\n\r\n")).unwrap();
+        let reply = self.whole_reply_to(method);
+        reply.unwrap_or_else(|| panic!("closed within: {:?}", String::from_utf8_lossy(&self.received)))
+    }
+
+    /// Reads one reply to a request other than HEAD; `None` if the connection ends before its last byte.
+    pub fn whole_reply(&mut self) -> Option<Reply> {
+        self.whole_reply_to("GET")
+    }
+
+    #[track_caller]
+    fn whole_reply_to(&mut self, method: &str) -> Option<Reply> {
+        let head = String::from_utf8(self.read_until(b"\r\n\r\n")?).unwrap();
         let mut lines = head.trim_end_matches("\r\n").split("\r\n");
         let status =
             lines.next().unwrap().strip_prefix("HTTP/1.1 ").expect("a status line")[..3].parse().unwrap();
@@ -155,17 +169,30 @@ impl Connection {
         let length = reply.header("Content-Length").map(|digits| digits.parse::<usize>().unwrap());
         if method != "HEAD" {
             while self.received.len() < length.unwrap_or(0) {
-                assert_ne!(self.read_more(), 0, "closed within the body of {reply:?}");
+                if self.read_more() == 0 {
+                    return None;
+                }
             }
             reply.body = self.received.drain(..length.unwrap_or(0)).collect();
         }
         check(&reply, method, length);
-        reply
+        Some(reply)
+    }
+
+    /// Makes the end of the connection a reset.
+    pub fn reset(self) {
+        SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+
+    /// Waits for a reply, and reads no more than so many bytes of it.
+    pub fn taste(&mut self, most: usize) {
+        let _ = self.stream.read(&mut vec![0; most]);
     }
 
     /// Reads the interim reply that asks for the body.
     pub fn expect_continue(&mut self) {
-        assert_eq!(self.read_until(b"\r\n\r\n"), b"HTTP/1.1 100 Continue\r\n\r\n");
+        let reply = self.read_until(b"\r\n\r\n").unwrap();
+        assert_eq!(reply, b"HTTP/1.1 100 Continue\r\n\r\n");
     }
 
     /// Waits for the server to close, without a further byte.
@@ -218,10 +245,16 @@ pub fn get(target: &str, key: &str) -> String {
     request("GET", target, &format!("Authorization: Bearer {key}\r\n"))
 }
 
+/// A request with a key, these further header fields, each with its line end, and a body.
+pub fn with_body(method: &str, target: &str, key: &str, fields: &str, body: &str) -> String {
+    let length = body.len();
+    let fields = format!("Authorization: Bearer {key}\r\n{fields}Content-Length: {length}\r\n");
+    request(method, target, &fields) + body
+}
+
 /// A create.
 pub fn post(target: &str, key: &str, body: &str) -> String {
-    let fields = format!("Authorization: Bearer {key}\r\nContent-Length: {}\r\n", body.len());
-    request("POST", target, &fields) + body
+    with_body("POST", target, key, "", body)
 }
 
 /// Header fields that a reply may have; any other would be a surprise.
@@ -258,7 +291,7 @@ const KNOWN_HEADERS: &[&str] = &[
 
 /// What every reply promises.
 #[track_caller]
-pub fn check(reply: &Reply, method: &str, length: Option<usize>) {
+fn check(reply: &Reply, method: &str, length: Option<usize>) {
     let mut seen = HashSet::new();
     for (name, _) in &reply.headers {
         assert!(KNOWN_HEADERS.contains(&name.as_str()), "{name} is unknown: {reply:?}");

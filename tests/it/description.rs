@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::client::{Connection, Reply, request};
+use crate::client::{Connection, Reply, with_body};
 use crate::described;
 use crate::harness::{Folder, KEY, Server, run};
 
@@ -117,9 +117,7 @@ impl Provocation {
 }
 
 fn authorized(method: &str, path: &str, fields: &str, body: &str) -> String {
-    let length = body.len();
-    let fields = format!("Authorization: Bearer {KEY}\r\n{fields}Content-Length: {length}\r\n");
-    request(method, path, &fields) + body
+    with_body(method, path, KEY, fields, body)
 }
 
 #[test]

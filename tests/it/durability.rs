@@ -5,48 +5,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
-use crate::client::{Connection, connect, post};
+use crate::client::{Connection, post};
 use crate::harness::{KEY, Server, change, run};
 use crate::wait::wait_until;
 
 /// Creates pets until the server is gone; remembers each that was acknowledged.
 fn create_until_killed(address: SocketAddr, thread: usize, acknowledged: &Mutex<BTreeMap<i64, String>>) {
-    let mut stream = connect(address);
-    let mut reader = std::io::BufReader::new(stream.try_clone().unwrap());
+    let mut connection = Connection::open(address);
     for i in 0.. {
         let name = format!("{thread}-{i}");
-        let body = format!(r#"{{"name":"{name}","categoryId":{i}}}"#);
-        let request = post("/v1/pets", KEY, &body);
-        if std::io::Write::write_all(&mut stream, request.as_bytes()).is_err() {
-            return;
-        }
-        let Some(id) = read_created(&mut reader) else { return };
+        connection.try_send(post("/v1/pets", KEY, &format!(r#"{{"name":"{name}","categoryId":{i}}}"#)));
+        let Some(reply) = connection.whole_reply() else { return };
+        let id = reply.expect(201).json()["id"].as_i64().unwrap();
         acknowledged.lock().unwrap().insert(id, name);
     }
-}
-
-/// The id in a complete 201; `None` if the connection broke.
-fn read_created(reader: &mut impl std::io::BufRead) -> Option<i64> {
-    let mut length = 0;
-    let mut location = None;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        let line = line.trim_end();
-        if let Some(status) = line.strip_prefix("HTTP/1.1 ") {
-            assert_eq!(status, "201 Created");
-        } else if let Some(digits) = line.strip_prefix("Content-Length: ") {
-            length = digits.parse().unwrap();
-        } else if let Some(id) = line.strip_prefix("Location: /v1/pets/") {
-            location = Some(id.parse().unwrap());
-        } else if line.is_empty() {
-            break;
-        }
-    }
-    std::io::Read::read_exact(reader, &mut vec![0; length]).ok()?;
-    location
 }
 
 #[test]

@@ -2,21 +2,19 @@
 //! behind. Counts what Linux shows in `/proc`.
 #![cfg(target_os = "linux")]
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use petstore::{Config, KeyRing, KeyScope, Server};
 
+use crate::client::{Connection, with_body};
 use crate::harness::Folder;
+use crate::wait::wait_until;
 
 const KEY: &str = "test-key";
 const SERVERS: usize = 3;
-const ROUNDS: usize = 10;
-/// Much longer than the 5 s after which idle threads of tiny_http end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const ROUNDS: usize = 4;
 /// If this variable is set, the test runs in this process, with its databases in the folder that it names.
 const FOLDER: &str = "PETSTORE_TEST_FOLDER";
 
@@ -55,7 +53,7 @@ fn relative_database_is_the_same_in_another_folder() {
     std::env::set_current_dir("/").unwrap();
     ring.add("ci", None, KeyScope::Full, |_| Ok(())).unwrap();
     // The writer looks for the file at least once a second.
-    ask(server.address().tcp().unwrap(), "POST /v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
+    ask(&server, "POST", "/v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
     assert!(server.is_running());
     server.stopper().stop();
     server.wait().unwrap();
@@ -71,17 +69,30 @@ fn endless_deadlines_are_kept_and_the_end_is_seen() {
     (deadlines.head, deadlines.body, deadlines.lane, deadlines.answer) = (all, all, all, all);
     (deadlines.response, deadlines.idle, deadlines.linger, deadlines.drain) = (all, all, all, all);
     let server = Server::start(config).unwrap();
-    let address = server.address().tcp().unwrap();
-    ask(address, "POST /v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
+    ask(&server, "POST", "/v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
     assert!(server.health_check().is_answered(all));
-    assert!(server.is_running() && format!("{server:?}").contains(&address.to_string()));
+    assert!(
+        server.is_running() && format!("{server:?}").contains(&server.address().tcp().unwrap().to_string())
+    );
     server.stopper().stop();
-    let began = Instant::now();
-    while server.is_running() {
-        assert!(began.elapsed() < PATIENCE, "the server does not end");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the end of the server", || !server.is_running());
     server.wait().unwrap();
+}
+
+#[test]
+fn requests_that_were_cut_off_are_counted() {
+    let folder = Folder::new();
+    let mut config = folder.config();
+    config.deadlines.drain = Duration::from_millis(100);
+    let server = Server::start(config).unwrap();
+    let mut begun = Connection::open(server.address().tcp().unwrap());
+    begun.send("POST /v1/pets HTTP/1.1\r\nHost: h\r\nContent-Length: 27\r\n\r\n");
+    // Answered after the bytes above have arrived.
+    ask(&server, "GET", "/healthz", "", 200);
+    let stopper = server.stopper();
+    stopper.stop();
+    server.wait().unwrap();
+    assert_eq!(stopper.cut_off(), 1);
 }
 
 fn start_and_stop(folder: &Path) {
@@ -91,9 +102,8 @@ fn start_and_stop(folder: &Path) {
         let servers: Vec<Server> = (0..SERVERS).map(start).collect();
         assert_eq!(socket_folders().len(), SERVERS);
         for server in &servers {
-            let address = server.address().tcp().unwrap();
-            ask(address, "POST /v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
-            ask(address, "GET /v1/pets", "", 200);
+            ask(server, "POST", "/v1/pets", r#"{"name":"Rex","categoryId":3}"#, 201);
+            ask(server, "GET", "/v1/pets", "", 200);
         }
         for server in servers {
             // Both ways to end a server.
@@ -106,8 +116,8 @@ fn start_and_stop(folder: &Path) {
         }
     }
     assert_eq!(socket_folders(), Vec::<PathBuf>::new());
-    wait_for("the servers' threads to end", threads, &threads_before);
-    wait_for("the servers' descriptors to be closed", open_files, &files_before);
+    wait_until("the servers' threads to end", || threads() == threads_before);
+    wait_until("the servers' descriptors to be closed", || open_files() == files_before);
 }
 
 fn start(database: PathBuf) -> Server {
@@ -121,15 +131,10 @@ fn start(database: PathBuf) -> Server {
 }
 
 /// One request on a connection of its own.
-fn ask(address: SocketAddr, operation: &str, body: &str, expected: u16) {
-    let head = format!("{operation} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nConnection: close");
-    let content = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(format!("{head}\r\n{content}\r\n\r\n{body}").as_bytes()).unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    assert!(response.starts_with(&format!("HTTP/1.1 {expected} ")), "{operation}: {response}");
+fn ask(server: &Server, method: &str, target: &str, body: &str, expected: u16) {
+    let mut connection = Connection::open(server.address().tcp().unwrap());
+    connection.send(with_body(method, target, KEY, "Connection: close\r\n", body));
+    connection.reply().expect(expected);
 }
 
 /// The names of this process's threads.
@@ -158,17 +163,4 @@ fn sorted(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut lines: Vec<String> = lines.collect();
     lines.sort();
     lines
-}
-
-/// Waits until `now` returns the same as before.
-fn wait_for(what: &str, now: impl Fn() -> Vec<String>, before: &[String]) {
-    let began = Instant::now();
-    while now() != before {
-        assert!(
-            began.elapsed() < PATIENCE,
-            "waited in vain for {what}; before: {before:?}, now: {:?}",
-            now()
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::client::Connection;
 use crate::harness::{Folder, KEY, Server, as_nobody, expect_refusal, output, run};
-use crate::said;
 use crate::wait::wait_until;
+use crate::wording;
 
 const REX: &str = r#"{"name":"Rex","categoryId":1}"#;
 
@@ -42,10 +42,10 @@ fn nothing_is_acknowledged_for_a_file_that_is_gone() {
         connection.post("/v1/pets", KEY, REX).expect(201);
         leave(&server.folder.database());
         let refused = connection.post("/v1/pets", KEY, REX);
-        refused.expect_error(503, "storage_unavailable", said::MOVED);
+        refused.expect_error(503, "storage_unavailable", wording::MOVED);
         let (status, _, log) = server.ended();
         assert_eq!(status.code(), Some(1), "{i}: {log}");
-        let lines = log.lines().filter(|line| line.contains(said::MOVED)).count();
+        let lines = log.lines().filter(|line| line.contains(wording::MOVED)).count();
         assert_eq!(lines, 2, "{i}: one line in the log, and the reason at the end: {log}");
     }
 }
@@ -106,19 +106,6 @@ fn file_that_can_only_be_read_is_refused() {
 }
 
 #[test]
-fn changed_schema_is_refused() {
-    for (change, said) in [
-        ("DROP TABLE pets", "the table pets is missing"),
-        ("ALTER TABLE pets RENAME COLUMN status TO state", "the table pets lacks the column status"),
-        ("DROP TABLE api_keys", said::TABLE_MISSING),
-    ] {
-        let folder = Server::start().kill();
-        rusqlite::Connection::open(folder.database()).unwrap().execute_batch(change).unwrap();
-        expect_refusal(run(&["--listen", "127.0.0.1:0"], &folder.database()), 1, said);
-    }
-}
-
-#[test]
 fn index_that_is_dropped_comes_with_the_sql_that_makes_it() {
     let folder = Server::start().kill();
     let sql = |sql: &str| rusqlite::Connection::open(folder.database()).unwrap().execute_batch(sql).unwrap();
@@ -127,7 +114,7 @@ fn index_that_is_dropped_comes_with_the_sql_that_makes_it() {
         let refused = run(words, &folder.database());
         let line = String::from_utf8(refused.stderr).unwrap();
         assert_eq!(refused.status.code(), Some(1), "{line}");
-        assert!(!line.contains("restore") && line.contains(said::INDEX_MISSING), "{line}");
+        assert!(!line.contains("restore") && line.contains(wording::INDEX_MISSING), "{line}");
     }
     let line = String::from_utf8(run(&["key", "add", "ci"], &folder.database()).stderr).unwrap();
     let (_, mend) = line.split_once("this SQL repairs it: ").unwrap();

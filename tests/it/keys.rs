@@ -9,8 +9,8 @@ use crate::backup::succeed;
 use crate::harness::{
     Folder, Process, Server, after, as_nobody, change, expect_refusal, output, petstore, run,
 };
-use crate::said;
 use crate::wait::wait_until;
+use crate::wording;
 
 fn key(server: &Server, words: &[&str]) -> String {
     let printed = succeed(&[&["key"][..], words].concat(), &server.folder.database());
@@ -142,7 +142,7 @@ fn first_key_is_written_to_a_new_private_file() {
     let path = folder.path().join("first-key");
     let path = path.to_str().unwrap();
     let (printed, logged, folder) = printed_and_logged(folder, &["--first-key-file", path]);
-    assert!(printed.is_empty() && logged.contains(said::FIRST_KEY_WRITTEN), "{logged}");
+    assert!(printed.is_empty() && logged.contains(wording::FIRST_KEY_WRITTEN), "{logged}");
     assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     let key = std::fs::read_to_string(path).unwrap();
     assert!(!logged.contains(key.trim_end()));
@@ -166,8 +166,8 @@ fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
             "the file already exists; move the file away, or give another with --first-key-file",
         ),
         ("/dev/full".into(), "the file already exists"),
-        (folder.path().join("nowhere/key"), said::FOLDER_MISSING),
-        (precious.join("key"), said::FOLDER_MISSING),
+        (folder.path().join("nowhere/key"), wording::FOLDER_MISSING),
+        (precious.join("key"), wording::FOLDER_MISSING),
     ] {
         let said = format!("cannot write the first API key to {}: {why}", path.display());
         expect_refusal(run(&first_key_in(&path), &folder.database()), 1, &said);
@@ -176,7 +176,7 @@ fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
     assert!(!folder.database().exists(), "nor is a database");
     let path = folder.path().join("first-key");
     let (_, logged, _) = printed_and_logged(folder, &first_key_in(&path));
-    assert!(logged.contains(said::FIRST_KEY_WRITTEN), "it is made as soon as it can be: {logged}");
+    assert!(logged.contains(wording::FIRST_KEY_WRITTEN), "it is made as soon as it can be: {logged}");
 }
 
 #[test]
@@ -425,14 +425,14 @@ fn key_that_expires_soon_is_in_the_log() {
 fn wrong_requests_say_what_is_wrong() {
     let folder = Folder::new();
     for (words, code, said) in [
-        (&["key", "list"][..], 1, said::DATABASE_MISSING),
+        (&["key", "list"][..], 1, wording::DATABASE_MISSING),
         (&["key", "add", "a", "--expires", "2020-01-01"], 1, "in the past"),
         (&["key", "add", ""], 1, "name"),
         (&["key", "add"], 2, "NAME"),
         (&["key", "add", "a b"], 1, "without spaces"),
-        (&["key", "rotate", "a"], 1, said::KEY_UNKNOWN),
+        (&["key", "rotate", "a"], 1, wording::KEY_UNKNOWN),
         (&["key", "rotate", "a", "--overlap", "soon"], 2, "--overlap"),
-        (&["key", "revoke", "a"], 1, said::KEY_UNKNOWN),
+        (&["key", "revoke", "a"], 1, wording::KEY_UNKNOWN),
         (&["key", "revoke", "a", "00", "11"], 2, "unexpected word '11'"),
     ] {
         expect_refusal(run(words, &folder.database()), code, said);

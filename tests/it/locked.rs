@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::client::{Connection as Client, post};
 use crate::harness::{KEY, Server};
-use crate::said;
+use crate::wording;
 
 const REX: &str = r#"{"name":"Rex","categoryId":1}"#;
 
@@ -18,9 +18,9 @@ fn creates_that_never_get_the_lock_are_refused_and_counted_and_the_service_ends(
         client.send(post("/v1/pets", KEY, REX));
     }
     server.get("/healthz").expect(200);
-    server.get("/readyz").expect_error(503, "storage_unavailable", said::LOCKED);
+    server.get("/readyz").expect_error(503, "storage_unavailable", wording::LOCKED);
     for client in &mut clients {
-        client.reply().expect_error(503, "storage_unavailable", said::LOCKED);
+        client.reply().expect_error(503, "storage_unavailable", wording::LOCKED);
     }
     let metrics = Client::open(server.admin.unwrap()).get("/metrics", "");
     let metrics = String::from_utf8(metrics.body).unwrap();
@@ -31,7 +31,7 @@ fn creates_that_never_get_the_lock_are_refused_and_counted_and_the_service_ends(
     // One more waits for the lock when the service is told to stop.
     clients[0].send(post("/v1/pets", KEY, REX));
     server.signal("TERM");
-    clients[0].reply().expect_error(503, "storage_unavailable", said::LOCKED);
+    clients[0].reply().expect_error(503, "storage_unavailable", wording::LOCKED);
     drop(clients);
     let (status, _, log) = server.ended();
     assert!(status.success(), "{log}");

@@ -3,19 +3,18 @@
 //! `KILLED_FOR=600 cargo test --test it lost_responses` goes on for ten minutes, and kills the service every second.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
-use socket2::SockRef;
 
-use crate::client::request;
+use crate::client::Connection;
 use crate::harness::{KEY, Server};
-use crate::wait::{PATIENCE, wait_until};
+use crate::retries::create;
+use crate::wait::wait_until;
 
 /// Clients, each with one intent after the other.
 const CLIENTS: usize = 64;
@@ -66,41 +65,27 @@ impl Work {
     }
 
     /// Sends the create of this pet; `None` if the service is not there.
-    fn send(&self, name: &str) -> Option<TcpStream> {
-        let body = format!(r#"{{"name":"{name}","categoryId":1}}"#);
-        let length = body.len();
-        let fields = format!(
-            "Authorization: Bearer {KEY}\r\nIdempotency-Key: {name}\r\nContent-Length: {length}\r\nConnection: close\r\n"
-        );
+    fn send(&self, name: &str) -> Option<Connection> {
         let address = *self.address.lock().unwrap();
-        let mut connection = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
-        // Closing it resets it.
-        SockRef::from(&connection).set_linger(Some(Duration::ZERO)).ok()?;
-        connection.set_read_timeout(Some(PATIENCE)).ok()?;
-        connection.write_all((request("POST", "/v1/pets", &fields) + &body).as_bytes()).ok()?;
+        let mut connection = Connection::try_open(address).ok()?;
+        connection.try_send(create(
+            &format!("Idempotency-Key: {name}\r\nConnection: close\r\n"),
+            &format!(r#"{{"name":"{name}","categoryId":1}}"#),
+        ));
         Some(connection)
     }
 }
 
 /// The id in a complete 201; `None` if the response is lost, or is 503.
-fn receive(mut connection: TcpStream, loss: Option<Loss>) -> Option<i64> {
-    let mut response = Vec::new();
-    match loss {
-        Some(Loss::Before) => return None,
-        Some(Loss::Within) => {
-            let _ = connection.read(&mut [0; 40]);
-            return None;
-        }
-        Some(Loss::After) | None => connection.read_to_end(&mut response).ok()?,
-    };
-    let text = String::from_utf8(response).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n")?;
-    let body: Value = serde_json::from_str(body).ok()?;
-    if head.starts_with("HTTP/1.1 503 ") {
-        return None;
+fn receive(mut connection: Connection, loss: Option<Loss>) -> Option<i64> {
+    if loss == Some(Loss::Within) {
+        connection.taste(40);
     }
-    assert!(head.starts_with("HTTP/1.1 201 "), "{text}");
-    body["id"].as_i64()
+    let reply =
+        if matches!(loss, Some(Loss::Before | Loss::Within)) { None } else { connection.whole_reply() };
+    connection.reset();
+    let reply = reply.filter(|reply| reply.status != 503)?;
+    reply.expect(201).json()["id"].as_i64()
 }
 
 #[test]

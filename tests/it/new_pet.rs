@@ -2,19 +2,15 @@
 
 use serde_json::json;
 
-use crate::client::{Reply, post, request};
+use crate::client::{Reply, post};
 use crate::harness::{KEY, Server};
+use crate::retries::create;
 
-/// A create with further header fields, and with a length of its own.
-fn create_of_length(server: &Server, fields: &str, length: usize, body: &[u8]) -> Reply {
-    let fields = format!("Authorization: Bearer {KEY}\r\n{fields}Content-Length: {length}\r\n");
-    let mut connection = server.connect();
-    connection.send([request("POST", "/v1/pets", &fields).as_bytes(), body].concat());
-    connection.reply()
-}
-
+/// A create with further header fields.
 fn create_with(server: &Server, fields: &str, body: &str) -> Reply {
-    create_of_length(server, fields, body.len(), body.as_bytes())
+    let mut connection = server.connect();
+    connection.send(create(fields, body));
+    connection.reply()
 }
 
 #[test]
@@ -27,40 +23,6 @@ fn created_pet_has_an_id_and_a_location() {
     );
     assert_eq!(reply.header("Location"), Some("/v1/pets/1"));
     assert_eq!(server.get("/v1/pets/1").json(), reply.json());
-}
-
-#[test]
-fn pet_without_status_has_no_such_member() {
-    let server = Server::start();
-    let reply = server.create(r#"{"name":"Rex","categoryId":3}"#);
-    assert_eq!(reply.expect(201).json(), json!({"id": 1, "name": "Rex", "categoryId": 3}));
-}
-
-#[test]
-fn names_are_kept_to_the_letter() {
-    let server = Server::start();
-    for name in [
-        "",
-        " ",
-        "\u{0}",
-        "a\"b\\c/\u{8}\n\r\t",
-        "\u{7f}\u{85}\u{2028}\u{feff}",
-        "e\u{301}\u{1f436}",
-        "</script>",
-    ] {
-        let created = server.create(&json!({"name": name, "categoryId": 1}).to_string());
-        assert_eq!(created.expect(201).json()["name"], name);
-        assert_eq!(server.get(created.header("Location").unwrap()).json()["name"], name);
-    }
-}
-
-#[test]
-fn category_ids_reach_the_ends_of_int64() {
-    let server = Server::start();
-    for id in [i64::MIN, -1, 0, i64::MAX] {
-        let created = server.create(&json!({"name": "x", "categoryId": id}).to_string());
-        assert_eq!(created.expect(201).json()["categoryId"], id);
-    }
 }
 
 #[test]
@@ -115,9 +77,11 @@ fn wrong_bodies_are_400_and_named() {
 #[test]
 fn body_that_is_no_utf8_is_400() {
     let server = Server::start();
-    let body = b"{\"name\":\"\xff\xfe\",\"categoryId\":1}";
-    let reply = create_of_length(&server, "", body.len(), body);
-    reply.expect_error(400, "invalid_json", "UTF-8");
+    let marked = create("", r#"{"name":"?","categoryId":1}"#).into_bytes();
+    let request: Vec<u8> = marked.into_iter().map(|byte| if byte == b'?' { 0xff } else { byte }).collect();
+    let mut connection = server.connect();
+    connection.send(request);
+    connection.reply().expect_error(400, "invalid_json", "UTF-8");
 }
 
 #[test]
@@ -171,7 +135,9 @@ fn body_may_be_64_kib_and_no_more() {
     let frame = r#"{"name":"","categoryId":1}"#.len();
     let body = |size: usize| format!(r#"{{"name":"{}","categoryId":1}}"#, "x".repeat(size - frame));
     server.create(&body(65_536)).expect(201);
-    create_of_length(&server, "", 65_537, b"").expect_error(413, "content_too_large", "65536");
+    let mut connection = server.connect();
+    connection.send(create("", "").replace("Content-Length: 0", "Content-Length: 65537"));
+    connection.reply().expect_error(413, "content_too_large", "65536");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use crate::admin::metrics;
 use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
 use crate::harness::{Folder, Server, as_nobody, expect_refusal, is_root, output, petstore, run};
-use crate::said;
 use crate::wait::wait_until;
+use crate::wording;
 
 /// A dated backup of long ago.
 const OLD: &str = "pets-2020-01-01T00-00-00Z.db";
@@ -202,7 +202,11 @@ fn wrong_words_are_refused() {
         expect_refusal(run(words, &folder.database()), 2, named);
     }
     refuse(&["backup", "--to", "/no/such/folder"], &folder.database(), "there is no folder ");
-    refuse(&["backup", "--to", text(folder.path())], &folder.path().join("none.db"), said::DATABASE_MISSING);
+    refuse(
+        &["backup", "--to", text(folder.path())],
+        &folder.path().join("none.db"),
+        wording::DATABASE_MISSING,
+    );
     assert_eq!(names(folder.path()), ["pets.db"]);
 }
 
@@ -247,5 +251,5 @@ fn drill_refuses_what_cannot_be_restored() {
     sequence(251);
     std::fs::File::options().write(true).open(&file).unwrap().set_len(8192).unwrap();
     expect_refusal(drill(&file), 1, "is not sound");
-    expect_refusal(drill(&target.path().join("none.db")), 1, said::FILE_MISSING);
+    expect_refusal(drill(&target.path().join("none.db")), 1, wording::FILE_MISSING);
 }

@@ -127,11 +127,6 @@ fn promised_connections_are_served_and_one_more_gets_its_503() {
 }
 
 #[test]
-fn admin_address_takes_no_descriptors_from_clients() {
-    promise_is_kept(100, &["--admin", "127.0.0.1:0"]);
-}
-
-#[test]
 fn platform_takes_no_descriptors_from_clients() {
     promise_is_kept(
         112,

@@ -2,7 +2,7 @@
 
 use crate::backup::succeed;
 use crate::harness::{Folder, Server, expect_refusal, run};
-use crate::said;
+use crate::wording;
 
 /// Runs the command, and returns what it printed.
 #[track_caller]
@@ -96,11 +96,11 @@ fn wrong_words_are_named() {
     let said = |words: &[&str], code: i32, said: &str| {
         expect_refusal(run(&[&["pet"], words].concat(), &folder.database()), code, said);
     };
-    said(&["delete", "1"], 1, crate::said::DATABASE_MISSING);
+    said(&["delete", "1"], 1, crate::wording::DATABASE_MISSING);
     assert!(!folder.database().exists());
     run(&["key", "add", "ci"], &folder.database());
-    said(&["status", "1", "sold"], 1, said::PET_UNKNOWN);
-    said(&["delete", "1"], 1, said::PET_UNKNOWN);
+    said(&["status", "1", "sold"], 1, wording::PET_UNKNOWN);
+    said(&["delete", "1"], 1, wording::PET_UNKNOWN);
     said(&["status", "1", "Sold"], 2, "STATUS must be 'available', 'pending' or 'sold', not 'Sold'");
     said(&["status", "one", "sold"], 2, "not 'one'");
     said(&["delete", "1", "9223372036854775808"], 2, "not '9223372036854775808'");

@@ -10,8 +10,8 @@ use rusqlite::Connection as Sqlite;
 use crate::backup::{filled, names, succeed};
 use crate::client::Connection;
 use crate::harness::{Folder, KEY, Process, Server, as_nobody, expect_refusal, output, petstore, run};
-use crate::said;
 use crate::wait::wait_until;
+use crate::wording;
 
 const TOM: &str = r#"{"name":"Tom","categoryId":1}"#;
 
@@ -177,7 +177,7 @@ fn copy_that_is_replaced_ends_the_service_and_the_next_serves_the_new_one() {
     fs::rename(copy, folder.database()).unwrap();
     let (status, _, logged) = reader.ended();
     assert_eq!(status.code(), Some(1));
-    assert!(logged.contains(said::MOVED) && logged.contains("start the service again"), "{logged}");
+    assert!(logged.contains(wording::MOVED) && logged.contains("start the service again"), "{logged}");
     assert_eq!(count(&reader_of(&folder.database())), 8);
 }
 
@@ -193,7 +193,7 @@ fn later_version_is_refused() {
 fn database_that_is_not_there_is_not_made() {
     let folder = Folder::new();
     let start = run(&["serve", "--read-only", "--listen", "127.0.0.1:0"], &folder.database());
-    expect_refusal(start, 1, said::DATABASE_MISSING);
+    expect_refusal(start, 1, wording::DATABASE_MISSING);
     assert_eq!(names(folder.path()), [""; 0]);
     for other in [&["--ephemeral"][..], &["--first-key-file", "key"]] {
         expect_refusal(output(petstore(&["--read-only"]).args(other)), 2, "cannot be combined");

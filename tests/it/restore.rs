@@ -7,8 +7,8 @@ use rusqlite::Connection;
 
 use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
 use crate::harness::{Folder, Server};
-use crate::said;
 use crate::wait::wait_until;
+use crate::wording;
 
 /// A folder with a backup of this many pets and one more.
 fn backup_of(pets: u32) -> (Folder, String) {
@@ -145,14 +145,14 @@ fn unsound_backup_is_refused_and_changes_nothing() {
     let folder = filled(0);
     let before = (names(folder.path()), std::fs::read(folder.database()).unwrap());
     Connection::open(&name).unwrap().execute_batch("DROP INDEX pets_by_status").unwrap();
-    refuse(&["restore", &name], &folder.database(), said::INDEX_MISSING);
+    refuse(&["restore", &name], &folder.database(), wording::INDEX_MISSING);
     let file = std::fs::File::options().write(true).open(&name).unwrap();
     file.set_len(8192).unwrap();
-    refuse(&["restore", &name], &folder.database(), said::PAGE_MISSING);
+    refuse(&["restore", &name], &folder.database(), wording::PAGE_MISSING);
     std::fs::write(&name, "not a database, but long enough to be looked at").unwrap();
-    refuse(&["restore", &name], &folder.database(), said::DATABASE_FOREIGN);
+    refuse(&["restore", &name], &folder.database(), wording::DATABASE_FOREIGN);
     let missing = backup.path().join("none.db");
-    refuse(&["restore", missing.to_str().unwrap()], &folder.database(), said::FILE_MISSING);
+    refuse(&["restore", missing.to_str().unwrap()], &folder.database(), wording::FILE_MISSING);
     let own = folder.database();
     refuse(&["restore", own.to_str().unwrap()], &own, "is the database itself");
     assert_eq!((names(folder.path()), std::fs::read(folder.database()).unwrap()), before);
@@ -171,7 +171,7 @@ fn database_in_use_by_another_program_is_not_replaced() {
     // Nor is one that another program made.
     let theirs = folder.path().join("theirs.db");
     Connection::open(&theirs).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
-    refuse(&["restore", &name], &theirs, said::ANOTHER_APPLICATION);
+    refuse(&["restore", &name], &theirs, wording::ANOTHER_APPLICATION);
 }
 
 #[test]

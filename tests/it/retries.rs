@@ -5,22 +5,20 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::client::{Reply, request};
+use crate::client::{Reply, with_body};
 use crate::harness::{Folder, KEY, Process, Server, output, run};
 
 const REX: &str = r#"{"name":"Rex","categoryId":1,"status":"sold"}"#;
 
-/// A create with this field of the key, each line with its end.
-fn create(key: &str, fields: &str, body: &str) -> String {
-    let length = body.len();
-    let fields = format!("Authorization: Bearer {key}\r\n{fields}Content-Length: {length}\r\n");
-    request("POST", "/v1/pets", &fields) + body
+/// A create with these further header fields, each with its line end.
+pub fn create(fields: &str, body: &str) -> String {
+    with_body("POST", "/v1/pets", KEY, fields, body)
 }
 
 #[track_caller]
 pub fn send(server: &Server, idempotency_key: &str, body: &str) -> Reply {
     let mut connection = server.connect();
-    connection.send(create(KEY, &format!("Idempotency-Key: {idempotency_key}\r\n"), body));
+    connection.send(create(&format!("Idempotency-Key: {idempotency_key}\r\n"), body));
     connection.reply_to("POST")
 }
 
@@ -67,14 +65,14 @@ fn malformed_keys_are_400() {
     }
     // Two that differ in other characters only must not become one.
     for key in [&b"k\xf6n"[..], "kön".as_bytes(), b"\xff", b"\"k\xe4n\""] {
-        let marked = create(KEY, "Idempotency-Key: KEY\r\n", REX);
+        let marked = create("Idempotency-Key: KEY\r\n", REX);
         let (before, after) = marked.split_once("KEY").unwrap();
         let mut connection = server.connect();
         connection.send([before.as_bytes(), key, after.as_bytes()].concat());
         connection.reply().expect_error(400, "invalid_idempotency_key", "Idempotency-Key");
     }
     let mut connection = server.connect();
-    connection.send(create(KEY, "Idempotency-Key: a\r\nidempotency-key: a\r\n", REX));
+    connection.send(create("Idempotency-Key: a\r\nidempotency-key: a\r\n", REX));
     connection.reply().expect_error(400, "invalid_idempotency_key", "Idempotency-Key");
     assert_eq!(count(&server), 0);
     send(&server, &long[..255], REX).expect(201);
@@ -100,7 +98,7 @@ fn key_counts_for_the_name_of_the_api_key() {
     let (ci, app) = (key(&["key", "add", "ci"]), key(&["key", "add", "PETSTORE_API_KEY"]));
     let ask = |key: &str| {
         let mut connection = server.connect();
-        connection.send(create(key, "Idempotency-Key: 1\r\n", REX));
+        connection.send(with_body("POST", "/v1/pets", key, "Idempotency-Key: 1\r\n", REX));
         connection.reply()
     };
     let first = ask(&ci);
@@ -122,7 +120,7 @@ fn tries_at_once_make_one_pet_for_each_key() {
                 scope.spawn(|| {
                     let mut connection = server.connect();
                     let requests: String =
-                        (0..20).map(|i| create(KEY, &format!("Idempotency-Key: {i}\r\n"), REX)).collect();
+                        (0..20).map(|i| create(&format!("Idempotency-Key: {i}\r\n"), REX)).collect();
                     connection.send(requests);
                     (0..20).map(|_| connection.reply()).collect::<Vec<_>>()
                 })

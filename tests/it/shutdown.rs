@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::client::{Connection, get, post};
 use crate::harness::{KEY, Server};
-use crate::said;
 use crate::wait::wait_until;
+use crate::wording;
 
 #[test]
 fn begun_requests_are_answered_under_load() {
@@ -91,7 +91,7 @@ fn signals_in_the_same_instant_are_one() {
     begun.reply().expect(201);
     drop(begun);
     let (status, _, logged) = server.ended();
-    assert!(status.success() && logged.contains(said::ENDED_BY_SIGTERM), "{logged}");
+    assert!(status.success() && logged.contains(wording::ENDED_BY_SIGTERM), "{logged}");
 }
 
 #[test]

@@ -3,22 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::harness::{Folder, Server, expect_refusal, output, petstore, run};
-use crate::said;
+use crate::wording;
 
 /// A start on a free port.
 const SERVE: &[&str] = &["--listen", "127.0.0.1:0"];
-
-#[test]
-fn foreign_files_are_refused() {
-    let folder = Folder::new();
-    std::fs::write(folder.database(), "not a database, but long enough to be looked at").unwrap();
-    expect_refusal(run(SERVE, &folder.database()), 1, said::DATABASE_FOREIGN);
-
-    std::fs::remove_file(folder.database()).unwrap();
-    let foreign = rusqlite::Connection::open(folder.database()).unwrap();
-    foreign.execute_batch("CREATE TABLE theirs (x); PRAGMA application_id = 7").unwrap();
-    expect_refusal(run(SERVE, &folder.database()), 1, said::ANOTHER_APPLICATION);
-}
 
 #[test]
 fn missing_folder_is_refused() {
@@ -43,7 +31,7 @@ fn start_that_fails_makes_no_database() {
     expect_refusal(output(&mut command), 1, "/nowhere");
     let serve = |file: &str| run(&[SERVE, &["--first-key-file", file]].concat(), &folder.database());
     expect_refusal(serve("/dev/null"), 1, "already exists");
-    expect_refusal(serve("/nowhere/first-key"), 1, said::FOLDER_MISSING);
+    expect_refusal(serve("/nowhere/first-key"), 1, wording::FOLDER_MISSING);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no database is made");
 }
 

@@ -7,8 +7,8 @@ use std::process::{Output, Stdio};
 use std::sync::{Arc, Mutex};
 
 use crate::harness::{Folder, KEY, Process, Server, petstore, run, terminal};
-use crate::said;
 use crate::wait::wait_until;
+use crate::wording;
 
 /// Pets whose names are hard to write.
 const ODD: &[&str] = &[
@@ -146,7 +146,7 @@ fn refused_lines_are_named_and_nothing_is_written() {
         "Line 4: The member 'categoryId' must be a 64-bit integer (int64), not a number with a fraction.",
         "Line 5: The body must be one JSON object with 'name' and 'categoryId': expected value at column 1.",
     ];
-    let nothing = format!("petstore: 3 lines are {}", said::REFUSED_ROWS);
+    let nothing = format!("petstore: 3 lines are {}", wording::REFUSED_ROWS);
     expect_refused(import(&folder.database(), &[], input), &[&refused[..], &[&nothing]].concat());
     assert!(!folder.database().exists());
     let output = import(&folder.database(), &["--skip-invalid"], input);
@@ -178,13 +178,13 @@ fn id_that_cannot_be_kept_is_refused_with_its_line() {
             "Line 3: The id 5 is given more than once.",
             &format!("{expected} out of bounds."),
             &format!("{} beyond int64.", expected.replace("Line 4", "Line 5")),
-            &format!("petstore: 3 lines are {}", said::REFUSED_ROWS),
+            &format!("petstore: 3 lines are {}", wording::REFUSED_ROWS),
         ],
     );
     let output = import(&folder.database(), &["--keep-ids", "--skip-invalid"], &input);
     expect_imported(output, "imported 2, left out 3");
     assert!(run(&["pet", "delete", "3", "5"], &folder.database()).status.success());
-    let had = format!("petstore: ids cannot be kept: {} {}", folder.database().display(), said::NOT_NEW);
+    let had = format!("petstore: ids cannot be kept: {} {}", folder.database().display(), wording::NOT_NEW);
     expect_refused(import(&folder.database(), &["--keep-ids"], &line("7")), &[&had]);
 }
 
@@ -217,7 +217,7 @@ fn interrupted(folder: &Folder, words: &[&str], input: &str) -> String {
 
 #[test]
 fn interrupted_import_goes_on_where_it_said() {
-    let count = 60_000;
+    let count = 20_000;
     let names = |database: &Path| -> Vec<String> {
         let exported = export(database, "csv");
         exported.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().to_owned()).collect()
@@ -235,7 +235,7 @@ fn interrupted_import_goes_on_where_it_said() {
 
 #[test]
 fn interrupted_import_that_keeps_ids_goes_on_nowhere_else() {
-    let count = 60_000;
+    let count = 20_000;
     let input: String =
         (1..=count).map(|i| format!("{{\"id\":{},\"name\":\"{i}\",\"categoryId\":1}}\n", 2 * i)).collect();
     let folder = Folder::new();
@@ -248,7 +248,7 @@ fn interrupted_import_that_keeps_ids_goes_on_nowhere_else() {
         early,
         &[
             &format!("Line {}: The id {id} is already in the database.", from - 1),
-            &format!("petstore: 1 line is {}", said::REFUSED_ROWS),
+            &format!("petstore: 1 line is {}", wording::REFUSED_ROWS),
         ],
     );
     let late = format!(
@@ -365,7 +365,7 @@ fn file_is_read_and_what_cannot_be_is_named() {
     std::fs::write(&json, ODD[0]).unwrap();
     let (json, folder_name) = (json.to_str().unwrap(), folder.path().to_str().unwrap());
     for (words, code, said) in [
-        (&["import", "/nowhere"][..], 1, said::FILE_MISSING),
+        (&["import", "/nowhere"][..], 1, wording::FILE_MISSING),
         (&["import", folder_name], 1, "is a folder"),
         (&["import", file, "--format", "xml"], 2, "--format must be 'ndjson' or 'csv', not 'xml'"),
         (&["import", file, "--from-line", "0"], 2, "--from-line"),
@@ -376,9 +376,9 @@ fn file_is_read_and_what_cannot_be_is_named() {
         ),
         (&["import", file], 1, "the input looks like CSV; add --format csv"),
         (&["import", json, "--format", "csv"], 1, "the input looks like NDJSON; add --format ndjson"),
-        (&["import", file, "--keep-ids", "--format", "csv"], 1, said::NOT_NEW),
+        (&["import", file, "--keep-ids", "--format", "csv"], 1, wording::NOT_NEW),
         (&["export", "--format", ""], 2, "--format"),
-        (&["export", "--database", "/nowhere"], 1, said::DATABASE_MISSING),
+        (&["export", "--database", "/nowhere"], 1, wording::DATABASE_MISSING),
     ] {
         let output = run(words, &folder.database());
         let error = text(output.stderr);

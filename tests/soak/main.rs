@@ -26,11 +26,10 @@ mod model;
 mod operator;
 mod plan;
 mod random;
+mod request;
 mod run;
 mod service;
-mod steady;
 mod visitor;
-mod wire;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,20 +41,12 @@ use random::Random;
 static SEED: AtomicU64 = AtomicU64::new(0);
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, minutes] = &words[..]
-        && flag == "--steady"
-        && let Ok(minutes) = minutes.parse()
-    {
-        tell_failures();
-        return steady::run(minutes, 1);
-    }
-    let numbers: Option<Vec<u64>> = words.iter().map(|word| word.parse().ok()).collect();
+    let numbers: Option<Vec<u64>> = std::env::args().skip(1).map(|word| word.parse().ok()).collect();
     match numbers.as_deref() {
         Some([minutes]) => hold_against_model(*minutes, fresh_seed()),
         Some([minutes, seed]) => hold_against_model(*minutes, *seed),
         _ => {
-            eprintln!("usage: scripts/soak MINUTES [SEED], or scripts/soak --steady MINUTES");
+            eprintln!("usage: scripts/soak MINUTES [SEED]");
             ExitCode::from(2)
         }
     }

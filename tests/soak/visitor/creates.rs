@@ -8,8 +8,8 @@ use super::{Came, Visitor, seen};
 use crate::client::Reply;
 use crate::model::{Attempt, Place};
 use crate::plan::{Draft, Manner, Wrong};
+use crate::request::Request;
 use crate::run::note;
-use crate::wire::Request;
 
 impl Visitor<'_> {
     /// One attempt; returns whether it was acknowledged.
@@ -86,13 +86,13 @@ impl Visitor<'_> {
         let requests = [self.request(place, key), self.request(place, key)];
         let mut sent = Vec::new();
         for request in requests {
-            let Some(mut wire) = Self::connect(self.run) else { break };
+            let Some(mut connection) = Self::connect(self.run) else { break };
             let attempt = self.run.model().send(place);
-            wire.send(&request.bytes());
-            sent.push((request, wire, attempt));
+            connection.try_send(request.bytes());
+            sent.push((request, connection, attempt));
         }
-        for (request, mut wire, attempt) in sent {
-            let reply = wire.reply();
+        for (request, mut connection, attempt) in sent {
+            let reply = connection.whole_reply();
             reply.iter().for_each(|reply| self.expect_own(&request, reply));
             self.judge(attempt, key, reply.map_or(Came::Nothing, Came::Reply));
         }
@@ -102,7 +102,7 @@ impl Visitor<'_> {
     pub(super) fn burst(&mut self, drafts: &[Draft], once: bool) {
         let key = 0;
         let caller = self.run.model().keys.get(key).name.clone();
-        let Some(mut wire) = self.wire.take().or_else(|| Self::connect(self.run)) else { return };
+        let Some(mut connection) = self.connection.take().or_else(|| Self::connect(self.run)) else { return };
         self.asked_at = Instant::now();
         let (mut bytes, mut sent) = (Vec::new(), Vec::new());
         for draft in drafts {
@@ -116,10 +116,10 @@ impl Visitor<'_> {
             sent.push((request, self.run.model().send(place)));
         }
         note(format!("a burst of {}", sent.len()));
-        wire.send(&bytes);
+        connection.try_send(bytes);
         let (mut is_open, mut last) = (true, 0);
         for (request, attempt) in sent {
-            let reply = if is_open { wire.reply() } else { None };
+            let reply = if is_open { connection.whole_reply() } else { None };
             reply.iter().for_each(|reply| self.expect_own(&request, reply));
             is_open &= reply.as_ref().is_some_and(|reply| reply.header("Connection") != Some("close"));
             let place = attempt.intent;
@@ -131,7 +131,7 @@ impl Visitor<'_> {
                 last = id;
             }
         }
-        self.wire = is_open.then_some(wire);
+        self.connection = is_open.then_some(connection);
     }
 
     /// Another pet with a key that was used is refused.

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::Reply;
+use crate::client::{Connection, Reply};
 use crate::described;
 use crate::model::{Asked, Look, Place, Seen, Tick};
 use crate::plan::{Draft, Manner, Operation};
+use crate::request::Request;
 use crate::run::{Run, has_failed, note};
-use crate::wire::{Request, Wire};
 
 /// The shortest deadline of the service within a request: the wait for a lock.
 const LATE: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ pub struct Visitor<'r> {
     /// The beginning of all that it names, such as `s3.1.2`: round and client.
     name: String,
     count: u64,
-    wire: Option<Wire>,
+    connection: Option<Connection>,
     /// With a retry key, but never acknowledged.
     pending: Vec<Place>,
     /// With a retry key, and acknowledged.
@@ -58,7 +58,7 @@ impl<'r> Visitor<'r> {
             run,
             name,
             count: 0,
-            wire: None,
+            connection: None,
             pending,
             made,
             page: None,
@@ -181,55 +181,55 @@ impl<'r> Visitor<'r> {
     // How it asks.
 
     /// The connection, made if there is none; waits until the service is there.
-    fn connect(run: &Run) -> Option<Wire> {
-        let mut wire = None;
+    fn connect(run: &Run) -> Option<Connection> {
+        let mut connection = None;
         crate::run::wait_for("the service to listen", || {
-            wire = run.address().and_then(Wire::open);
-            wire.is_some()
+            connection = run.address().and_then(|address| Connection::try_open(address).ok());
+            connection.is_some()
         });
-        wire
+        connection
     }
 
     /// Sends a request, and reads its response.
     fn ask(&mut self, request: &Request, manner: Manner) -> Came {
         note(format!("{} {} {:?} {manner:?}", request.method, request.target, request.fields));
-        let Some(mut wire) = self.wire.take().or_else(|| Self::connect(self.run)) else {
+        let Some(mut connection) = self.connection.take().or_else(|| Self::connect(self.run)) else {
             return Came::Nothing;
         };
         self.asked_at = Instant::now();
         let bytes = if let Manner::Chunked = manner { request.chunked() } else { request.bytes() };
         match manner {
             Manner::Pieces(most) => {
-                bytes.chunks(most.max(bytes.len() / 50)).for_each(|piece| wire.send(piece))
+                bytes.chunks(most.max(bytes.len() / 50)).for_each(|piece| connection.try_send(piece))
             }
             Manner::CutBefore(unsent) => {
-                wire.send(&bytes[..bytes.len() - unsent.min(bytes.len())]);
+                connection.try_send(&bytes[..bytes.len() - unsent.min(bytes.len())]);
                 if unsent.is_multiple_of(2) {
-                    wire.reset();
+                    connection.reset();
                 }
                 return Came::CutBefore;
             }
-            _ => wire.send(&bytes),
+            _ => connection.try_send(bytes),
         }
         match manner {
             Manner::CutAfter(true) => {
-                wire.reset();
+                connection.reset();
                 return Came::Nothing;
             }
             Manner::CutAfter(false) => return Came::Nothing,
             Manner::CutWithin(count) => {
-                wire.take(count);
+                connection.taste(count);
                 return Came::Nothing;
             }
             _ => {}
         }
-        let Some(reply) = wire.reply() else {
+        let Some(reply) = connection.whole_reply() else {
             note("no response".to_owned());
             return Came::Nothing;
         };
         self.expect_own(request, &reply);
         if reply.header("Connection") != Some("close") {
-            self.wire = Some(wire);
+            self.connection = Some(connection);
         }
         Came::Reply(reply)
     }

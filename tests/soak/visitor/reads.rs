@@ -4,8 +4,8 @@ use super::{Came, LATE, Page, Visitor, seen};
 use crate::client::Reply;
 use crate::model::{Look, Seen, Tick};
 use crate::plan::Manner;
+use crate::request::Request;
 use crate::run::has_failed;
-use crate::wire::Request;
 
 impl Visitor<'_> {
     /// Sends a GET; the response if it has the answer.
