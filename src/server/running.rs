@@ -14,7 +14,7 @@ use crate::gate::{Gate, GateConfig, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Faults, Lost, ReadService, Shared, WriteService};
-use crate::site;
+use crate::site::{self, document};
 use crate::store::{OpenStore, WriteAccess};
 use crate::worker::Worker;
 
@@ -64,7 +64,7 @@ impl Running {
             metrics: metrics.clone(),
             hosts: project::hosts(config, upkeep.as_ref()),
         };
-        let guide = site::root(config).map_or_else(|| listening.address().local_url(), str::to_owned);
+        let guide = document::root(config).map_or_else(|| listening.address().local_url(), str::to_owned);
         let fail = config.ephemeral.as_ref().map(|ephemeral| ephemeral.fail).filter(|rate| *rate > 0.0);
         let mut lanes = Lanes::new(&folder, stopper, fail.map(Faults::new));
         for (i, store) in readers.into_iter().enumerate() {

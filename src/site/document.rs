@@ -12,12 +12,13 @@ use crate::endpoint::{Deprecation, HeaderField, Success, Tag};
 use crate::http::response::reason;
 use crate::http::{Asset, Code, error_schema};
 use crate::json::reference;
-use crate::site::html;
 
 /// The version of the interface (specification, section 9); its first number is in the path.
 pub const VERSION: &str = "1.0.0";
 /// The prefix of the paths that are described.
 pub const BASE: &str = "/v1";
+/// The path of the guide, if this build has the pages.
+const GUIDE: Option<&str> = if cfg!(feature = "site") { Some("/docs") } else { None };
 
 const REQUEST_ID: HeaderField = HeaderField {
     name: "X-Request-Id",
@@ -100,12 +101,17 @@ fn document(config: &Config) -> Value {
         let email = contact.strip_prefix("mailto:").map(|email| json!({ "email": email }));
         document["info"]["contact"] = email.unwrap_or_else(|| json!({ "url": contact }));
     }
-    if let Some(path) = html::GUIDE {
+    if let Some(path) = GUIDE {
         // Relative to the address of the document, unless the public address is known.
-        let root = config.base_url.as_deref().and_then(|url| url.strip_suffix(BASE)).unwrap_or_default();
+        let root = root(config).unwrap_or_default();
         document["externalDocs"] = json!({ "url": format!("{root}{path}"), "description": "The guide" });
     }
     document
+}
+
+/// The public address of the site, without a slash at its end, if it is known.
+pub fn root(config: &Config) -> Option<&str> {
+    config.base_url.as_deref().and_then(|base| base.strip_suffix(BASE))
 }
 
 /// Each tag once, in the order of the tables.
@@ -265,7 +271,13 @@ pub fn own_codes(operation: &Operation) -> BTreeMap<u16, Vec<Code>> {
 }
 
 fn describe_failure(operation: &Operation, codes: &[Code], headers: Value) -> Value {
-    let line = |code: &Code| format!("{}: {}", html::code(code.as_str()), operation.message(*code));
+    let line = |code: &Code| {
+        let (name, message) = (code.as_str(), operation.message(*code));
+        GUIDE.map_or_else(
+            || format!("`{name}`: {message}"),
+            |guide| format!("[`{name}`]({guide}/errors#{name}): {message}"),
+        )
+    };
     let about: Vec<String> = codes.iter().map(line).collect();
     let example = |code: &Code| {
         (code.as_str().to_owned(), json!({ "value": code.example_with(&operation.message(*code)) }))

@@ -9,7 +9,6 @@ mod well_known;
 
 use crate::config::{Address, Config};
 use crate::http::Assets;
-use document::BASE;
 
 /// Every static document of the service. `address` is where the service listens.
 pub fn assets(config: &Config, address: &Address) -> Assets {
@@ -18,9 +17,4 @@ pub fn assets(config: &Config, address: &Address) -> Assets {
     html::add(&mut assets, config, address);
     well_known::add(&mut assets, config);
     assets
-}
-
-/// The public address of the site, without a slash at its end, if it is known.
-pub fn root(config: &Config) -> Option<&str> {
-    config.base_url.as_deref().map(|base| base.strip_suffix(BASE).unwrap_or(base))
 }

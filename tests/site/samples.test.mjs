@@ -1,12 +1,11 @@
 // The code samples of the reference in a browser, and run as a reader would; those for curl run in tests/it as well.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { KEY, launch, LOOKS, open, ROOT, serve, TARGET } from './harness.mjs';
+import { KEY, launch, LOOKS, open, serve, TARGET } from './harness.mjs';
 
 let service;
 let browser;
@@ -18,21 +17,10 @@ after(async () => {
   await service?.stop();
 });
 
-// A project of its own, which has the versions that the sample asks cargo for. Its target folder stays.
-const crate = join(TARGET, 'site', 'samples');
-function rust(code) {
-  mkdirSync(join(crate, 'src'), { recursive: true });
-  for (const name of ['Cargo.toml', 'Cargo.lock']) cpSync(join(ROOT, 'tests', 'site', 'samples', name), join(crate, name));
-  writeFileSync(join(crate, 'src', 'main.rs'), code);
-  const manifest = ['--manifest-path', join(crate, 'Cargo.toml'), '--target-dir', join(crate, 'target')];
-  return ['cargo', 'run', '--quiet', '--locked', ...manifest];
-}
-
 const RUN = {
   curl: (code) => ['sh', '-euc', code],
   JavaScript: (code) => ['node', '--input-type=module', '-e', code],
   Python: (code) => [join(TARGET, 'site', 'venv', 'bin', 'python'), '-c', code],
-  Rust: rust,
 };
 
 for (const [language, words] of Object.entries(RUN)) {

@@ -37,3 +37,14 @@ pub fn pretty(value: &Value) -> String {
 pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped() {
+        assert_eq!(inline("a <b> & `c<d>`"), "a &lt;b&gt; &amp; <code>c&lt;d&gt;</code>");
+        assert_eq!(inline("in /.well-known/x"), "in <span class=\"whole\">/.well-known/x</span>");
+    }
+}

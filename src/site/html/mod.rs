@@ -2,7 +2,9 @@
 
 mod components;
 mod files;
+mod markdown;
 mod markup;
+mod navigation;
 mod operation;
 mod page;
 mod pages;
@@ -10,7 +12,6 @@ mod places;
 mod reference;
 mod samples;
 mod search;
-mod sections;
 mod settings;
 mod tables;
 mod trial;
@@ -18,26 +19,15 @@ mod trial;
 use crate::config::{Address, Config};
 use crate::http::Assets;
 use crate::site::document::BASE;
-use page::Frame;
 
 pub use settings::assets as settings;
 
-/// The path of the guide, for the interface description.
-pub const GUIDE: Option<&str> = Some("/docs");
-
-/// The name of an error code in Markdown, with a link to its heading on the page of errors.
-pub fn code(name: &str) -> String {
-    format!("[`{name}`](/docs/errors#{name})")
-}
-
 /// Adds the reference and the pages. `address` is where the service listens.
 pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
-    let root = crate::site::root(config).map(str::to_owned);
-    let frame = Frame { navigation: pages::navigation(), root };
     // The address that examples call.
     let base = config.base_url.clone().unwrap_or_else(|| address.local_url() + BASE);
-    reference::add(assets, config, &base, &frame);
-    pages::add(assets, config, &base, &frame);
-    places::add(assets, &frame);
+    reference::add(assets, config, &base);
+    pages::add(assets, config, &base);
+    places::add(assets, config);
     files::add(assets, files::SITE);
 }

@@ -2,126 +2,51 @@
 
 use crate::config::Config;
 use crate::http::Assets;
+use crate::site::html::markdown::{Section, render};
 use crate::site::html::markup::escape;
-use crate::site::html::page::{Entry, Frame, Page};
+use crate::site::html::navigation::{PAGES, index};
+use crate::site::html::page::Page;
 use crate::site::html::search::Index;
-use crate::site::html::sections::{contents, sections};
 use crate::site::html::tables;
 
-/// One page.
-pub struct Source {
-    /// Its file in `pages/`, and the last segment of its path.
-    file: &'static str,
-    /// Its group in the navigation.
-    group: &'static str,
-    /// Its name in the navigation.
-    name: &'static str,
-    /// What a reader finds there, in one sentence.
-    about: &'static str,
-    /// The HTML that the build script rendered.
-    html: &'static str,
-}
-
-macro_rules! sources {
-    ($($group:ident: $($file:literal $name:literal $about:literal;)*)*) => {
-        &[$($(Source {
-            file: $file,
-            group: stringify!($group),
-            name: $name,
-            about: $about,
-            html: include_str!(concat!(env!("OUT_DIR"), "/pages/", $file, ".html")),
-        }),*),*]
-    };
-}
-
-/// Every page, in the order of the navigation.
-pub const PAGES: &[Source] = sources! {
-    Guide:
-    "index" "Overview" "What this API is for, and where to begin.";
-    "first-call" "Quickstart" "List pets, add one, and see an error, with curl.";
-    "keys" "API keys" "Create, rotate and revoke API keys, and choose what they can do.";
-    "pages" "Pagination" "Read long lists page by page, and poll them for changes.";
-    "retries" "Retries" "Retry a create without adding a second pet.";
-    Reference:
-    "errors" "Errors" "Every error code, with an example and what to do about it.";
-    "limits" "Limits" "How large a request can be, and how long it can take.";
-    "versions" "Versions" "What can change within a version, and what the stability marks mean.";
-    "deprecations" "Deprecations" "Operations that will be removed, and what to call instead.";
-    "changes" "Changelog" "What each release changes for clients, newest first.";
-    Operate:
-    "running" "Running" "Settings, backup and restore, and health checks.";
-    "domains" "Domains" "Serve your site from your own domain, over HTTPS.";
-};
-
-/// Every page and the reference, in the order of the navigation.
-pub fn navigation() -> Vec<Entry> {
-    let entry = |source: &Source| {
-        let Source { name, group, about, .. } = *source;
-        Entry { path: source.path(), name, group, about }
-    };
-    let mut entries: Vec<Entry> = PAGES.iter().map(entry).collect();
-    let about = "Every operation with its parameters and responses. Try them in your browser.";
-    let reference = Entry { path: "/".to_owned(), name: "Operations", group: "Reference", about };
-    let place = PAGES.iter().position(|source| source.group == reference.group).unwrap_or(0);
-    entries.insert(place, reference);
-    entries
-}
-
-/// The path of the page that leads to all others.
-const INDEX: &str = "/docs";
-
-impl Source {
-    /// Its path.
-    pub fn path(&self) -> String {
-        if self.file == "index" { INDEX.to_owned() } else { format!("/docs/{}", self.file) }
-    }
-
-    /// Its heading.
-    fn title(&self) -> String {
-        sections(self.html).into_iter().next().map_or(self.name.to_owned(), |section| escape(&section.title))
-    }
-
-    /// Its HTML with every gap filled.
-    fn filled(&self, config: &Config, base: &str, frame: &Frame) -> String {
-        let html = tables::fill(self.html, config).replace("{{base}}", &escape(base));
-        html.replace("<p>{{pages}}</p>", &index(frame))
-    }
-}
-
-/// The groups of the navigation, with a sentence on each page.
-fn index(frame: &Frame) -> String {
-    let page = |Entry { path, name, about, .. }: &Entry| {
-        format!("<dt><a href=\"{path}\">{name}</a></dt>\n<dd>{about}</dd>\n")
-    };
-    let group = |entries: &[Entry]| {
-        let others = entries.iter().filter(|entry| entry.path != INDEX);
-        let (name, pages) = (entries[0].group, others.map(page).collect::<String>());
-        let id = name.to_lowercase();
-        format!("<h2 id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{name}</a></h2>\n<dl>\n{pages}</dl>\n")
-    };
-    frame.groups().map(group).collect()
-}
-
 /// Adds the pages and the index of the search. `base` is the address that examples call.
-pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
-    let mut index = Index::default();
-    for source in PAGES {
-        let path = source.path();
-        let html = source.filled(config, base, frame);
-        index.add_page(&path, source.name, &html);
-        let main = format!("{}<article>\n{html}</article>\n", contents(&html));
+pub fn add(assets: &mut Assets, config: &Config, base: &str) {
+    let mut found = Index::default();
+    for entry in PAGES.iter().filter(|entry| !entry.markdown.is_empty()) {
+        let text = tables::fill(entry.markdown, config);
+        let (html, sections) =
+            render(&text.replace("{{base}}", base).replace("{{pages}}", &index(entry.path)));
+        let title = sections.first().map_or(entry.name, |section| &section.title);
         let page = Page {
-            path: &path,
-            title: &source.title(),
-            about: source.about,
+            path: entry.path,
+            title: &escape(title),
+            about: entry.about,
             head: "",
             class: "page doc",
-            main,
+            main: format!("{}<article>\n{html}</article>\n", contents(&sections)),
             asks: &[],
         };
-        assets.insert(path.clone(), page.into_asset(frame));
+        assets.insert(entry.path, page.into_asset(config));
+        found.add_page(entry.path, entry.name, sections);
     }
-    index.insert_into(assets);
+    found.insert_into(assets);
+}
+
+/// The list of a page's headings, for its side. Empty if there are hardly any.
+fn contents(sections: &[Section]) -> String {
+    let listed = sections.iter().filter(|section| ["h2", "h3"].contains(&&*section.element));
+    let item = |Section { id, element, title, .. }: &Section| {
+        format!("<li class=\"{element}\"><a href=\"#{id}\">{}</a></li>\n", escape(title))
+    };
+    let items: Vec<String> = listed.map(item).collect();
+    if items.len() < 2 {
+        return String::new();
+    }
+    format!(
+        "<nav class=\"contents\" aria-labelledby=\"on-this-page\">\n<p id=\"on-this-page\">On this page</p>\n\
+         <ul>\n{}</ul>\n</nav>\n",
+        items.concat()
+    )
 }
 
 #[cfg(test)]
@@ -130,6 +55,12 @@ mod tests {
 
     use super::*;
     use crate::config::Address;
+    use crate::site::html::navigation::Entry;
+
+    /// Every page with a text.
+    fn entries() -> impl Iterator<Item = &'static Entry> {
+        PAGES.iter().filter(|entry| !entry.markdown.is_empty())
+    }
 
     fn page(path: &str) -> String {
         // They take a while to compress.
@@ -145,24 +76,24 @@ mod tests {
 
     #[test]
     fn every_page_is_whole() {
-        for source in PAGES {
-            let page = page(&source.path());
-            assert!(!page.contains("{{"), "{} has a gap: {page}", source.file);
-            assert_eq!(page.matches("<h1 id=").count(), 1, "{}", source.file);
-            assert_eq!(page.matches("aria-current").count(), 1, "{}", source.file);
-            assert!(page.contains(&format!("<title>{} · ", source.title())), "{}", source.file);
+        for entry in entries() {
+            let page = page(entry.path);
+            assert!(!page.contains("{{"), "{} has a gap: {page}", entry.path);
+            assert_eq!(page.matches("<h1 id=").count(), 1, "{}", entry.path);
+            assert_eq!(page.matches("aria-current").count(), 1, "{}", entry.path);
+            assert!(!page.contains("<title> · "), "{}", entry.path);
             let is_inline = page.contains("style=") || page.contains("<script>");
-            assert!(!is_inline, "{}", source.file);
+            assert!(!is_inline, "{}", entry.path);
             let about =
                 page.split_once("name=\"description\" content=\"").unwrap().1.split('"').next().unwrap();
             assert!(
                 (40..400).contains(&about.len()) && !about.contains(['<', '\n']),
                 "{}: {about}",
-                source.file
+                entry.path
             );
             let address =
-                format!("<meta property=\"og:url\" content=\"https://pets.example{}\">", source.path());
-            assert!(page.contains(&address), "{}", source.file);
+                format!("<meta property=\"og:url\" content=\"https://pets.example{}\">", entry.path);
+            assert!(page.contains(&address), "{}", entry.path);
         }
     }
 
@@ -170,7 +101,7 @@ mod tests {
     fn every_file_is_a_page() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/site/pages");
         let files = std::fs::read_dir(folder).unwrap().count();
-        assert_eq!(files, PAGES.len());
+        assert_eq!(files, entries().count());
     }
 
     #[test]
@@ -224,23 +155,23 @@ mod tests {
 
     #[test]
     fn headings_rows_and_codes_can_be_linked_to() {
-        for source in PAGES {
-            let page = page(&source.path());
+        for entry in entries() {
+            let page = page(entry.path);
             let mut ids = ids(&page);
             let headings = ["<h1", "<h2", "<h3"].iter().flat_map(|tag| page.split(tag).skip(1));
             for heading in headings {
                 let id = heading.split('"').nth(1).unwrap();
-                assert!(heading.starts_with(" id=") && ids.contains(&id), "{}: {id}", source.file);
+                assert!(heading.starts_with(" id=") && ids.contains(&id), "{}: {id}", entry.path);
                 assert!(
                     heading.contains(&format!("<a class=\"anchor\" href=\"#{id}\">")),
                     "{}: {id}",
-                    source.file
+                    entry.path
                 );
             }
             let all = ids.len();
             ids.sort_unstable();
             ids.dedup();
-            assert_eq!(ids.len(), all, "{} has an id twice: {ids:?}", source.file);
+            assert_eq!(ids.len(), all, "{} has an id twice: {ids:?}", entry.path);
         }
         for (path, id) in [
             ("/docs/errors", "invalid_json"),
@@ -255,22 +186,22 @@ mod tests {
 
     #[test]
     fn inline_code_fits_a_phone_without_a_break() {
-        for source in PAGES {
-            let page = page(&source.path()).replace("\"><code>", "\">");
+        for entry in entries() {
+            let page = page(entry.path).replace("\"><code>", "\">");
             for code in page.split("<code>").skip(1).filter_map(|rest| rest.split("</code>").next()) {
-                assert!(code.chars().count() <= 36, "{}: {code}", source.file);
+                assert!(code.chars().count() <= 36, "{}: {code}", entry.path);
             }
         }
     }
 
     #[test]
     fn links_lead_somewhere() {
-        for source in PAGES {
-            let text = page(&source.path());
+        for entry in entries() {
+            let text = page(entry.path);
             for link in text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
                 let (path, id) = link.split_once('#').unwrap_or((link, ""));
-                let path = if path.is_empty() { source.path() } else { path.to_owned() };
-                let is_known = match path.as_str() {
+                let path = if path.is_empty() { entry.path } else { path };
+                let is_known = match path {
                     "/" => id.is_empty() || crate::api::ROUTER.operations().any(|row| row.id == id),
                     "/openapi.json"
                     | "/favicon.ico"
@@ -278,11 +209,11 @@ mod tests {
                     | "/assets/icon.svg"
                     | "/assets/elements.js" => true,
                     _ => {
-                        PAGES.iter().any(|page| page.path() == path)
-                            && (id.is_empty() || ids(&page(&path)).contains(&id))
+                        entries().any(|page| page.path == path)
+                            && (id.is_empty() || ids(&page(path)).contains(&id))
                     }
                 };
-                assert!(is_known, "{} links to {link}", source.file);
+                assert!(is_known, "{} links to {link}", entry.path);
             }
         }
     }

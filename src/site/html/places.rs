@@ -2,11 +2,14 @@
 //! crawl.
 
 use crate::api::{FAVICON, NOT_FOUND, ROBOTS, SITEMAP};
+use crate::config::Config;
 use crate::http::{Asset, Assets};
-use crate::site::html::page::{Entry, Frame, Page};
+use crate::site::document::root;
+use crate::site::html::navigation::{Entry, PAGES};
+use crate::site::html::page::Page;
 
 /// Adds the page, the icon, the rules for robots and, if the public address is known, the map of the site.
-pub fn add(assets: &mut Assets, frame: &Frame) {
+pub fn add(assets: &mut Assets, config: &Config) {
     let page = Page {
         path: NOT_FOUND,
         title: "Page not found",
@@ -16,21 +19,21 @@ pub fn add(assets: &mut Assets, frame: &Frame) {
         main: format!("<article>\n{}</article>\n", include_str!("../files/not-found.html")),
         asks: &[],
     };
-    assets.insert(NOT_FOUND, page.into_asset(frame));
+    assets.insert(NOT_FOUND, page.into_asset(config));
     assets.insert(FAVICON, Asset::new("image/x-icon", include_bytes!("../files/favicon.ico").to_vec()));
     // Nobody without a key gets anything there (RFC 9309).
     let mut robots = "User-agent: *\nDisallow: /v1/\n".to_owned();
-    if let Some(root) = &frame.root {
+    if let Some(root) = root(config) {
         robots += &format!("Sitemap: {root}{SITEMAP}\n");
-        assets.insert(SITEMAP, Asset::new("application/xml", sitemap(root, frame).into_bytes()));
+        assets.insert(SITEMAP, Asset::new("application/xml", sitemap(root).into_bytes()));
     }
     assets.insert(ROBOTS, Asset::new("text/plain; charset=utf-8", robots.into_bytes()));
 }
 
 /// Every page in the navigation, as sitemaps.org specifies.
-fn sitemap(root: &str, frame: &Frame) -> String {
+fn sitemap(root: &str) -> String {
     let url = |entry: &Entry| format!("<url><loc>{root}{}</loc></url>\n", entry.path);
-    let urls: String = frame.navigation.iter().map(url).collect();
+    let urls: String = PAGES.iter().map(url).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{urls}</urlset>\n"

@@ -7,10 +7,10 @@ use crate::http::Assets;
 use crate::site::document::named_servers;
 use crate::site::html::markup::escape;
 use crate::site::html::operation;
-use crate::site::html::page::{Frame, Page};
+use crate::site::html::page::Page;
 
 /// Adds the reference at the root. `base` is the address that samples call.
-pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
+pub fn add(assets: &mut Assets, config: &Config, base: &str) {
     let asks: Vec<String> =
         [&config.base_url, &config.staging_url].into_iter().flatten().map(|url| origin(url)).collect();
     let page = Page {
@@ -25,7 +25,7 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, frame: &Frame) {
             .replace("{{reference}}", &operations(base)),
         asks: &asks,
     };
-    assets.insert("/", page.into_asset(frame));
+    assets.insert("/", page.into_asset(config));
 }
 
 /// The choice of the server, which is hidden if there is only one.

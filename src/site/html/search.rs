@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::api::ROUTER;
 use crate::http::{Asset, Assets};
 use crate::site::document::BASE;
-use crate::site::html::sections::sections;
+use crate::site::html::markdown::Section;
 use crate::site::html::tables::in_reference;
 
 /// What can be found, such as
@@ -15,11 +15,10 @@ pub struct Index(Vec<Value>);
 
 impl Index {
     /// Adds what can be linked to on a page.
-    pub fn add_page(&mut self, path: &str, name: &str, html: &str) {
-        for section in sections(html) {
-            let place = if section.element == "h1" { String::new() } else { format!("#{}", section.id) };
-            let path = format!("{path}{place}");
-            self.0.push(json!({ "title": section.title, "page": name, "path": path, "text": section.text }));
+    pub fn add_page(&mut self, path: &str, name: &str, sections: Vec<Section>) {
+        for Section { id, element, title, text } in sections {
+            let path = if element == "h1" { path.to_owned() } else { format!("{path}#{id}") };
+            self.0.push(json!({ "title": title, "page": name, "path": path, "text": text }));
         }
     }
 
@@ -43,7 +42,7 @@ mod tests {
     #[test]
     fn index_has_operations_and_what_pages_have() {
         let mut index = Index::default();
-        index.add_page("/docs/a", "A", "<h1 id=\"x\"><a class=\"anchor\" href=\"#x\">X</a></h1>");
+        index.add_page("/docs/a", "A", crate::site::html::markdown::render("# X").1);
         let mut assets = Assets::default();
         index.insert_into(&mut assets);
         let response =

@@ -1,0 +1,167 @@
+//! Renders the Markdown of a page, and finds what can be linked to on it: headings, and rows of tables that begin with a
+//! link to themselves, such as `[idle](#timeout-idle)`.
+
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
+
+/// A heading or a row with an id, and what follows it up to the next one.
+#[derive(Debug, Default)]
+pub struct Section {
+    pub id: String,
+    /// The element, such as `h2`.
+    pub element: String,
+    pub title: String,
+    pub text: String,
+}
+
+/// The HTML of a page, and its sections in their order.
+pub fn render(markdown: &str) -> (String, Vec<Section>) {
+    let mut page = Page::default();
+    Parser::new_ext(markdown, Options::ENABLE_TABLES).for_each(|event| page.add(event));
+    for section in &mut page.sections {
+        let text = section.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        section.text = text.trim_matches([' ', '·']).to_owned();
+    }
+    let mut html = String::new();
+    html::push_html(&mut html, page.events.into_iter());
+    (html, page.sections)
+}
+
+/// A page up to some event.
+#[derive(Default)]
+struct Page<'e> {
+    events: Vec<Event<'e>>,
+    sections: Vec<Section>,
+    /// Where the heading or the row under way starts among the events.
+    start: usize,
+    /// Whether text belongs to the title of the last section.
+    is_title: bool,
+    /// The headings of the columns of the table under way.
+    heads: Vec<String>,
+    /// How many cells the row under way has so far; `None` outside the body of a table.
+    cells: Option<usize>,
+}
+
+impl<'e> Page<'e> {
+    fn add(&mut self, event: Event<'e>) {
+        match (&event, self.cells) {
+            (Event::Start(Tag::Heading { level, .. }), _) => {
+                self.begin(&level.to_string());
+                self.start = self.events.len();
+            }
+            (Event::End(TagEnd::Heading(_)), _) => {
+                self.is_title = false;
+                self.link_heading();
+            }
+            // Wide blocks can be scrolled with the keyboard. The lines of a response wrap.
+            (Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))), _) if &**language == "http" => {
+                return self.html("<pre tabindex=\"0\" class=\"wrap\"><code>");
+            }
+            (Event::Start(Tag::CodeBlock(_)), _) => return self.html("<pre tabindex=\"0\"><code>"),
+            (Event::End(TagEnd::CodeBlock), _) => return self.html("</code></pre>\n"),
+            (Event::Start(Tag::Table(_)), _) => self.html("<div class=\"table\">"),
+            (Event::End(TagEnd::Table), _) => {
+                self.cells = None;
+                self.events.push(event);
+                return self.html("</div>");
+            }
+            (Event::Start(Tag::TableHead), _) => self.heads.clear(),
+            (Event::Start(Tag::TableRow), _) => {
+                self.cells = Some(0);
+                self.start = self.events.len();
+            }
+            // On a phone, each cell shows the heading of its column.
+            (Event::Start(Tag::TableCell), Some(number)) => {
+                self.cells = Some(number + 1);
+                let head = self.heads.get(number).map(String::as_str).unwrap_or_default();
+                return self.html(format!("<td data-head=\"{head}\">"));
+            }
+            (Event::End(TagEnd::TableCell), Some(_)) => {
+                self.note(" · ");
+                return self.html("</td>");
+            }
+            (Event::Start(Tag::TableCell), None) => self.heads.push(String::new()),
+            (Event::Start(Tag::Link { dest_url, .. }), Some(1)) if dest_url.starts_with('#') => {
+                self.begin("tr");
+                let id = &dest_url[1..];
+                self.events[self.start] = Event::InlineHtml(format!("<tr id=\"{id}\">").into());
+                self.sections.last_mut().into_iter().for_each(|row| row.id = id.to_owned());
+                return self.html(format!("<a class=\"anchor\" href=\"#{id}\">"));
+            }
+            (Event::End(TagEnd::Link), Some(1)) => self.is_title = false,
+            (Event::Text(text), _) => return self.text(text),
+            (Event::Code(code), _) => self.note(code),
+            (Event::SoftBreak | Event::End(_), None) => self.note(" "),
+            _ => {}
+        }
+        self.events.push(event);
+    }
+
+    fn html(&mut self, html: impl Into<CowStr<'e>>) {
+        self.events.push(Event::InlineHtml(html.into()));
+    }
+
+    /// Begins a section with its title.
+    fn begin(&mut self, element: &str) {
+        self.is_title = true;
+        self.sections.push(Section { element: element.to_owned(), ..Section::default() });
+    }
+
+    /// Gives the heading that ends an id, and makes it a link to itself.
+    fn link_heading(&mut self) {
+        let Some(section) = self.sections.last_mut() else { return };
+        section.id = slug(&section.title);
+        let link = format!("<a class=\"anchor\" href=\"#{}\">", section.id);
+        if let Event::Start(Tag::Heading { id, .. }) = &mut self.events[self.start] {
+            *id = Some(section.id.clone().into());
+        }
+        self.events.insert(self.start + 1, Event::InlineHtml(link.into()));
+        self.html("</a>");
+    }
+
+    /// Adds text. In a table, words with a hyphen stay in one line.
+    fn text(&mut self, text: &str) {
+        self.note(text);
+        if self.cells.is_none() {
+            self.heads.last_mut().into_iter().for_each(|head| head.push_str(text));
+        }
+        for word in text.split_inclusive(' ') {
+            let is_whole = self.cells.is_some() && word.contains('-');
+            self.events.extend(is_whole.then_some(Event::InlineHtml("<span class=\"whole\">".into())));
+            self.events.push(Event::Text(word.to_owned().into()));
+            self.events.extend(is_whole.then_some(Event::InlineHtml("</span>".into())));
+        }
+    }
+
+    /// Keeps text for the search.
+    fn note(&mut self, text: &str) {
+        if let Some(section) = self.sections.last_mut() {
+            if self.is_title { &mut section.title } else { &mut section.text }.push_str(text);
+        }
+    }
+}
+
+/// The text of a heading as GitHub writes it in an anchor: small letters, digits, dashes and underscores.
+fn slug(text: &str) -> String {
+    let text = text.to_lowercase().replace(' ', "-");
+    text.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_and_rows_are_found_and_lead_to_themselves() {
+        let (html, sections) =
+            render("# A & `b`\n\nOne.\n\nTwo `x`.\n\n| a | b |\n|---|---|\n| [`--c`](#c) V | well-known |\n");
+        let found: Vec<_> = sections.iter().map(|s| [&s.id, &s.element, &s.title, &s.text]).collect();
+        assert_eq!(found, [["a--b", "h1", "A & b", "One. Two x. a b"], ["c", "tr", "--c", "V · well-known"]]);
+        for part in [
+            "<h1 id=\"a--b\"><a class=\"anchor\" href=\"#a--b\">A &amp; <code>b</code></a></h1>",
+            "<tr id=\"c\"><td data-head=\"a\"><a class=\"anchor\" href=\"#c\"><code>--c</code></a> V</td>\
+             <td data-head=\"b\"><span class=\"whole\">well-known</span></td></tr>",
+        ] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Every page, and how the pages lead to each other.
+
+/// A page in the navigation.
+pub struct Entry {
+    pub path: &'static str,
+    pub name: &'static str,
+    /// The heading above it. Pages of a group come after each other.
+    pub group: &'static str,
+    /// What a reader finds there, in one sentence.
+    pub about: &'static str,
+    /// Its text, of which the code fills the gaps; empty for the reference, which the code makes.
+    pub markdown: &'static str,
+}
+
+macro_rules! pages {
+    ($($group:ident: $($path:literal $name:literal $about:literal $(in $file:literal)?;)*)*) => {
+        &[$($(Entry {
+            path: $path,
+            name: $name,
+            group: stringify!($group),
+            about: $about,
+            markdown: concat!($(include_str!(concat!("../pages/", $file)))?),
+        }),*),*]
+    };
+}
+
+/// Every page, in the order of the navigation.
+pub const PAGES: &[Entry] = pages! {
+    Guide:
+    "/docs" "Overview" "What this API is for, and where to begin." in "index.md";
+    "/docs/first-call" "Quickstart" "List pets, add one, and see an error, with curl." in "first-call.md";
+    "/docs/keys" "API keys" "Create, rotate and revoke API keys, and choose what they can do." in "keys.md";
+    "/docs/pages" "Pagination" "Read long lists page by page, and poll them for changes." in "pages.md";
+    "/docs/retries" "Retries" "Retry a create without adding a second pet." in "retries.md";
+    Reference:
+    "/" "Operations" "Every operation with its parameters and responses. Try them in your browser.";
+    "/docs/errors" "Errors" "Every error code, with an example and what to do about it." in "errors.md";
+    "/docs/limits" "Limits" "How large a request can be, and how long it can take." in "limits.md";
+    "/docs/versions" "Versions" "What can change within a version, and what the stability marks mean." in "versions.md";
+    "/docs/deprecations" "Deprecations" "Operations that will be removed, and what to call instead." in "deprecations.md";
+    "/docs/changes" "Changelog" "What each release changes for clients, newest first." in "changes.md";
+    Operate:
+    "/docs/running" "Running" "Settings, backup and restore, and health checks." in "running.md";
+    "/docs/domains" "Domains" "Serve your site from your own domain, over HTTPS." in "domains.md";
+};
+
+/// The group and the name of the page at a path.
+pub fn here(here: &str) -> String {
+    let entry = PAGES.iter().find(|entry| entry.path == here);
+    entry.map(|entry| format!("{}: {}", entry.group, entry.name)).unwrap_or_default()
+}
+
+/// The groups and their entries, on the page at a path.
+pub fn entries(here: &str) -> String {
+    let entry = |Entry { path, name, .. }: &Entry| {
+        let current = if *path == here { " aria-current=\"page\"" } else { "" };
+        format!("<li><a href=\"{path}\"{current}>{name}</a></li>\n")
+    };
+    let group = |entries: &[Entry]| {
+        let (name, entries) = (entries[0].group, entries.iter().map(entry).collect::<String>());
+        format!("<li>{name}\n<ul>\n{entries}</ul>\n</li>\n")
+    };
+    groups().map(group).collect()
+}
+
+/// The groups with a sentence on each page but the one at a path, in Markdown.
+pub fn index(here: &str) -> String {
+    let page = |Entry { path, name, about, .. }: &Entry| {
+        format!("<dt><a href=\"{path}\">{name}</a></dt>\n<dd>{about}</dd>\n")
+    };
+    let group = |entries: &[Entry]| {
+        let others = entries.iter().filter(|entry| entry.path != here);
+        format!("## {}\n\n<dl>\n{}</dl>\n\n", entries[0].group, others.map(page).collect::<String>())
+    };
+    groups().map(group).collect()
+}
+
+fn groups() -> impl Iterator<Item = &'static [Entry]> {
+    PAGES.chunk_by(|one, next| one.group == next.group)
+}
+
+/// Links to the page before and the page after the one at a path.
+pub fn neighbours(here: &str) -> String {
+    let Some(place) = PAGES.iter().position(|entry| entry.path == here) else { return String::new() };
+    let link = |place: Option<usize>, rel, word| {
+        let entry = place.and_then(|place| PAGES.get(place));
+        entry.map(|Entry { path, name, .. }| {
+            format!("<a href=\"{path}\" rel=\"{rel}\"><span>{word}</span> {name}</a>\n")
+        })
+    };
+    let links = [link(place.checked_sub(1), "prev", "Previous"), link(Some(place + 1), "next", "Next")];
+    let links: String = links.into_iter().flatten().collect();
+    format!("<nav class=\"turn\" aria-label=\"Previous and next page\">\n{links}</nav>\n")
+}
