@@ -1,7 +1,7 @@
-//! `GET /metrics`: the counters, and what is looked at when somebody asks: sizes, keys and domains.
+//! `GET /metrics`: the counters, and what is looked at when somebody asks: sizes, backups, keys and domains.
 
-use std::fs::{self, Metadata};
-use std::time::UNIX_EPOCH;
+use std::fs;
+use std::path::Path;
 
 use rustix::system::uname;
 
@@ -12,9 +12,9 @@ use crate::http::host::{is_address, without_port};
 use crate::http::{ApiError, Code, Response};
 use crate::keys::last_expiries;
 use crate::maintenance::last_backup;
-use crate::metrics::{Host, LastBackup, Now};
+use crate::metrics::Text;
 use crate::model::DomainState;
-use crate::store::{HostMeter, log_of, meters};
+use crate::store::{log_of, meters};
 
 /// The text format of Prometheus (`prometheus.io/docs/instrumenting/exposition_formats`).
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -35,8 +35,10 @@ fn get(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
             "Metrics are served at IP addresses, localhost, this machine's name, and names without a dot.";
         return Err(ApiError::with_message(Code::MisdirectedRequest, message).into());
     }
-    let now = now(context);
-    Ok(Response::new(200, context.metrics.print(now)).header("Content-Type", TEXT_FORMAT))
+    let mut text = Text::default();
+    print(context, &mut text);
+    context.metrics.print(&mut text);
+    Ok(Response::new(200, text.into_bytes()).header("Content-Type", TEXT_FORMAT))
 }
 
 /// Whether a host is this machine, whose name may be followed by its domain. A page of another site that makes its own
@@ -48,56 +50,61 @@ fn is_own(host: &str, machine: &str) -> bool {
         || first.eq_ignore_ascii_case(machine.split('.').next().unwrap_or_default())
 }
 
-fn now(context: &mut AdminContext) -> Now {
-    let files = [context.database.clone(), log_of(&context.database)].map(|path| fs::metadata(path).ok());
-    let [database, log] = files.each_ref().map(|file| file.as_ref().map_or(0, Metadata::len));
-    let disk = rustix::fs::statvfs(&context.database);
-    let seconds = unix_time();
-    let (blocks, free, size) = disk.map_or((0, 0, 0), |disk| (disk.f_blocks, disk.f_bavail, disk.f_frsize));
-    let newest = newest_pet(context, files.iter().flatten());
+/// Prints what is looked at now.
+fn print(context: &AdminContext, text: &mut Text) {
+    let version = [(env!("CARGO_PKG_VERSION"), 1)];
+    text.family(
+        "build_info",
+        "gauge",
+        "Always 1; the label has the version of the service.",
+        "version",
+        version,
+    );
+    text.gauge("read_only", "1 if the service is read-only, else 0.", u8::from(context.read_only));
+    let hosts = meters(&context.database);
+    if hosts.is_empty() {
+        print_files(&context.database, text);
+    } else {
+        let help = "Requests to a host of the cluster.";
+        let requests = hosts.iter().map(|host| (&host.host, host.requests));
+        text.family("cluster_requests_total", "counter", help, "host", requests);
+        let help = "Requests that a host of the cluster did not answer.";
+        let failures = hosts.iter().map(|host| (&host.host, host.failures));
+        text.family("cluster_failures_total", "counter", help, "host", failures);
+        let help = "Time that a host of the cluster took to answer.";
+        let seconds = hosts.iter().map(|host| (&host.host, host.duration.as_secs_f64()));
+        text.family("cluster_seconds_total", "counter", help, "host", seconds);
+    }
+    if let Some(note) = last_backup(&context.database) {
+        let help = "Whether the check of the last dated backup found it sound: 1, or 0 if not.";
+        text.gauge("last_backup_checked", help, u8::from(note.is_sound));
+        text.gauge("last_backup_pets", "Pets in the last sound dated backup.", note.pets);
+        let help = "When the last sound dated backup was made: Unix time; 0: never.";
+        text.gauge("last_backup_timestamp_seconds", help, note.unix_time);
+    }
+    let now = unix_time();
     // If the database cannot be read, /readyz reports why.
     let keys = context.store.keys().unwrap_or_default();
-    let expiries = last_expiries(&keys).map(|(_, at)| at).filter(|at| *at > seconds - SHOWN_AFTER_EXPIRY);
+    let expiries = last_expiries(&keys).map(|(_, at)| at).filter(|at| *at > now - SHOWN_AFTER_EXPIRY);
+    let help = "When the first key without a successor expires, or did in the last week: Unix time; 0: none.";
+    text.gauge("earliest_key_expiry_timestamp_seconds", help, expiries.min().unwrap_or_default());
     let domains = context.store.domains().unwrap_or_default();
-    let states: Vec<DomainState> = domains.into_iter().map(|domain| domain.at(seconds).state).collect();
+    let states: Vec<DomainState> = domains.into_iter().map(|domain| domain.at(now).state).collect();
     let counted = |state: &DomainState| (state.as_str(), states.iter().filter(|is| *is == state).count());
-    Now {
-        database,
-        log,
-        disk: blocks.saturating_mul(size),
-        free: free.saturating_mul(size),
-        backup: last_backup(&context.database).map(|note| LastBackup {
-            at: note.unix_time,
-            pets: note.pets,
-            is_sound: note.is_sound,
-        }),
-        key_expiry: expiries.min(),
-        domains: DomainState::ALL.iter().map(counted).collect(),
-        newest_pet_age: newest.map(|at| (seconds - at).max(0)),
-        read_only: context.read_only,
-        hosts: meters(&context.database).into_iter().map(host).collect(),
-    }
+    let counts = DomainState::ALL.iter().map(counted);
+    text.family("domains", "gauge", "Custom domains of the project, by state.", "state", counts);
 }
 
-fn host(meter: HostMeter) -> Host {
-    let HostMeter { host, requests, failures, duration } = meter;
-    Host { host, requests, failures, seconds: duration.as_secs_f64() }
-}
-
-/// When the newest pet had come at the latest: when the files had last been written as its id was first seen.
-fn newest_pet<'a>(context: &mut AdminContext, files: impl Iterator<Item = &'a Metadata>) -> Option<i64> {
-    let id = context.store.last_id().ok().filter(|id| *id > 0)?;
-    if let Some((known, at)) = context.newest
-        && known == id
-    {
-        return Some(at);
-    }
-    // SQLite also makes an empty log for a connection that only reads.
-    let written = files.filter(|file| file.len() > 0);
-    let written = written.filter_map(|file| file.modified().ok()?.duration_since(UNIX_EPOCH).ok()).max()?;
-    let at = i64::try_from(written.as_secs()).ok()?;
-    context.newest = Some((id, at));
-    Some(at)
+/// Prints the bytes of the database, of its write-ahead log, and of their disk.
+fn print_files(database: &Path, text: &mut Text) {
+    let length = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+    let files = [("database", length(database)), ("wal", length(&log_of(database)))];
+    text.family("file_bytes", "gauge", "Bytes of the database and its write-ahead log.", "file", files);
+    let (free, size) = rustix::fs::statvfs(database).map_or((0, 0), |disk| {
+        (disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize))
+    });
+    text.gauge("disk_free_bytes", "Free bytes on the disk that the service can use.", free);
+    text.gauge("disk_size_bytes", "Bytes of the disk.", size);
 }
 
 #[cfg(test)]

@@ -39,8 +39,6 @@ pub struct AdminContext {
     pub database: PathBuf,
     /// Whether the service only reads.
     pub read_only: bool,
-    /// The newest id at the last look, and when its pet had come at the latest: Unix time, seconds.
-    pub newest: Option<(i64, i64)>,
     pub settings: ProjectSettings,
 }
 

@@ -50,7 +50,6 @@ impl Admin {
                 store: open(&config.database)?,
                 database: config.database.clone(),
                 read_only: config.read_only,
-                newest: None,
                 settings: settings.clone(),
             });
             lanes.open(kind, WINDOW, name, name.to_owned(), service)?;

@@ -37,12 +37,14 @@ pub fn announce(metrics: &mut Metrics) {
     for operation in ROUTER.operations().chain([&FILE]) {
         let success = operation.success.map_or(200, |success| success.status);
         let failures = operation.codes.iter().map(|code| code.status());
-        failures.chain([success, 500, 503]).for_each(|status| metrics.announce(operation.id, status));
+        failures.chain([success, 500, 503]).for_each(|status| metrics.announce(Some(operation.id), status));
     }
-    [401, 403, 404, 405, 421, 500, 503].iter().for_each(|status| metrics.announce(NO_OPERATION, *status));
+    [401, 403, 404, 405, 421, 500, 503]
+        .iter()
+        .for_each(|status| metrics.announce(Some(NO_OPERATION), *status));
     [Code::StorageUnavailable, Code::ReadOnly].iter().for_each(|code| metrics.refused(code.as_str(), 0));
     let statuses = Code::ALL.iter().map(|code| code.status());
-    statuses.chain([200, 201, 204, 304]).for_each(|status| metrics.announce_response(status));
+    statuses.chain([200, 201, 204, 304]).for_each(|status| metrics.announce(None, status));
 }
 
 /// A callback for when the database is lost, which ends the service.
@@ -253,12 +255,14 @@ impl Shared {
     /// Counts requests to these operations from now on.
     fn count(&mut self, operations: &[&'static str]) {
         self.metrics = Metrics::watched(0);
-        operations.iter().for_each(|operation| self.metrics.announce(operation, 200));
+        operations.iter().for_each(|operation| self.metrics.announce(Some(operation), 200));
     }
 
     /// What the metrics show for this name and these labels.
     fn counted(&self, sample: &str) -> Option<String> {
-        let text = String::from_utf8(self.metrics.print(crate::metrics::Now::default())).unwrap();
+        let mut text = crate::metrics::Text::default();
+        self.metrics.print(&mut text);
+        let text = String::from_utf8(text.into_bytes()).unwrap();
         let mut values = text.lines().filter_map(|line| line.strip_prefix("petstore_")?.strip_prefix(sample));
         values.find_map(|value| value.strip_prefix(' ')).map(str::to_owned)
     }

@@ -22,8 +22,7 @@ mod transfer;
 
 use engine::Row;
 pub use engine::{
-    Committed, Database, HostMeter, MOST_PUT_OFF, MOST_TRIES, OpenStore, Outcome, Reader, Whole, WriteAccess,
-    Writer,
+    Committed, Database, MOST_PUT_OFF, MOST_TRIES, OpenStore, Outcome, Reader, Whole, WriteAccess, Writer,
 };
 pub use error::{Cause, StoreError};
 pub use opening::{compare_nodes, exists, meters, open_ephemeral, open_for_service, open_only_to_read};

@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
 use rusqlite::Connection as Sqlite;
 
@@ -201,27 +200,13 @@ fn database_that_is_not_there_is_not_made() {
 }
 
 #[test]
-fn metrics_tell_that_it_only_reads_and_that_a_copy_stands_still() {
+fn metrics_tell_that_it_only_reads() {
     let folder = filled(10);
-    let hour = Duration::from_secs(3600);
-    fs::File::options()
-        .write(true)
-        .open(folder.database())
-        .unwrap()
-        .set_modified(SystemTime::now() - 2 * hour)
-        .unwrap();
     let reader = reader_with(&folder.database(), &["--admin", "0"]);
     assert_eq!(metric(&reader, "read_only"), 1);
     reader.create(TOM).expect_error(503, "read_only", "is read-only");
     assert_eq!(metric(&reader, "refusals_total{code=\"read_only\"}"), 1);
     assert_eq!(metric(&reader, "refusals_total{code=\"storage_unavailable\"}"), 0);
-    // The empty log is new. What SQLite made for this service is no pet.
-    assert!(metric(&reader, "newest_pet_age_seconds") >= 3600);
-    let copied = Sqlite::open(folder.database()).unwrap();
-    copied.execute("UPDATE pets SET status = 'sold' WHERE id = 1", []).unwrap();
-    assert!(metric(&reader, "newest_pet_age_seconds") >= 3600, "no pet has come");
-    copied.execute("INSERT INTO pets (name, category_id) VALUES ('Tom', 1)", []).unwrap();
-    assert!(metric(&reader, "newest_pet_age_seconds") < 3600);
     let mut admin = Connection::open(reader.admin.unwrap());
     let key = String::from_utf8(run(&["key", "add", "boss", "--admin"], &folder.database()).stdout).unwrap();
     if cfg!(feature = "site") {
