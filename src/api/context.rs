@@ -28,48 +28,44 @@ impl ReadContext {
 /// The context of a handler that writes.
 pub struct WriteContext {
     pub store: Box<Writer>,
-    /// Whether the store accepted writes when it was last probed, and when that was.
-    verdict: Option<(Instant, Result<(), StoreError>)>,
+    /// When something was last written or a write tried out, and whether the store took it.
+    last_write: Option<(Instant, Result<(), StoreError>)>,
 }
 
-/// How long a verdict holds, so that a flood of health checks costs the writer nothing.
-const VERDICT_HOLDS: Duration = Duration::from_millis(100);
+/// For so long the last write tells whether the store takes the next one, so that a flood of health checks costs the
+/// writer nothing.
+const LAST_WRITE_TELLS: Duration = Duration::from_millis(100);
 
 impl WriteContext {
     /// Creates the context of the writing worker.
     pub fn new(store: Box<Writer>) -> Self {
-        Self { store, verdict: None }
+        Self { store, last_write: None }
     }
 
-    /// Notes that a batch failed, which overrules an earlier success.
-    pub fn failed(&mut self, error: StoreError) {
-        self.verdict = Some((Instant::now(), Err(error)));
+    /// Notes whether the store took the last write.
+    pub fn written(&mut self, written: Result<(), StoreError>) {
+        self.last_write = Some((Instant::now(), written));
     }
 
-    /// Notes that a batch was written, which overrules an earlier failure.
-    pub fn succeeded(&mut self) {
-        self.verdict.take_if(|(_, verdict)| verdict.is_err());
-    }
-
-    /// Keeps a verdict for the rest of a test.
-    #[cfg(test)]
-    pub fn hold(&mut self, verdict: Result<(), StoreError>) {
-        self.verdict = Some((Instant::now() + Duration::from_secs(3600), verdict));
-    }
-
-    /// Whether the store accepts writes, probed now or a moment ago. Call it between batches only.
+    /// Whether the store takes writes, as a batch or a trial showed just now. Call it between batches only.
     ///
     /// # Errors
     /// The [`StoreError`] with which it refuses them.
     pub fn takes_writes(&mut self) -> Result<(), StoreError> {
-        match &self.verdict {
-            Some((at, verdict)) if at.elapsed() < VERDICT_HOLDS => verdict.clone(),
+        match &self.last_write {
+            Some((at, written)) if at.elapsed() < LAST_WRITE_TELLS => written.clone(),
             _ => {
-                let verdict = self.store.probe();
-                self.verdict = Some((Instant::now(), verdict.clone()));
-                verdict
+                let written = self.store.probe();
+                self.written(written.clone());
+                written
             }
         }
+    }
+
+    /// Keeps the result of the last write for the rest of a test.
+    #[cfg(test)]
+    pub fn hold(&mut self, written: Result<(), StoreError>) {
+        self.last_write = Some((Instant::now() + Duration::from_secs(3600), written));
     }
 }
 
@@ -79,33 +75,19 @@ mod tests {
     use crate::store::Cause;
     use crate::store::tests::{Folder, refuse_writes};
 
-    fn no() -> Result<(), StoreError> {
-        Err(StoreError::Unavailable(Cause::Locked, "as if just seen".to_owned()))
-    }
-
     #[test]
-    fn verdict_holds_for_a_moment() {
+    fn last_write_tells_for_a_moment() {
+        let no = || Err(StoreError::Unavailable(Cause::Locked, "as if just seen".to_owned()));
         let folder = Folder::new();
         let mut writing = WriteContext::new(Writer::open(&folder.database()).unwrap());
         writing.hold(no());
         assert_eq!(writing.takes_writes(), no());
-        writing.verdict = Instant::now().checked_sub(VERDICT_HOLDS).map(|at| (at, no()));
+        writing.last_write = Instant::now().checked_sub(LAST_WRITE_TELLS).map(|at| (at, no()));
         assert_eq!(writing.takes_writes(), Ok(()), "asked again");
         refuse_writes(&*writing.store, true);
         writing.hold(Ok(()));
         assert_eq!(writing.takes_writes(), Ok(()));
-    }
-
-    #[test]
-    fn batch_overrules_an_earlier_verdict_to_the_contrary() {
-        let folder = Folder::new();
-        let mut writing = WriteContext::new(Writer::open(&folder.database()).unwrap());
-        writing.hold(Ok(()));
-        writing.succeeded();
-        assert!(writing.verdict.is_some(), "no probe is needed");
-        writing.failed(StoreError::Unavailable(Cause::Full, "full".to_owned()));
-        assert!(matches!(writing.verdict, Some((_, Err(StoreError::Unavailable(Cause::Full, _))))));
-        writing.succeeded();
-        assert!(writing.verdict.is_none(), "only a probe can tell");
+        writing.written(no());
+        assert_eq!(writing.takes_writes(), no());
     }
 }

@@ -19,42 +19,43 @@ pub struct WriteService {
     key_care: KeyCare,
     /// When the writer has been idle long enough to move the write-ahead log into the database.
     rests_at: Option<Instant>,
-    /// Whether the log has said why it cannot be moved.
-    log_stays: bool,
     /// Whether the service is ending.
     is_stopping: Box<dyn Fn() -> bool + Send>,
-    /// How long to wait for locks while the service is ending.
-    waits_until: Option<Instant>,
 }
 
 /// How long nothing is written before the writer counts as idle.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// The total time to wait for locks of other processes once the service is ending. A wait already under way, of
-/// 5 s at most, does not count: together they fit the 10 s of `Deadlines::drain`. Without a quorum, a cluster takes up
-/// to 15 s.
-const LAST_PATIENCE: Duration = Duration::from_secs(4);
+/// How long a batch waits for the lock of another process once the service is ending. With a wait already under way,
+/// of 5 s at most, it fits the 10 s of `Deadlines::drain`. Without a quorum, a cluster takes up to 15 s.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The result of a request before its batch is committed.
-enum Outcome<'r> {
-    /// It does not depend on the commit.
-    Done(Done),
-    /// The closure that makes the response after the commit.
-    Staged(Staged<'r>),
-    /// The health check to ask of the writer after the commit.
+/// What the response to a request waits for.
+enum Awaits<'r> {
+    /// Nothing: it does not depend on the commit.
+    Nothing(Done),
+    /// The commit, after which the closure makes it.
+    Commit(Staged<'r>),
+    /// The writer's part of a health check, after the commit.
     Check(Check),
 }
 
-/// A request of a batch before the commit.
-struct Staging<'r> {
+/// A request of a batch that is not answered yet.
+struct Unanswered<'r> {
     request: &'r Request<'r>,
     entry: Entry,
-    outcome: Outcome<'r>,
+    awaits: Awaits<'r>,
+}
+
+impl Unanswered<'_> {
+    fn is_write(&self) -> bool {
+        matches!(self.awaits, Awaits::Commit(_))
+    }
 }
 
 /// A batch after the commit, and how long that took.
 struct Batch<'r> {
-    stagings: Vec<Staging<'r>>,
+    unanswered: Vec<Unanswered<'r>>,
     committed: Result<Committed, StoreError>,
     flush: Duration,
 }
@@ -71,72 +72,52 @@ impl WriteService {
             pipeline: Pipeline::new(shared),
             key_care,
             rests_at: None,
-            log_stays: false,
             is_stopping: Box::new(is_stopping),
-            waits_until: None,
         }
     }
 
-    /// How long the next batch may wait for the lock of another process.
-    fn patience(&mut self) -> Duration {
-        if !(self.is_stopping)() {
-            return BUSY_TIMEOUT;
-        }
-        let now = Instant::now();
-        self.waits_until.get_or_insert(now + LAST_PATIENCE).saturating_duration_since(now)
-    }
-
-    /// Handles the requests up to the commit.
-    fn stage<'r>(&mut self, requests: &'r [Request<'r>]) -> Result<Vec<Staging<'r>>, MustUndo> {
-        if let Err(error) = self.context.store.begin() {
-            // The statements that follow fail as well, each with its own response.
-            self.pipeline.trouble("", "cannot begin to write", &error);
-        }
-        let now = unix_time();
-        let is_alone = requests.len() == 1;
-        requests.iter().map(|request| self.stage_one(request, is_alone, now)).collect()
-    }
-
-    fn stage_one<'r>(
+    /// Handles a request up to the commit.
+    fn handle<'r>(
         &mut self,
         request: &'r Request<'r>,
         is_alone: bool,
         now: i64,
-    ) -> Result<Staging<'r>, MustUndo> {
+    ) -> Result<Unanswered<'r>, MustUndo> {
         let Self { context, pipeline, .. } = self;
         let mut entry = Entry::default();
         let call = match pipeline.enter(request, &*context.store, now, &mut entry) {
             Ok(call) => call,
-            Err(failure) => return Ok(Staging { request, entry, outcome: Outcome::Done(Err(failure)) }),
+            Err(failure) => return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Err(failure)) }),
         };
         let written = context.store.written();
-        let staged = run(|| match call.operation().handler {
-            Handler::Post(handler) => Ok(Outcome::Staged(handler(context, &call)?)),
-            Handler::Check { write, .. } => Ok(Outcome::Check(write)),
+        let handled = run(|| match call.operation().handler {
+            Handler::Post(handler) => Ok(Awaits::Commit(handler(context, &call)?)),
+            Handler::Check { write, .. } => Ok(Awaits::Check(write)),
             Handler::Get(_) => Err(wrong_lane()),
         });
-        // A request that fails must leave nothing behind.
-        let outcome = match staged {
-            Ok(outcome) => outcome,
-            Err(failure) => {
-                if context.store.written() > written {
-                    if !is_alone {
-                        return Err(MustUndo);
-                    }
-                    context.store.undo();
-                }
-                Outcome::Done(Err(failure))
+        if handled.is_err() && context.store.written() > written {
+            // A request that fails must leave nothing behind.
+            if !is_alone {
+                return Err(MustUndo);
             }
-        };
-        Ok(Staging { request, entry, outcome })
+            context.store.undo();
+        }
+        let awaits = handled.unwrap_or_else(|failure| Awaits::Nothing(Err(failure)));
+        Ok(Unanswered { request, entry, awaits })
     }
 
     /// Handles and commits a batch.
     fn write<'r>(&mut self, requests: &'r [Request<'r>]) -> Result<Batch<'r>, MustUndo> {
-        let stagings = self.stage(requests)?;
+        if let Err(error) = self.context.store.begin() {
+            // The statements that follow fail as well, each with its own response.
+            self.pipeline.trouble("", "cannot begin to write", &error);
+        }
+        let (now, is_alone) = (unix_time(), requests.len() == 1);
+        let handled = requests.iter().map(|request| self.handle(request, is_alone, now));
+        let unanswered = handled.collect::<Result<_, _>>()?;
         let began = Instant::now();
         let committed = self.context.store.commit();
-        Ok(Batch { stagings, committed, flush: began.elapsed() })
+        Ok(Batch { unanswered, committed, flush: began.elapsed() })
     }
 
     /// Answers requests that share a transaction. Returns how long its flush took.
@@ -151,75 +132,67 @@ impl WriteService {
         if IS_SHARED && batch.committed.as_ref().is_err_and(StoreError::is_conflict) {
             batch = self.write(requests)?;
         }
-        let Batch { stagings, committed, flush } = batch;
-        let writes = self.note(&stagings, &committed);
-        if writes > 0 {
-            self.pipeline.shared.metrics.committed(requests.len(), flush);
-            self.rests_at = Some(Instant::now() + QUIET);
-        }
-        responses.extend(stagings.into_iter().map(|staging| self.respond(staging, &committed)));
-        Ok(if writes > 0 { flush } else { Duration::ZERO })
-    }
-
-    /// Counts and logs what became of a batch. Returns how many writes it had.
-    fn note(&mut self, stagings: &[Staging], committed: &Result<Committed, StoreError>) -> usize {
-        let writing = stagings.iter().filter(|staging| matches!(staging.outcome, Outcome::Staged(..)));
-        let writes = writing.clone().count();
-        match committed {
-            Ok(committed) if writes > 0 => {
-                self.context.succeeded();
+        let Batch { unanswered, committed, flush } = batch;
+        let writes = unanswered.iter().filter(|one| one.is_write()).count();
+        match &committed {
+            Ok(committed) => {
                 self.pipeline.shared.metrics.replayed(committed.replays);
-            }
-            Ok(_) => {}
-            Err(error) => {
-                let is_refused = |staging: &&Staging| {
-                    matches!(staging.outcome, Outcome::Done(Err(Failure::Store(StoreError::Unavailable(..)))))
-                };
-                self.pipeline.shared.metrics.undone(writes + stagings.iter().filter(is_refused).count());
-                // A request that could not write at all is logged by itself.
-                if writes > 0 || error.is_lost() {
-                    let ids: Vec<&str> = writing.map(|staging| staging.request.id).collect();
-                    self.pipeline.trouble(&name_all(ids.into_iter()), &fate(writes, error), error);
+                if writes > committed.replays {
+                    self.context.written(Ok(()));
                 }
-                self.context.failed(error.clone());
+            }
+            Err(error) => {
+                self.context.written(Err(error.clone()));
+                self.report_undone(&unanswered, error);
             }
         }
-        writes
+        for Unanswered { request, entry, awaits } in unanswered {
+            let done = match (awaits, &committed) {
+                (Awaits::Nothing(done), _) => done,
+                (Awaits::Commit(staged), Ok(committed)) => run(|| staged(committed)),
+                // Its cause has been logged for the whole batch.
+                (Awaits::Commit(_), Err(error)) => Ok(Failure::from(error.clone()).into_response()),
+                (Awaits::Check(check), _) => run(|| check(&mut self.context)),
+            };
+            responses.push(self.pipeline.finish(request, entry, done));
+        }
+        if writes == 0 {
+            return Ok(Duration::ZERO);
+        }
+        self.pipeline.shared.metrics.committed(requests.len(), flush);
+        self.rests_at = Some(Instant::now() + QUIET);
+        Ok(flush)
     }
 
-    /// Makes the response to a request of a batch.
-    fn respond(&mut self, staging: Staging, committed: &Result<Committed, StoreError>) -> Response {
-        let Staging { request, entry, outcome } = staging;
-        let done = match (outcome, committed) {
-            (Outcome::Done(done), _) => done,
-            (Outcome::Staged(staged), Ok(committed)) => run(|| staged(committed)),
-            // Its cause has been logged for the whole batch.
-            (Outcome::Staged(_), Err(error)) => Ok(Failure::from(error.clone()).into_response()),
-            (Outcome::Check(check), _) => run(|| check(&mut self.context)),
+    /// Counts and logs a batch whose commit failed.
+    fn report_undone(&mut self, unanswered: &[Unanswered], error: &StoreError) {
+        let writes = unanswered.iter().filter(|one| one.is_write());
+        let ids: Vec<&str> = writes.map(|one| one.request.id).collect();
+        let could_not_write = |one: &&Unanswered| {
+            matches!(one.awaits, Awaits::Nothing(Err(Failure::Store(StoreError::Unavailable(..)))))
         };
-        self.pipeline.finish(request, entry, done)
+        let refused = unanswered.iter().filter(could_not_write).count();
+        self.pipeline.shared.metrics.undone(ids.len() + refused);
+        // A request that could not write at all is logged by itself.
+        if !ids.is_empty() || error.is_lost() {
+            let fate = fate(ids.len(), error);
+            self.pipeline.trouble(&name_all(ids.into_iter()), &fate, error);
+        }
     }
-}
 
-impl WriteService {
     /// What is due now: moves the log, and looks. Returns in how long more is due.
     fn rest_at(&mut self, now: Instant) -> Option<Duration> {
         // Do not wait for a lock, because requests would wait behind it.
         self.context.store.be_patient(Duration::ZERO);
-        if self.rests_at.take_if(|at| *at <= now).is_some() {
-            let emptied = self.context.store.checkpoint();
-            if let Err(error) = &emptied {
-                // A lock passes. Any other cause is told once.
-                let is_news = !error.passes() && !error.is_lost() && !self.log_stays;
-                if is_news {
-                    log::warn!("the write-ahead log stays for now: {error}");
-                    self.log_stays = true;
-                } else {
-                    log::debug!("the write-ahead log stays for now: {error}");
-                }
+        if self.rests_at.take_if(|at| *at <= now).is_some()
+            && let Err(error) = self.context.store.checkpoint()
+        {
+            if error.passes() || error.is_lost() {
+                log::debug!("the write-ahead log stays for now: {error}");
                 self.rests_at = Some(now + QUIET);
             } else {
-                self.log_stays = false;
+                // The next try is after the next write.
+                log::warn!("the write-ahead log stays for now: {error}");
             }
         }
         // Also when there are no requests, so that a moved file is noticed soon.
@@ -244,8 +217,7 @@ fn fate(writes: usize, error: &StoreError) -> String {
 
 impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
-        let patience = self.patience();
-        self.context.store.be_patient(patience);
+        self.context.store.be_patient(if (self.is_stopping)() { LAST_PATIENCE } else { BUSY_TIMEOUT });
         self.answer_together(requests, responses).unwrap_or_else(|MustUndo| {
             requests.chunks(1).flat_map(|request| self.answer_together(request, responses)).sum()
         })
@@ -256,9 +228,8 @@ impl Service for WriteService {
     }
 
     fn stop(&mut self) {
-        let patience = self.patience().min(QUIET);
         let store = &mut *self.context.store;
-        store.be_patient(patience);
+        store.be_patient(LAST_PATIENCE);
         for (what, done) in [
             ("cannot store when API keys were last used", self.key_care.write(store)),
             ("the write-ahead log stays next to the database", store.checkpoint()),

@@ -25,7 +25,7 @@ use ureq::http::{HeaderMap, HeaderValue};
 use ureq::{Agent, Body, RequestBuilder};
 
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::HostMeter;
+use crate::store::engine::HostMeter;
 use agent::{ANSWER, NEXT, Names};
 use failure::{Trouble, WAITS};
 
