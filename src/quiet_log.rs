@@ -15,19 +15,13 @@ pub struct QuietLog {
     /// When the current second began, and how many lines were logged in it.
     began: Option<Instant>,
     lines: usize,
-    held_back: HeldBack,
-}
-
-/// Failures that were not logged.
-#[derive(Default)]
-struct HeldBack {
-    count: u64,
-    last: String,
+    /// How many failures were not logged, and the last of them.
+    held_back: (u64, String),
 }
 
 impl QuietLog {
     pub fn new(target: &'static str) -> Self {
-        Self { target, began: None, lines: 0, held_back: HeldBack::default() }
+        Self { target, began: None, lines: 0, held_back: (0, String::new()) }
     }
 
     /// Logs a failure of something, such as `request 17`, or counts it if there are too many. `of` may be
@@ -38,16 +32,11 @@ impl QuietLog {
         }
     }
 
-    fn say_held_back(&mut self) {
-        if let Some(line) = self.held_back.take() {
-            log::error!(target: self.target, "{line}");
-        }
-    }
-
+    /// The lines to log now.
     fn admit(&mut self, of: &str, failure: &str, now: Instant) -> Vec<String> {
         let mut said = Vec::new();
         if self.began.is_none_or(|began| now.saturating_duration_since(began) >= SECOND) {
-            said.extend(self.held_back.take());
+            said.extend(self.rest());
             self.began = Some(now);
             self.lines = 0;
         }
@@ -56,24 +45,23 @@ impl QuietLog {
             self.lines += 1;
             said.push(line);
         } else {
-            self.held_back.count += 1;
-            self.held_back.last = line;
+            self.held_back = (self.held_back.0 + 1, line);
         }
         said
+    }
+
+    /// The line that stands for all failures that were held back.
+    fn rest(&mut self) -> Option<String> {
+        let (count, last) = std::mem::take(&mut self.held_back);
+        (count > 0).then(|| format!("{count} more failures within a second; the last: {last}"))
     }
 }
 
 impl Drop for QuietLog {
     fn drop(&mut self) {
-        self.say_held_back();
-    }
-}
-
-impl HeldBack {
-    /// The line that stands for all of them.
-    fn take(&mut self) -> Option<String> {
-        let Self { count, last } = std::mem::take(self);
-        (count > 0).then(|| format!("{count} more failures within a second; the last: {last}"))
+        if let Some(line) = self.rest() {
+            log::error!(target: self.target, "{line}");
+        }
     }
 }
 

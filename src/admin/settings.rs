@@ -15,7 +15,7 @@ use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Targ
 use crate::json::{Integer, Object, Optional, Required, Text};
 use crate::model::KeyScope;
 use crate::project::{Refusal, Upkeep};
-use crate::service::{Authenticator, Identity};
+use crate::service::Authenticator;
 
 /// The most characters of a name that are logged: those of the longest name in DNS.
 const MAX_NAME: usize = 253;
@@ -107,9 +107,9 @@ pub fn guard(
     // A fresh snapshot, so that a revoked key is not remembered.
     let scope = context.in_snapshot(|AdminContext { settings, store, .. }| {
         match settings.authenticator.authenticate(request, &**store, unix_time()) {
-            Ok(Identity { key, .. }) => {
-                *key_name = Some(key.name.clone());
-                Ok(key.scope)
+            Ok(known) => {
+                *key_name = Some(known.key.name.clone());
+                Ok(known.key.scope)
             }
             Err(refused) => {
                 *key_name = settings.authenticator.refused(request);

@@ -24,20 +24,14 @@ pub struct Authenticator {
     uses: KeyUses,
 }
 
-/// A remembered key.
+/// A remembered key, and who it belongs to.
 #[derive(Clone)]
-struct Known {
+pub struct Known {
     token: Box<str>,
-    identity: Identity,
-    /// When its use was last noted, in seconds of Unix time.
-    noted_at: i64,
-}
-
-/// Whose request it is.
-#[derive(Clone)]
-pub struct Identity {
     pub key: ApiKey,
     pub caller: Caller,
+    /// When its use was last noted, in seconds of Unix time.
+    noted_at: i64,
 }
 
 /// The most keys to remember: few enough to compare a token with all of them.
@@ -64,7 +58,7 @@ impl Authenticator {
         request: &Request,
         database: &Database,
         now: i64,
-    ) -> Result<&Identity, Failure> {
+    ) -> Result<&Known, Failure> {
         let mut credentials = request.header_values(AUTHORIZATION);
         let Some(credential) = credentials.next() else { return Err(missing().into()) };
         if credentials.next().is_some() {
@@ -76,17 +70,16 @@ impl Authenticator {
             self.version = database.data_version();
         }
         let Some(place) = self.find(token, database)? else { return Err(invalid().into()) };
-        let Known { identity, noted_at, .. } = &mut self.known[place];
-        let key = &identity.key;
-        if key.is_expired(now) {
+        let known = &mut self.known[place];
+        if known.key.is_expired(now) {
             return Err(invalid().into());
         }
         // At most once a second per worker and key while the key is remembered.
-        if *noted_at < now {
-            *noted_at = now;
-            self.uses.note(key.digest, now);
+        if known.noted_at < now {
+            known.noted_at = now;
+            self.uses.note(known.key.digest, now);
         }
-        Ok(identity)
+        Ok(known)
     }
 
     /// What the access log has instead of a name for a request that [`Authenticator::authenticate`] has just refused:
@@ -96,7 +89,7 @@ impl Authenticator {
         let token = bearer_token(request.header_values(AUTHORIZATION).next()?)?;
         let digest = is_like_a_key(token).then(|| digest(token))?;
         // What was looked up and found is remembered, even if it has expired.
-        let is_known = self.known.iter().any(|known| known.identity.key.digest == digest);
+        let is_known = self.known.iter().any(|known| known.key.digest == digest);
         let why = if is_known { "expired" } else { "unknown" };
         Some(format!("{why}:{}", fingerprint(&digest)))
     }
@@ -110,18 +103,19 @@ impl Authenticator {
         }
         // Digests are compared, not keys: how long a prefix of two digests agrees tells nothing about a key.
         let digest = digest(token);
-        let (identity, noted_at) = if self.extra_key == Some(digest) {
+        let token = token.into();
+        let found = if self.extra_key == Some(digest) {
             // Its uses are not stored anywhere.
-            (Identity { key: extra(digest), caller: Caller::extra() }, i64::MAX)
+            Known { token, key: extra(digest), caller: Caller::extra(), noted_at: i64::MAX }
         } else if let Some(key) = database.key(&digest)? {
-            (Identity { caller: Caller::stored(&key.name), key }, i64::MIN)
+            Known { token, caller: Caller::stored(&key.name), key, noted_at: i64::MIN }
         } else {
             return Ok(None);
         };
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
-        self.known.push(Known { token: token.into(), identity, noted_at });
+        self.known.push(found);
         Ok(Some(self.known.len() - 1))
     }
 }
@@ -179,7 +173,7 @@ mod tests {
     ) -> Result<KeyScope, Failure> {
         let headers = credentials.iter().map(|value| ("authorization", *value)).collect();
         let request = Request { id: "-", method: "GET", target: "/v1/pets", headers, body: b"" };
-        authenticator.authenticate(&request, database, 1000).map(|identity| identity.key.scope)
+        authenticator.authenticate(&request, database, 1000).map(|known| known.key.scope)
     }
 
     fn key(text: &str, scope: KeyScope, expires_at: Option<i64>) -> ApiKey {
@@ -241,8 +235,8 @@ mod tests {
         for i in 2..MAX_KNOWN {
             let text = i.to_string();
             let key = key(&text, KeyScope::Full, None);
-            let identity = Identity { caller: Caller::stored(&key.name), key };
-            authenticator.known.push(Known { token: text.into(), identity, noted_at: 0 });
+            let caller = Caller::stored(&key.name);
+            authenticator.known.push(Known { token: text.into(), key, caller, noted_at: 0 });
         }
         assert_eq!(ask(&mut authenticator, &*writer, &["Bearer b"]), Ok(KeyScope::Full));
         assert_eq!(authenticator.known.len(), MAX_KNOWN);

@@ -35,31 +35,6 @@ pub struct Hosts {
     served: Option<OnServed>,
 }
 
-/// The result for a request's host.
-#[derive(Debug)]
-pub enum Admission {
-    /// Serve the request. If another domain is primary, pages link to it.
-    Here(Option<Canonical>),
-    /// Redirect to another name.
-    Redirect(Response),
-}
-
-/// The primary domain, for canonical links on pages that other names serve too (RFC 6596).
-#[derive(Debug)]
-pub struct Canonical(Arc<str>);
-
-impl Canonical {
-    /// Adds a canonical link to a response, if it is a page.
-    pub fn link(&self, request: &Request, response: Response) -> Response {
-        let is_page = response.field("Content-Type").is_some_and(|kind| kind.starts_with("text/html"));
-        if response.status() != 200 || !is_page {
-            return response;
-        }
-        let path = request.target.split('?').next().unwrap_or_default();
-        response.header("Link", format!("<https://{}{path}>; rel=\"canonical\"", self.0))
-    }
-}
-
 /// A remembered domain, and the redirect from it.
 type Known = (Domain, Option<Redirect>);
 
@@ -71,19 +46,20 @@ impl Hosts {
         Self { own: std::iter::once(address).chain(config.own_hosts()).collect(), served, ..Self::default() }
     }
 
-    /// Decides what to do with a request's host.
+    /// Lets a request for a name of the project go on. Returns the primary domain if the request is for another name;
+    /// pages link to it.
     ///
     /// # Errors
-    /// 421, if the name is not the project's; the store's failure, if it cannot be read.
-    pub fn admit(&mut self, request: &Request, database: &Database) -> Result<Admission, Failure> {
+    /// The redirect of the name; 421, if it is not the project's; the store's failure, if it cannot be read.
+    pub fn admit(&mut self, request: &Request, database: &Database) -> Result<Option<Arc<str>>, Failure> {
         let Self { own, known, primary, version, served } = self;
         if own.is_empty() {
-            return Ok(Admission::Here(None));
+            return Ok(None);
         }
         // The gate refuses requests with more than one.
         let host = request.header_values(HOST).next().map(bare).unwrap_or_default();
         if host.is_empty() || is_address(host) {
-            return Ok(Admission::Here(None));
+            return Ok(None);
         }
         if *version != database.data_version() {
             known.clear();
@@ -91,9 +67,9 @@ impl Hosts {
             *version = database.data_version();
         }
         let host = host.to_ascii_lowercase();
-        let here = || Admission::Here(primary.clone().filter(|primary| **primary != *host).map(Canonical));
+        let canonical = primary.clone().filter(|primary| **primary != *host);
         if own.contains(&host) {
-            return Ok(here());
+            return Ok(canonical);
         }
         let found = find(known, own, &host, database)?.filter(|(domain, _)| domain.state.is_served());
         let Some((domain, redirect)) = found else {
@@ -104,15 +80,25 @@ impl Hosts {
         if is_waiting && request.header_values(FORWARDED_PROTO).next().is_some_and(is_https) {
             served.iter().for_each(|served| served(&domain.name));
         }
-        Ok(match redirect {
+        match redirect {
             // `OPTIONS *` concerns the server, so it is not redirected.
             Some(redirect) if request.target != "*" => {
                 let location = format!("https://{}{}", redirect.to, request.target);
-                Admission::Redirect(Response::new(redirect.status, b"").header("Location", location))
+                Err(Failure::Instead(Response::new(redirect.status, b"").header("Location", location)))
             }
-            _ => here(),
-        })
+            _ => Ok(canonical),
+        }
     }
+}
+
+/// Adds a link to the primary domain (RFC 6596) to a response, if it is a page.
+pub fn link_canonical(domain: &str, request: &Request, response: Response) -> Response {
+    let is_page = response.field("Content-Type").is_some_and(|kind| kind.starts_with("text/html"));
+    if response.status() != 200 || !is_page {
+        return response;
+    }
+    let path = request.target.split('?').next().unwrap_or_default();
+    response.header("Link", format!("<https://{domain}{path}>; rel=\"canonical\""))
 }
 
 /// Looks up a domain, and its redirect if the target is served. Only existing domains are remembered, so that guessing
@@ -124,13 +110,12 @@ fn find<'k>(
     database: &Database,
 ) -> Result<Option<&'k Known>, Failure> {
     if !known.contains_key(host) {
-        let project = database;
-        let Some(domain) = project.domain(host)? else { return Ok(None) };
+        let Some(domain) = database.domain(host)? else { return Ok(None) };
         let is_served = |name: &str| -> Result<bool, Failure> {
             Ok(own.iter().any(|own| own == name)
-                || project.domain(name)?.is_some_and(|target| target.state.is_served()))
+                || database.domain(name)?.is_some_and(|target| target.state.is_served()))
         };
-        let redirect = match project.redirect(host)? {
+        let redirect = match database.redirect(host)? {
             Some(redirect) if is_served(&redirect.to)? => Some(redirect),
             _ => None,
         };
@@ -166,8 +151,7 @@ mod tests {
         let admitted = hosts.admit(&request, &*reader);
         reader.end().unwrap();
         let response = match admitted {
-            Ok(Admission::Here(_)) => Response::new(200, b""),
-            Ok(Admission::Redirect(redirect)) => redirect,
+            Ok(_) => Response::new(200, b""),
             Err(failure) => failure.into_response(),
         };
         (response.status(), response.field("Location").unwrap_or_default().to_owned())
@@ -247,8 +231,8 @@ mod tests {
             reader.begin().unwrap();
             let admitted = hosts.admit(&request, &*reader).unwrap();
             reader.end().unwrap();
-            let Admission::Here(Some(canonical)) = admitted else { return None };
-            let linked = canonical.link(&request, Response::new(status, b"").header("Content-Type", kind));
+            let response = Response::new(status, b"").header("Content-Type", kind);
+            let linked = link_canonical(&admitted?, &request, response);
             linked.field("Link").map(str::to_owned)
         };
         let canonical = Some("<https://a.test/a>; rel=\"canonical\"".to_owned());
@@ -282,9 +266,9 @@ mod tests {
             let headers = vec![("Host", host), (FORWARDED_PROTO, proto)];
             let request = Request { id: "-", method: "OPTIONS", target, headers, body: b"" };
             reader.begin().unwrap();
-            let admitted = hosts.admit(&request, &*reader).unwrap();
+            let admitted = hosts.admit(&request, &*reader);
             reader.end().unwrap();
-            matches!(admitted, Admission::Redirect(_))
+            matches!(admitted, Err(Failure::Instead(_)))
         };
         assert!(!ask("waits.test", "http", "/"));
         assert!(!ask("active.test", "https", "/"));

@@ -20,9 +20,9 @@ use crate::quiet_log::QuietLog;
 use crate::store::{Database, StoreError};
 use authentication::AUTHORIZATION;
 
-pub use authentication::{Authenticator, Identity};
+pub use authentication::Authenticator;
 pub use faults::Faults;
-use hosts::{Admission, Canonical, FORWARDED_PROTO, HOST};
+use hosts::{FORWARDED_PROTO, HOST, link_canonical};
 pub use hosts::{Hosts, OnServed};
 pub use reading::ReadService;
 pub use writing::WriteService;
@@ -78,7 +78,8 @@ struct Entry {
     operation: Option<&'static Operation>,
     /// The name of its key, for the access log.
     key_name: Option<String>,
-    canonical: Option<Canonical>,
+    /// The primary domain, if the request is for another name.
+    canonical: Option<Arc<str>>,
 }
 
 /// What became of a request. [`Pipeline::finish`] turns it into a response, and logs a failure.
@@ -99,7 +100,7 @@ impl Pipeline {
             response = operation.announce(response);
         }
         if let Some(canonical) = entry.canonical {
-            response = canonical.link(request, response);
+            response = link_canonical(&canonical, request, response);
         }
         if let Some(name) = entry.key_name {
             response = response.for_key(&name);
@@ -138,10 +139,7 @@ impl Pipeline {
         now: i64,
         entry: &mut Entry,
     ) -> Result<Call<'r>, Failure> {
-        match self.shared.hosts.admit(request, database)? {
-            Admission::Here(canonical) => entry.canonical = canonical,
-            Admission::Redirect(redirect) => return Err(Failure::Instead(redirect)),
-        }
+        entry.canonical = self.shared.hosts.admit(request, database)?;
         let target = Target::parse(request.target);
         if request.method == "OPTIONS" {
             let options = self.router.options(&target);
@@ -153,9 +151,9 @@ impl Pipeline {
         if is_protected(&target) {
             let is_logged = log::log_enabled!(target: ACCESS_LOG, log::Level::Info);
             match self.shared.authenticator.authenticate(request, database, now) {
-                Ok(Identity { key, caller: by }) => {
-                    (scope, caller) = (key.scope, Some(*by));
-                    entry.key_name = is_logged.then(|| key.name.clone());
+                Ok(known) => {
+                    (scope, caller) = (known.key.scope, Some(known.caller));
+                    entry.key_name = is_logged.then(|| known.key.name.clone());
                 }
                 Err(refused) => {
                     entry.key_name = is_logged.then(|| self.shared.authenticator.refused(request)).flatten();
