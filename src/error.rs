@@ -177,7 +177,7 @@ impl Error {
 
     /// Puts a semicolon and `what` after the message. The kind and the cause stay.
     #[must_use]
-    pub(crate) fn followed_by(mut self, what: impl fmt::Display) -> Self {
+    pub fn followed_by(mut self, what: impl fmt::Display) -> Self {
         self.message = format!("{}; {what}", self.message);
         self
     }

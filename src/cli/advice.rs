@@ -15,11 +15,6 @@ pub fn line(error: &Error, call: &Call) -> String {
     }
 }
 
-/// How an import that ended early can be continued.
-pub fn resume(next_line: u64) -> String {
-    format!("continue with --from-line {next_line}")
-}
-
 fn of(error: &Error, call: &Call) -> Option<String> {
     // A command that names a file of its own, such as `check FILE`, may fail because of that file.
     let has_file = matches!(call.command, "check" | "restore") && !call.operands.is_empty();

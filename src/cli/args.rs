@@ -1,12 +1,12 @@
 //! Turns the words of the command line and the environment into a call of a command, or says what is wrong with
 //! them.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use lexopt::{Arg, Parser, ValueExt};
 use petstore::{Config, SETTINGS, Setting};
 
-use super::command::{Call, Command, Flag, Takes};
+use super::command::{Call, Command, Takes};
 use super::program::ProgramSettings;
 use super::{all, help};
 
@@ -18,40 +18,21 @@ pub enum Wish {
     Run(&'static Command, Box<Call>),
 }
 
-/// The flags as they were given, in their order.
-#[derive(Default)]
-struct Given {
-    settings: Vec<(&'static Setting, OsString)>,
-    /// Flags of commands.
-    own: Vec<(&'static Flag, OsString)>,
-}
-
 /// Reads the words of the command line; `variable` reads the environment.
 ///
 /// # Errors
 /// One line that names the wrong word and says what is expected.
 pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) -> Result<Wish, String> {
-    let (mut words, mut given, mut wants_help) = (Vec::new(), Given::default(), false);
+    let (mut words, mut given, mut wants_help) = (Vec::new(), Vec::new(), false);
     let say = |error: lexopt::Error| error.to_string();
     while let Some(arg) = parser.next().map_err(say)? {
         match arg {
             Arg::Short('h') | Arg::Long("help") => wants_help = true,
             Arg::Short('V') | Arg::Long("version") => return Ok(Wish::Version),
             Arg::Long(name) => {
-                let name = name.to_owned();
-                // A flag of the command named so far comes before the setting of the same name.
-                let of_command = find(&words).ok().and_then(|(command, _)| command.flag(&name));
-                let setting = || SETTINGS.iter().find(|setting| setting.flag == name);
-                match of_command.map_or_else(setting, |_| None) {
-                    Some(setting) if setting.value.is_empty() => given.settings.push((setting, "1".into())),
-                    Some(setting) => given.settings.push((setting, parser.value().map_err(say)?)),
-                    None => {
-                        let flag = of_command.or_else(|| all().find_map(|command| command.flag(&name)));
-                        let flag = flag.ok_or_else(|| format!("unknown flag --{name}"))?;
-                        let value = flag.value.map(|_| parser.value()).transpose().map_err(say)?;
-                        given.own.push((flag, value.unwrap_or_default()));
-                    }
-                }
+                let flag = known(&words, name).ok_or_else(|| format!("unknown flag --{name}"))?;
+                let value = flag.has_value.then(|| parser.value().and_then(ValueExt::string));
+                given.push((flag, value.transpose().map_err(say)?.unwrap_or_else(|| "1".to_owned())));
             }
             Arg::Short(flag) => return Err(format!("unknown flag -{flag}")),
             Arg::Value(word) if words.is_empty() && word == "help" => wants_help = true,
@@ -63,12 +44,43 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
     }
     let (command, operands) = find(&words)?;
     check_count(command, &operands)?;
-    let (config, own) = settings(command, &given.settings, variable)?;
-    let mut flags = flags(command, given.own)?;
-    let text = |value: &OsString| value.to_string_lossy().into_owned();
-    flags.extend(given.settings.iter().map(|(setting, value)| (setting.flag, text(value))));
-    let call = Call { command: command.name, config, own, flags, operands };
+    if let Some((flag, _)) = given.iter().find(|(flag, _)| !of(command).any(|taken| taken == *flag)) {
+        return Err(format!("'{}' does not take --{}", command.name, flag.name));
+    }
+    let flags = given.into_iter().map(|(flag, value)| (flag.name, value)).collect();
+    let mut call = Call {
+        command: command.name,
+        config: Config::default(),
+        own: ProgramSettings::default(),
+        operands,
+        flags,
+    };
+    set(command, &mut call, variable)?;
     Ok(Wish::Run(command, Box::new(call)))
+}
+
+/// A flag of a command or of a setting. A flag without a value stands for the value `1`.
+#[derive(PartialEq)]
+struct Known {
+    name: &'static str,
+    has_value: bool,
+}
+
+/// The flags that a command takes: its own, and those of settings.
+fn of(command: &Command) -> impl Iterator<Item = Known> {
+    let own = command.flags.iter().map(|flag| Known { name: flag.name, has_value: flag.value.is_some() });
+    own.chain(command.settings().map(setting))
+}
+
+fn setting(setting: &Setting) -> Known {
+    Known { name: setting.flag, has_value: !setting.value.is_empty() }
+}
+
+/// The flag of this name: that of the command named so far, of a setting, or of another command.
+fn known(words: &[String], name: &str) -> Option<Known> {
+    let of_command = find(words).ok().and_then(|(command, _)| of(command).find(|flag| flag.name == name));
+    let every = || SETTINGS.iter().map(setting).chain(all().flat_map(of)).find(|flag| flag.name == name);
+    of_command.or_else(every)
 }
 
 /// The command that the words begin with, and the words after it.
@@ -111,42 +123,29 @@ fn check_count(command: &Command, operands: &[String]) -> Result<(), String> {
     }
 }
 
-/// The flags of the command itself.
-fn flags(command: &Command, given: Vec<(&Flag, OsString)>) -> Result<Vec<(&'static str, String)>, String> {
-    let read = |(flag, value): (&Flag, OsString)| {
-        let name = flag.name;
-        let flag = command.flag(name).ok_or_else(|| format!("'{}' does not take --{name}", command.name))?;
-        Ok((flag.name, value.into_string().map_err(|_| format!("--{name} is not UTF-8 text"))?))
-    };
-    given.into_iter().map(read).collect()
-}
-
-/// The settings that the command takes: flags first, then the environment.
-fn settings(
+/// Sets what the command takes: from flags first, then from the environment.
+fn set(
     command: &Command,
-    given: &[(&'static Setting, OsString)],
+    call: &mut Call,
     variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<(Config, ProgramSettings), String> {
-    if let Some((other, _)) = given.iter().find(|(setting, _)| !command.takes.includes(setting.flag)) {
-        return Err(format!("'{}' does not take --{}", command.name, other.flag));
-    }
-    let (mut config, mut own) = (Config::default(), ProgramSettings::default());
-    for setting in SETTINGS.iter().filter(|setting| command.takes.includes(setting.flag)) {
-        let is_this = |(other, _): &&(&Setting, _)| other.flag == setting.flag;
-        let values: Vec<&OsStr> = given.iter().filter(is_this).map(|(_, value)| value.as_os_str()).collect();
-        let (name, value) = match &values[..] {
-            [] => (setting.variable(), variable(&setting.variable())),
-            // Several values of a list become one text with commas, as in the environment variable.
-            [.., last] => {
-                let all = if setting.is_list { values.join(",".as_ref()) } else { (*last).to_owned() };
-                (format!("--{}", setting.flag), Some(all))
+) -> Result<(), String> {
+    for setting in command.settings() {
+        let is_this = |(flag, _): &&(&str, String)| *flag == setting.flag;
+        let values: Vec<&str> = call.flags.iter().filter(is_this).map(|(_, value)| value.as_str()).collect();
+        let (name, text) = match (&values[..], variable(&setting.variable())) {
+            ([], None) => continue,
+            ([], Some(value)) => {
+                let name = setting.variable();
+                let text = value.into_string().map_err(|_| format!("{name} is not UTF-8 text"))?;
+                (name, text)
             }
+            // Several values of a list become one text with commas, as in the environment variable.
+            (_, _) if setting.is_list => (format!("--{}", setting.flag), values.join(",")),
+            ([.., last], _) => (format!("--{}", setting.flag), (*last).to_owned()),
         };
-        let Some(value) = value else { continue };
-        let text = value.to_str().ok_or_else(|| format!("{name} is not UTF-8 text"))?;
         let done = match setting.set {
-            Some(set) => set(&mut config, text),
-            None => own.set(setting.flag, text),
+            Some(set) => set(&mut call.config, &text),
+            None => call.own.set(setting.flag, &text),
         };
         done.map_err(|expected| format!("{name} must be {expected}, not '{text}'"))?;
     }
@@ -154,10 +153,10 @@ fn settings(
         && let Some(key) = variable("PETSTORE_API_KEY")
     {
         // The message does not repeat the value: even a wrong one is a secret.
-        config.api_key = Some(key.into_string().map_err(|_| "PETSTORE_API_KEY is not UTF-8 text")?);
+        call.config.api_key = Some(key.into_string().map_err(|_| "PETSTORE_API_KEY is not UTF-8 text")?);
     }
-    config.join_access();
-    Ok((config, own))
+    call.config.join_access();
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use petstore::{Config, Error};
+use petstore::{Config, Error, SETTINGS, Setting};
 
 use super::program::ProgramSettings;
 
@@ -32,9 +32,16 @@ impl Command {
         Self { name, operands, flags: &[], takes: Takes::Only(&["database"]), about, run }
     }
 
-    /// The flag of this name.
-    pub fn flag(&self, name: &str) -> Option<&'static Flag> {
-        self.flags.iter().find(|flag| flag.name == name)
+    /// The settings that it takes.
+    pub fn settings(&self) -> impl Iterator<Item = &'static Setting> {
+        let takes = self.takes;
+        SETTINGS.iter().filter(move |setting| match takes {
+            Takes::All => true,
+            Takes::Only(flags) => {
+                let is_access = matches!(setting.flag, "database-ca" | "allow-old-rqlite");
+                flags.contains(if is_access { &"database" } else { &setting.flag })
+            }
+        })
     }
 
     /// The name and the operands, such as `key add NAME`.
@@ -50,19 +57,6 @@ pub enum Takes {
     All,
     /// These, by their flags. With the database comes what a cluster needs.
     Only(&'static [&'static str]),
-}
-
-impl Takes {
-    /// Whether the command takes the setting with this flag.
-    pub fn includes(self, flag: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(flags) => {
-                let is_access = matches!(flag, "database-ca" | "allow-old-rqlite");
-                flags.contains(if is_access { &"database" } else { &flag })
-            }
-        }
-    }
 }
 
 /// A flag of one command. A name takes a value in every command or in none. It may be the name of a setting that
@@ -101,8 +95,6 @@ pub enum Failure {
     Usage(String),
     /// The work failed: exit code 1.
     Failed(Error),
-    /// An import failed after a part of it was written: exit code 1.
-    Unfinished { error: Error, next_line: u64 },
 }
 
 impl Failure {

@@ -1,7 +1,7 @@
 //! The API key of a new database. It goes to a file or to a terminal; anywhere else it could end up in a log.
 //!
-//! The file gets its name once the key is valid. Until then it is `NAME.partial`, also if the process is killed: the
-//! next start puts the key in place if it is valid, and otherwise writes another one.
+//! The file is written before the key is valid. If the process is killed in between, the next start makes the key in
+//! the file valid, or writes another one if it is not whole.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind as Os, IsTerminal, Write};
@@ -15,21 +15,17 @@ use super::output::{absolute, print};
 /// The name of the key.
 const NAME: &str = "first";
 
-/// Refuses a file for the first key that exists, or whose folder does not, before a database is created.
+/// Refuses a file for the first key that is another's, or whose folder does not exist, before a database is created.
 pub fn check_file(config: &Config, file: Option<&Path>) -> Result<(), Error> {
     let is_needed = config.api_key.is_none() && !petstore::database_exists(&config.database);
-    match file.filter(|_| is_needed) {
-        Some(path) if path.symlink_metadata().is_ok() => Err(cannot_write(path, Os::AlreadyExists.into())),
-        Some(path) if !folder(path).is_dir() => Err(cannot_write(path, Os::NotFound.into())),
-        _ => Ok(()),
-    }
+    file.filter(|_| is_needed).map_or(Ok(()), |path| look(path).map(drop))
 }
 
 /// Looks at the keys at the start. If none is valid, the log tells how to create one. If a file is named for the
 /// first key of a new database, creates the key there. Returns the ring if [`show`] is to print the key.
 ///
 /// # Errors
-/// Fails if a file is named and the key cannot be created or written. There is no key and no file then.
+/// Fails if a file is named and the key cannot be created or written. There is no key then.
 pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, Error> {
     if config.api_key.is_some() {
         return Ok(None);
@@ -42,17 +38,16 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, 
         }
         found => found?,
     };
-    if let Some(path) = file
-        && (finish(&ring, path)? || state == RingState::New && write(&mut ring, path)?)
-    {
-        log::warn!("the first API key was written to {}", path.display());
-        return Ok(None);
-    }
-    let trouble = match state {
-        RingState::New if std::io::stdout().is_terminal() => return Ok(Some(ring)),
-        RingState::New => "there is no API key",
-        RingState::Revoked => "all API keys were revoked",
-        RingState::Expired => "all API keys have expired",
+    let trouble = match (state, file) {
+        (RingState::New, Some(path)) => {
+            ring.add_made(NAME, &key_in(path)?)?;
+            log::warn!("the first API key was written to {}", path.display());
+            return Ok(None);
+        }
+        (RingState::New, None) if std::io::stdout().is_terminal() => return Ok(Some(ring)),
+        (RingState::New, None) => "there is no API key",
+        (RingState::Revoked, _) => "all API keys were revoked",
+        (RingState::Expired, _) => "all API keys have expired",
         _ => return Ok(None),
     };
     warn(trouble, config);
@@ -80,68 +75,42 @@ fn warn(trouble: &str, config: &Config) {
     log::warn!("{trouble}; to create one, run: petstore key add NAME --database {}", database.display());
 }
 
-/// Puts the key in place that a killed start has left, if it is valid, and removes it otherwise.
-fn finish(ring: &KeyRing, path: &Path) -> Result<bool, Error> {
-    let partial = partial(path);
-    let Ok(text) = fs::read_to_string(&partial) else { return Ok(false) };
-    if ring.is_valid(text.trim_end())? {
-        put(path)?;
-        return Ok(true);
+/// What a killed start has left in the file; nothing if there is no file.
+///
+/// # Errors
+/// Fails if the file is not that of a key, or its folder does not exist.
+fn look(path: &Path) -> Result<String, Error> {
+    if !folder(path).is_dir() {
+        return Err(cannot_write(path, Os::NotFound.into()));
     }
-    // Another file of this name stays.
-    if text.is_empty() || text.starts_with("petstore_") {
-        fs::remove_file(&partial).map_err(|error| cannot_write(&partial, error))?;
-    }
-    Ok(false)
+    let text = match path.symlink_metadata() {
+        Err(_) => return Ok(String::new()),
+        Ok(file) if file.is_file() => fs::read_to_string(path).map_err(|error| cannot_write(path, error))?,
+        Ok(_) => return Err(cannot_write(path, Os::AlreadyExists.into())),
+    };
+    let is_ours = text.is_empty() || text.starts_with("petstore_");
+    if is_ours { Ok(text) } else { Err(cannot_write(path, Os::AlreadyExists.into())) }
 }
 
-/// Creates the first key in a new file that only its owner may read. A failure leaves no key without its file.
-fn write(ring: &mut KeyRing, path: &Path) -> Result<bool, Error> {
-    if path.symlink_metadata().is_ok() {
-        return Err(cannot_write(path, Os::AlreadyExists.into()));
+/// The key that a killed start has left in the file, or a new one, in a new file that only its owner may read.
+fn key_in(path: &Path) -> Result<String, Error> {
+    let left = look(path)?;
+    if petstore::is_api_key(left.trim_end()) {
+        return Ok(left.trim_end().to_owned());
     }
-    let partial = partial(path);
-    let mut is_made = false;
-    let made = ring.add(NAME, None, KeyScope::Full, |key| {
-        let cannot = |error| cannot_write(&partial, error);
-        let mut file =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial).map_err(cannot)?;
-        is_made = true;
-        file.write_all(format!("{key}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(cannot)?;
-        flush_folder(path)
-    });
-    if made.is_err() && is_made {
-        let _ = fs::remove_file(&partial);
-    }
-    made?;
-    put(path)?;
-    Ok(true)
-}
-
-/// The name of the file until its key is valid.
-fn partial(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".partial");
-    name.into()
-}
-
-/// Gives the file of a valid key its name, never over another file.
-fn put(path: &Path) -> Result<(), Error> {
-    if path.symlink_metadata().is_ok() {
-        return Err(cannot_write(path, Os::AlreadyExists.into()));
-    }
-    fs::rename(partial(path), path).map_err(|error| cannot_write(path, error))?;
-    flush_folder(path)
+    let key = petstore::new_api_key()?;
+    // It has no whole key.
+    let _ = fs::remove_file(path);
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    made.and_then(|mut file| file.write_all(format!("{key}\n").as_bytes()).and_then(|()| file.sync_all()))
+        // The name of the file survives a power cut as well.
+        .and_then(|()| File::open(folder(path))?.sync_all())
+        .map_err(|error| cannot_write(path, error))?;
+    Ok(key)
 }
 
 fn folder(path: &Path) -> PathBuf {
     absolute(path).parent().map_or_else(PathBuf::new, Path::to_owned)
-}
-
-/// Makes the names in the folder of a file survive a power cut.
-fn flush_folder(path: &Path) -> Result<(), Error> {
-    let flushed = File::open(folder(path)).and_then(|folder| folder.sync_all());
-    flushed.map_err(|error| cannot_write(path, error))
 }
 
 fn cannot_write(path: &Path, error: std::io::Error) -> Error {

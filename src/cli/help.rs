@@ -1,6 +1,6 @@
 //! The help text, generated from the tables of commands and settings.
 
-use petstore::{SETTINGS, VARIABLES};
+use petstore::{SETTINGS, Setting, VARIABLES};
 
 use super::all;
 use super::command::{Command, Flag, Takes};
@@ -13,11 +13,16 @@ const COLUMN: usize = 31;
 /// The help text about the commands that begin with these words; about all commands if there are no words.
 pub fn text(words: &[String]) -> String {
     let commands: Vec<&Command> = all().filter(|command| is_about(command, words)).collect();
-    let is_taken = |flag: &str| commands.iter().any(|command| command.takes.includes(flag));
     let mut text = format!("petstore: {ABOUT}\n\n");
     commands.iter().for_each(|command| text += &describe(command));
-    text += "\nSettings, as flags or environment variables (the flag wins) [default]:\n";
-    for setting in SETTINGS.iter().filter(|setting| is_taken(setting.flag)) {
+    let is_taken = |setting: &&Setting| {
+        commands.iter().any(|command| command.settings().any(|taken| taken.flag == setting.flag))
+    };
+    let settings: Vec<&Setting> = SETTINGS.iter().filter(is_taken).collect();
+    if !settings.is_empty() {
+        text += "\nSettings, as flags or environment variables (the flag wins) [default]:\n";
+    }
+    for setting in settings {
         let list = if setting.is_list {
             "; repeat the flag, or list values in the variable with commas"
         } else {

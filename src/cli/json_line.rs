@@ -2,21 +2,22 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use log::Record;
 use log::kv::{Error, Key, Value, VisitSource};
-use log::{Level, Record};
 use serde_json::{Map, json};
 
 /// Prints a record as one line: an object with time, level, target, message, and the record's own key-value pairs.
 pub fn of(record: &Record) -> String {
-    let mut object = object(record.level(), record.target(), &record.args().to_string());
+    let texts = [
+        ("time", now().to_string()),
+        ("level", record.level().as_str().to_ascii_lowercase()),
+        ("target", record.target().to_owned()),
+        ("message", record.args().to_string()),
+    ];
+    let mut object = Object(texts.map(|(name, text)| (name.to_owned(), text.into())).into_iter().collect());
     // The object accepts every pair, so this cannot fail.
     let _ = record.key_values().visit(&mut object);
-    object.line()
-}
-
-/// Prints a warning that has no record as one line.
-pub fn warning(message: &str) -> String {
-    object(Level::Warn, module_path!(), message).line()
+    format!("{}\n", serde_json::Value::Object(object.0))
 }
 
 /// The time such as `2027-01-31T18:00:00.250Z`.
@@ -25,25 +26,8 @@ pub fn now() -> impl std::fmt::Display {
     humantime::format_rfc3339_millis(SystemTime::now().max(UNIX_EPOCH))
 }
 
-fn object(level: Level, target: &str, message: &str) -> Object {
-    let level = level.as_str().to_ascii_lowercase();
-    let texts = [
-        ("time", now().to_string()),
-        ("level", level),
-        ("target", target.into()),
-        ("message", message.into()),
-    ];
-    Object(texts.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect())
-}
-
 /// The members of a line, in their order.
 struct Object(Map<String, serde_json::Value>);
-
-impl Object {
-    fn line(self) -> String {
-        format!("{}\n", serde_json::Value::Object(self.0))
-    }
-}
 
 impl<'kvs> VisitSource<'kvs> for Object {
     fn visit_pair(&mut self, key: Key<'kvs>, part: Value<'kvs>) -> Result<(), Error> {
@@ -58,6 +42,7 @@ impl<'kvs> VisitSource<'kvs> for Object {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use log::Level;
 
     #[test]
     fn record_is_one_line_with_its_pairs() {

@@ -6,7 +6,7 @@ use petstore::{Error, Expiry, KeyInfo, KeyRing, KeyScope, rfc3339};
 use serde_json::json;
 
 use super::command::{Call, Command, Done, Failure, Flag};
-use super::output::{self, print, say, say_new};
+use super::output::{self, existing, print, say, say_new};
 
 const EXPIRES: Flag = Flag::with("expires", "DATE", "when the key expires");
 
@@ -99,12 +99,8 @@ fn revoke(call: &Call) -> Done {
 }
 
 /// Opens the keys of an existing database.
-fn open(call: &Call) -> Result<KeyRing, Failure> {
-    let database = &call.config.database;
-    if !petstore::database_exists(database) {
-        return Err(Error::no_database(database).into());
-    }
-    Ok(KeyRing::open(database)?)
+fn open(call: &Call) -> Result<KeyRing, Error> {
+    KeyRing::open(existing(&call.config.database)?)
 }
 
 /// Reads a day, a time, or `never`.

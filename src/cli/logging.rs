@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::time::Duration;
 
-use log::LevelFilter;
+use log::{Level, LevelFilter, Record};
 use petstore::{Error, ErrorKind};
 
 use super::command::Failure;
@@ -41,22 +41,27 @@ pub fn start(format: LogFormat) -> Result<(), Failure> {
     let (sender, receiver) = sync_channel(MAX_LINES);
     start_thread("log", Box::new(move || write_lines(&receiver, &mut io::stderr(), &DROPPED, format)))?;
     let line_end = LineEnd(SENDER.get_or_init(|| sender).clone());
-    let mut builder = env_logger::Builder::new();
-    builder.filter_level(LevelFilter::Warn).parse_default_env();
-    match format {
-        LogFormat::Json => builder.format(|out, record| out.write_all(json_line::of(record).as_bytes())),
-        LogFormat::Text => builder.format(|out, record| {
-            let (level, target) = (record.level(), record.target());
-            writeln!(out, "[{} {level:<5} {target}] {}", json_line::now(), record.args())
-        }),
-    };
-    builder
+    env_logger::Builder::new()
+        .filter_level(LevelFilter::Warn)
+        .parse_default_env()
+        .format(move |out, record| write(out, record, format))
         .target(env_logger::Target::Pipe(Box::new(line_end)))
         .try_init()
         .map_err(|error| Error::new(ErrorKind::Internal, format!("cannot start the log: {error}")))?;
     // At the level trace, ureq_proto logs requests to a cluster as they are, with the password.
     log::set_max_level(log::max_level().min(LevelFilter::Debug));
     Ok(())
+}
+
+/// Writes one line.
+fn write(out: &mut impl Write, record: &Record, format: LogFormat) -> io::Result<()> {
+    match format {
+        LogFormat::Json => out.write_all(json_line::of(record).as_bytes()),
+        LogFormat::Text => {
+            let (level, target) = (record.level(), record.target());
+            writeln!(out, "[{} {level:<5} {target}] {}", json_line::now(), record.args())
+        }
+    }
 }
 
 /// Whether each part of `RUST_LOG` is a level, a target of ours, or a target with its level. `env_logger` ignores any
@@ -129,13 +134,10 @@ fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &Ato
         let lost = dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
             petstore::note_dropped_log_lines(lost);
-            let message =
-                format!("{lost} log lines were dropped, because standard error was not read in time");
-            let line = match format {
-                LogFormat::Json => json_line::warning(&message),
-                LogFormat::Text => format!("petstore: {message}\n"),
-            };
-            let _ = out.write_all(line.as_bytes());
+            let said =
+                format_args!("{lost} log lines were dropped, because standard error was not read in time");
+            let record = Record::builder().level(Level::Warn).target(module_path!()).args(said).build();
+            let _ = write(out, &record, format);
         }
     }
 }
@@ -167,10 +169,9 @@ mod tests {
             write_lines(&receiver, &mut out, &DROPPED, format);
             String::from_utf8(out).unwrap()
         };
-        assert_eq!(
-            written(LogFormat::Text),
-            "a\npetstore: 2 log lines were dropped, because standard error was not read in time\nb\n"
-        );
+        let text = written(LogFormat::Text);
+        let dropped = "petstore::cli::logging] 2 log lines were dropped, because standard error was not read in time\nb\n";
+        assert!(text.starts_with("a\n[") && text.ends_with(dropped), "{text}");
         let text = written(LogFormat::Json);
         let [_, line, _] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
         let line: serde_json::Value = serde_json::from_str(line).unwrap();

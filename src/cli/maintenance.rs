@@ -5,12 +5,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use petstore::{Backup, Error, ErrorKind, Progress};
+use petstore::{Error, ErrorKind, Progress};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
-use super::output::{absolute, count, print};
-use super::progress::Line;
+use super::output::{absolute, count, existing, print};
 use super::signals;
 
 pub const COMMANDS: &[Command] = &[
@@ -46,62 +45,35 @@ fn backup(call: &Call) -> Done {
         text.parse().map_err(|_| Failure::wrong("--keep", "a number of backups, at least 1", text))
     });
     let keep: Option<NonZeroUsize> = keep.transpose()?;
-    match (&call.operands[..], call.flag("to")) {
-        ([_], None) if keep.is_none() => backup_as(call),
-        (_, None) if keep.is_some() => usage("--keep needs --to FOLDER"),
-        ([], Some("")) => Err(Failure::wrong("--to", "a folder", "")),
-        ([], Some(folder)) => backup_to(call, folder.as_ref(), keep),
-        ([], None) => usage("backup needs a FILE, or --to FOLDER"),
-        _ => usage("backup takes a FILE or --to FOLDER, not both"),
-    }
-}
-
-/// A file that a command names. Many programs take `-` for standard input or output; a database is a file.
-fn file(call: &Call) -> Result<&Path, Failure> {
-    match call.operand(0) {
-        "-" => Err(Failure::Usage(format!(
-            "{} needs the name of a file; for a file named -, give ./-",
-            call.command
-        ))),
-        file => Ok(file.as_ref()),
-    }
-}
-
-fn usage(line: &str) -> Done {
-    Err(Failure::Usage(line.to_owned()))
-}
-
-fn backup_to(call: &Call, folder: &Path, keep: Option<NonZeroUsize>) -> Done {
     let database = &call.config.database;
-    say_made(&watched(|on_progress| petstore::backup_to(database, folder, keep, on_progress))?)
-}
-
-fn backup_as(call: &Call) -> Done {
-    let file = file(call)?;
-    say_made(&watched(|on_progress| petstore::backup(&call.config.database, file, on_progress))?)
-}
-
-fn say_made(made: &Backup) -> Done {
+    let made = match (call.operands.first(), call.flag("to")) {
+        (_, None) if keep.is_some() => return usage("--keep needs --to FOLDER"),
+        (None, None) => return usage("backup needs a FILE, or --to FOLDER"),
+        (Some(_), Some(_)) => return usage("backup takes a FILE or --to FOLDER, not both"),
+        (None, Some("")) => return Err(Failure::wrong("--to", "a folder", "")),
+        (Some(file), None) => watched(|on_progress| petstore::backup(database, file.as_ref(), on_progress))?,
+        (None, Some(folder)) => {
+            watched(|on_progress| petstore::backup_to(database, folder.as_ref(), keep, on_progress))?
+        }
+    };
     let (file, pets) = (made.file.display(), count(made.pets, "pet"));
     let mut text = format!("{file} is complete and sound: {pets}, {} bytes\n", made.bytes);
     made.removed.iter().for_each(|file| text += &format!("removed {}\n", file.display()));
     Ok(print(&text)?)
 }
 
+fn usage(line: &str) -> Done {
+    Err(Failure::Usage(line.to_owned()))
+}
+
 fn check(call: &Call) -> Done {
-    if call.has("restored") && call.operands.is_empty() {
-        return usage("check --restored needs a FILE");
-    }
-    let database = call.config.database.as_path();
-    let file = if call.operands.is_empty() { database } else { file(call)? };
+    let file = match call.operands.first() {
+        Some(file) => Path::new(file),
+        None if call.has("restored") => return usage("check --restored needs a FILE"),
+        None => existing(&call.config.database)?,
+    };
     let name = file.display();
-    if call.operands.is_empty() && !petstore::database_exists(file) {
-        return Err(Error::no_database(file).into());
-    }
-    let line = Line::new("checking");
-    let found = petstore::check(file);
-    drop(line);
-    let found = found?;
+    let found = petstore::check(file)?;
     let mut text: String = found.faults.iter().map(|fault| format!("{fault}\n")).collect();
     if found.kind.is_none() {
         let (pets, version) = (count(found.pets, "pet"), found.version);
@@ -124,9 +96,8 @@ fn check(call: &Call) -> Done {
 }
 
 fn restore(call: &Call) -> Done {
-    let (path, database) = (file(call)?, call.config.database.as_path());
-    let file = path.display();
-    let restored = watched(|on_progress| petstore::restore(path, database, on_progress))?;
+    let (file, database) = (call.operand(0), call.config.database.as_path());
+    let restored = watched(|on_progress| petstore::restore(file.as_ref(), database, on_progress))?;
     let mut text =
         format!("{} is restored from {file}: {}\n", database.display(), count(restored.pets, "pet"));
     text += &match restored.kept {
@@ -141,15 +112,12 @@ fn drill(file: &Path) -> Done {
     Ok(print(&format!("{} can be restored: a service served {pets} from it\n", file.display()))?)
 }
 
-/// Runs a task that shows its progress. A signal stops the task, which then changes nothing; a second signal ends
-/// the process at once.
+/// Runs a task. A signal stops the task, which then changes nothing; a second signal ends the process at once.
 fn watched<T>(
     work: impl FnOnce(&mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let is_ending = signals::note(&[SIGHUP, SIGINT, SIGTERM])?;
-    let line = Line::new("opening");
-    work(&mut |progress| {
-        line.draw_copy(progress);
+    work(&mut |_| {
         if is_ending.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
 }

@@ -1,15 +1,17 @@
-//! `petstore man` and `petstore completions`: the manual page and the scripts for shells, generated from the
-//! tables of commands and settings.
-
-use std::fmt::Write;
-
-use petstore::SETTINGS;
+//! `petstore man`, `petstore completions` and `petstore openapi`: the manual page and the scripts for shells, generated
+//! from the tables of commands and settings, and the interface description.
 
 use super::command::{Call, Command, Done, Failure, Takes};
 use super::output::print;
 use super::{all, help};
 
 pub const COMMANDS: &[Command] = &[
+    Command {
+        takes: Takes::Only(&["base-url", "staging-url"]),
+        ..Command::new("openapi", "", "print the OpenAPI description", |call| {
+            Ok(print(&petstore::openapi(&call.config))?)
+        })
+    },
     Command {
         takes: Takes::Only(&[]),
         ..Command::new("man", "", "print the manual page, for man(1)", |_| Ok(print(&page())?))
@@ -42,86 +44,63 @@ fn page() -> String {
     )
 }
 
-/// The flags that a command takes, without their dashes.
-fn flags(command: &'static Command) -> impl Iterator<Item = &'static str> {
-    let settings = SETTINGS.iter().map(|setting| setting.flag).filter(|flag| command.takes.includes(flag));
-    command.flags.iter().map(|flag| flag.name).chain(settings).chain(["help"])
-}
-
-/// The beginnings of commands, such as `domain redirect` or nothing, and which words can follow each.
-fn next_words() -> Vec<(&'static str, Vec<&'static str>)> {
-    let mut next: Vec<(&str, Vec<&str>)> = Vec::new();
+/// What can follow each beginning of a command line. One that ends with `*` is that of a whole command, which flags and
+/// operands follow; the others come after all of these.
+fn offers() -> Vec<(String, Vec<String>)> {
+    let mut commands: Vec<&Command> = all().collect();
+    // The longest name first, as one name may be the beginning of another.
+    commands.sort_by_key(|command| std::cmp::Reverse(command.name.len()));
+    let flags = |command: &Command| {
+        let settings = command.settings().map(|setting| setting.flag);
+        let names = command.flags.iter().map(|flag| flag.name).chain(settings).chain(["help"]);
+        names.map(|name| format!("--{name}")).collect()
+    };
+    let mut offers: Vec<(String, Vec<String>)> =
+        commands.into_iter().map(|command| (format!("{}*", command.name), flags(command))).collect();
     for command in all() {
-        let mut end = 0;
+        let mut begun = String::new();
         for word in command.name.split(' ') {
-            let begun = &command.name[..end];
-            end += word.len() + usize::from(end > 0);
-            match next.iter_mut().find(|(known, _)| *known == begun) {
-                Some((_, words)) if words.contains(&word) => {}
-                Some((_, words)) => words.push(word),
-                None => next.push((begun, vec![word])),
+            match offers.iter_mut().find(|(known, _)| *known == begun) {
+                Some((_, words)) if words.iter().any(|known| known == word) => {}
+                Some((_, words)) => words.push(word.to_owned()),
+                None => offers.push((begun.clone(), vec![word.to_owned()])),
             }
+            begun = format!("{begun} {word}").trim_start().to_owned();
         }
     }
-    next
+    offers
 }
 
 fn bash() -> String {
     let mut script = "_petstore() {\n    local IFS=' ' line=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n    \
         local word=\"${COMP_WORDS[COMP_CWORD]}\" words=\n    case \"$line\" in\n"
         .to_owned();
-    let mut commands: Vec<&Command> = all().collect();
-    // The longest name first, as one name may be the beginning of another.
-    commands.sort_by_key(|command| std::cmp::Reverse(command.name.len()));
-    for command in commands {
-        let flags: Vec<String> = flags(command).map(|flag| format!("--{flag}")).collect();
-        // Writing to memory cannot fail.
-        let _ = writeln!(script, "    '{}'*) words='{}' ;;", command.name, flags.join(" "));
-    }
-    for (begun, words) in next_words() {
-        let flags = if begun.is_empty() { " --help --version" } else { "" };
-        let _ = writeln!(script, "    '{begun}') words='{}{flags}' ;;", words.join(" "));
+    for (begun, words) in offers() {
+        let (pattern, flags) = match begun.strip_suffix('*') {
+            Some(name) => (format!("'{name}'*"), ""),
+            None => (format!("'{begun}'"), if begun.is_empty() { " --help --version" } else { "" }),
+        };
+        script += &format!("    {pattern}) words='{}{flags}' ;;\n", words.join(" "));
     }
     script
         + "    esac\n    mapfile -t COMPREPLY < <(IFS=$' \\n'; compgen -W \"$words\" -- \"$word\"; \
         [[ $word == -* ]] || compgen -f -- \"$word\")\n}\ncomplete -o filenames -F _petstore petstore\n"
 }
 
-/// The function of fish that tells whether one of these words has been typed.
-const SEEN: &str = "__fish_seen_subcommand_from";
-
-/// The condition of fish under which all of these words have been typed, and no word if these are none.
-fn seen(words: &str) -> String {
-    if words.is_empty() {
-        return "__fish_use_subcommand".to_owned();
-    }
-    format!("{SEEN} {}", words.replace(' ', &format!("; and {SEEN} ")))
-}
-
 fn fish() -> String {
-    let mut script = String::new();
-    for (begun, words) in next_words() {
-        let seen = seen(begun);
-        let unless =
-            if begun.is_empty() { String::new() } else { format!("; and not {SEEN} {}", words.join(" ")) };
-        for word in words {
-            let name = format!("{begun} {word}");
-            let command = all().find(|command| command.name == name.trim_start());
-            let about = command.map(|command| command.about.replace('\'', "\\'")).unwrap_or_default();
-            let _ = writeln!(script, "complete -c petstore -n '{seen}{unless}' -a {word} -d '{about}'");
-        }
-    }
-    for command in all() {
-        for flag in flags(command) {
-            let _ = writeln!(script, "complete -c petstore -n '{}' -l {flag}", seen(command.name));
-        }
-    }
-    script
+    let line = |(begun, words): &(String, Vec<String>)| {
+        let pattern = format!("*petstore {begun}");
+        let seen =
+            format!("string match -q '{}' -- (commandline -opc | string join ' ')", pattern.trim_end());
+        format!("complete -c petstore -n \"{seen}\" -a '{}'\n", words.join(" "))
+    };
+    offers().iter().map(line).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use petstore::SETTINGS;
 
     #[test]
     fn manual_and_completions_have_every_command_and_setting() {
@@ -134,7 +113,7 @@ mod tests {
             let flag = setting.flag.replace('-', "\\-");
             assert!(page.contains(&format!("\\-\\-{flag}")), "{}", setting.flag);
             assert!(bash.contains(&format!("--{} ", setting.flag)), "{}", setting.flag);
-            assert!(fish.contains(&format!("-l {}\n", setting.flag)), "{}", setting.flag);
+            assert!(fish.contains(&format!("--{} ", setting.flag)), "{}", setting.flag);
         }
     }
 
@@ -164,7 +143,7 @@ mod tests {
         assert_eq!(offered(&["key", "re"]), ["revoke"]);
         assert_eq!(offered(&["key", "add", "ci", "--re"]), ["--read-only"]);
         // Not without the site.
-        if next_words().iter().any(|(begun, _)| *begun == "domain") {
+        if offers().iter().any(|(begun, _)| begun == "domain") {
             assert_eq!(offered(&["domain", "redirect", "ad"]), ["add"]);
             assert_eq!(offered(&["domain", "redirect", "add", "--st"]), ["--status", "--staging-url"]);
         }
@@ -173,15 +152,15 @@ mod tests {
     #[test]
     fn fish_offers_the_next_word_of_a_command() {
         let fish = fish();
-        for line in [
-            "-n '__fish_use_subcommand' -a key -d ''",
-            "-n '__fish_use_subcommand' -a man -d 'print the manual page, for man(1)'",
-            "-n '__fish_seen_subcommand_from pet; and not __fish_seen_subcommand_from status delete' -a delete -d 'delete pets: all of these or none'",
-            "-n '__fish_seen_subcommand_from pet; and __fish_seen_subcommand_from delete' -l database",
-            "-n '__fish_seen_subcommand_from man' -l help",
+        for (seen, words) in [
+            ("petstore pet", "status delete"),
+            ("petstore pet delete*", "--database "),
+            ("petstore man*", "--help'"),
         ] {
-            assert!(fish.contains(&format!("complete -c petstore {line}\n")), "{line}\n{fish}");
+            let line = format!(
+                "complete -c petstore -n \"string match -q '*{seen}' -- (commandline -opc | string join ' ')\" -a '{words}"
+            );
+            assert!(fish.contains(&line), "{line}\n{fish}");
         }
-        assert_eq!(fish.matches(" -a pet ").count(), 1);
     }
 }

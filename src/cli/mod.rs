@@ -6,7 +6,6 @@
 mod advice;
 mod args;
 mod command;
-mod description;
 mod first_key;
 mod help;
 mod json_line;
@@ -18,7 +17,6 @@ mod manual;
 mod output;
 mod pets;
 mod program;
-mod progress;
 #[cfg_attr(not(feature = "site"), path = "no_project.rs")]
 mod project;
 mod serve;
@@ -32,6 +30,7 @@ use args::Wish;
 use command::{Call, Command, Failure};
 use output::{print, say};
 use petstore::ErrorKind;
+use signal_hook::consts::SIGXFSZ;
 
 /// Every command, in the order of the help text. Without a command, the first runs.
 const COMMANDS: &[&[Command]] = &[
@@ -42,7 +41,6 @@ const COMMANDS: &[&[Command]] = &[
     transfer::COMMANDS,
     project::SITE,
     project::DOMAINS,
-    description::COMMANDS,
     manual::COMMANDS,
 ];
 
@@ -63,8 +61,8 @@ pub fn run() -> ExitCode {
             if call.command != "serve" {
                 logging::warn_plainly();
             }
-            let done =
-                signals::survive_file_limit().map_err(Failure::from).and_then(|()| (command.run)(&call));
+            // A write beyond the file size limit (ulimit -f) fails instead of killing the process.
+            let done = signals::ignore(&[SIGXFSZ]).map_err(Failure::from).and_then(|()| (command.run)(&call));
             done.map_err(|failure| describe(failure, &call))
         }
         Err(line) => Err(usage(&line)),
@@ -88,9 +86,6 @@ fn describe(failure: Failure, call: &Call) -> (u8, String) {
             usage(&error.context("PETSTORE_API_KEY").to_string())
         }
         Failure::Failed(error) => (1, advice::line(&error, call)),
-        Failure::Unfinished { error, next_line } => {
-            (1, format!("{}; {}", advice::line(&error, call), advice::resume(next_line)))
-        }
     }
 }
 

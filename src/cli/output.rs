@@ -25,6 +25,11 @@ pub fn say_new(database: &Path) {
     ));
 }
 
+/// The path of a database that must exist.
+pub fn existing(database: &Path) -> Result<&Path, Error> {
+    if petstore::database_exists(database) { Ok(database) } else { Err(Error::no_database(database)) }
+}
+
 /// The absolute path of a file, which need not exist.
 pub fn absolute(path: &Path) -> PathBuf {
     match path.to_str().and_then(|text| text.strip_prefix("rqlite")) {

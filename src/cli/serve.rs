@@ -1,19 +1,16 @@
 //! `petstore serve`: runs the service until a signal ends it.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
-use petstore::{Address, Config, Ephemeral, Listen, Server};
+use petstore::{Address, Ephemeral, Listen, Server};
+use signal_hook::consts::{SIGHUP, SIGUSR1, SIGUSR2};
 
 use super::command::{Call, Command, Done, Failure, Flag, Takes};
 use super::output::print;
 use super::{first_key, limits, logging, signals, supervisor};
-
-/// Whether the service has started, so that a panic belongs in the log.
-static HAS_STARTED: AtomicBool = AtomicBool::new(false);
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
@@ -55,10 +52,12 @@ fn run(call: &Call) -> Done {
     let passed = supervisor::take_socket()?;
     logging::start(own.log_format)?;
     std::panic::set_hook(Box::new(log_panic));
-    // Before anything is started, so that a signal never ends the start half way.
-    let signals = signals::ServiceSignals::start()?;
+    let began = Instant::now();
+    // Programs that rotate log files send SIGHUP or SIGUSR1.
+    signals::ignore(&[SIGHUP, SIGUSR1, SIGUSR2])?;
+    // The service listens on it and on nothing else.
     if let Some(socket) = passed {
-        take_over(&mut config, socket);
+        config.listen = Listen::Socket(Arc::new(socket));
     }
     config.open_files = Some(limits::raise_open_files()?);
     first_key::check_file(&config, first_key_file)?;
@@ -68,8 +67,8 @@ fn run(call: &Call) -> Done {
         config.api_key.clone_from(&made_key);
     }
     let server = Server::start(config.clone())?;
-    HAS_STARTED.store(true, Ordering::SeqCst);
-    signals.started(server.stopper());
+    let stopper = server.stopper();
+    let ending = signals::end(stopper.clone(), began)?;
     supervisor::start_watchdog(server.health_check())?;
     // The last step that can fail, so that a failed start leaves no key behind.
     let ring = if needs_key { first_key::prepare(&config, first_key_file)? } else { None };
@@ -81,7 +80,8 @@ fn run(call: &Call) -> Done {
         first_key::show(ring, &config, |key| usage(address, key));
     }
     let ended = server.wait();
-    signals.ended(ended.is_err());
+    let why = if ended.is_err() { "a failure" } else { ending.get().copied().unwrap_or("no signal") };
+    signals::log_end(why, began, &stopper);
     logging::flush(logging::PATIENCE);
     Ok(ended?)
 }
@@ -106,21 +106,11 @@ fn ephemeral(call: &Call) -> Result<Option<Ephemeral>, Failure> {
     Ok(Some(ephemeral))
 }
 
-/// Makes the service listen on the socket that its supervisor passes, and on nothing else.
-fn take_over(config: &mut Config, socket: OwnedFd) {
-    let own = std::mem::replace(&mut config.listen, Listen::Socket(Arc::new(socket)));
-    if format!("{own:?}") != format!("{:?}", Listen::default()) {
-        log::warn!("--listen is ignored because the supervisor passes a socket");
-    }
-}
-
-/// Logs a panic on one line. During the start it logs nothing: the start fails then, and its error is reported.
+/// Logs a panic on one line.
 fn log_panic(panic: &PanicHookInfo) {
-    if HAS_STARTED.load(Ordering::SeqCst) {
-        let thread = std::thread::current();
-        let what = panic.to_string().replace('\n', " ");
-        log::error!("the thread {} {what}", thread.name().unwrap_or("without a name"));
-    }
+    let thread = std::thread::current();
+    let what = panic.to_string().replace('\n', " ");
+    log::error!("the thread {} {what}", thread.name().unwrap_or("without a name"));
 }
 
 /// Prints the first line for scripts, which wait for it, and the key of an ephemeral database for people.

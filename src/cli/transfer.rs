@@ -1,7 +1,7 @@
 //! `petstore export` and `petstore import`: pets as NDJSON or CSV.
 
 use std::fs::File;
-use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::io::{Write, stderr, stdin, stdout};
 use std::os::fd::{AsFd, OwnedFd};
 
 use petstore::{Error, ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
@@ -9,7 +9,6 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
 use super::output::{print, say_new};
-use super::progress::{Line, bar};
 use super::signals;
 
 /// The most refused lines that are printed one by one; the rest is counted.
@@ -58,19 +57,15 @@ fn import(call: &Call) -> Done {
         "" | "-" => Source::Stream(Box::new(File::from(standard_input()?))),
         path => Source::File(path.into()),
     };
-    let is_terminal = stderr().is_terminal();
     let mut refused = 0;
-    let line = Line::new("checking the input");
     let checked = Import::check(&call.config.database, source, options, |number, why| {
         refused += 1;
         if refused <= MAX_REFUSED {
             // The terminal must not obey what the file says.
             let why = why.replace(char::is_control, "\u{fffd}");
-            line.draw("");
             say(&format!("Line {number}: {why}\n"));
         }
     });
-    line.draw("");
     if refused > MAX_REFUSED {
         say(&format!("and {} more\n", refused - MAX_REFUSED));
     }
@@ -82,20 +77,15 @@ fn import(call: &Call) -> Done {
     let mut next_line = Some(from_line).filter(|line| *line > 1);
     let written = import.write(&stop, |progress| {
         next_line = Some(progress.line + 1);
-        let LinesWritten { line: last, lines, .. } = progress;
-        if is_terminal {
-            line.draw(&format!("{} written up to line {last} of {lines}", bar(last, lines)));
-        } else {
-            say(&format!("written up to line {last} of {lines}\n"));
-        }
+        let LinesWritten { line, lines, .. } = progress;
+        say(&format!("written up to line {line} of {lines}\n"));
     });
-    drop(line);
     if is_new && call.config.database.exists() {
         say_new(&call.config.database);
     }
     written.map_err(|error| match next_line {
-        Some(next_line) => Failure::Unfinished { error, next_line },
-        None => Failure::Failed(error),
+        Some(next_line) => error.followed_by(format!("continue with --from-line {next_line}")),
+        None => error,
     })?;
     let skipped = if refused > 0 { format!(", left out {refused}") } else { String::new() };
     Ok(print(&format!("imported {valid}{skipped}\n"))?)

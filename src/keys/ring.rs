@@ -87,21 +87,6 @@ impl KeyRing {
         })
     }
 
-    /// Tells whether a key is valid, and neither expired nor revoked.
-    ///
-    /// ```no_run
-    /// let ring = petstore::KeyRing::open("pets.db".as_ref())?;
-    /// assert!(!ring.is_valid("petstore_unknown")?);
-    /// # Ok::<(), petstore::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Fails if the database cannot be read.
-    pub fn is_valid(&self, key: &str) -> Result<bool, Error> {
-        let found = self.store.key(&secret::digest(key))?;
-        Ok(found.is_some_and(|key| !key.is_expired(unix_time())))
-    }
-
     /// Creates a key, passes it to `hand_over`, and then stores its digest.
     ///
     /// The key expires at `expires_at`, a Unix time in seconds; with `None` it never does. No other process can
@@ -118,17 +103,38 @@ impl KeyRing {
         scope: KeyScope,
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let key = secret::new_key()?;
+        self.insert(&key, name, expires_at, scope, hand_over)
+    }
+
+    /// Stores the digest of a key with full scope that [`new_api_key`](crate::new_api_key) has made, and that never
+    /// expires.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_made(&mut self, name: &str, key: &str) -> Result<(), Error> {
+        self.insert(key, name, None, KeyScope::Full, |_| Ok(()))
+    }
+
+    fn insert(
+        &mut self,
+        key: &str,
+        name: &str,
+        expires_at: Option<i64>,
+        scope: KeyScope,
+        hand_over: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         check_name(name)?;
-        let (now, key, mut hand_over) = (unix_time(), secret::new_key()?, Some(hand_over));
+        let (now, mut hand_over) = (unix_time(), Some(hand_over));
         check_expiry(expires_at, now)?;
         self.in_transaction(|ring| {
             if ring.newest(name)?.is_some_and(|key| !key.is_expired(now)) {
                 return fail(ErrorKind::KeyExists, format!("there is already a key named '{name}'"));
             }
             if let Some(hand_over) = hand_over.take() {
-                hand_over(&key)?;
+                hand_over(key)?;
             }
-            ring.keep(&api_key(&key, name, scope, now, expires_at))
+            ring.keep(&api_key(key, name, scope, now, expires_at))
         })
     }
 

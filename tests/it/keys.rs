@@ -2,7 +2,7 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::backup::succeed;
@@ -189,36 +189,29 @@ fn first_key_in_a_folder_of_others_is_refused() {
     let mut command = as_nobody(&first_key_in(&path));
     let refused = output(command.env("PETSTORE_DATABASE", folder.database()));
     let said = format!(
-        "cannot write the first API key to {}.partial: this user cannot create files in its folder; run petstore as a user",
+        "cannot write the first API key to {}: this user cannot create files in its folder; run petstore as a user",
         path.display()
     );
     expect_refusal(refused, 1, &said);
 }
 
-/// Starts with this file for the first key, and expects a valid key there and nothing unfinished.
+/// Starts with this file for the first key, and expects a valid key there.
 #[track_caller]
 fn start_has_first_key(folder: Folder, path: &Path) -> Folder {
     let words = ["--first-key-file", path.to_str().unwrap()];
     let server = Server::start_in(folder, |command| command.env_remove("PETSTORE_API_KEY").args(words));
     let key = std::fs::read_to_string(path).unwrap();
     expect(&server, key.strip_suffix('\n').unwrap(), 200);
-    assert!(!partial(path).exists());
     server.kill()
-}
-
-/// The name of the file until its key is valid.
-fn partial(path: &Path) -> PathBuf {
-    format!("{}.partial", path.display()).into()
 }
 
 #[test]
 fn killed_first_start_is_finished_by_the_next() {
-    let steps: [fn(&Path, &Path) -> bool; 5] = [
+    let steps: [fn(&Path, &Path) -> bool; 4] = [
         |database, _| database.exists(),
         |database, _| database.with_extension("db-wal").exists(),
-        |_, key| partial(key).exists(),
-        |_, key| std::fs::metadata(partial(key)).is_ok_and(|file| file.len() > 0),
         |_, key| key.exists(),
+        |_, key| std::fs::metadata(key).is_ok_and(|file| file.len() > 0),
     ];
     for has_come_so_far in steps {
         let folder = Folder::new();
@@ -226,7 +219,7 @@ fn killed_first_start_is_finished_by_the_next() {
         let mut command = petstore(&first_key_in(&key));
         let mut first = Process::start(command.env("PETSTORE_DATABASE", folder.database()));
         // Without a pause, as a step takes less than a millisecond; it may be over already.
-        while !has_come_so_far(&folder.database(), &key) && !key.exists() {
+        while !has_come_so_far(&folder.database(), &key) {
             assert!(!first.has_ended(), "{:?}", first.output());
         }
         drop(first);
@@ -241,40 +234,33 @@ fn without_key() -> Folder {
 }
 
 #[test]
-fn unfinished_file_of_the_first_key_is_written_again_before_the_commit() {
+fn unfinished_first_key_is_written_again() {
     for unfinished in ["", "petstore_12", "petstore_1234\n"] {
         let folder = without_key();
         let path = folder.path().join("new.key");
-        std::fs::write(partial(&path), unfinished).unwrap();
-        start_has_first_key(folder, &path);
+        std::fs::write(&path, unfinished).unwrap();
+        let _folder = start_has_first_key(folder, &path);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }
 
 #[test]
-fn unfinished_file_of_the_first_key_gets_its_name_after_the_commit() {
+fn whole_key_of_a_killed_start_becomes_valid() {
     let folder = without_key();
     let path = folder.path().join("new.key");
-    let folder = start_has_first_key(folder, &path);
-    let key = std::fs::read_to_string(&path).unwrap();
-    std::fs::rename(&path, partial(&path)).unwrap();
-    // Not over somebody's file.
-    std::fs::write(&path, "mine").unwrap();
-    expect_refusal(run(&first_key_in(&path), &folder.database()), 1, "the file already exists");
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
-    std::fs::remove_file(&path).unwrap();
+    let key = petstore::new_api_key().unwrap();
+    std::fs::write(&path, format!("{key}\n")).unwrap();
     let _folder = start_has_first_key(folder, &path);
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), key);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{key}\n"));
 }
 
 #[test]
-fn file_with_the_name_of_an_unfinished_key_stays() {
+fn file_of_another_stays() {
     let folder = without_key();
     let path = folder.path().join("new.key");
-    std::fs::write(partial(&path), "mine").unwrap();
-    let said = "new.key.partial: the file already exists";
-    expect_refusal(run(&first_key_in(&path), &folder.database()), 1, said);
-    assert_eq!(std::fs::read_to_string(partial(&path)).unwrap(), "mine");
-    assert!(!path.exists());
+    std::fs::write(&path, "mine").unwrap();
+    expect_refusal(run(&first_key_in(&path), &folder.database()), 1, "the file already exists");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
 }
 
 #[test]

