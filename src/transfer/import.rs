@@ -1,6 +1,5 @@
 //! Import: many pets into a database. All of them are checked before the first one is written.
 
-use std::fmt;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,20 +70,12 @@ pub struct LinesWritten {
 /// import.write(&AtomicBool::new(false), |progress| println!("line {}", progress.line))?;
 /// # Ok::<(), petstore::Error>(())
 /// ```
+#[derive(Debug)]
 pub struct Import {
     input: Input,
     options: ImportOptions,
     database: PathBuf,
     found: Found,
-}
-
-impl fmt::Debug for Import {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Self { database, options, found, .. } = self;
-        let mut shown = f.debug_struct("Import");
-        shown.field("database", database).field("options", options).field("valid", &found.valid);
-        shown.finish_non_exhaustive()
-    }
 }
 
 /// The result of the check.
@@ -174,19 +165,28 @@ impl Import {
             }
             let deadline = Instant::now() + PATIENCE;
             loop {
-                take_turn(&mut *store, stop, PATIENCE)?;
-                match self.write_batch(&mut *store, &batch, released.is_none()) {
-                    // Another instance of a cluster was faster.
-                    Err(error) if error.kind() == ErrorKind::Conflict && Instant::now() < deadline => {}
-                    done => break done?,
+                if stop.load(Ordering::SeqCst) {
+                    return fail(ErrorKind::Interrupted, "interrupted");
                 }
+                if self.write_batch(&mut *store, &batch, released.is_none())? {
+                    break;
+                }
+                if Instant::now() > deadline {
+                    let line = "other processes have kept this one from writing for 30 seconds";
+                    return fail(ErrorKind::DatabaseLocked, line);
+                }
+                std::thread::sleep(RETRY);
             }
             released = Some(Instant::now());
             written(line);
         }
     }
 
-    fn write_batch(&self, store: &mut Writer, batch: &Batch, is_first: bool) -> Result<(), Error> {
+    /// Writes a batch; `false` if another process has the lock, or another instance of a cluster was faster.
+    fn write_batch(&self, store: &mut Writer, batch: &Batch, is_first: bool) -> Result<bool, Error> {
+        if !store.try_begin()? {
+            return Ok(false);
+        }
         if is_first && self.options.keep_ids {
             if self.options.from_line == 1 {
                 check_new(&self.database, Some(store))?;
@@ -195,14 +195,15 @@ impl Import {
             store.reserve_ids(self.found.ids.last())?;
         }
         for (id, new) in batch {
-            let inserted = match id {
-                Some(id) => store.insert_pet_as(*id, new),
-                None => store.insert_pet(new).map(|_| ()),
-            };
-            inserted?;
+            match id {
+                Some(id) => store.insert_pet_as(*id, new)?,
+                None => drop(store.insert_pet(new)?),
+            }
         }
-        store.commit()?;
-        Ok(())
+        match store.commit() {
+            Err(error) if error.is_conflict() => Ok(false),
+            committed => Ok(committed.map(|_| true)?),
+        }
     }
 
     /// Reads the next pets to write, and returns the last line that was read.
@@ -233,31 +234,26 @@ fn open<'i>(input: &'i Input, options: &ImportOptions) -> Result<Lines<'i>, Erro
     let cannot = |error| input.cannot_read(error);
     let mut source = input.read()?;
     let start = source.fill_buf().map_err(cannot)?;
-    if options.format == Format::Ndjson && begins_with(start, b"[") {
-        let line = "the input is a JSON array, but an import takes one pet per line";
-        return fail(ErrorKind::InputFormat, line);
-    }
-    if let Some(looks) = other_format(start, options.format) {
-        return fail(ErrorKind::InputFormat, format!("the input looks like {looks}"));
+    if let Some(wrong) = other_format(start, options.format) {
+        return fail(ErrorKind::InputFormat, format!("the input {wrong}"));
     }
     let rows = Rows::new(source, options.format, options.keep_ids).map_err(cannot)?;
     rows.map_err(|why| Error::new(ErrorKind::InvalidInput, format!("line 1: {}", why.trim_end_matches('.'))))
 }
 
-/// Whether the input begins like this, after a byte order mark and white space.
-fn begins_with(start: &[u8], text: &[u8]) -> bool {
-    start.strip_prefix(MARK).unwrap_or(start).trim_ascii_start().starts_with(text)
-}
-
-/// The name of the other format, if the input begins like that.
+/// What the input is if it begins like one in another format.
 fn other_format(start: &[u8], format: Format) -> Option<&'static str> {
-    let is_json = begins_with(start, b"{");
-    let column = b"categoryId";
-    let mut header = start.split(|byte| *byte == b'\n').next()?.windows(column.len());
-    match format {
-        Format::Csv if is_json => Some("NDJSON"),
-        Format::Ndjson if !is_json && header.any(|word| word == column) => Some("CSV"),
-        Format::Csv | Format::Ndjson => None,
+    let start = start.strip_prefix(MARK).unwrap_or(start).trim_ascii_start();
+    let header = start.split(|byte| *byte == b'\n').next()?;
+    match (format, start.first()?) {
+        (Format::Ndjson, b'[') => Some("is a JSON array, but an import takes one pet per line"),
+        (Format::Csv, b'{') => Some("looks like NDJSON"),
+        (Format::Ndjson, first)
+            if *first != b'{' && String::from_utf8_lossy(header).contains("categoryId") =>
+        {
+            Some("looks like CSV")
+        }
+        _ => None,
     }
 }
 
@@ -328,24 +324,6 @@ fn check(
         return fail(ErrorKind::InvalidInput, line);
     }
     Ok(found)
-}
-
-/// Opens a transaction as soon as no other process has one, and waits for so long.
-fn take_turn(store: &mut Writer, stop: &AtomicBool, patience: Duration) -> Result<(), Error> {
-    let deadline = Instant::now() + patience;
-    loop {
-        if stop.load(Ordering::SeqCst) {
-            return fail(ErrorKind::Interrupted, "interrupted");
-        }
-        if store.try_begin()? {
-            return Ok(());
-        }
-        if Instant::now() > deadline {
-            let line = "another process has held the lock on the database for 30 seconds";
-            return fail(ErrorKind::DatabaseLocked, line);
-        }
-        std::thread::sleep(RETRY);
-    }
 }
 
 #[cfg(test)]
@@ -446,29 +424,26 @@ mod tests {
     }
 
     #[test]
-    fn lock_is_waited_for_until_the_deadline_or_the_stop() {
-        let folder = Folder::new();
-        let [mut writer, mut other] = [(); 2].map(|()| Writer::open(&folder.database()).unwrap());
+    fn lock_is_waited_for_until_the_stop() {
+        let (folder, text) = (Folder::new(), r#"{"name":"a","categoryId":1}"#);
+        let mut other = Writer::open(&folder.database()).unwrap();
+        let import = checked(&folder, text, from(1)).0.unwrap();
         assert!(other.try_begin().unwrap());
-        for (patience, kind) in
-            [(PATIENCE, ErrorKind::Interrupted), (Duration::ZERO, ErrorKind::DatabaseLocked)]
-        {
-            let stop = AtomicBool::new(false);
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    std::thread::sleep(100 * RETRY);
-                    stop.store(true, Ordering::SeqCst);
-                });
-                assert_eq!(take_turn(&mut *writer, &stop, patience).unwrap_err().kind(), kind);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(100 * RETRY);
+                stop.store(true, Ordering::SeqCst);
             });
-        }
+            assert_eq!(import.write(&stop, |_| ()).unwrap_err().kind(), ErrorKind::Interrupted);
+        });
     }
 
     #[test]
     fn input_in_the_other_format_is_known_by_its_beginning() {
         let json = br#"{"name":"a","categoryId":1}"#;
-        assert_eq!(other_format(json, Format::Csv), Some("NDJSON"));
-        assert_eq!(other_format(b"name,categoryId\na,1", Format::Ndjson), Some("CSV"));
+        assert_eq!(other_format(json, Format::Csv), Some("looks like NDJSON"));
+        assert_eq!(other_format(b"name,categoryId\na,1", Format::Ndjson), Some("looks like CSV"));
         for (start, format) in [
             (&json[..], Format::Ndjson),
             (b"name,categoryId\na,1", Format::Csv),

@@ -31,6 +31,7 @@ impl fmt::Debug for Source {
 }
 
 /// An input that can be read more than once.
+#[derive(Debug)]
 pub struct Input {
     file: File,
     /// The name of the input in messages.

@@ -25,7 +25,7 @@ pub enum Format {
     #[default]
     Ndjson,
     /// CSV (`csv`, RFC 4180) with a header line of the names of the members. A member that a pet does not have is
-    /// empty.
+    /// empty, so an optional member that is an empty text becomes none.
     Csv,
 }
 

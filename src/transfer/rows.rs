@@ -1,7 +1,7 @@
 //! Reads an input pet by pet: each row is a pet or a sentence that says what is wrong with it. Only one row is in
 //! memory at a time, and it takes at most [`MAX_ROW`] bytes.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
 use super::Format;
 use super::csv::{Record, columns};
@@ -82,7 +82,6 @@ impl<R: BufRead> Rows<R> {
             let is_blank = match &mut self.current {
                 Current::Ndjson { line, is_cut } => {
                     line.clear();
-                    *is_cut = false;
                     if !read_line(&mut self.source, line, is_cut)? {
                         return Ok(None);
                     }
@@ -160,25 +159,14 @@ impl Places {
     }
 }
 
-/// Reads a line including its end; `false` at the end of the input. Cuts off a line that is too long.
+/// Reads a line without its end; `false` at the end of the input. Cuts off a line that is too long.
 fn read_line(source: &mut impl BufRead, line: &mut Vec<u8>, is_cut: &mut bool) -> io::Result<bool> {
-    let mut has_bytes = false;
-    loop {
-        let bytes = source.fill_buf()?;
-        has_bytes |= !bytes.is_empty();
-        let end = bytes.iter().position(|byte| *byte == b'\n');
-        let piece = &bytes[..end.unwrap_or(bytes.len())];
-        let length = piece.len() + usize::from(end.is_some());
-        if line.len() + piece.len() > MAX_ROW {
-            *is_cut = true;
-        } else if !*is_cut {
-            line.extend_from_slice(piece);
-        }
-        source.consume(length);
-        if end.is_some() || length == 0 {
-            return Ok(has_bytes);
-        }
+    let length = source.take(MAX_ROW as u64 + 1).read_until(b'\n', line)?;
+    *is_cut = line.pop_if(|byte| *byte == b'\n').is_none() && length > MAX_ROW;
+    if *is_cut {
+        source.skip_until(b'\n')?;
     }
+    Ok(length > 0)
 }
 
 /// Reads a record, and returns its number of lines; `None` at the end of the input.

@@ -356,6 +356,10 @@ mod tests {
         insert_once(&mut writer, "Tom", "d");
         writer.commit().unwrap();
         assert_eq!(records(&writer), 14 - 4);
+        pass(&mut writer, -3 * retries::KEPT);
+        insert_once(&mut writer, "Tom", "e");
+        writer.commit().unwrap();
+        assert_eq!(records(&writer), 10 - 2 + 1, "the clock was days ahead");
     }
 
     #[test]
