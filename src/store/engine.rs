@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::ToSql;
-use rusqlite::types::{FromSql, FromSqlError, ValueRef};
+use rusqlite::types::{FromSql, ValueRef};
 
 use super::StoreError;
 use crate::model::{IdempotencyKey, NewPet};
@@ -58,12 +58,8 @@ impl<'r> Row<'r> {
     /// A column as a value of this type.
     pub fn get<T: FromSql>(&self, column: usize) -> rusqlite::Result<T> {
         let value = self.value(column)?;
-        T::column_result(value).map_err(|error| match error {
-            FromSqlError::InvalidType => {
-                rusqlite::Error::InvalidColumnType(column, String::new(), value.data_type())
-            }
-            FromSqlError::OutOfRange(number) => rusqlite::Error::IntegralValueOutOfRange(column, number),
-            error => rusqlite::Error::FromSqlConversionFailure(column, value.data_type(), Box::new(error)),
+        T::column_result(value).map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(column, value.data_type(), Box::new(error))
         })
     }
 }

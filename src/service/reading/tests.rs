@@ -4,7 +4,7 @@
 mod cluster;
 
 use super::*;
-use crate::api::{Call, Operation};
+use crate::api::Operation;
 use crate::config::Config;
 use crate::endpoint::{Failure, Router};
 use crate::service::Authenticator;

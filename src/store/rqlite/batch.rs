@@ -114,7 +114,7 @@ impl ClusterWriter {
 
     /// Sends a request until its outcome is known.
     fn deliver(&self, request: &Request, patience: Duration) -> Result<Vec<Done>, Failure> {
-        let written = self.session.client.write(&request.writes.statements, patience);
+        let written = self.session.client.write(&request.writes, patience);
         match &written {
             Ok(answers) => {
                 if let Some(done) = request.made(answers) {
@@ -125,7 +125,7 @@ impl ClusterWriter {
             Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {}
             Err(failure) => return Err(failure.clone()),
         }
-        let found = self.session.read(&request.finds.statements, self.session.fresh, patience);
+        let found = self.session.read(&request.finds, self.session.fresh, patience);
         let found = found.map_err(|error| Failure::Unknown(error.to_string().into()))?;
         match written {
             Err(failure) if found[0].is_empty() => Err(failure),
@@ -184,7 +184,7 @@ impl ClusterWriter {
     /// The statements of the batch, which is over then.
     pub fn request_only(&mut self) -> Vec<Statement> {
         let creates: Vec<&Create> = self.creates.iter().collect();
-        let statements = self.request(None, &creates, &[]).unwrap().writes.statements;
+        let statements = self.request(None, &creates, &[]).unwrap().writes;
         self.end();
         statements
     }

@@ -46,38 +46,18 @@ pub struct Create {
 /// What has become of a create.
 pub type Done = Result<Outcome, StoreError>;
 
-/// Which creates of the batch the answer to a statement is about, by their places in the batch.
-enum About {
-    /// Those without keys, which get consecutive ids.
-    Plain(Vec<usize>),
-    /// One with a key.
-    Once(usize),
-    Nothing,
-}
-
-/// Statements, and what the answer to each is about.
-#[derive(Default)]
-pub struct Labelled {
-    pub statements: Vec<Statement>,
-    abouts: Vec<About>,
-}
-
-impl Labelled {
-    fn push(&mut self, about: About, sql: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
-        self.statements.push(Statement::new(sql, values)?);
-        self.abouts.push(about);
-        Ok(())
-    }
-}
-
 /// A batch as it is sent.
 pub struct Request<'c> {
     creates: &'c [&'c Create],
-    /// [`BATCH`] comes first. Creates without keys come before those with keys, so ids do not follow the order of
-    /// requests.
-    pub writes: Labelled,
+    /// The places of the creates without keys, which get consecutive ids. They come before those with keys, so ids do
+    /// not follow the order of requests.
+    plain: Vec<usize>,
+    /// The places of the creates with keys.
+    once: Vec<usize>,
+    /// [`BATCH`] comes first, then the inserts of the pets, each with what checks or records it.
+    pub writes: Vec<Statement>,
     /// [`FIRST`], then [`FIND`] for each create with a key: their rows tell the outcomes of the creates.
-    pub finds: Labelled,
+    pub finds: Vec<Statement>,
 }
 
 impl<'c> Request<'c> {
@@ -87,12 +67,12 @@ impl<'c> Request<'c> {
         creates: &'c [&'c Create],
         changes: &[Statement],
     ) -> Result<Self, StoreError> {
-        let (mut writes, mut finds, now) = (Labelled::default(), Labelled::default(), unix_time());
+        let now = unix_time();
         let (plain, once): (Vec<usize>, Vec<usize>) =
             (0..creates.len()).partition(|place| creates[*place].key.is_none());
         let (state, mark) = guard.map(|seen| (seen.changes, seen.mark)).unzip();
-        writes.push(About::Nothing, BATCH, params![name, batch, state, now, mark])?;
-        finds.push(About::Plain(plain.clone()), FIRST, params![name, batch])?;
+        let mut writes = vec![Statement::new(BATCH, params![name, batch, state, now, mark])?];
+        let mut finds = vec![Statement::new(FIRST, params![name, batch])?];
         let columns = COLUMNS.join(", ");
         if !plain.is_empty() {
             let count = i64::try_from(plain.len()).unwrap_or(i64::MAX);
@@ -100,9 +80,8 @@ impl<'c> Request<'c> {
             let rows = vec![row; plain.len()].join(", ");
             let values: Vec<_> = plain.iter().flat_map(|place| creates[*place].new.values()).collect();
             let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
-            let insert = format!("INSERT INTO pets ({columns}) VALUES {rows}");
-            writes.push(About::Plain(plain), &insert, &values)?;
-            writes.push(About::Nothing, COUNTED, params![name, count])?;
+            writes.push(Statement::new(&format!("INSERT INTO pets ({columns}) VALUES {rows}"), &values)?);
+            writes.push(Statement::new(COUNTED, params![name, count])?);
         }
         // Inserts nothing if the key is recorded; `RECORD` then sees `changes() = 0`.
         let (values, key) = (places(COLUMNS.len()), COLUMNS.len() + 1);
@@ -114,74 +93,60 @@ impl<'c> Request<'c> {
             let Create { new, key: Some(key) } = creates[place] else { continue };
             let values = new.values();
             let values = values.iter().map(|value| value as &dyn ToSql).chain([key.bytes() as _]);
-            writes.push(About::Once(place), &insert_once, &values.collect::<Vec<_>>())?;
-            writes.push(About::Nothing, RECORD, params![key.bytes(), new.fingerprint(), now])?;
-            finds.push(About::Once(place), FIND, params![key.bytes()])?;
+            writes.push(Statement::new(&insert_once, &values.collect::<Vec<_>>())?);
+            writes.push(Statement::new(RECORD, params![key.bytes(), new.fingerprint(), now])?);
+            finds.push(Statement::new(FIND, params![key.bytes()])?);
         }
         if !once.is_empty() {
-            writes.push(About::Nothing, FORGET, params![retries::share(once.len()), now - retries::KEPT])?;
+            writes.push(Statement::new(FORGET, params![retries::share(once.len()), now - retries::KEPT])?);
         }
-        for change in changes {
-            writes.statements.push(change.clone());
-            writes.abouts.push(About::Nothing);
-        }
+        writes.extend_from_slice(changes);
         if batch == 1 {
-            writes.push(About::Nothing, PRUNE, &[])?;
+            writes.push(Statement::plain(PRUNE));
         }
-        Ok(Self { creates, writes, finds })
+        Ok(Self { creates, plain, once, writes, finds })
+    }
+
+    /// The outcomes of the creates, whose pets without keys have the ids from `first` on.
+    fn done(&self, first: i64, once: impl Iterator<Item = Option<Done>>) -> Option<Vec<Done>> {
+        let mut done = vec![None; self.creates.len()];
+        self.plain.iter().zip(first..).for_each(|(place, id)| done[*place] = Some(Ok(Outcome::Made(id))));
+        self.once.iter().zip(once).for_each(|(place, outcome)| done[*place] = outcome);
+        done.into_iter().collect()
     }
 
     /// The outcomes of the creates, from the answers to the writes; `None` unless each made a pet.
     pub fn made(&self, answers: &[client::Outcome]) -> Option<Vec<Done>> {
-        let mut done = vec![None; self.creates.len()];
-        for (about, answer) in self.writes.abouts.iter().zip(answers) {
-            let id = answer.last_insert_id;
-            match about {
-                About::Plain(places) => {
-                    // COUNTED has checked this.
-                    let first = id + 1 - i64::try_from(places.len()).ok()?;
-                    places
-                        .iter()
-                        .zip(first..)
-                        .for_each(|(place, id)| done[*place] = Some(Ok(Outcome::Made(id))));
-                }
-                About::Once(place) if answer.rows_affected == 1 => done[*place] = Some(Ok(Outcome::Made(id))),
-                About::Once(_) | About::Nothing => {}
-            }
-        }
-        done.into_iter().collect()
+        let mut inserts = answers.iter().skip(1).step_by(2);
+        let first = match self.plain.len() {
+            0 => 0,
+            // COUNTED has checked this.
+            count => inserts.next()?.last_insert_id + 1 - i64::try_from(count).ok()?,
+        };
+        let made = |answer: &client::Outcome| {
+            (answer.rows_affected == 1).then_some(Ok(Outcome::Made(answer.last_insert_id)))
+        };
+        self.done(first, inserts.map(made))
     }
 
     /// The outcomes of the creates, from the rows of the finds; `None` if the batch was not carried out.
     pub fn found(&self, found: &[Rows]) -> Option<Vec<Done>> {
         let &[Value::Integer(first)] = found.first()?.first()?.as_slice() else { return None };
-        let (mut done, mut made) = (vec![None; self.creates.len()], HashSet::new());
-        for (about, rows) in self.finds.abouts.iter().zip(found) {
-            match about {
-                About::Plain(places) => {
-                    places
-                        .iter()
-                        .zip(first..)
-                        .for_each(|(place, id)| done[*place] = Some(Ok(Outcome::Made(id))));
-                }
-                About::Once(place) => {
-                    done[*place] = Some(match rows.first().map(Vec::as_slice) {
-                        Some([Value::Integer(pet), Value::Blob(fingerprint)]) => {
-                            let is_same = self.creates[*place].new.fingerprint() == fingerprint.as_slice();
-                            // The record is of this batch if its pet is, and then of the first create with the key.
-                            let is_first = *pet >= first && made.insert(*pet);
-                            Ok(match (is_same, is_first) {
-                                (true, true) => Outcome::Made(*pet),
-                                (true, false) => Outcome::Replayed(*pet),
-                                (false, _) => Outcome::Reused,
-                            })
-                        }
-                        _ => Err(StoreError::Internal(LEFT_OUT.to_owned())),
-                    });
-                }
-                About::Nothing => {}
-            }
-        }
-        done.into_iter().collect()
+        let mut made = HashSet::new();
+        let once = self.once.iter().zip(&found[1..]).map(|(place, rows)| {
+            let Some([Value::Integer(pet), Value::Blob(fingerprint)]) = rows.first().map(Vec::as_slice)
+            else {
+                return Some(Err(StoreError::Internal(LEFT_OUT.to_owned())));
+            };
+            let is_same = self.creates[*place].new.fingerprint() == fingerprint.as_slice();
+            // The record is of this batch if its pet is, and then of the first create with the key.
+            let is_first = *pet >= first && made.insert(*pet);
+            Some(Ok(match (is_same, is_first) {
+                (true, true) => Outcome::Made(*pet),
+                (true, false) => Outcome::Replayed(*pet),
+                (false, _) => Outcome::Reused,
+            }))
+        });
+        self.done(first, once)
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::BUSY_TIMEOUT;
 use super::open_file::{journal_of, log_of};
+use super::{BUSY_TIMEOUT, StoreError};
 use crate::error::{Error, ErrorKind as Kind};
 
 /// How to open a database that is not to be changed. If it has a log, the connection must not write: the last
@@ -37,13 +37,7 @@ pub fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
 /// Why SQLite cannot open a database, in words for an operator.
 pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
     let (kind, why) = match error.sqlite_error_code() {
-        _ if matches!(error, rusqlite::Error::SqlInputError { .. }) => {
-            (Kind::DatabaseDamaged, "has a table of another kind")
-        }
         Some(ErrorCode::NotADatabase) => (Kind::DatabaseForeign, "is not an SQLite database"),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            (Kind::DatabaseLocked, "is locked by another process")
-        }
         Some(ErrorCode::CannotOpen) => (
             Kind::PermissionDenied,
             "cannot be opened: this user cannot read it, or cannot create files in its folder",
@@ -51,21 +45,9 @@ pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
         Some(ErrorCode::ReadOnly) => {
             (Kind::PermissionDenied, "cannot be changed: this user cannot write to it or to its folder")
         }
-        Some(ErrorCode::DiskFull) => (Kind::DiskFull, "cannot grow: the disk is full"),
-        Some(ErrorCode::DatabaseCorrupt) => (Kind::DatabaseDamaged, "is damaged"),
-        Some(ErrorCode::SystemIoFailure) => (
-            Kind::Io,
-            "cannot be read or written: its disk is full or failing, or a file may not grow further (ulimit -f)",
-        ),
-        _ => (Kind::Io, "cannot be opened"),
+        _ => return Error::from(StoreError::from(error)).context(path.display()),
     };
-    let detail = match &error {
-        // The statement itself would be repeated.
-        rusqlite::Error::SqlInputError { msg, .. } => format!(": SQLite says: {msg}"),
-        _ if kind == Kind::Io => format!(": SQLite says: {error}"),
-        _ => String::new(),
-    };
-    Error::new(kind, format!("{} {why}{detail}", path.display())).caused_by(error)
+    Error::new(kind, format!("{} {why}", path.display())).caused_by(error)
 }
 
 #[cfg(test)]
@@ -95,12 +77,7 @@ mod tests {
             (ffi::SQLITE_READONLY, Kind::PermissionDenied, "this user cannot write to it"),
             (ffi::SQLITE_FULL, Kind::DiskFull, "the disk is full"),
             (ffi::SQLITE_CORRUPT, Kind::DatabaseDamaged, "is damaged"),
-            (
-                ffi::SQLITE_IOERR,
-                Kind::Io,
-                "failing, or a file may not grow further (ulimit -f): SQLite says: Error code 10",
-            ),
-            (ffi::SQLITE_MISUSE, Kind::Io, "cannot be opened: SQLite says: "),
+            (ffi::SQLITE_IOERR, Kind::Io, "fails, or a file may not grow further (ulimit -f): Error code 10"),
         ] {
             let error = cannot_open(
                 Path::new("pets.db"),
@@ -108,16 +85,6 @@ mod tests {
             );
             assert_eq!(error.kind(), kind, "{error}");
             assert!(error.to_string().contains(words), "{error}");
-            assert_eq!(error.to_string().contains("SQLite says"), kind == Kind::Io, "{error}");
         }
-    }
-
-    #[test]
-    fn table_of_another_kind_is_named_without_the_statement() {
-        let connection = Connection::open_in_memory().unwrap();
-        let error =
-            cannot_open(Path::new("pets.db"), connection.prepare("SELECT a FROM sqlite_schema").unwrap_err());
-        assert_eq!(error.kind(), Kind::DatabaseDamaged);
-        assert_eq!(error.to_string(), "pets.db has a table of another kind: SQLite says: no such column: a");
     }
 }

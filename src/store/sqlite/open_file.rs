@@ -104,22 +104,22 @@ pub fn cannot_open(path: &Path, error: io::Error) -> Error {
 /// A failed system call on a file or its folder, in words for an operator.
 pub fn failed(what: &str, path: &Path, error: io::Error) -> Error {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (kind, why) = match error.kind() {
-        ErrorKind::NotFound => {
-            (Kind::DatabaseMissing, format!("the folder {} does not exist", folder.display()))
-        }
-        ErrorKind::PermissionDenied if !path.exists() => {
+    let (kind, why) = match Kind::of_io(&error) {
+        Kind::FileMissing => (
+            Kind::DatabaseMissing,
+            format!("the folder {} does not exist, or is not a folder", folder.display()),
+        ),
+        Kind::PermissionDenied if !path.exists() => {
             (Kind::PermissionDenied, format!("this user cannot create files in {}", folder.display()))
         }
-        ErrorKind::PermissionDenied => (
+        Kind::PermissionDenied => (
             Kind::PermissionDenied,
-            format!("this user cannot read and write it; check its mode and that of {}", folder.display()),
+            format!(
+                "this user cannot read and write it ({error}); check its mode and that of {}",
+                folder.display()
+            ),
         ),
-        ErrorKind::ReadOnlyFilesystem => (Kind::PermissionDenied, "its file system is read-only".to_owned()),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Kind::DiskFull, "the disk is full".to_owned()),
-        ErrorKind::NotADirectory => (Kind::DatabaseMissing, format!("{} is not a folder", folder.display())),
-        ErrorKind::InvalidFilename => (Kind::InvalidInput, words(&error)),
-        _ => (Kind::of_io(&error), format!("{error}")),
+        kind => (kind, words(&error)),
     };
     Error::new(kind, format!("{what}: {why}")).caused_by(error)
 }
@@ -293,10 +293,20 @@ mod tests {
                 Kind::PermissionDenied,
                 "cannot read and write it".to_owned(),
             ),
-            (&there, ErrorKind::ReadOnlyFilesystem, Kind::PermissionDenied, "is read-only".to_owned()),
-            (&there, ErrorKind::StorageFull, Kind::DiskFull, "the disk is full".to_owned()),
-            (&there, ErrorKind::QuotaExceeded, Kind::DiskFull, "the disk is full".to_owned()),
-            (&missing, ErrorKind::NotADirectory, Kind::DatabaseMissing, format!("{folder} is not a folder")),
+            (
+                &there,
+                ErrorKind::ReadOnlyFilesystem,
+                Kind::PermissionDenied,
+                "read-only filesystem".to_owned(),
+            ),
+            (&there, ErrorKind::StorageFull, Kind::DiskFull, "no storage space".to_owned()),
+            (&there, ErrorKind::QuotaExceeded, Kind::DiskFull, "quota".to_owned()),
+            (
+                &missing,
+                ErrorKind::NotADirectory,
+                Kind::DatabaseMissing,
+                format!("{folder} does not exist, or is not a folder"),
+            ),
             (&there, ErrorKind::InvalidFilename, Kind::InvalidInput, String::new()),
             (&there, ErrorKind::TimedOut, Kind::Io, "timed out".to_owned()),
         ] {

@@ -218,6 +218,6 @@ mod tests {
         connection.busy_timeout(std::time::Duration::ZERO).unwrap();
         let error = migrate(&mut connection, &path, STEPS, false).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DatabaseLocked);
-        assert_eq!(error.to_string(), format!("{} is locked by another process", path.display()));
+        assert!(error.to_string().contains("is locked by another process"), "{error}");
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
+use crate::api::Call;
 use crate::endpoint::parameter::PathParameter;
 use crate::json::Integer;
 use crate::model::NewPet;
