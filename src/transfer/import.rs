@@ -197,7 +197,9 @@ impl Import {
         for (id, new) in batch {
             match id {
                 Some(id) => store.insert_pet_as(*id, new)?,
-                None => drop(store.insert_pet(new)?),
+                None => {
+                    store.insert_pet(new)?;
+                }
             }
         }
         match store.commit() {
