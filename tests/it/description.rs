@@ -35,15 +35,6 @@ fn description_is_sent_once_and_compressed_for_who_takes_it() {
     assert_ne!(small.header("ETag"), Some(tag.as_str()));
 }
 
-#[test]
-fn description_names_the_addresses_of_the_settings() {
-    let words = ["--base-url", "https://example.org/v1", "--staging-url", "https://example.net/v1"];
-    let server = Server::start_with(|command| command.args(words));
-    let servers = ask(&server, "").json()["servers"].clone();
-    assert_eq!(servers[0]["url"], "https://example.org/v1");
-    assert_eq!(servers[1]["description"], "Staging");
-}
-
 /// Every operation and status that is described, such as `getPet 404`.
 fn described_statuses() -> BTreeSet<String> {
     let mut statuses = BTreeSet::new();

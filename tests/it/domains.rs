@@ -378,11 +378,7 @@ fn deployed_files_are_served_alongside_the_site() {
          1 hidden file or folder was left out\n\
          / still shows the reference; your index.html is at /index.html\n"
     );
-    let get = |target: &str| {
-        let mut connection = hosted.server.connect();
-        connection.send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
-        connection.reply()
-    };
+    let get = |target: &str| hosted.server.send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
     let page = get("/guide/");
     assert_eq!(page.expect(200).header("Content-Type"), Some("text/html; charset=utf-8"));
     assert!(page.body.starts_with(b"<h1>Guide</h1>") && page.header("ETag").is_some());
@@ -459,9 +455,7 @@ fn settings_take_only_an_admin_key_from_their_own_page() {
     hosted.ask("GET", "/settings/domains", "Host: evil.example\r\n", "").expect(421);
     let page = hosted.ask("GET", "/settings/domains", &format!("Host: {home}\r\n"), "");
     assert!(page.expect(200).header("Content-Security-Policy").unwrap().contains("default-src 'none'"));
-    let mut connection = hosted.server.connect();
-    connection.send(format!("GET /v1/pets HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\n"));
-    connection.reply().expect(200);
+    hosted.server.send(format!("GET /v1/pets HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\n")).expect(200);
     hosted.done(&["key", "revoke", "owner"]);
     get(&format!("Host: {home}\r\n{bearer}")).expect(401);
 }

@@ -351,6 +351,14 @@ impl Server {
         connection.reply_to(method)
     }
 
+    /// One request, whose bytes are these, on a connection of its own.
+    #[track_caller]
+    pub fn send(&self, bytes: impl AsRef<[u8]>) -> Reply {
+        let mut connection = self.connect();
+        connection.send(bytes);
+        connection.reply()
+    }
+
     /// One GET with [`KEY`] on a connection of its own.
     #[track_caller]
     pub fn get(&self, target: &str) -> Reply {

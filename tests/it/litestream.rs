@@ -1,12 +1,11 @@
 //! Beside Litestream, whose part a second connection plays here. `scripts/test.d/litestream` plays it under load.
 
-use std::fs;
 use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::backup::{count, succeed};
-use crate::harness::{Folder, Server, run};
+use crate::backup::succeed;
+use crate::harness::{Server, run};
 
 /// What Litestream does with a database: two tables, and a read transaction that keeps the log.
 struct Litestream {
@@ -88,34 +87,4 @@ fn service_and_commands_work_beside_it() {
     server.fill(["fifth again"]);
     expect_pets(&server, 5);
     drop(litestream);
-}
-
-#[test]
-fn log_that_it_leaves_is_no_other_databases() {
-    // Litestream 0.5 has SQLite keep the log when it closes the database after everybody else.
-    let server = Server::start();
-    server.fill(["Rex"]);
-    let database = server.folder.database();
-    let litestream = Litestream::start(&database);
-    server.fill(["Tom"]);
-    let stopped = Folder::new();
-    for pass in 0..2 {
-        if pass == 1 {
-            litestream.checkpoint("PASSIVE");
-        }
-        for suffix in ["", "-wal"] {
-            let name = format!("pets.db{suffix}");
-            fs::copy(server.folder.path().join(&name), stopped.path().join(&name)).unwrap();
-        }
-        assert!(succeed(&["check"], &stopped.database()).contains("is sound: 2 pets"));
-        let copy = stopped.path().join(format!("copy{pass}.db"));
-        succeed(&["backup", copy.to_str().unwrap()], &stopped.database());
-        assert_eq!(count(&copy), 2);
-    }
-    let copy = stopped.path().join("copy0.db");
-    let stopped = Server::start_in(stopped, |command| command);
-    expect_pets(&stopped, 2);
-    let stopped = stopped.kill();
-    succeed(&["restore", copy.to_str().unwrap()], &stopped.database());
-    assert_eq!(count(&stopped.database()), 2);
 }

@@ -7,13 +7,10 @@ use crate::wording;
 #[test]
 fn access_log_has_one_line_a_request_and_no_secrets() {
     let server = Server::start_with(|command| command.env("RUST_LOG", "info"));
-    let mut connection = server.connect();
-    connection.send(format!(
+    let length = server.send(format!(
         "GET /v1/pets?limit=5&key=hidden HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\nAuthorization: Bearer {KEY}\r\n\r\n"
-    ));
-    let length = connection.reply().expect(200).body.len();
-    connection.send("nonsense\r\n\r\n");
-    let id = connection.reply().expect(400).header("X-Request-Id").unwrap().to_owned();
+    )).expect(200).body.len();
+    let id = server.send("nonsense\r\n\r\n").expect(400).header("X-Request-Id").unwrap().to_owned();
     let logged = server.stop();
     let lines: Vec<&str> = logged.lines().filter(|line| line.contains("petstore::access")).collect();
     assert_eq!(lines.len(), 2, "{logged}");
@@ -106,11 +103,11 @@ fn cause_of_a_failure_is_logged_with_the_identifier_of_its_request() {
     // A value that petstore never writes.
     let insert = "INSERT INTO pets (name, category_id, status) VALUES ('x', 1, 'lost')";
     database.execute_batch(&format!("PRAGMA ignore_check_constraints = ON; {insert}")).unwrap();
-    let mut connection = server.connect();
-    connection.send(format!(
-        "GET /v1/pets HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\nAuthorization: Bearer {KEY}\r\n\r\n"
-    ));
-    connection.reply().expect_error(500, "internal_error", "X-Request-Id");
+    server
+        .send(format!(
+            "GET /v1/pets HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\nAuthorization: Bearer {KEY}\r\n\r\n"
+        ))
+        .expect_error(500, "internal_error", "X-Request-Id");
     let logged = server.stop();
     assert!(logged.contains("request mine: listPets: "), "{logged}");
 }

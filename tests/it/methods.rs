@@ -141,7 +141,11 @@ fn request_identifiers_are_the_clients_where_usable() {
         let reply = connection.reply();
         assert_eq!(reply.header("X-Request-Id") == Some(given), taken, "{given}");
     }
-    let mut connection = server.connect();
-    connection.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\nX-Request-Id: mine\r\n\r\n");
-    assert_eq!(connection.reply().expect(400).header("X-Request-Id"), Some("mine"));
+    assert_eq!(
+        server
+            .send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\nX-Request-Id: mine\r\n\r\n")
+            .expect(400)
+            .header("X-Request-Id"),
+        Some("mine")
+    );
 }

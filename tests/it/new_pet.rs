@@ -8,9 +8,7 @@ use crate::retries::create;
 
 /// A create with further header fields.
 fn create_with(server: &Server, fields: &str, body: &str) -> Reply {
-    let mut connection = server.connect();
-    connection.send(create(fields, body));
-    connection.reply()
+    server.send(create(fields, body))
 }
 
 #[test]
@@ -79,9 +77,7 @@ fn body_that_is_no_utf8_is_400() {
     let server = Server::start();
     let marked = create("", r#"{"name":"?","categoryId":1}"#).into_bytes();
     let request: Vec<u8> = marked.into_iter().map(|byte| if byte == b'?' { 0xff } else { byte }).collect();
-    let mut connection = server.connect();
-    connection.send(request);
-    connection.reply().expect_error(400, "invalid_json", "UTF-8");
+    server.send(request).expect_error(400, "invalid_json", "UTF-8");
 }
 
 #[test]
@@ -135,9 +131,11 @@ fn body_may_be_64_kib_and_no_more() {
     let frame = r#"{"name":"","categoryId":1}"#.len();
     let body = |size: usize| format!(r#"{{"name":"{}","categoryId":1}}"#, "x".repeat(size - frame));
     server.create(&body(65_536)).expect(201);
-    let mut connection = server.connect();
-    connection.send(create("", "").replace("Content-Length: 0", "Content-Length: 65537"));
-    connection.reply().expect_error(413, "content_too_large", "65536");
+    server.send(create("", "").replace("Content-Length: 0", "Content-Length: 65537")).expect_error(
+        413,
+        "content_too_large",
+        "65536",
+    );
 }
 
 #[test]

@@ -67,13 +67,17 @@ fn malformed_keys_are_400() {
     for key in [&b"k\xf6n"[..], "kön".as_bytes(), b"\xff", b"\"k\xe4n\""] {
         let marked = create("Idempotency-Key: KEY\r\n", REX);
         let (before, after) = marked.split_once("KEY").unwrap();
-        let mut connection = server.connect();
-        connection.send([before.as_bytes(), key, after.as_bytes()].concat());
-        connection.reply().expect_error(400, "invalid_idempotency_key", "Idempotency-Key");
+        server.send([before.as_bytes(), key, after.as_bytes()].concat()).expect_error(
+            400,
+            "invalid_idempotency_key",
+            "Idempotency-Key",
+        );
     }
-    let mut connection = server.connect();
-    connection.send(create("Idempotency-Key: a\r\nidempotency-key: a\r\n", REX));
-    connection.reply().expect_error(400, "invalid_idempotency_key", "Idempotency-Key");
+    server.send(create("Idempotency-Key: a\r\nidempotency-key: a\r\n", REX)).expect_error(
+        400,
+        "invalid_idempotency_key",
+        "Idempotency-Key",
+    );
     assert_eq!(count(&server), 0);
     send(&server, &long[..255], REX).expect(201);
     send(&server, r#""a b, \"c\"""#, REX).expect(201);
@@ -96,11 +100,7 @@ fn key_counts_for_the_name_of_the_api_key() {
     let database = server.folder.database();
     let key = |words: &[&str]| String::from_utf8(run(words, &database).stdout).unwrap().trim().to_owned();
     let (ci, app) = (key(&["key", "add", "ci"]), key(&["key", "add", "PETSTORE_API_KEY"]));
-    let ask = |key: &str| {
-        let mut connection = server.connect();
-        connection.send(with_body("POST", "/v1/pets", key, "Idempotency-Key: 1\r\n", REX));
-        connection.reply()
-    };
+    let ask = |key: &str| server.send(with_body("POST", "/v1/pets", key, "Idempotency-Key: 1\r\n", REX));
     let first = ask(&ci);
     first.expect(201);
     for other in [KEY, &app] {

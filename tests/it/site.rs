@@ -109,7 +109,5 @@ fn description_names_the_guide_and_whom_to_ask() {
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 fn browse(server: &Server, target: &str, accept: &str) -> Reply {
-    let mut connection = server.connect();
-    connection.send(format!("GET {target} HTTP/1.1\r\nHost: h\r\nAccept: {accept}\r\n\r\n"));
-    connection.reply()
+    server.send(format!("GET {target} HTTP/1.1\r\nHost: h\r\nAccept: {accept}\r\n\r\n"))
 }

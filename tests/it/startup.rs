@@ -3,7 +3,6 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::harness::{Folder, Server, expect_refusal, output, petstore, run};
-use crate::wording;
 
 /// A start on a free port.
 const SERVE: &[&str] = &["--listen", "127.0.0.1:0"];
@@ -29,9 +28,6 @@ fn start_that_fails_makes_no_database() {
     let mut command = petstore(SERVE);
     command.env("TMPDIR", "/nowhere").env("PETSTORE_DATABASE", folder.database());
     expect_refusal(output(&mut command), 1, "/nowhere");
-    let serve = |file: &str| run(&[SERVE, &["--first-key-file", file]].concat(), &folder.database());
-    expect_refusal(serve("/dev/null"), 1, "already exists");
-    expect_refusal(serve("/nowhere/first-key"), 1, wording::FOLDER_MISSING);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no database is made");
 }
 

@@ -1,7 +1,6 @@
 //! What a running service does for its domains by itself: it checks their records and
 //! notes HTTPS requests.
 
-use crate::dns_server::{DnsServer, Record};
 use crate::domains::{Hosted, PLATFORM, RIGHT, ask_by};
 use crate::harness::Server;
 use crate::wait::wait_until;
@@ -14,29 +13,6 @@ fn first_https_request_through_a_trusted_proxy_shows_the_certificate() {
     assert_eq!(hosted.state(), "verified");
     ask_by(&mut connection, "pets.example.com", "X-Forwarded-Proto: https\r\n").expect(200);
     wait_until("the domain to be active", || hosted.state() == "active");
-}
-
-#[test]
-fn scheme_of_an_untrusted_proxy_is_ignored() {
-    let dns = DnsServer::start();
-    let server = Server::start_with(|command| {
-        command.args(["--admin", "0", "--platform-host", PLATFORM, "--trusted-proxy", "192.0.2.1"])
-    });
-    let hosted = Hosted { server, dns };
-    hosted.done(&["site", "plan", "pro"]);
-    hosted.done(&["site", "deploy"]);
-    for (name, alias) in [("pets.example.com", PLATFORM), ("on.example.com", PLATFORM)] {
-        hosted.dns.set(&[(name, Record::Cname(alias))]);
-        hosted.done(&["domain", "add", name]);
-        hosted.done(&["domain", "verify", name]);
-    }
-    let mut connection = hosted.server.connect();
-    for _ in 0..3 {
-        ask_by(&mut connection, "pets.example.com", "X-Forwarded-Proto: https\r\n").expect(200);
-    }
-    // By the time of this change, the service has written whatever it noted before.
-    hosted.done(&["domain", "verify", "on.example.com"]);
-    assert_eq!(hosted.list()["domains"][1]["state"], "verified");
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn get(headers: &str) -> String {
 
 const CHUNKED: &str = "5\r\nabcde\r\n16;ext=\"1\"\r\nabcdefghijklmnopqrstuv\r\n0\r\nTrailer: x\r\n\r\n";
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn rows() -> Vec<(Vec<u8>, u16)> {
     let chunked = "Transfer-Encoding: chunked\r\n";
     vec![
