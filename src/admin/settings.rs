@@ -14,7 +14,7 @@ use crate::http::host::{is_address, without_port};
 use crate::http::{ASSET_HEADERS, ApiError, Assets, Code, Request, Response, Target};
 use crate::json::{Integer, Object, Optional, Required, Text};
 use crate::model::KeyScope;
-use crate::project::{Refusal, Upkeep};
+use crate::project::{Refusal, RefusalCode, Upkeep};
 use crate::service::Authenticator;
 
 /// The most characters of a name that are logged: those of the longest name in DNS.
@@ -244,9 +244,8 @@ fn body<'r>(call: &Call<'r>, expected: &str) -> Result<Object<'r>, Failure> {
 /// Turns a refusal of the project into a response with its own code.
 fn answer(done: Result<Response, Refusal>) -> Result<Response, Failure> {
     Ok(done.unwrap_or_else(|refusal| {
-        let status = refusal.code.status();
-        let body = json!({ "code": refusal.code.as_str(), "message": refusal.message, "status": status });
-        Response::json(status, &body)
+        let RefusalCode { name, status, .. } = refusal.code;
+        Response::json(status, &json!({ "code": name, "message": refusal.message, "status": status }))
     }))
 }
 

@@ -1,7 +1,7 @@
 //! Whether CAA records allow a certificate authority to issue a certificate for a domain (RFC 8659). Their parameters are
 //! for the authority alone (section 4.2).
 
-use super::check::{CAA_BLOCKS, CAA_UNKNOWN, Finding, list};
+use super::check::{CAA_UNKNOWN, Finding, list};
 use crate::dns::{Answer, Dns, DnsError, Record, RecordType, with_parents};
 use crate::model::DomainEvent;
 
@@ -52,7 +52,7 @@ fn judge(answer: &Answer, authorities: &[&str]) -> Result<Option<Finding>, DnsEr
         list(issuers.iter().map(|(record, _)| record)),
         authorities[0]
     );
-    Ok(Some(Finding::new(DomainEvent::Blocked, CAA_BLOCKS, message)))
+    Ok(Some(Finding::new(DomainEvent::Blocked, "caa_blocks", message)))
 }
 
 /// The authority that an `issue` property names; empty for none. Parameters follow it (RFC 8659, section 4.2).

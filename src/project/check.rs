@@ -6,12 +6,6 @@ use crate::config::Hosting;
 use crate::dns::Dns;
 use crate::model::{DomainEvent, Reason};
 
-/// The code of a reason if DNS could not be asked.
-pub const DNS_UNAVAILABLE: &str = "dns_unavailable";
-
-/// The code of a reason if CAA records block the certificate.
-pub const CAA_BLOCKS: &str = "caa_blocks";
-
 /// The code of a remark if DNS did not tell the CAA records of a domain whose own record is right.
 pub const CAA_UNKNOWN: &str = "caa_unknown";
 

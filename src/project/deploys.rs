@@ -31,7 +31,7 @@ impl Project {
     /// Publishes the built-in site, alongside the static files of a folder: all of them, or nothing changes.
     ///
     /// # Errors
-    /// [`RefusalCode::InvalidFolder`] if the folder cannot be published as it is; [`RefusalCode::UnknownDeploy`] if
+    /// [`RefusalCode::INVALID_FOLDER`] if the folder cannot be published as it is; [`RefusalCode::UNKNOWN_DEPLOY`] if
     /// another deploy began before this one ended.
     pub fn deploy(&mut self, folder: Option<&Path>) -> Result<Deployed, Refusal> {
         let folder = folder.map(Folder::list).transpose()?.unwrap_or_default();
@@ -60,7 +60,7 @@ impl Project {
     /// Returns the deploys that are kept, the newest first.
     ///
     /// # Errors
-    /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
+    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
     pub fn deploys(&self) -> Result<Vec<Deploy>, Refusal> {
         Ok(self.store.deploys()?)
     }
@@ -69,7 +69,7 @@ impl Project {
     /// number.
     ///
     /// # Errors
-    /// [`RefusalCode::UnknownDeploy`] if there is no such deploy.
+    /// [`RefusalCode::UNKNOWN_DEPLOY`] if there is no such deploy.
     pub fn roll_back(&mut self, id: Option<i64>) -> Result<i64, Refusal> {
         self.store.change_project(|project| {
             let deploys = project.deploys()?;
@@ -82,7 +82,7 @@ impl Project {
                 let which = id.map_or("earlier deploy".to_owned(), |id| format!("deploy {id}"));
                 let message =
                     format!("There is no {which} to go back to; 'petstore site list' lists the deploys.");
-                return Err(Refusal::new(RefusalCode::UnknownDeploy, message));
+                return Err(Refusal::new(RefusalCode::UNKNOWN_DEPLOY, message));
             };
             project.go_live(found.id, unix_time())?;
             Ok(found.id)
@@ -102,7 +102,7 @@ fn read(found: &StaticFile) -> Result<SiteFile, Refusal> {
 /// Refuses to go on with a deploy that another one has replaced.
 fn check_present(is_present: bool) -> Result<(), Refusal> {
     let message = "Another deploy began before this one ended, and replaced it.";
-    is_present.then_some(()).ok_or_else(|| Refusal::new(RefusalCode::UnknownDeploy, message))
+    is_present.then_some(()).ok_or_else(|| Refusal::new(RefusalCode::UNKNOWN_DEPLOY, message))
 }
 
 #[cfg(test)]

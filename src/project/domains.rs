@@ -34,9 +34,9 @@ impl Project {
     /// which redirects to it with 301: both, or none of them.
     ///
     /// # Errors
-    /// [`RefusalCode::PlanRequired`], [`RefusalCode::DeployRequired`] or [`RefusalCode::PlatformHostRequired`] if the
-    /// project lacks one of these; [`RefusalCode::InvalidDomain`], [`RefusalCode::DomainExists`] or
-    /// [`RefusalCode::TooManyDomains`] if a name cannot be added.
+    /// [`RefusalCode::PLAN_REQUIRED`], [`RefusalCode::DEPLOY_REQUIRED`] or [`RefusalCode::PLATFORM_HOST_REQUIRED`] if the
+    /// project lacks one of these; [`RefusalCode::INVALID_DOMAIN`], [`RefusalCode::DOMAIN_EXISTS`] or
+    /// [`RefusalCode::TOO_MANY_DOMAINS`] if a name cannot be added.
     pub fn add(&mut self, text: &str, has_www: bool) -> Result<Vec<DomainView>, Refusal> {
         let hosting = &self.hosting;
         self.store.change_project(|project| {
@@ -46,7 +46,7 @@ impl Project {
                 let to = added[0].name.clone();
                 if to.starts_with("www.") {
                     let message = format!("{to} already begins with www. Give the name without it.");
-                    return Err(Refusal::new(RefusalCode::InvalidDomain, message));
+                    return Err(Refusal::new(RefusalCode::INVALID_DOMAIN, message));
                 }
                 let www = put_new(project, &format!("www.{to}"), platform)?;
                 project.put_redirect(&Redirect { from: www.name.clone(), to, status: 301 })?;
@@ -60,7 +60,7 @@ impl Project {
     /// Takes at most 20 s.
     ///
     /// # Errors
-    /// [`RefusalCode::UnknownDomain`] if the domain does not exist; [`RefusalCode::PlatformHostRequired`] if no
+    /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain does not exist; [`RefusalCode::PLATFORM_HOST_REQUIRED`] if no
     /// platform is set.
     pub fn check(&mut self, text: &str) -> Result<DomainView, Refusal> {
         let name = self.find(text)?;
@@ -71,7 +71,7 @@ impl Project {
     /// Keeps what a check found about a domain. Returns also whether its state or the reason for it is a new one.
     ///
     /// # Errors
-    /// [`RefusalCode::UnknownDomain`] if the domain was removed meanwhile.
+    /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain was removed meanwhile.
     pub(super) fn keep(&mut self, name: &str, finding: &Finding) -> Result<(DomainView, bool), Refusal> {
         let platform = platform_host(&self.hosting)?;
         self.store.change_project(|project| {
@@ -93,7 +93,7 @@ impl Project {
     /// Keeps that a trusted proxy has passed on an HTTPS request for this name.
     ///
     /// # Errors
-    /// [`RefusalCode::StorageUnavailable`] if the database cannot be written.
+    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be written.
     pub(super) fn note_served(&mut self, name: &str) -> Result<(), Refusal> {
         let now = unix_time();
         self.store.change_project(|project| {
@@ -109,7 +109,7 @@ impl Project {
     /// last checked [`CHECK_EVERY`] seconds ago. The longest unchecked comes last.
     ///
     /// # Errors
-    /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
+    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
     pub(super) fn due(&self, now: i64) -> Result<Vec<String>, Refusal> {
         let mut domains = self.store.domains()?;
         domains.retain(|domain| domain.checked_at.is_none_or(|at| now >= at + CHECK_EVERY));
@@ -121,7 +121,7 @@ impl Project {
     /// are not redirected.
     ///
     /// # Errors
-    /// [`RefusalCode::NotVerified`] if it is not served yet; [`RefusalCode::InvalidRedirect`] if it redirects to
+    /// [`RefusalCode::NOT_VERIFIED`] if it is not served yet; [`RefusalCode::INVALID_REDIRECT`] if it redirects to
     /// another domain.
     pub fn set_primary(&mut self, text: &str) -> Result<(), Refusal> {
         let name = name::normal(text);
@@ -129,11 +129,11 @@ impl Project {
             if !known(project, &name)?.state.is_served() {
                 let message =
                     format!("{name} is not verified yet. 'petstore domain verify {name}' checks its record.");
-                return Err(Refusal::new(RefusalCode::NotVerified, message));
+                return Err(Refusal::new(RefusalCode::NOT_VERIFIED, message));
             }
             if let Some(redirect) = project.redirect(&name)? {
                 let message = format!("{name} redirects to {}. Remove that redirect first.", redirect.to);
-                return Err(Refusal::new(RefusalCode::InvalidRedirect, message));
+                return Err(Refusal::new(RefusalCode::INVALID_REDIRECT, message));
             }
             Ok(project.set_primary(&name)?)
         })
@@ -144,7 +144,7 @@ impl Project {
     /// its place.
     ///
     /// # Errors
-    /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
+    /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain does not exist.
     pub fn remove(&mut self, text: &str) -> Result<Removed, Refusal> {
         let name = name::normal(text);
         self.store.change_project(|project| {
@@ -159,7 +159,7 @@ impl Project {
     /// Returns the name of an existing domain as it is stored.
     ///
     /// # Errors
-    /// [`RefusalCode::UnknownDomain`] if the domain does not exist.
+    /// [`RefusalCode::UNKNOWN_DOMAIN`] if the domain does not exist.
     pub fn find(&self, text: &str) -> Result<String, Refusal> {
         // Without the rules for new names, which may have been others when the domain was added.
         Ok(known(&*self.store, &name::normal(text))?.name)
@@ -171,12 +171,12 @@ fn may_add<'h>(project: &Database, hosting: &'h Hosting) -> Result<&'h str, Refu
     if project.plan()? == Plan::Free {
         let message = "Domains need the plan pro or enterprise, and this project has the plan free. \
                        'petstore site plan pro' changes it.";
-        return Err(Refusal::new(RefusalCode::PlanRequired, message));
+        return Err(Refusal::new(RefusalCode::PLAN_REQUIRED, message));
     }
     if !project.is_deployed()? {
         let message = "A domain needs a site to serve, and this project has never been deployed. \
                        'petstore site deploy' deploys it.";
-        return Err(Refusal::new(RefusalCode::DeployRequired, message));
+        return Err(Refusal::new(RefusalCode::DEPLOY_REQUIRED, message));
     }
     platform_host(hosting)
 }
@@ -187,11 +187,11 @@ fn put_new(project: &mut Writer, text: &str, platform: &str) -> Result<Domain, R
     let domains = project.domains()?;
     if domains.iter().any(|domain| domain.name == name) {
         let message = format!("The project already has the domain {name}.");
-        return Err(Refusal::new(RefusalCode::DomainExists, message));
+        return Err(Refusal::new(RefusalCode::DOMAIN_EXISTS, message));
     }
     if domains.len() >= MAX_DOMAINS {
         let message = format!("The project has {MAX_DOMAINS} domains, which is the limit.");
-        return Err(Refusal::new(RefusalCode::TooManyDomains, message));
+        return Err(Refusal::new(RefusalCode::TOO_MANY_DOMAINS, message));
     }
     let domain = Domain::new(name, unix_time());
     project.put_domain(&domain)?;
@@ -204,7 +204,7 @@ pub(super) fn known(project: &Database, name: &str) -> Result<Domain, Refusal> {
         let shown: String = name.chars().take(80).filter(|c| !c.is_control()).collect();
         let message =
             format!("The project has no domain '{shown}'; 'petstore domain list' shows its domains.");
-        Refusal::new(RefusalCode::UnknownDomain, message)
+        Refusal::new(RefusalCode::UNKNOWN_DOMAIN, message)
     })
 }
 
@@ -213,7 +213,7 @@ fn platform_host(hosting: &Hosting) -> Result<&str, Refusal> {
     hosting.platform_host.as_deref().ok_or_else(|| {
         let message = "Domains need the host of the hosting platform. Give --platform-host HOST, or set \
                        PETSTORE_PLATFORM_HOST, to the value that the service has.";
-        Refusal::new(RefusalCode::PlatformHostRequired, message)
+        Refusal::new(RefusalCode::PLATFORM_HOST_REQUIRED, message)
     })
 }
 

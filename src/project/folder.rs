@@ -39,7 +39,7 @@ impl Folder {
     /// Lists a folder.
     ///
     /// # Errors
-    /// [`RefusalCode::InvalidFolder`], with a message that names the file that cannot be published.
+    /// [`RefusalCode::INVALID_FOLDER`], with a message that names the file that cannot be published.
     pub fn list(root: &Path) -> Result<Self, Refusal> {
         let name = root.display();
         let (mut folder, mut folders, mut bytes) = (Self::default(), 0, 0);
@@ -83,7 +83,7 @@ impl StaticFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// [`RefusalCode::InvalidFolder`] if it cannot be read.
+    /// [`RefusalCode::INVALID_FOLDER`] if it cannot be read.
     pub fn read(&self) -> Result<Vec<u8>, Refusal> {
         fs::read(&self.place).map_err(|error| unreadable(&self.place, &error))
     }
@@ -115,11 +115,11 @@ fn check_file(place: &Path, found: &Metadata) -> Result<(), Refusal> {
 }
 
 fn unreadable(place: &Path, error: &io::Error) -> Refusal {
-    Refusal::new(RefusalCode::InvalidFolder, format!("{} cannot be read: {error}", place.display()))
+    Refusal::new(RefusalCode::INVALID_FOLDER, format!("{} cannot be read: {error}", place.display()))
 }
 
 fn invalid<T>(message: String) -> Result<T, Refusal> {
-    Err(Refusal::new(RefusalCode::InvalidFolder, message))
+    Err(Refusal::new(RefusalCode::INVALID_FOLDER, message))
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl Project {
     /// Returns the state of the project, its domains and redirects.
     ///
     /// # Errors
-    /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
+    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
     pub fn overview(&self) -> Result<Overview, Refusal> {
         Ok(Overview::of(&*self.store, &self.hosting, unix_time())?)
     }
@@ -87,7 +87,7 @@ impl Project {
     /// Returns the plan of the project.
     ///
     /// # Errors
-    /// [`RefusalCode::StorageUnavailable`] if the database cannot be read.
+    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
     pub fn plan(&self) -> Result<Plan, Refusal> {
         Ok(self.store.plan()?)
     }
@@ -95,7 +95,7 @@ impl Project {
     /// Sets the plan of the project. Existing domains stay, whatever the plan.
     ///
     /// # Errors
-    /// [`RefusalCode::StorageUnavailable`] if the database cannot be written.
+    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be written.
     pub fn set_plan(&mut self, plan: Plan) -> Result<(), Refusal> {
         Ok(self.store.change_project(|project| project.set_plan(plan))?)
     }
@@ -125,6 +125,6 @@ mod tests {
     }
 
     pub fn code<T: std::fmt::Debug>(refused: Result<T, Refusal>) -> &'static str {
-        refused.unwrap_err().code.as_str()
+        refused.unwrap_err().code.name
     }
 }

@@ -10,12 +10,12 @@ use super::refusal::{Refusal, RefusalCode};
 /// added. Returns the name in A-labels and lower case.
 ///
 /// # Errors
-/// [`RefusalCode::InvalidDomain`].
+/// [`RefusalCode::INVALID_DOMAIN`].
 pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
     let given = text.trim();
     let given = given.strip_suffix('.').unwrap_or(given);
     let shown: String = given.chars().take(80).filter(|c| !c.is_control()).collect();
-    let refuse = |why: &str| Err(Refusal::new(RefusalCode::InvalidDomain, format!("'{shown}' {why}")));
+    let refuse = |why: &str| Err(Refusal::new(RefusalCode::INVALID_DOMAIN, format!("'{shown}' {why}")));
     let Ok(name) = to_ascii(given) else {
         return refuse(
             "cannot be a domain. Give a name alone, such as pets.example.com, without scheme, port, path or wildcard: its \

@@ -10,10 +10,10 @@ impl Project {
     /// Redirects a domain to another one, or to the project's name on the platform.
     ///
     /// # Errors
-    /// [`RefusalCode::UnknownDomain`] if a domain does not exist, and [`RefusalCode::InvalidRedirect`] if the
+    /// [`RefusalCode::UNKNOWN_DOMAIN`] if a domain does not exist, and [`RefusalCode::INVALID_REDIRECT`] if the
     /// redirect would lead to a name that is not served, to itself, or through another redirect.
     pub fn add_redirect(&mut self, from: &str, to: &str, status: u16) -> Result<Redirect, Refusal> {
-        let invalid = |message: String| Err(Refusal::new(RefusalCode::InvalidRedirect, message));
+        let invalid = |message: String| Err(Refusal::new(RefusalCode::INVALID_REDIRECT, message));
         if !REDIRECT_STATUSES.contains(&status) {
             return invalid(format!("The status of a redirect must be 301, 302, 307 or 308, not {status}."));
         }
@@ -30,12 +30,10 @@ impl Project {
             if domain.is_primary {
                 return invalid(format!("{from} is the primary domain. Make another domain primary first."));
             }
-            let others = project.redirects()?;
-            if let Some(next) = others.iter().find(|other| other.from == to) {
-                return invalid(format!("{to} redirects to {} itself. Redirect {from} to that.", next.to));
-            }
-            if let Some(other) = others.iter().find(|other| other.to == from) {
-                return invalid(format!("{} redirects to {from}. Redirect it to {to} first.", other.from));
+            let mut others = project.redirects()?.into_iter();
+            if let Some(Redirect { from, to, .. }) = others.find(|other| other.from == to || other.to == from)
+            {
+                return invalid(format!("{from} redirects to {to}, and redirects must not make a chain."));
             }
             let redirect = Redirect { from: from.clone(), to: to.clone(), status };
             project.put_redirect(&redirect)?;
@@ -46,14 +44,14 @@ impl Project {
     /// Removes the redirect from a domain.
     ///
     /// # Errors
-    /// [`RefusalCode::UnknownRedirect`] if there is none.
+    /// [`RefusalCode::UNKNOWN_REDIRECT`] if there is none.
     pub fn remove_redirect(&mut self, from: &str) -> Result<(), Refusal> {
         let from = name::normal(from);
         self.store.change_project(|project| {
             known(project, &from)?;
             let message = || format!("There is no redirect from {from}.");
             let is_removed = project.remove_redirect(&from)?;
-            is_removed.then_some(()).ok_or_else(|| Refusal::new(RefusalCode::UnknownRedirect, message()))
+            is_removed.then_some(()).ok_or_else(|| Refusal::new(RefusalCode::UNKNOWN_REDIRECT, message()))
         })
     }
 }

@@ -3,55 +3,47 @@
 use crate::error::{Error, ErrorKind};
 use crate::store::StoreError;
 
-/// Declares the codes, and the HTTP status that each has in the settings interface.
-macro_rules! codes {
-    ($($(#[$about:meta])* $name:ident = $status:literal $code:literal;)*) => {
-        /// Why a task on the project was refused, for programs.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
-        pub enum RefusalCode { $($(#[$about])* $name,)* }
-
-        impl RefusalCode {
-            /// The code as the settings interface has it: stable snake_case.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $code,)* }
-            }
-
-            /// The HTTP status in the settings interface.
-            pub const fn status(self) -> u16 {
-                match self { $(Self::$name => $status,)* }
-            }
-        }
-    };
+/// Why a task on the project was refused, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefusalCode {
+    /// The code as the settings interface has it: stable `snake_case`.
+    pub name: &'static str,
+    /// The HTTP status in the settings interface.
+    pub status: u16,
 }
 
-codes! {
+impl RefusalCode {
     /// The plan does not include domains.
-    PlanRequired = 402 "plan_required";
+    pub const PLAN_REQUIRED: Self = Self::new("plan_required", 402);
     /// The site was never deployed.
-    DeployRequired = 409 "deploy_required";
+    pub const DEPLOY_REQUIRED: Self = Self::new("deploy_required", 409);
     /// No hosting platform is set.
-    PlatformHostRequired = 409 "platform_host_required";
+    pub const PLATFORM_HOST_REQUIRED: Self = Self::new("platform_host_required", 409);
     /// The text is not a domain name, or the name may not be added.
-    InvalidDomain = 400 "invalid_domain";
+    pub const INVALID_DOMAIN: Self = Self::new("invalid_domain", 400);
     /// The project has the domain already.
-    DomainExists = 409 "domain_exists";
+    pub const DOMAIN_EXISTS: Self = Self::new("domain_exists", 409);
     /// The project has as many domains as it may have.
-    TooManyDomains = 409 "too_many_domains";
+    pub const TOO_MANY_DOMAINS: Self = Self::new("too_many_domains", 409);
     /// The project has no such domain.
-    UnknownDomain = 404 "unknown_domain";
+    pub const UNKNOWN_DOMAIN: Self = Self::new("unknown_domain", 404);
     /// The domain is not verified yet.
-    NotVerified = 409 "not_verified";
+    pub const NOT_VERIFIED: Self = Self::new("not_verified", 409);
     /// The redirect would lead to a name that is not served, to itself, or through another redirect.
-    InvalidRedirect = 400 "invalid_redirect";
+    pub const INVALID_REDIRECT: Self = Self::new("invalid_redirect", 400);
     /// There is no redirect from this domain.
-    UnknownRedirect = 404 "unknown_redirect";
+    pub const UNKNOWN_REDIRECT: Self = Self::new("unknown_redirect", 404);
     /// The folder cannot be published as it is.
-    InvalidFolder = 400 "invalid_folder";
+    pub const INVALID_FOLDER: Self = Self::new("invalid_folder", 400);
     /// There is no such deploy.
-    UnknownDeploy = 404 "unknown_deploy";
+    pub const UNKNOWN_DEPLOY: Self = Self::new("unknown_deploy", 404);
     /// The database cannot be read or written.
-    StorageUnavailable = 503 "storage_unavailable";
+    pub const STORAGE_UNAVAILABLE: Self = Self::new("storage_unavailable", 503);
+
+    const fn new(name: &'static str, status: u16) -> Self {
+        Self { name, status }
+    }
 }
 
 /// Why a task on the project was refused. `Display` prints one line that ends with the code.
@@ -62,7 +54,7 @@ pub struct Refusal {
     pub code: RefusalCode,
     /// For people: plain sentences that say what to do.
     pub message: String,
-    /// The failure behind [`RefusalCode::StorageUnavailable`].
+    /// The failure behind [`RefusalCode::STORAGE_UNAVAILABLE`].
     cause: Option<StoreError>,
 }
 
@@ -75,7 +67,7 @@ impl Refusal {
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "{} ({})", self.message.trim_end_matches('.'), self.code.as_str())
+        write!(f, "{} ({})", self.message.trim_end_matches('.'), self.code.name)
     }
 }
 
@@ -84,7 +76,7 @@ impl std::error::Error for Refusal {}
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         let cause = Some(error.clone());
-        Self { code: RefusalCode::StorageUnavailable, message: error.to_string(), cause }
+        Self { code: RefusalCode::STORAGE_UNAVAILABLE, message: error.to_string(), cause }
     }
 }
 
@@ -106,14 +98,14 @@ mod tests {
 
     #[test]
     fn error_has_the_refusal_as_its_source_or_the_kind_of_the_database() {
-        let error = Error::from(Refusal::new(RefusalCode::UnknownDeploy, "There is no deploy 7."));
+        let error = Error::from(Refusal::new(RefusalCode::UNKNOWN_DEPLOY, "There is no deploy 7."));
         assert_eq!(
             (error.kind(), error.to_string()),
             (ErrorKind::Refused, "There is no deploy 7 (unknown_deploy)".into())
         );
         let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<Refusal>());
-        assert_eq!(source.map(|refusal| refusal.code), Some(RefusalCode::UnknownDeploy));
+        assert_eq!(source.map(|refusal| refusal.code), Some(RefusalCode::UNKNOWN_DEPLOY));
         let locked = Refusal::from(StoreError::Unavailable(Cause::Locked, "busy".to_owned()));
-        assert_eq!((locked.code.status(), Error::from(locked).kind()), (503, ErrorKind::DatabaseLocked));
+        assert_eq!((locked.code.status, Error::from(locked).kind()), (503, ErrorKind::DatabaseLocked));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::check::{DNS_UNAVAILABLE, Finding, list};
+use super::check::{Finding, list};
 use super::record::is_apex;
 use crate::dns::{Answer, Dns, DnsError, NameServers, Record, RecordType};
 use crate::model::DomainEvent;
@@ -33,7 +33,7 @@ pub(super) fn verify(name: &str, platform_host: &str, dns: &Dns) -> Finding {
             "The record of {name} could not be looked up: {error}. The service asks again within ten minutes. If that \
              fails too, check that the domain is registered, and that its name servers and CNAME records are right."
         );
-        Finding::new(DomainEvent::Unknown, DNS_UNAVAILABLE, why)
+        Finding::new(DomainEvent::Unknown, "dns_unavailable", why)
     })
 }
 

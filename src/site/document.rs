@@ -10,7 +10,7 @@ use crate::clock::day;
 use crate::config::Config;
 use crate::endpoint::{Deprecation, HeaderField, Success, Tag};
 use crate::http::response::reason;
-use crate::http::{Asset, Code, error_schema};
+use crate::http::{Code, error_schema};
 use crate::json::reference;
 
 /// The version of the interface (specification, section 9); its first number is in the path.
@@ -48,11 +48,6 @@ const ACCEPT_ENCODING: HeaderField = HeaderField {
     example: "identity",
 };
 
-/// The document as an asset.
-pub fn asset(config: &Config) -> Asset {
-    Asset::new("application/json", print(config).into_bytes())
-}
-
 /// The document as indented text.
 pub fn print(config: &Config) -> String {
     // Printing strings and numbers cannot fail.
@@ -70,6 +65,9 @@ fn document(config: &Config) -> Value {
         item[operation.method().to_lowercase()] = describe(operation);
     }
     let responses = share_responses(&mut paths);
+    let servers = named_servers(config).into_iter();
+    let servers = servers.map(|(name, url)| json!({ "url": url, "description": name }));
+    let schemas = api::schemas().into_iter().chain([("Error", error_schema())]);
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -81,7 +79,7 @@ fn document(config: &Config) -> Value {
                 wherever GET does, so it is not listed.",
             "license": { "name": "MIT", "identifier": "MIT" },
         },
-        "servers": describe_servers(config),
+        "servers": servers.collect::<Value>(),
         "tags": describe_tags(),
         "security": [{ "apiKey": [] }],
         "paths": paths,
@@ -93,7 +91,7 @@ fn document(config: &Config) -> Value {
                     "description": "An API key, sent as `Authorization: Bearer <API_KEY>`.",
                 },
             },
-            "schemas": schemas(),
+            "schemas": schemas.collect::<Value>(),
             "responses": responses,
         },
     });
@@ -131,15 +129,6 @@ pub fn named_servers(config: &Config) -> Vec<(&'static str, &str)> {
     let listed: Vec<_> = named.into_iter().filter_map(|(name, url)| Some((name, url.as_deref()?))).collect();
     // Relative to the address of the document (OpenAPI 3.1, section 4.8.5).
     if listed.is_empty() { vec![("This service", BASE)] } else { listed }
-}
-
-fn describe_servers(config: &Config) -> Value {
-    let describe = |(name, url)| json!({ "url": url, "description": name });
-    named_servers(config).into_iter().map(describe).collect()
-}
-
-fn schemas() -> Value {
-    api::schemas().into_iter().chain([("Error", error_schema())]).collect()
 }
 
 fn describe(operation: &Operation) -> Value {
@@ -356,7 +345,7 @@ mod tests {
         assert_eq!(limit["name"], "limit");
         assert_eq!((&limit["schema"]["minimum"], &limit["schema"]["maximum"]), (&json!(1), &json!(100)));
         assert_eq!(limit["schema"]["default"], 20);
-        assert_eq!(schemas()["Pets"]["maxItems"], 100);
+        assert_eq!(document(&Config::default())["components"]["schemas"]["Pets"]["maxItems"], 100);
     }
 
     #[test]
@@ -365,7 +354,7 @@ mod tests {
             let owned = |url: Option<&str>| url.map(str::to_owned);
             let config =
                 Config { base_url: owned(production), staging_url: owned(staging), ..Config::default() };
-            let listed = describe_servers(&config);
+            let listed = &document(&config)["servers"];
             listed.as_array().unwrap().iter().map(|s| format!("{} {}", s["description"], s["url"])).collect()
         };
         assert_eq!(urls(None, None), ["\"This service\" \"/v1\""]);

@@ -8,12 +8,12 @@ pub mod html;
 mod well_known;
 
 use crate::config::{Address, Config};
-use crate::http::Assets;
+use crate::http::{Asset, Assets};
 
 /// Every static document of the service. `address` is where the service listens.
 pub fn assets(config: &Config, address: &Address) -> Assets {
     let mut assets = Assets::default();
-    assets.insert("/openapi.json", document::asset(config));
+    assets.insert("/openapi.json", Asset::new("application/json", document::print(config).into_bytes()));
     html::add(&mut assets, config, address);
     well_known::add(&mut assets, config);
     assets

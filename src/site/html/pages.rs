@@ -6,12 +6,11 @@ use crate::site::html::markdown::{Section, render};
 use crate::site::html::markup::escape;
 use crate::site::html::navigation::{PAGES, index};
 use crate::site::html::page::Page;
-use crate::site::html::search::Index;
-use crate::site::html::tables;
+use crate::site::html::{search, tables};
 
 /// Adds the pages and the index of the search. `base` is the address that examples call.
 pub fn add(assets: &mut Assets, config: &Config, base: &str) {
-    let mut found = Index::default();
+    let mut found = Vec::new();
     for entry in PAGES.iter().filter(|entry| !entry.markdown.is_empty()) {
         let text = tables::fill(entry.markdown, config);
         let (html, sections) =
@@ -27,9 +26,9 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str) {
             asks: &[],
         };
         assets.insert(entry.path, page.into_asset(config));
-        found.add_page(entry.path, entry.name, sections);
+        found.extend(search::entries(entry.path, entry.name, &sections));
     }
-    found.insert_into(assets);
+    assets.insert("/assets/search.json", search::asset(found));
 }
 
 /// The list of a page's headings, for its side. Empty if there are hardly any.

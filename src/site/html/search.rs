@@ -3,36 +3,30 @@
 use serde_json::{Value, json};
 
 use crate::api::ROUTER;
-use crate::http::{Asset, Assets};
+use crate::http::Asset;
 use crate::site::document::BASE;
 use crate::site::html::markdown::Section;
 use crate::site::html::tables::in_reference;
 
-/// What can be found, such as
+/// What can be found on a page, such as
 /// `{"title":"not_found","page":"Errors","path":"/docs/errors#not_found","text":"404 Not Found …"}`.
-#[derive(Default)]
-pub struct Index(Vec<Value>);
+pub fn entries(path: &str, name: &str, sections: &[Section]) -> Vec<Value> {
+    let entry = |Section { id, element, title, text }: &Section| {
+        let path = if element == "h1" { path.to_owned() } else { format!("{path}#{id}") };
+        json!({ "title": title, "page": name, "path": path, "text": text })
+    };
+    sections.iter().map(entry).collect()
+}
 
-impl Index {
-    /// Adds what can be linked to on a page.
-    pub fn add_page(&mut self, path: &str, name: &str, sections: Vec<Section>) {
-        for Section { id, element, title, text } in sections {
-            let path = if element == "h1" { path.to_owned() } else { format!("{path}#{id}") };
-            self.0.push(json!({ "title": title, "page": name, "path": path, "text": text }));
-        }
+/// The index, of what can be found on pages and of the operations.
+pub fn asset(mut index: Vec<Value>) -> Asset {
+    for operation in ROUTER.operations().filter(|operation| operation.path.starts_with(BASE)) {
+        let title = format!("{} {}", operation.method(), operation.path);
+        let text = format!("{} ({})", operation.summary, operation.id);
+        let path = in_reference(operation);
+        index.push(json!({ "title": title, "page": "Operations", "path": path, "text": text }));
     }
-
-    /// Adds the operations, and puts the index among the assets.
-    pub fn insert_into(mut self, assets: &mut Assets) {
-        for operation in ROUTER.operations().filter(|operation| operation.path.starts_with(BASE)) {
-            let title = format!("{} {}", operation.method(), operation.path);
-            let text = format!("{} ({})", operation.summary, operation.id);
-            let path = in_reference(operation);
-            self.0.push(json!({ "title": title, "page": "Operations", "path": path, "text": text }));
-        }
-        let index = Value::Array(self.0).to_string();
-        assets.insert("/assets/search.json", Asset::new("application/json", index.into_bytes()));
-    }
+    Asset::new("application/json", Value::Array(index).to_string().into_bytes())
 }
 
 #[cfg(test)]
@@ -41,12 +35,9 @@ mod tests {
 
     #[test]
     fn index_has_operations_and_what_pages_have() {
-        let mut index = Index::default();
-        index.add_page("/docs/a", "A", crate::site::html::markdown::render("# X").1);
-        let mut assets = Assets::default();
-        index.insert_into(&mut assets);
-        let response =
-            assets.find("/assets/search.json").unwrap().respond([None, None].map(Option::into_iter));
+        let sections = crate::site::html::markdown::render("# X").1;
+        let asset = asset(entries("/docs/a", "A", &sections));
+        let response = asset.respond([None, None].map(Option::into_iter));
         let found: Vec<Value> = serde_json::from_slice(response.body()).unwrap();
         assert_eq!(found[0], json!({ "title": "X", "page": "A", "path": "/docs/a", "text": "" }));
         let is_there =
