@@ -46,14 +46,14 @@ pub struct Soundness {
 /// [`ErrorKind::DatabaseNewer`], [`ErrorKind::DatabaseMissing`] (it is empty) or [`ErrorKind::DatabaseDamaged`] if it
 /// cannot be read as a database of this version. [`ErrorKind::Conflict`] if other processes keep writing to it.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
-    let Checked { pets, version, schema, faults } = checked(&Whole::of(file)?)?;
+    let Checked { pets, schema_version, schema, faults } = checked(&Whole::of(file)?)?;
     let all: Vec<Fault> =
         schema.gaps.into_iter().chain(schema.changes.into_iter().map(Fault::change)).chain(faults).collect();
     let nodes = compare_nodes(file)?;
     let of_nodes = (!nodes.is_empty()).then_some(ErrorKind::ReplicasDiffer);
     Ok(Soundness {
         pets,
-        version,
+        version: schema_version,
         kind: if all.is_empty() { of_nodes } else { Some(Fault::kind(&all)) },
         faults: all.into_iter().map(|fault| fault.line).chain(nodes).collect(),
         foreign: schema.foreign,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::ToSql;
 
-use super::client::{Failure, Statement};
+use super::client::{Failure, Statement, Trouble};
 use super::request::{Create, Done, LEFT_OUT, REFUSED, Request};
 use super::revision::Revision;
 use super::session::{Phase, Session, is_large};
@@ -125,13 +125,12 @@ impl ClusterWriter {
             Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {}
             Err(failure) => return Err(failure.clone()),
         }
+        let unknown = |why| Failure::Node(Trouble::new(why, true));
         let found = self.session.read(&request.finds, self.session.fresh, patience);
-        let found = found.map_err(|error| Failure::Unknown(error.to_string().into()))?;
+        let found = found.map_err(|error| unknown(error.to_string()))?;
         match written {
             Err(failure) if found[0].is_empty() => Err(failure),
-            _ => request
-                .found(&found)
-                .ok_or_else(|| Failure::Unknown("the records of the batch are gone".to_owned().into())),
+            _ => request.found(&found).ok_or_else(|| unknown("the records of the batch are gone".to_owned())),
         }
     }
 
@@ -202,7 +201,8 @@ impl ClusterWriter {
 /// A name that no other writer has.
 pub fn random_name() -> Result<String, Failure> {
     let mut bytes = [0; 16];
-    let failed = |error| Failure::Unavailable(format!("the system has no random numbers: {error}").into());
+    let failed =
+        |error| Failure::Node(Trouble::new(format!("the system has no random numbers: {error}"), false));
     getrandom::fill(&mut bytes).map_err(failed)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

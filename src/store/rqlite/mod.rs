@@ -116,7 +116,7 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
             log::warn!("the host {host} of the cluster cannot be asked: {why}");
         }
     }
-    let version = client.version(schema::PATIENCE)?;
+    let version = client.rqlite_version(schema::PATIENCE)?;
     let about = format!("cluster {} of rqlite {version}", client.address());
     let readers = (0..readers).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
     Ok(OpenStore { writer, readers, reads_at_once: READS_AT_ONCE, claim: None, about })

@@ -116,14 +116,14 @@ impl<'c> Request<'c> {
     }
 
     /// The outcomes of the creates, from the answers to the writes; `None` unless each made a pet.
-    pub fn made(&self, answers: &[client::Outcome]) -> Option<Vec<Done>> {
+    pub fn made(&self, answers: &[client::Answer]) -> Option<Vec<Done>> {
         let mut inserts = answers.iter().skip(1).step_by(2);
         let first = match self.plain.len() {
             0 => 0,
             // COUNTED has checked this.
             count => inserts.next()?.last_insert_id + 1 - i64::try_from(count).ok()?,
         };
-        let made = |answer: &client::Outcome| {
+        let made = |answer: &client::Answer| {
             (answer.rows_affected == 1).then_some(Ok(Outcome::Made(answer.last_insert_id)))
         };
         self.done(first, inserts.map(made))

@@ -16,9 +16,10 @@ use rusqlite::ToSql;
 use rusqlite::types::ValueRef;
 
 use super::ahead::Ahead;
-use super::client::{Client, Failure, Level, Rows, Statement, Value};
+use super::client::{Client, Failure, Level, Rows, Statement, Trouble, Value};
 use super::mirror::Mirror;
 use super::revision::{REVISION, Revision};
+use crate::error::ErrorKind;
 use crate::store::engine::{Reads, Row, Snapshots, Visit};
 use crate::store::error::names_what_is_missing;
 use crate::store::pets::STATEMENTS;
@@ -96,7 +97,7 @@ impl Session {
     ) -> Result<Vec<Rows>, StoreError> {
         self.client.read(statements, level, patience).map_err(|failure| match failure {
             // Whether a read was carried out does not matter.
-            Failure::Unknown(reason) => Failure::Unavailable(reason).into(),
+            Failure::Node(trouble) => Failure::Node(Trouble { may_be_done: false, ..trouble }).into(),
             failure => failure.into(),
         })
     }
@@ -329,9 +330,14 @@ impl From<Failure> for StoreError {
             }
             Failure::Statement(_, why) if why.contains("disk is full") => unavailable(Cause::Full, why),
             Failure::Statement(_, why) => Self::Internal(why),
-            Failure::Denied(why) => unavailable(Cause::Denied, why),
-            Failure::Unavailable(reason) => unavailable(Cause::Unreachable, reason.text),
-            Failure::Unknown(reason) => unavailable(Cause::Unknown, reason.text),
+            Failure::Node(trouble) => {
+                let cause = match trouble.kind {
+                    _ if trouble.may_be_done => Cause::Unknown,
+                    ErrorKind::PasswordRefused => Cause::Denied,
+                    _ => Cause::Unreachable,
+                };
+                unavailable(cause, trouble.text)
+            }
         }
     }
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{ToSql, params};
 
-use super::{Cause, Committed, FileReader, FileWriter, Inserted, Outcome, StoreError, schema};
+use super::schema::{self, schema_version};
+use super::{Cause, Committed, FileReader, FileWriter, Inserted, Outcome, StoreError};
 use crate::clock::unix_time;
 use crate::model::{IdempotencyKey, NewPet};
 use crate::store::engine::{Reads, Row, Snapshots, Visit, Writes};
@@ -26,7 +27,7 @@ pub(super) enum State {
 
 /// Writes the first page as it is.
 fn rewrite_header(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "user_version", schema::version(connection)?)
+    connection.pragma_update(None, "user_version", schema_version(connection)?)
 }
 
 /// The time between two tries to get a lock. SQLite's own waits grow to 100 ms, and miss a lock that is free
@@ -37,11 +38,11 @@ const LOCK_IS_KNOWN: Duration = Duration::from_millis(100);
 
 impl Snapshots for FileReader {
     fn begin(&mut self) -> Result<(), StoreError> {
-        self.forget_version();
+        self.forget_data_version();
         self.watch.look()?;
         self.run("BEGIN")?;
         // This read takes the snapshot; BEGIN alone does not.
-        self.read_version()
+        self.read_data_version()
     }
 
     fn end(&mut self) -> Result<(), StoreError> {
@@ -69,13 +70,13 @@ impl Writes for FileWriter {
         self.undo();
         self.written = 0;
         self.replays = 0;
-        self.reader.forget_version();
+        self.reader.forget_data_version();
         self.reader.watch.look()?;
         // Why it cannot be written is told to the first who writes.
         if !self.try_begin().unwrap_or(false) {
             self.run("BEGIN")?;
         }
-        self.reader.read_version()
+        self.reader.read_data_version()
     }
 
     fn written(&self) -> usize {
@@ -439,7 +440,7 @@ mod tests {
         let (_folder, _writer, mut reader) = pair();
         let mut seen = std::collections::HashSet::new();
         for _ in 0..3 {
-            reader.forget_version();
+            reader.forget_data_version();
             assert!(reader.data_version() < 0, "versions that are read are positive");
             assert!(seen.insert(reader.data_version()));
         }

@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::cannot_open;
-use super::schema::{STEPS, version};
+use super::schema::{STEPS, schema_version};
 use crate::error::{Error, ErrorKind};
 
 /// Something that is wrong, in one line.
@@ -59,7 +59,7 @@ pub struct Differences {
 impl Differences {
     /// Compares the schema of a database with that of its version.
     pub fn of(connection: &Connection) -> rusqlite::Result<Self> {
-        let done = usize::try_from(version(connection)?).unwrap_or(0).min(STEPS.len());
+        let done = usize::try_from(schema_version(connection)?).unwrap_or(0).min(STEPS.len());
         let model = Connection::open_in_memory()?;
         for step in &STEPS[..done] {
             model.execute_batch(step)?;

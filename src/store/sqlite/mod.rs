@@ -75,7 +75,7 @@ pub struct FileReader {
     /// `PRAGMA data_version` at the start of the batch under way.
     data_version: i64,
     /// The last stand-in for an unknown version. It only decreases, so that no two batches share one.
-    unread_versions: i64,
+    unread_data_versions: i64,
 }
 
 /// The connection that writes, and the batch under way on it.
@@ -116,7 +116,7 @@ impl FileReader {
             Error::new(ErrorKind::DatabaseMoved, message).caused_by(error)
         })?;
         file.check_place(path)?;
-        Ok(Self { connection, _file: file, watch, data_version: 0, unread_versions: 0 })
+        Ok(Self { connection, _file: file, watch, data_version: 0, unread_data_versions: 0 })
     }
 
     /// The connection, as long as its file is still the database.
@@ -129,9 +129,9 @@ impl FileReader {
     }
 
     /// Takes a version that no batch had, as nothing is known to be unchanged. Those of SQLite are positive.
-    fn forget_version(&mut self) {
-        self.unread_versions -= 1;
-        self.data_version = self.unread_versions;
+    fn forget_data_version(&mut self) {
+        self.unread_data_versions -= 1;
+        self.data_version = self.unread_data_versions;
     }
 
     /// Ends a transaction that has written nothing, if one is open.
@@ -144,7 +144,7 @@ impl FileReader {
         Ok(())
     }
 
-    fn read_version(&mut self) -> Result<(), StoreError> {
+    fn read_data_version(&mut self) -> Result<(), StoreError> {
         self.data_version =
             self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         Ok(())

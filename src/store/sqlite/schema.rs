@@ -23,14 +23,14 @@ pub fn newest_version(steps: &[&str]) -> i64 {
 }
 
 /// How many steps the file has behind it; 0 if it is empty.
-pub fn version(connection: &Connection) -> rusqlite::Result<i64> {
+pub fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 /// Refuses a file that is not a database, belongs to another application, or is of a later version. Changes
 /// nothing.
 pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
-    let read = || Ok((is_foreign(connection)?, version(connection)?));
+    let read = || Ok((is_foreign(connection)?, schema_version(connection)?));
     let (is_foreign, version) = read().map_err(|error| cannot_open(path, error))?;
     let newest = newest_version(steps);
     if is_foreign {
@@ -52,7 +52,7 @@ pub fn newer(path: &Path, version: i64) -> Error {
 /// Refuses what [`check`] refuses, and a database that no service has used yet. Changes nothing.
 pub fn check_used(connection: &Connection, path: &Path) -> Result<(), Error> {
     check(connection, path, STEPS)?;
-    if version(connection).map_err(|error| cannot_open(path, error))? > 0 {
+    if schema_version(connection).map_err(|error| cannot_open(path, error))? > 0 {
         return Ok(());
     }
     let message = format!("{} is empty: no service has used it yet", path.display());
@@ -61,7 +61,7 @@ pub fn check_used(connection: &Connection, path: &Path) -> Result<(), Error> {
 
 /// Refuses a file of an earlier version, for a service that may not bring it up to date.
 pub fn refuse_older(connection: &Connection, path: &Path) -> Result<(), Error> {
-    let version = version(connection).map_err(|error| cannot_open(path, error))?;
+    let version = schema_version(connection).map_err(|error| cannot_open(path, error))?;
     if version == newest_version(STEPS) {
         return Ok(());
     }
@@ -90,7 +90,7 @@ pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM sqlite_schema";
     let objects: i64 = connection.query_row(sql, [], |row| row.get(0))?;
     let id = application(connection)?;
-    Ok(id != APPLICATION_ID && (id, version(connection)?, objects) != (0, 0, 0))
+    Ok(id != APPLICATION_ID && (id, schema_version(connection)?, objects) != (0, 0, 0))
 }
 
 /// Brings the file to the newest version, in one transaction. If `is_served`, another process serves it, and would fail
@@ -103,12 +103,12 @@ pub fn migrate(
 ) -> Result<(), Error> {
     let mut migrate = || -> rusqlite::Result<Option<Error>> {
         // If there is nothing to do, no lock is needed.
-        if version(connection)? == newest_version(steps) {
+        if schema_version(connection)? == newest_version(steps) {
             return Ok(None);
         }
         // IMMEDIATE: if two processes start at once, the second finds the work done.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let done = version(&transaction)?;
+        let done = schema_version(&transaction)?;
         if done < newest_version(steps) {
             // A service that has just made the file is about to do the steps.
             if is_served && done > 0 {
@@ -131,8 +131,8 @@ mod tests {
     use super::*;
     use crate::store::engine::Writes;
 
-    fn version(connection: &Connection) -> i64 {
-        super::version(connection).unwrap()
+    fn schema_version(connection: &Connection) -> i64 {
+        super::schema_version(connection).unwrap()
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
         let folder = Folder::new();
         let files = [(); 2].map(|()| {
             let writer = FileWriter::open(&folder.database()).unwrap();
-            assert_eq!(version(&writer.reader.connection), newest_version(STEPS));
+            assert_eq!(schema_version(&writer.reader.connection), newest_version(STEPS));
             drop(writer);
             std::fs::read(folder.database()).unwrap()
         });
@@ -161,7 +161,7 @@ mod tests {
         for _ in 0..2 {
             check(&connection, &path, &further).unwrap();
             migrate(&mut connection, &path, &further, false).unwrap();
-            assert_eq!(version(&connection), newest_version(STEPS) + 1);
+            assert_eq!(schema_version(&connection), newest_version(STEPS) + 1);
             let kept: String =
                 connection.query_row("SELECT name || theirs FROM pets", [], |row| row.get(0)).unwrap();
             assert_eq!(kept, "Rexx");
@@ -177,7 +177,7 @@ mod tests {
         let broken: Vec<&str> = [STEPS, &["CREATE TABLE half (x); nonsense"]].concat();
         let mut connection = Connection::open(&path).unwrap();
         assert!(migrate(&mut connection, &path, &broken, false).is_err());
-        assert_eq!(version(&connection), newest_version(STEPS));
+        assert_eq!(schema_version(&connection), newest_version(STEPS));
         assert!(connection.execute("INSERT INTO half VALUES (1)", []).is_err(), "undone with its step");
     }
 

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
 use super::Snapshot;
 use super::differences::{Differences, Fault};
-use super::schema::version;
+use super::schema::schema_version;
 #[cfg(test)]
 use super::schema::{STEPS, migrate};
 use super::snapshot::{DAMAGED, unreadable};
@@ -19,7 +19,7 @@ pub struct Checked {
     /// The number of pets.
     pub pets: u64,
     /// The version of the schema.
-    pub version: i64,
+    pub schema_version: i64,
     /// How the schema differs.
     pub schema: Differences,
     /// What is wrong with the content.
@@ -45,12 +45,12 @@ impl Snapshot {
 
 fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    checked.version = version(connection)?;
+    checked.schema_version = schema_version(connection)?;
     checked.schema = Differences::of(connection)?;
     // A database of another shape may have no ids to check.
     if checked.schema.gaps.is_empty() {
         checked.faults.extend(ids(connection)?);
-        if checked.version > 0 && number("SELECT count(*) FROM project")? != 1 {
+        if checked.schema_version > 0 && number("SELECT count(*) FROM project")? != 1 {
             let text = "the table project does not have exactly one row";
             checked
                 .faults

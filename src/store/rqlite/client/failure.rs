@@ -15,33 +15,14 @@ pub const WAITS: &str = "timeout waiting for fsm";
 pub enum Failure {
     /// The statement at this place failed, with this message of SQLite. Nothing of the transaction was written.
     Statement(usize, String),
-    /// The user or the password is refused, or the user may not do this. Nothing was written.
-    Denied(String),
-    /// No node took the request in time. Nothing was written.
-    Unavailable(Reason),
-    /// A node may have carried out the request, or still may.
-    Unknown(Reason),
-}
-
-/// Why a node did not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reason {
-    /// What an operator has to look at.
-    pub kind: ErrorKind,
-    pub text: String,
-}
-
-impl From<String> for Reason {
-    fn from(text: String) -> Self {
-        Self { kind: ErrorKind::DatabaseUnreachable, text }
-    }
+    /// No node did what it was asked.
+    Node(Trouble),
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Self::Statement(_, text) | Self::Denied(text) => f.write_str(text),
-            Self::Unavailable(reason) | Self::Unknown(reason) => f.write_str(&reason.text),
+            Self::Statement(_, text) | Self::Node(Trouble { text, .. }) => f.write_str(text),
         }
     }
 }
@@ -52,20 +33,22 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         let (kind, before) = match &failure {
             Failure::Statement(..) => (ErrorKind::Internal, ""),
-            Failure::Denied(_) => (ErrorKind::PasswordRefused, ""),
-            Failure::Unavailable(reason) | Failure::Unknown(reason) => {
-                (reason.kind, "the cluster cannot be reached: ")
+            Failure::Node(Trouble { kind: ErrorKind::PasswordRefused, .. }) => {
+                (ErrorKind::PasswordRefused, "")
             }
+            Failure::Node(trouble) => (trouble.kind, "the cluster cannot be reached: "),
         };
         Error::new(kind, format!("{before}{failure}")).caused_by(failure)
     }
 }
 
-/// Why one request to one node failed.
-#[derive(Debug)]
+/// Why a node did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    pub reason: Reason,
-    /// Whether the node may have carried it out.
+    /// What an operator has to look at.
+    pub kind: ErrorKind,
+    pub text: String,
+    /// Whether a node may have carried it out, or still may.
     pub may_be_done: bool,
     /// Whether every node would refuse it.
     pub is_final: bool,
@@ -73,7 +56,7 @@ pub struct Trouble {
 
 impl Trouble {
     pub fn new(text: String, may_be_done: bool) -> Self {
-        Self { reason: text.into(), may_be_done, is_final: false }
+        Self { kind: ErrorKind::DatabaseUnreachable, text, may_be_done, is_final: false }
     }
 
     /// The trouble of a response that is not from rqlite, with what tells so, or nothing.
@@ -83,9 +66,8 @@ impl Trouble {
         Self::new(text, may_be_done).of_kind(ErrorKind::HostForeign)
     }
 
-    fn of_kind(mut self, kind: ErrorKind) -> Self {
-        self.reason.kind = kind;
-        self
+    fn of_kind(self, kind: ErrorKind) -> Self {
+        Self { kind, ..self }
     }
 
     /// The trouble of a response with the message of a node in place of results.
@@ -184,7 +166,7 @@ mod tests {
     fn other_nodes_are_not_asked_what_they_would_refuse_as_well() {
         let of = |status| {
             let trouble = Trouble::of_status(status, b"no", true);
-            (trouble.is_final, trouble.reason.kind == ErrorKind::PasswordRefused)
+            (trouble.is_final, trouble.kind == ErrorKind::PasswordRefused)
         };
         assert_eq!((of(401), of(403), of(400)), ((true, true), (true, true), (true, false)));
         assert_eq!((of(500), of(503), of(302)), ((false, false), (false, false), (false, false)));
@@ -192,28 +174,28 @@ mod tests {
 
     #[test]
     fn what_fails_is_said_in_words() {
-        let why = |error| Trouble::from(error).reason.text;
+        let why = |error| Trouble::from(error).text;
         let timeout = |timeout| why(ureq::Error::Timeout(timeout));
         assert_eq!(timeout(ureq::Timeout::Connect), "it does not accept connections");
         assert_eq!(timeout(ureq::Timeout::Global), "it did not answer in time");
         assert_eq!(why(ureq::Error::ConnectionFailed), "connection failed");
         let tls = std::io::Error::other(rustls::Error::DecryptError);
         assert_eq!(why(ureq::Error::Io(tls)), "TLS failed: cannot decrypt peer's message");
-        let denied = Trouble::of_status(401, b"", true).reason.text;
+        let denied = Trouble::of_status(401, b"", true).text;
         let expected = "it, or the leader, refuses the user or the password (401), or the user lacks a right in auth.json";
         assert_eq!(denied, expected);
-        assert_eq!(Trouble::of_status(500, b"no\n", true).reason.text, "status 500 no");
+        assert_eq!(Trouble::of_status(500, b"no\n", true).text, "status 500 no");
         let error =
-            Error::from(Failure::Unavailable("one:4001: it did not answer in time".to_owned().into()));
+            Error::from(Failure::Node(Trouble::new("one:4001: it did not answer in time".to_owned(), false)));
         assert_eq!(error.to_string(), "the cluster cannot be reached: one:4001: it did not answer in time");
         assert_eq!(error.kind(), ErrorKind::DatabaseUnreachable);
-        let error = Error::from(Failure::Denied("one:4001: the password is refused".to_owned()));
-        assert_eq!(error.to_string(), "one:4001: the password is refused");
+        let error = Error::from(Failure::Node(Trouble::of_status(401, b"", true)));
+        assert_eq!(error.to_string(), expected);
     }
 
     #[test]
     fn operator_is_told_apart_what_to_mend() {
-        let kind = |trouble: Trouble| Error::from(Failure::Unknown(trouble.reason)).kind();
+        let kind = |trouble: Trouble| Error::from(Failure::Node(trouble)).kind();
         let tls = std::io::Error::other(rustls::Error::DecryptError);
         assert_eq!(kind(ureq::Error::Io(tls).into()), ErrorKind::TlsFailed);
         assert_eq!(kind(Trouble::of_status(404, b"", false)), ErrorKind::HostForeign);
@@ -223,7 +205,7 @@ mod tests {
     #[test]
     fn text_of_a_node_stays_on_its_line_and_is_short() {
         let trouble = Trouble::of_status(500, format!("a\nb\x1b[31m{}", "x".repeat(1000)).as_bytes(), true);
-        let text = trouble.reason.text;
+        let text = trouble.text;
         assert!(!text.contains(['\n', '\x1b']) && text.len() < 230, "{text}");
     }
 }

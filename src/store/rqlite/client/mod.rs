@@ -27,11 +27,11 @@ use ureq::{Agent, Body, RequestBuilder};
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::engine::HostMeter;
 use agent::{ANSWER, NEXT, Names};
-use failure::{Trouble, WAITS};
+use failure::WAITS;
 
 pub use address::Address;
-pub use failure::{Failure, Reason};
-pub use statement::{Outcome, Rows, Statement, Value};
+pub use failure::{Failure, Trouble};
+pub use statement::{Answer, Rows, Statement, Value};
 
 /// The pauses between two tries: the first, and the longest that it doubles to.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
@@ -45,7 +45,7 @@ const WHOLE: Duration = Duration::from_secs(600);
 /// The timeout of a node that forwards the request to the leader, which is 30 s by default.
 const WHOLE_TIMEOUT: &str = "timeout=600s";
 /// The header field that tells a response of rqlite from others.
-const VERSION: &str = "X-Rqlite-Version";
+const VERSION_FIELD: &str = "X-Rqlite-Version";
 /// The first version that flushes a snapshot to the disk before it drops the log that it replaces.
 const NEEDED: [u16; 2] = [9, 4];
 const JSON: &str = "application/json";
@@ -145,7 +145,7 @@ impl Client {
             }
         };
         let client = Self::new(address, password.as_deref())?;
-        let version = client.version(patience)?;
+        let version = client.rqlite_version(patience)?;
         if is_old(&version) && !client.address.allows_old {
             let [major, minor] = NEEDED;
             let message = format!(
@@ -166,11 +166,11 @@ impl Client {
     ///
     /// # Errors
     /// If no node answers in time.
-    pub fn version(&self, patience: Duration) -> Result<String, Failure> {
+    pub fn rqlite_version(&self, patience: Duration) -> Result<String, Failure> {
         let body = statement::encode(&[Statement::plain("SELECT 1")]);
         self.try_nodes(patience, |node, limit| {
             let (headers, _) = self.exchange(node, limit, "/db/query?level=none", JSON, &body)?;
-            let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
+            let version = headers.get(VERSION_FIELD).and_then(|version| version.to_str().ok());
             let version = version.ok_or_else(|| Trouble::foreign("", false))?;
             Ok(version.trim_start_matches('v').to_owned())
         })
@@ -194,7 +194,7 @@ impl Client {
         let outcomes = match self.ask(path, statements, patience) {
             // rqlite 9.4.5 waits in vain for the entry of the log that a node makes if it joins or leaves, until another
             // one follows. A strong read is such an entry.
-            Err(Failure::Unavailable(reason) | Failure::Unknown(reason)) if reason.text.ends_with(WAITS) => {
+            Err(Failure::Node(trouble)) if trouble.text.ends_with(WAITS) => {
                 self.ask("/db/query?level=strong", statements, patience)?
             }
             outcomes => outcomes?,
@@ -214,7 +214,7 @@ impl Client {
         ) {
             Ok(Ok(outcomes)) => Ok(outcomes.into_iter().flat_map(|outcome| outcome.rows).collect()),
             Ok(Err(failure)) => Err(failure.to_string()),
-            Err(trouble) => Err(trouble.reason.text),
+            Err(trouble) => Err(trouble.text),
         };
         self.nodes.iter().map(|node| (node.host.as_str(), ask(node))).collect()
     }
@@ -223,7 +223,7 @@ impl Client {
     ///
     /// # Errors
     /// If a statement fails, so that nothing is written, or no node answers in time.
-    pub fn write(&self, statements: &[Statement], patience: Duration) -> Result<Vec<Outcome>, Failure> {
+    pub fn write(&self, statements: &[Statement], patience: Duration) -> Result<Vec<Answer>, Failure> {
         // `/db/request` goes on after a statement that cannot be prepared, even within a transaction.
         self.ask("/db/execute?transaction", statements, patience)
     }
@@ -264,7 +264,7 @@ impl Client {
         self.nodes.iter().map(|node| node.history().meter.clone()).collect()
     }
 
-    fn ask(&self, path: &str, statements: &[Statement], patience: Duration) -> Result<Vec<Outcome>, Failure> {
+    fn ask(&self, path: &str, statements: &[Statement], patience: Duration) -> Result<Vec<Answer>, Failure> {
         let body = statement::encode(statements);
         self.try_nodes(patience, |node, limit| self.ask_node(node, limit, path, &body, statements.len()))?
     }
@@ -277,7 +277,7 @@ impl Client {
         path: &str,
         body: &[u8],
         count: usize,
-    ) -> Result<Result<Vec<Outcome>, Failure>, Trouble> {
+    ) -> Result<Result<Vec<Answer>, Failure>, Trouble> {
         let (_, answer) = self.exchange(node, limit, path, JSON, body)?;
         statement::decode(&answer, count)
     }
@@ -306,7 +306,7 @@ impl Client {
             history.meter.failures += 1;
             history.failed_at = Some(Instant::now());
             drop(history);
-            log::debug!("the node {} failed: {}", node.host, trouble.reason.text);
+            log::debug!("the node {} failed: {}", node.host, trouble.text);
             // Another thread may have moved on already.
             let next = (place + 1) % self.nodes.len();
             let _ = self.favourite.compare_exchange(place, next, Relaxed, Relaxed);
@@ -315,13 +315,8 @@ impl Client {
             // One that hung has cost time enough.
             let wait = if begun.elapsed() >= limit { Duration::ZERO } else { pause };
             if trouble.is_final || start.elapsed() + wait >= patience {
-                let reason =
-                    Reason { text: format!("{}: {}", node.host, trouble.reason.text), ..trouble.reason };
-                return Err(match reason.kind {
-                    _ if may_be_done => Failure::Unknown(reason),
-                    ErrorKind::PasswordRefused => Failure::Denied(reason.text),
-                    _ => Failure::Unavailable(reason),
-                });
+                let text = format!("{}: {}", node.host, trouble.text);
+                return Err(Failure::Node(Trouble { text, may_be_done, ..trouble }));
             }
             std::thread::sleep(wait);
             pause = (pause + wait).min(longest);
@@ -381,5 +376,5 @@ fn is_old(version: &str) -> bool {
 
 /// The trouble of a response with a status other than 200.
 fn refusal(response: &ureq::http::Response<Body>, body: &[u8]) -> Trouble {
-    Trouble::of_status(response.status().as_u16(), body, response.headers().contains_key(VERSION))
+    Trouble::of_status(response.status().as_u16(), body, response.headers().contains_key(VERSION_FIELD))
 }

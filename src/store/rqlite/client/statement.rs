@@ -120,7 +120,7 @@ pub type Rows = Vec<Vec<Value>>;
 /// What one statement of a transaction has done.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Outcome {
+pub struct Answer {
     /// The id of the last row that was inserted on this connection, be it by this statement or by an earlier one.
     pub last_insert_id: i64,
     /// How many rows the statement has changed.
@@ -154,14 +154,14 @@ impl Serialize for Statement {
 ///
 /// # Errors
 /// If the node could not carry them out, or the body is not what rqlite writes.
-pub fn decode(body: &[u8], count: usize) -> Result<Result<Vec<Outcome>, Failure>, Trouble> {
+pub fn decode(body: &[u8], count: usize) -> Result<Result<Vec<Answer>, Failure>, Trouble> {
     let foreign = |what: &str| Trouble::foreign(what, true);
-    let answer: Answer = serde_json::from_slice(body).map_err(|error| foreign(&error.to_string()))?;
+    let body: Body = serde_json::from_slice(body).map_err(|error| foreign(&error.to_string()))?;
     // Such as `leadership lost while committing log`.
-    if let Some(error) = answer.error {
+    if let Some(error) = body.error {
         return Err(Trouble::of_message(&error));
     }
-    let mut outcomes = answer.results;
+    let mut outcomes = body.results;
     for (i, outcome) in outcomes.iter_mut().enumerate() {
         if let Some(message) = outcome.error.take() {
             return Ok(Err(Failure::Statement(i, message)));
@@ -188,9 +188,9 @@ fn read_blobs(rows: &mut Rows, types: &[String]) -> Option<()> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct Body {
     #[serde(default)]
-    results: Vec<Outcome>,
+    results: Vec<Answer>,
     error: Option<String>,
 }
 
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    fn outcomes(body: &str, count: usize) -> Vec<Outcome> {
+    fn outcomes(body: &str, count: usize) -> Vec<Answer> {
         decode(body.as_bytes(), count).unwrap().unwrap()
     }
 
@@ -234,7 +234,7 @@ mod tests {
             {"columns":["a"],"types":["integer"],"values":[[9223372036854775807,-9223372036854775808],[null,"x\u0000"]]}],"time":0.5}"#;
         let outcomes = outcomes(body, 3);
         assert_eq!((outcomes[0].last_insert_id, outcomes[0].rows_affected), (7, 2));
-        assert_eq!(outcomes[1], Outcome::default());
+        assert_eq!(outcomes[1], Answer::default());
         assert_eq!(
             outcomes[2].rows,
             [
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn error_of_a_node_comes_before_its_results() {
         let body = br#"{"results":[{}],"error":"leadership lost while committing log"}"#;
-        assert_eq!(decode(body, 1).unwrap_err().reason.text, "leadership lost while committing log");
+        assert_eq!(decode(body, 1).unwrap_err().text, "leadership lost while committing log");
     }
 
     #[test]
@@ -276,14 +276,14 @@ mod tests {
             &[b'['; 100_000],
         ] {
             let trouble = decode(body, 1).unwrap_err();
-            let why = &trouble.reason.text;
+            let why = &trouble.text;
             assert!(
                 trouble.may_be_done && why.starts_with("the response is not from rqlite: "),
                 "{}: {why}",
                 String::from_utf8_lossy(body)
             );
         }
-        let fraction = decode(br#"{"results":[{"values":[[1.5]]}]}"#, 1).unwrap_err().reason.text;
+        let fraction = decode(br#"{"results":[{"values":[[1.5]]}]}"#, 1).unwrap_err().text;
         assert!(fraction.contains("expected null, an integer or a text"), "{fraction}");
     }
 

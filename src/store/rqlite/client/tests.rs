@@ -41,7 +41,7 @@ fn numbers(client: &Client) -> Vec<i64> {
 }
 
 /// Writes in a way that a repetition does not double.
-fn write_once(client: &Client, number: i64) -> Result<Vec<Outcome>, Failure> {
+fn write_once(client: &Client, number: i64) -> Result<Vec<Answer>, Failure> {
     let statement =
         Statement::new("INSERT INTO t (number) VALUES (?) ON CONFLICT DO NOTHING", params![number]).unwrap();
     client.write(&[statement], PATIENCE)
@@ -211,16 +211,19 @@ fn cluster_without_a_quorum_is_unavailable_and_heals() {
     others.iter().for_each(|&i| nodes.kill(i));
     let patience = Duration::from_secs(1);
     let failed = client.write(&[insert(1)], patience).unwrap_err();
-    assert!(matches!(failed, Failure::Unavailable(_) | Failure::Unknown(_)), "{failed:?}");
+    assert!(matches!(failed, Failure::Node(_)), "{failed:?}");
     let read = client.read(&[Statement::plain("SELECT 1")], Level::Strong, patience);
-    assert!(matches!(read, Err(Failure::Unavailable(_) | Failure::Unknown(_))), "{read:?}");
+    assert!(matches!(read, Err(Failure::Node(_))), "{read:?}");
     others.iter().for_each(|&i| nodes.start_node(i));
     nodes.wait_until_ready();
     write_once(&client, 2).unwrap();
     nodes.kill(0);
     nodes.kill(1);
     nodes.kill(2);
-    assert!(matches!(client.write(&[insert(1)], patience), Err(Failure::Unavailable(_))));
+    assert!(matches!(
+        client.write(&[insert(1)], patience),
+        Err(Failure::Node(Trouble { may_be_done: false, .. }))
+    ));
 }
 
 #[test]
@@ -236,9 +239,16 @@ fn wrong_password_is_named_and_no_password_is_ever_shown() {
         [(address.clone(), Some("hush-wrong")), (address.clone(), None), (nodes.address(), None)]
     {
         let wrong = client_of(&address, password);
-        for failed in [wrong.version(PATIENCE).unwrap_err(), wrong.write(&[insert(1)], PATIENCE).unwrap_err()]
+        for failed in
+            [wrong.rqlite_version(PATIENCE).unwrap_err(), wrong.write(&[insert(1)], PATIENCE).unwrap_err()]
         {
-            assert!(matches!(failed, Failure::Denied(_)), "{failed:?}");
+            assert!(
+                matches!(
+                    failed,
+                    Failure::Node(Trouble { kind: ErrorKind::PasswordRefused, may_be_done: false, .. })
+                ),
+                "{failed:?}"
+            );
             assert!(!failed.to_string().contains("hush"), "{failed}");
             assert_eq!(Error::from(failed).kind(), ErrorKind::PasswordRefused);
         }
@@ -253,7 +263,7 @@ fn wrong_password_is_named_and_no_password_is_ever_shown() {
 fn old_version_is_refused_unless_it_is_allowed() {
     let nodes = Nodes::start(1);
     let address = nodes.address();
-    let version = Client::connect(&address, PATIENCE).unwrap().version(PATIENCE).unwrap();
+    let version = Client::connect(&address, PATIENCE).unwrap().rqlite_version(PATIENCE).unwrap();
     let refused = Client::connect(address.trim_end_matches("?allow-old"), PATIENCE);
     match refused {
         Err(error) => {
@@ -306,11 +316,13 @@ fn tls_needs_the_authority_that_is_named() {
     certificates(&other.0, host.ip());
     let other = format!("rqlites://{host}/?ca={}", other.0.join("ca.pem").display());
     for address in [other, format!("rqlites://{host}")] {
-        let failed = client_of(&address, None).version(Duration::ZERO).unwrap_err();
-        let Failure::Unavailable(Reason { text: why, .. }) = failed else { panic!("{failed:?}") };
+        let failed = client_of(&address, None).rqlite_version(Duration::ZERO).unwrap_err();
+        let Failure::Node(Trouble { text: why, may_be_done: false, .. }) = failed else {
+            panic!("{failed:?}")
+        };
         assert!(why.contains("certificate"), "{why}");
     }
-    let plain = client_of(&format!("rqlite://{host}"), None).version(Duration::ZERO).unwrap_err();
+    let plain = client_of(&format!("rqlite://{host}"), None).rqlite_version(Duration::ZERO).unwrap_err();
     assert!(plain.to_string().contains("HTTPS"), "{plain}");
 }
 
@@ -413,7 +425,9 @@ fn write_that_got_no_whole_answer_is_unknown() {
         let (address, thread) = liar(vec![answer]);
         let client = client_of(&address, None);
         let failed = client.write(&[insert(1)], Duration::ZERO).unwrap_err();
-        let Failure::Unknown(Reason { text: why, .. }) = failed else { panic!("{shown:?}: {failed:?}") };
+        let Failure::Node(Trouble { text: why, may_be_done: true, .. }) = failed else {
+            panic!("{shown:?}: {failed:?}")
+        };
         assert!(!why.chars().any(char::is_control), "{why:?}");
         assert_eq!(client.meters()[0].requests, 1, "{shown:?}");
         thread.join().unwrap();
@@ -446,7 +460,7 @@ fn host_that_is_not_rqlite_is_named_and_passed_over() {
     let missing = Some(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec());
     for (answer, expected) in [(web(), ""), (missing, ": status 404")] {
         let (address, thread) = liar(vec![answer]);
-        let failed = client_of(&address, None).version(Duration::ZERO).unwrap_err().to_string();
+        let failed = client_of(&address, None).rqlite_version(Duration::ZERO).unwrap_err().to_string();
         assert_eq!(
             failed,
             format!("{}: the response is not from rqlite{expected}", address.trim_start_matches("rqlite://"))
@@ -456,7 +470,7 @@ fn host_that_is_not_rqlite_is_named_and_passed_over() {
     let (address, thread) = liar(vec![web()]);
     let (node, node_thread) = liar(vec![Some(response("{}"))]);
     let client = client_of(&format!("{address},{}", node.trim_start_matches("rqlite://")), None);
-    assert_eq!(client.version(PATIENCE).unwrap(), "9.4.0");
+    assert_eq!(client.rqlite_version(PATIENCE).unwrap(), "9.4.0");
     thread.join().unwrap();
     node_thread.join().unwrap();
 }
@@ -466,7 +480,7 @@ fn name_that_is_not_resolved_is_named_and_nothing_was_written() {
     // Longer than a name can be, so that no DNS server is asked.
     let client = client_of(&format!("rqlite://{}", "a".repeat(64)), None);
     let failed = client.write(&[insert(1)], Duration::ZERO).unwrap_err();
-    let Failure::Unavailable(Reason { text: why, .. }) = failed else { panic!("{failed:?}") };
+    let Failure::Node(Trouble { text: why, may_be_done: false, .. }) = failed else { panic!("{failed:?}") };
     assert!(why.ends_with(": the name of the host cannot be resolved"), "{why}");
 }
 
