@@ -13,7 +13,7 @@ mod setting;
 mod settings;
 mod urls;
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::error::{Error, ErrorKind, check_supported, fail, is_cluster};
@@ -168,8 +168,7 @@ impl Config {
 
 /// The addresses of the machine itself, IPv4 and IPv6.
 pub(crate) fn loopback() -> Vec<Network> {
-    let ipv4 = Network::new(IpAddr::from([127, 0, 0, 0]), 8);
-    ipv4.into_iter().chain([IpAddr::V6(Ipv6Addr::LOCALHOST).into()]).collect()
+    ["127.0.0.0/8", "::1"].iter().filter_map(|text| text.parse().ok()).collect()
 }
 
 fn default_workers(processors: usize) -> usize {

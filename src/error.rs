@@ -240,6 +240,7 @@ pub(crate) fn words(error: &io::Error) -> String {
             "the name is too long for the file system, or becomes too long when petstore extends it"
                 .to_owned()
         }
+        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -83,18 +83,17 @@ pub mod fuzzing;
 #[cfg_attr(not(test), allow(dead_code, reason = "only tests use all of it"))]
 mod testing;
 
-pub use clock::rfc3339;
+pub use clock::{rfc3339, unix_time};
 pub use config::{
     Address, Config, Deadline, Deadlines, Ephemeral, Hosting, Listen, Network, SETTINGS, SetField, Setting,
     VARIABLES,
 };
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
-pub use keys::{Expiry, KeyInfo, KeyRing, RingState, is_api_key, keys as api_keys, new_api_key};
+pub use keys::{Expiry, KeyRing, RingState, fingerprint, is_api_key, keys as api_keys, new_api_key};
 pub use maintenance::{Backup, OnProgress, Progress, Restored, Soundness, backup, backup_to, check, restore};
 pub use metrics::note_dropped_log_lines;
-pub use model::KeyScope;
-pub use model::PetStatus;
+pub use model::{ApiKey, KeyScope, PetStatus};
 #[cfg(feature = "site")]
 pub use project::{
     Deploy, Deployed, DnsRecord, Domain, DomainState, DomainView, Overview, Plan, Project, Redirect, Refusal,

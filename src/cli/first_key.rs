@@ -12,6 +12,8 @@ use petstore::{Config, Error, ErrorKind, KeyRing, KeyScope, RingState};
 
 use super::output::{absolute, print};
 
+/// The length of the file: a key, and the end of the line.
+const LINE: usize = 74;
 /// The name of the key.
 const NAME: &str = "first";
 
@@ -88,7 +90,8 @@ fn look(path: &Path) -> Result<String, Error> {
         Ok(file) if file.is_file() => fs::read_to_string(path).map_err(|error| cannot_write(path, error))?,
         Ok(_) => return Err(cannot_write(path, Os::AlreadyExists.into())),
     };
-    let is_ours = text.is_empty() || text.starts_with("petstore_");
+    // One key at most, whole or not.
+    let is_ours = text.is_empty() || text.starts_with("petstore_") && text.len() <= LINE;
     if is_ours { Ok(text) } else { Err(cannot_write(path, Os::AlreadyExists.into())) }
 }
 

@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn help_names_every_command_and_setting() {
         let whole = text(&[]);
-        for setting in SETTINGS {
+        for setting in SETTINGS.iter() {
             assert!(whole.contains(&format!("--{} ", setting.flag)) && whole.contains(&setting.variable()));
         }
         for command in all() {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use petstore::{Error, Expiry, KeyInfo, KeyRing, KeyScope, rfc3339};
+use petstore::{ApiKey, Error, Expiry, KeyRing, KeyScope, fingerprint, rfc3339, unix_time};
 use serde_json::json;
 
 use super::command::{Call, Command, Done, Failure, Flag};
@@ -121,28 +121,28 @@ fn duration(text: &str) -> Result<Duration, Failure> {
         .map_err(|_| Failure::wrong("--overlap", "a duration such as 30min, 12h or 7d", text))
 }
 
-fn table(keys: &[KeyInfo]) -> String {
+fn table(keys: &[ApiKey]) -> String {
     let mut rows = vec![["NAME", "SCOPE", "CREATED", "EXPIRES", "LAST USED", "SHA-256"].map(str::to_owned)];
     for key in keys {
-        let end = if key.is_expired { " (expired)" } else { "" };
+        let end = if key.is_expired(unix_time()) { " (expired)" } else { "" };
         let (expires, last_used) = (time_or_never(key.expires_at) + end, time_or_never(key.last_used_at));
         let (name, scope) = (key.name.clone(), key.scope.as_str().to_owned());
-        rows.push([name, scope, rfc3339(key.created_at), expires, last_used, key.fingerprint.clone()]);
+        rows.push([name, scope, rfc3339(key.created_at), expires, last_used, fingerprint(&key.digest)]);
     }
     output::table(&rows)
 }
 
 /// An array with one object for each key. A time is text as in the table; null means never.
-fn json(keys: &[KeyInfo]) -> String {
-    let object = |key: &KeyInfo| {
+fn json(keys: &[ApiKey]) -> String {
+    let object = |key: &ApiKey| {
         json!({
             "name": key.name,
             "scope": key.scope.as_str(),
             "createdAt": rfc3339(key.created_at),
             "expiresAt": key.expires_at.map(rfc3339),
-            "isExpired": key.is_expired,
+            "isExpired": key.is_expired(unix_time()),
             "lastUsedAt": key.last_used_at.map(rfc3339),
-            "fingerprint": key.fingerprint,
+            "fingerprint": fingerprint(&key.digest),
         })
     };
     format!("{}\n", keys.iter().map(object).collect::<serde_json::Value>())

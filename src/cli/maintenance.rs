@@ -51,7 +51,10 @@ fn backup(call: &Call) -> Done {
         (None, None) => return usage("backup needs a FILE, or --to FOLDER"),
         (Some(_), Some(_)) => return usage("backup takes a FILE or --to FOLDER, not both"),
         (None, Some("")) => return Err(Failure::wrong("--to", "a folder", "")),
-        (Some(file), None) => watched(|on_progress| petstore::backup(database, file.as_ref(), on_progress))?,
+        (Some(_), None) => {
+            let file = file(call)?;
+            watched(|on_progress| petstore::backup(database, file, on_progress))?
+        }
         (None, Some(folder)) => {
             watched(|on_progress| petstore::backup_to(database, folder.as_ref(), keep, on_progress))?
         }
@@ -62,13 +65,24 @@ fn backup(call: &Call) -> Done {
     Ok(print(&text)?)
 }
 
+/// A file that a command names. Many programs take `-` for standard input or output; a database is a file.
+fn file(call: &Call) -> Result<&Path, Failure> {
+    match call.operand(0) {
+        "-" => Err(Failure::Usage(format!(
+            "{} needs the name of a file; for a file named -, give ./-",
+            call.command
+        ))),
+        file => Ok(file.as_ref()),
+    }
+}
+
 fn usage(line: &str) -> Done {
     Err(Failure::Usage(line.to_owned()))
 }
 
 fn check(call: &Call) -> Done {
     let file = match call.operands.first() {
-        Some(file) => Path::new(file),
+        Some(_) => file(call)?,
         None if call.has("restored") => return usage("check --restored needs a FILE"),
         None => existing(&call.config.database)?,
     };
@@ -96,8 +110,9 @@ fn check(call: &Call) -> Done {
 }
 
 fn restore(call: &Call) -> Done {
-    let (file, database) = (call.operand(0), call.config.database.as_path());
-    let restored = watched(|on_progress| petstore::restore(file.as_ref(), database, on_progress))?;
+    let (path, database) = (file(call)?, call.config.database.as_path());
+    let file = path.display();
+    let restored = watched(|on_progress| petstore::restore(path, database, on_progress))?;
     let mut text =
         format!("{} is restored from {file}: {}\n", database.display(), count(restored.pets, "pet"));
     text += &match restored.kept {

@@ -109,7 +109,7 @@ mod tests {
             assert!(page.contains(&format!("petstore {}", command.name)), "{}", command.name);
             assert!(bash.contains(&format!("'{}'*)", command.name)), "{}", command.name);
         }
-        for setting in SETTINGS {
+        for setting in SETTINGS.iter() {
             let flag = setting.flag.replace('-', "\\-");
             assert!(page.contains(&format!("\\-\\-{flag}")), "{}", setting.flag);
             assert!(bash.contains(&format!("--{} ", setting.flag)), "{}", setting.flag);

@@ -10,7 +10,6 @@ mod first_key;
 mod help;
 mod json_line;
 mod keys;
-mod limits;
 mod logging;
 mod maintenance;
 mod manual;

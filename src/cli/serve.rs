@@ -5,12 +5,13 @@ use std::panic::PanicHookInfo;
 use std::sync::Arc;
 use std::time::Instant;
 
-use petstore::{Address, Ephemeral, Listen, Server};
+use petstore::{Address, Ephemeral, Error, Listen, Server};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGUSR1, SIGUSR2};
 
 use super::command::{Call, Command, Done, Failure, Flag, Takes};
 use super::output::print;
-use super::{first_key, limits, logging, signals, supervisor};
+use super::{first_key, logging, signals, supervisor};
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
@@ -59,7 +60,7 @@ fn run(call: &Call) -> Done {
     if let Some(socket) = passed {
         config.listen = Listen::Socket(Arc::new(socket));
     }
-    config.open_files = Some(limits::raise_open_files()?);
+    config.open_files = Some(raise_open_files()?);
     first_key::check_file(&config, first_key_file)?;
     let mut made_key = None;
     if config.ephemeral.is_some() && config.api_key.is_none() {
@@ -84,6 +85,14 @@ fn run(call: &Call) -> Done {
     signals::log_end(why, began, &stopper);
     logging::flush(logging::PATIENCE);
     Ok(ended?)
+}
+
+/// Raises the soft limit of open files (`ulimit -n`) to the hard limit, and returns it.
+fn raise_open_files() -> Result<usize, Error> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+        .map_err(|error| Error::io("cannot raise the limit of open files (ulimit -n)", error.into()))?;
+    Ok(maximum.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX))
 }
 
 /// What `--ephemeral` and the flags that belong to it ask for.

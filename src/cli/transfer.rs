@@ -1,10 +1,8 @@
 //! `petstore export` and `petstore import`: pets as NDJSON or CSV.
 
-use std::fs::File;
 use std::io::{Write, stderr, stdin, stdout};
-use std::os::fd::{AsFd, OwnedFd};
 
-use petstore::{Error, ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
+use petstore::{ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
@@ -54,7 +52,7 @@ fn import(call: &Call) -> Done {
     }
     let from_line = options.from_line;
     let source = match call.operand(0) {
-        "" | "-" => Source::Stream(Box::new(File::from(standard_input()?))),
+        "" | "-" => Source::Stream(Box::new(stdin())),
         path => Source::File(path.into()),
     };
     let mut refused = 0;
@@ -89,11 +87,6 @@ fn import(call: &Call) -> Done {
     })?;
     let skipped = if refused > 0 { format!(", left out {refused}") } else { String::new() };
     Ok(print(&format!("imported {valid}{skipped}\n"))?)
-}
-
-/// Standard input without the buffer of the standard library, because the import reads large pieces.
-fn standard_input() -> Result<OwnedFd, Error> {
-    stdin().as_fd().try_clone_to_owned().map_err(|error| Error::io("cannot read standard input", error))
 }
 
 fn format(call: &Call) -> Result<Format, Failure> {

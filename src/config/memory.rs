@@ -34,36 +34,20 @@ fn share_of(limit: Option<u64>) -> usize {
     share.clamp(*BOUNDS.start(), MOST)
 }
 
-/// The bytes that the process may have: the least limit of its cgroups and those above them, or what the machine has.
-/// `None` if the system does not tell. `root` is the root of the file system.
+/// The bytes that the process may have: the least limit of its cgroup and those above it (version 2, cgroups(7)), or
+/// what the machine has. `None` if the system does not tell. `root` is the root of the file system.
 fn limit(root: &Path) -> Option<u64> {
-    let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    let machine = std::fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+    let read = |path: &Path| std::fs::read_to_string(root.join(path)).ok();
+    let machine = read("proc/meminfo".as_ref()).unwrap_or_default();
     let total = machine.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
     let total = total.and_then(|kib| kib.parse::<u64>().ok()).map(|kib| kib * 1024);
-    groups.lines().flat_map(|line| limits_of(root, line)).chain(total).min()
-}
-
-/// The limits of a cgroup and of those above it, by its line in `/proc/self/cgroup`: hierarchy, controllers and path
-/// (cgroups(7)). A container sees its own cgroup at the root, whatever the path says, so what is not there is skipped.
-fn limits_of(root: &Path, line: &str) -> Vec<u64> {
-    let mut parts = line.splitn(3, ':').skip(1);
-    let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return Vec::new() };
-    // Without controllers, it is version 2, whose limits say `max` if there is none.
-    let (folder, files): (_, &[&str]) = match controllers {
-        "" => ("sys/fs/cgroup", &["memory.max", "memory.high"]),
-        _ if controllers.split(',').any(|name| name == "memory") => {
-            ("sys/fs/cgroup/memory", &["memory.limit_in_bytes"])
-        }
-        _ => return Vec::new(),
-    };
-    let of = |group: &Path| {
-        let group = root.join(folder).join(group);
-        files
-            .iter()
-            .filter_map(move |file| std::fs::read_to_string(group.join(file)).ok()?.trim().parse().ok())
-    };
-    Path::new(path.trim_start_matches('/')).ancestors().flat_map(of).collect()
+    let groups = read("proc/self/cgroup".as_ref()).unwrap_or_default();
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).map(Path::new);
+    // A container sees its own cgroup at the root, whatever the path says, so what is not there is skipped.
+    let limits = group.into_iter().flat_map(Path::ancestors).filter_map(|group| {
+        read(&Path::new("sys/fs/cgroup").join(group).join("memory.max"))?.trim().parse().ok()
+    });
+    limits.chain(total).min()
 }
 
 #[cfg(test)]
@@ -110,7 +94,6 @@ mod tests {
     fn least_limit_counts_and_otherwise_the_machine() {
         let machine = ("proc/meminfo", "MemFree: 5 kB\nMemTotal:       1000 kB\n");
         let second = ("proc/self/cgroup", "0::/a/b\n");
-        let first = ("proc/self/cgroup", "3:cpu:/\n2:hugetlb,memory:/a\n0::/\n");
         assert_eq!(limit_with(&[]), None);
         assert_eq!(limit_with(&[machine]), Some(1_024_000));
         assert_eq!(limit_with(&[machine, second]), Some(1_024_000));
@@ -119,22 +102,10 @@ mod tests {
             limit_with(&[machine, second, ("sys/fs/cgroup/a/b/memory.max", "max\n"), above]),
             Some(70_000)
         );
-        assert_eq!(limit_with(&[second, above, ("sys/fs/cgroup/a/b/memory.high", "60000\n")]), Some(60_000));
         assert_eq!(
             limit_with(&[second, ("sys/fs/cgroup/memory.max", "50000\n")]),
             Some(50_000),
             "a container"
-        );
-        let unlimited = ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-        assert_eq!(limit_with(&[machine, first, unlimited]), Some(1_024_000));
-        let limited = ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "40000\n");
-        assert_eq!(limit_with(&[machine, first, unlimited, limited]), Some(40_000));
-        let others = ("proc/self/cgroup", "3:cpu:/other\n2:memory:/a\n");
-        let other = ("sys/fs/cgroup/memory/other/memory.limit_in_bytes", "30000\n");
-        assert_eq!(
-            limit_with(&[machine, others, limited, other]),
-            Some(40_000),
-            "not that of another controller"
         );
     }
 }

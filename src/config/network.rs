@@ -24,13 +24,6 @@ impl Network {
     /// What [`from_str`](FromStr::from_str) reads, as the end of a sentence such as "--trusted-proxy must be …".
     pub(super) const EXPECTED: &str = "an address such as 10.0.0.1 or 10.0.0.0/8";
 
-    /// The addresses that share their first `bits` bits with `address`. `None` if an address has fewer bits: 32
-    /// for IPv4, 128 for IPv6.
-    pub const fn new(address: IpAddr, bits: u8) -> Option<Self> {
-        let length = if address.is_ipv4() { 32 } else { 128 };
-        if bits <= length { Some(Self { address, bits }) } else { None }
-    }
-
     /// Whether the network has this address. An IPv4 network has no IPv6 addresses, and the other way round.
     pub fn contains(&self, address: IpAddr) -> bool {
         // A shift by the whole length leaves nothing, so that a network of 0 bits has every address.
@@ -45,13 +38,6 @@ impl Network {
     }
 }
 
-impl From<IpAddr> for Network {
-    /// The network of this address alone.
-    fn from(address: IpAddr) -> Self {
-        Self { address, bits: if address.is_ipv4() { 32 } else { 128 } }
-    }
-}
-
 impl FromStr for Network {
     type Err = &'static str;
 
@@ -60,13 +46,17 @@ impl FromStr for Network {
     /// # Errors
     /// What is expected, as the end of a sentence such as "--trusted-proxy must be …".
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        let Some((address, bits)) = text.split_once('/') else {
-            return text.parse::<IpAddr>().map(Self::from).map_err(|_| Self::EXPECTED);
+        let (address, bits) =
+            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let address: IpAddr = address.parse().map_err(|_| Self::EXPECTED)?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let is_number = |bits: &str| bits.bytes().all(|byte| byte.is_ascii_digit());
+        let bits = match bits {
+            None => most,
+            Some(bits) if is_number(bits) => bits.parse().map_err(|_| Self::EXPECTED)?,
+            Some(_) => return Err(Self::EXPECTED),
         };
-        let is_number = bits.bytes().all(|byte| byte.is_ascii_digit());
-        let bits = bits.parse().ok().filter(|_| is_number);
-        let parts = address.parse().ok().zip(bits);
-        parts.and_then(|(address, bits)| Self::new(address, bits)).ok_or(Self::EXPECTED)
+        if bits <= most { Ok(Self { address, bits }) } else { Err(Self::EXPECTED) }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use super::setting::{Setting, joined, list, put};
 use super::urls::{CONTACT, URL, contact, origin, url};
@@ -20,29 +21,8 @@ use super::{Listen, Network, cluster, hosting, memory};
 /// assert_eq!(set(&mut config, "2"), Ok(()));
 /// assert_eq!(config.workers, 2);
 /// ```
-pub const SETTINGS: &[Setting] = &kept::<{ count(ALL) }>(ALL);
-
-const fn count(all: &[Setting]) -> usize {
-    let (mut i, mut count) = (0, 0);
-    while i < all.len() {
-        count += all[i].is_built as usize;
-        i += 1;
-    }
-    count
-}
-
-const fn kept<const N: usize>(all: &[Setting]) -> [Setting; N] {
-    let mut kept = [all[0]; N];
-    let (mut i, mut next) = (0, 0);
-    while i < all.len() {
-        if all[i].is_built {
-            kept[next] = all[i];
-            next += 1;
-        }
-        i += 1;
-    }
-    kept
-}
+pub static SETTINGS: LazyLock<Vec<Setting>> =
+    LazyLock::new(|| ALL.iter().filter(|setting| setting.is_built).copied().collect());
 
 /// Settings that only the environment can give: the name of the variable, its help text, and its default.
 ///

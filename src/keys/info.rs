@@ -1,31 +1,10 @@
-//! What an operator may see of a key: everything but the key itself.
+//! The list of keys for the operator, and what stands for a key there.
 
 use std::path::Path;
 
-use crate::clock::unix_time;
 use crate::error::Error;
-use crate::model::{ApiKey, Digest, KeyScope};
-use crate::store::{Database, Reader};
-
-/// An API key as a list shows it, without the key itself.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct KeyInfo {
-    /// The name that the operator gave it.
-    pub name: String,
-    /// What a request with the key may do.
-    pub scope: KeyScope,
-    /// When the key was created, in seconds of Unix time.
-    pub created_at: i64,
-    /// When the key expires, in seconds of Unix time; `None`: never.
-    pub expires_at: Option<i64>,
-    /// When a request last used the key, in seconds of Unix time and up to a minute late; `None`: never.
-    pub last_used_at: Option<i64>,
-    /// Whether the key has expired.
-    pub is_expired: bool,
-    /// The first eight hexadecimal digits of the key's SHA-256 digest, which tell apart keys of one name.
-    pub fingerprint: String,
-}
+use crate::model::{ApiKey, Digest};
+use crate::store::Reader;
 
 /// Lists every API key of an existing database, by name, the newest of a name last.
 ///
@@ -33,7 +12,7 @@ pub struct KeyInfo {
 ///
 /// ```no_run
 /// for key in petstore::api_keys("pets.db".as_ref())? {
-///     println!("{} {} {}", key.fingerprint, key.name, key.scope.as_str());
+///     println!("{} {} {}", petstore::fingerprint(&key.digest), key.name, key.scope.as_str());
 /// }
 /// # Ok::<(), petstore::Error>(())
 /// ```
@@ -41,26 +20,11 @@ pub struct KeyInfo {
 /// # Errors
 /// [`ErrorKind::DatabaseMissing`](crate::ErrorKind::DatabaseMissing) and the other kinds of a database that
 /// cannot be opened or read.
-pub fn keys(database: &Path) -> Result<Vec<KeyInfo>, Error> {
-    list(&*Reader::open_existing(database)?)
+pub fn keys(database: &Path) -> Result<Vec<ApiKey>, Error> {
+    Ok(Reader::open_existing(database)?.keys()?)
 }
 
-/// Lists every key of an open database.
-pub(super) fn list(store: &Database) -> Result<Vec<KeyInfo>, Error> {
-    let now = unix_time();
-    let info = |key: ApiKey| KeyInfo {
-        is_expired: key.is_expired(now),
-        fingerprint: fingerprint(&key.digest),
-        name: key.name,
-        scope: key.scope,
-        created_at: key.created_at,
-        expires_at: key.expires_at,
-        last_used_at: key.last_used_at,
-    };
-    Ok(store.keys()?.into_iter().map(info).collect())
-}
-
-/// The first eight hexadecimal digits of a digest.
+/// The first eight hexadecimal digits of a key's SHA-256 digest, which tell apart keys of one name.
 pub fn fingerprint(digest: &Digest) -> String {
     hexadecimal(digest)[..8].to_owned()
 }

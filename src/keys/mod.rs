@@ -9,8 +9,7 @@ pub(crate) mod secret;
 mod uses;
 
 pub(crate) use care::{KeyCare, last_expiries};
-pub(crate) use info::fingerprint;
-pub use info::{KeyInfo, keys};
+pub use info::{fingerprint, keys};
 pub use ring::{Expiry, KeyRing, RingState};
 pub use secret::{is_like_a_key as is_api_key, new_key as new_api_key};
 pub(crate) use uses::KeyUses;

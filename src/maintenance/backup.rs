@@ -108,7 +108,7 @@ pub fn backup_to(
         return fail(ErrorKind::FileMissing, format!("there is no folder {}", folder.display()));
     }
     let whole = Whole::of(database)?;
-    let series = Series::of(&whole)?;
+    let series = Series::of(&whole);
     // Named after the database, so that the next backup finds it if this process is killed.
     let unnamed = folder.join(whole.file_name().unwrap_or_default());
     let (partial, bytes) = copied(&whole, &unnamed, on_progress)?;

@@ -46,14 +46,17 @@ pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<
     if is_cluster(database) {
         return restore_cluster(file, database, on_progress);
     }
+    if matches!(file.try_exists(), Ok(false)) {
+        return fail(ErrorKind::FileMissing, format!("there is no file {}", file.display()));
+    }
     // Replace the file itself, so that a link to it stays a link.
     let target = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
     let old = fs::symlink_metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         return unusable(database, "is not a file that can be replaced");
     }
-    let is_old = |file: &Metadata| old.as_ref().is_some_and(|old| id(old) == id(file));
-    if fs::metadata(file).is_ok_and(|file| is_old(&file)) {
+    let id = |file: &Metadata| (file.dev(), file.ino());
+    if old.as_ref().is_some_and(|old| fs::metadata(file).is_ok_and(|file| id(old) == id(&file))) {
         return unusable(file, "is the database itself, not a backup");
     }
     // Held until the new database is in place, and longer than every connection to the old one.
@@ -160,8 +163,4 @@ fn give(partial: &Partial, like: &Metadata) -> std::io::Result<()> {
 
 fn unusable<T>(path: &Path, why: &str) -> Result<T, Error> {
     fail(ErrorKind::InvalidInput, format!("{} {why}", path.display()))
-}
-
-fn id(file: &Metadata) -> (u64, u64) {
-    (file.dev(), file.ino())
 }

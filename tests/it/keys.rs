@@ -258,9 +258,12 @@ fn whole_key_of_a_killed_start_becomes_valid() {
 fn file_of_another_stays() {
     let folder = without_key();
     let path = folder.path().join("new.key");
-    std::fs::write(&path, "mine").unwrap();
-    expect_refusal(run(&first_key_in(&path), &folder.database()), 1, "the file already exists");
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    let keys = [1, 2].map(|_| petstore::new_api_key().unwrap()).join("\n");
+    for text in ["mine", &keys] {
+        std::fs::write(&path, text).unwrap();
+        expect_refusal(run(&first_key_in(&path), &folder.database()), 1, "the file already exists");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn links_of_the_documents_lead_somewhere() {
 
 #[test]
 fn defaults_of_the_settings_are_those_of_the_config() {
-    for setting in SETTINGS {
+    for setting in SETTINGS.iter() {
         let (mut config, default) = (Config::default(), setting.default);
         // A default in words cannot be set.
         if !default.is_empty() && !default.contains(' ') {
