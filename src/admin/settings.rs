@@ -149,7 +149,9 @@ fn forbidden(message: &'static str) -> ApiError {
 
 /// The page, or a file that it loads.
 fn get_asset(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
-    Ok(context.settings.assets.respond(call.whole_path(), call.asset_fields())?)
+    let asset =
+        context.settings.assets.find(call.whole_path()).ok_or_else(|| ApiError::new(Code::NotFound))?;
+    Ok(asset.respond(call.asset_fields()))
 }
 
 /// Tells the proxy that makes certificates whether it may make one: 200 exactly for the names that may have a certificate.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::parameter::Parameter;
 use crate::clock::http_date;
-use crate::http::{Code, Fields, Response};
+use crate::http::{Code, Fields, Response, find_field};
 
 /// The handler of an operation. Each address has its own type, whose variants decide the method.
 pub trait Handler {
@@ -88,8 +88,6 @@ pub struct Deprecation {
     pub successor: &'static str,
     /// How to call the successor, as the end of a sentence after its path.
     pub how: &'static str,
-    /// The values of its header fields.
-    values: OnceLock<[String; 3]>,
     /// The header fields, printed once because each response has them.
     announcement: OnceLock<Fields>,
 }
@@ -120,12 +118,7 @@ impl<H> Operation<H> {
     /// Adds the header fields that every response of the operation has.
     pub fn announce(&self, response: Response) -> Response {
         let Some(deprecation) = self.deprecation else { return response };
-        response.with(deprecation.announcement.get_or_init(|| {
-            let mut fields = Fields::default();
-            deprecation.fields().iter().for_each(|field| fields.add(field.name, field.example.as_bytes()));
-            fields.add("Link", ABOUT.as_bytes());
-            fields
-        }))
+        response.with(deprecation.announcement())
     }
 }
 
@@ -165,28 +158,35 @@ impl Deprecation {
     /// Declares a deprecation. `since` and `sunset` are Unix times in seconds, `successor` is the path to
     /// call instead, and `how` tells how.
     pub const fn new(since: i64, sunset: i64, successor: &'static str, how: &'static str) -> Self {
-        Self { since, sunset, successor, how, values: OnceLock::new(), announcement: OnceLock::new() }
+        Self { since, sunset, successor, how, announcement: OnceLock::new() }
     }
 
-    /// The header fields that announce the deprecation, except the link to the page; their examples are their values.
+    /// The header fields that announce the deprecation.
+    fn announcement(&self) -> &Fields {
+        self.announcement.get_or_init(|| {
+            let mut fields = Fields::default();
+            fields.add("Deprecation", format!("@{}", self.since).as_bytes());
+            fields.add("Link", format!("<{}>; rel=\"successor-version\"", self.successor).as_bytes());
+            fields.add("Sunset", http_date(self.sunset).as_bytes());
+            fields.add("Link", ABOUT.as_bytes());
+            fields
+        })
+    }
+
+    /// The description of these header fields, with their values as examples.
     pub fn fields(&'static self) -> [HeaderField; 3] {
-        let [since, successor, sunset] = self.values.get_or_init(|| {
-            [
-                format!("@{}", self.since),
-                format!("<{}>; rel=\"successor-version\"", self.successor),
-                http_date(self.sunset),
-            ]
-        });
         [
-            ("Deprecation", "The time of the deprecation (RFC 9745).", since),
+            ("Deprecation", "The time of the deprecation (RFC 9745)."),
             (
                 "Link",
                 "The operation to call instead (RFC 5829) and, in a second field, the page about deprecations (RFC 9745).",
-                successor,
             ),
-            ("Sunset", "The date on which the operation is to be removed (RFC 8594).", sunset),
+            ("Sunset", "The date on which the operation is to be removed (RFC 8594)."),
         ]
-        .map(|(name, about, example)| HeaderField { name, about, example })
+        .map(|(name, about)| {
+            let value = find_field(&self.announcement().lines, name).unwrap_or_default();
+            HeaderField { name, about, example: str::from_utf8(value).unwrap_or_default() }
+        })
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
         let operation = Operation { deprecation: Some(&DEPRECATION), ..Operation::new("/", "x", "GET") };
         let announced = operation.announce(Response::new(404, b""));
         assert_eq!(
-            String::from_utf8_lossy(announced.fields().lines()),
+            String::from_utf8_lossy(&announced.fields.lines),
             "Deprecation: @1795219200\r\n\
              Link: </v1/pets>; rel=\"successor-version\"\r\n\
              Sunset: Thu, 05 Dec 2030 00:00:00 GMT\r\n\

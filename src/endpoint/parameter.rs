@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::http::query;
 use crate::http::{ApiError, Code};
-use crate::json::Schema;
+use crate::json::{Declared, Optional, Required, Schema};
 
 /// A parameter, for the interface description.
 pub trait Parameter: Sync {
@@ -12,22 +12,13 @@ pub trait Parameter: Sync {
     fn describe(&self) -> serde_json::Value;
 }
 
-/// A declared parameter.
-#[derive(Debug)]
-pub struct DeclaredParameter<S, const IN_PATH: bool> {
-    pub name: &'static str,
-    /// What it means, for the interface description.
-    pub about: &'static str,
-    pub schema: S,
-}
-
 /// A path parameter: the segment in braces in the operation's path.
-pub type PathParameter<S> = DeclaredParameter<S, true>;
+pub type PathParameter<S> = Required<S>;
 
 /// An optional query parameter.
-pub type QueryParameter<S> = DeclaredParameter<S, false>;
+pub type QueryParameter<S> = Optional<S>;
 
-impl<S: Schema + Sync, const IN_PATH: bool> Parameter for DeclaredParameter<S, IN_PATH> {
+impl<S: Schema + Sync, const IN_PATH: bool> Parameter for Declared<S, IN_PATH> {
     fn describe(&self) -> serde_json::Value {
         let mut described = json!({ "name": self.name, "in": if IN_PATH { "path" } else { "query" } });
         if IN_PATH {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::http::gzip::gzip;
-use crate::http::{ApiError, Code, Fields, Response};
+use crate::http::{Fields, Response};
 
 /// The request header fields that decide in which form an asset is sent.
 pub const ASSET_HEADERS: [&str; 2] = ["Accept-Encoding", "If-None-Match"];
@@ -33,19 +33,6 @@ impl Assets {
     /// The document at a path.
     pub fn find(&self, path: &str) -> Option<&Asset> {
         self.0.get(path)
-    }
-
-    /// The response with the document at a path; see [`Asset::respond`].
-    ///
-    /// # Errors
-    /// 404, if there is none.
-    pub fn respond<'a>(
-        &self,
-        path: &str,
-        fields: [impl Iterator<Item = &'a str>; 2],
-    ) -> Result<Response, ApiError> {
-        let found = self.find(path).ok_or_else(|| ApiError::new(Code::NotFound));
-        found.map(|asset| asset.respond(fields))
     }
 }
 

@@ -3,7 +3,6 @@
 
 mod asset;
 mod error;
-mod fields;
 #[cfg_attr(not(feature = "site"), path = "no_gzip.rs", warn(dead_code, unused_imports))]
 mod gzip;
 pub mod host;
@@ -12,12 +11,9 @@ pub mod percent;
 pub mod query;
 mod request;
 pub mod response;
-mod target;
 
 pub use asset::{ASSET_HEADERS, Asset, Assets, Form, NO_FIELDS, names_tag, tag_of};
 pub use error::{ApiError, Code, error_schema};
-pub use fields::{Fields, find_field};
 pub use gzip::{gunzip, gzip};
-pub use request::{Request, name_all};
-pub use response::{ACCESS_LOG, Response};
-pub use target::Target;
+pub use request::{Request, Target, name_all};
+pub use response::{ACCESS_LOG, Fields, Response, find_field};

@@ -1,11 +1,9 @@
-//! A handler's response, and how the parts of a response are written.
+//! A handler's response, its header fields, and how the parts of a response are written.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
-
-use crate::http::{Fields, find_field};
 
 /// Space for the header fields that most responses have.
 const FIELD_ROOM: usize = 320;
@@ -20,10 +18,13 @@ pub const ACCESS_LOG: &str = "petstore::access";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     status: u16,
-    fields: Fields,
+    /// The header fields, in the order in which they were added.
+    pub fields: Fields,
     body: Body,
-    key_name: Option<String>,
-    course: Course,
+    /// The name of the request's key, for the access log.
+    pub key_name: Option<String>,
+    /// What the gate does with it.
+    pub course: Course,
 }
 
 /// What the gate does with a response.
@@ -142,24 +143,9 @@ impl Response {
         self.status
     }
 
-    /// The header fields, in the order in which they were added.
-    pub fn fields(&self) -> &Fields {
-        &self.fields
-    }
-
     /// The value of a header field; the name is case-sensitive.
     pub fn field(&self, name: &str) -> Option<&str> {
-        std::str::from_utf8(find_field(self.fields.lines(), name)?).ok()
-    }
-
-    /// The name of the request's key, for the access log.
-    pub fn key_name(&self) -> Option<&str> {
-        self.key_name.as_deref()
-    }
-
-    /// What the gate does with it.
-    pub fn course(&self) -> Course {
-        self.course
+        std::str::from_utf8(find_field(&self.fields.lines, name)?).ok()
     }
 
     /// The Content-Length: the bytes of the body, or those that it would have.
@@ -246,6 +232,76 @@ pub fn reason(status: u16) -> &'static str {
     }
 }
 
+/// Header fields as they are sent, a line each: checked and printed when they are added, so that sending them copies
+/// one block.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fields {
+    /// The lines, each with its end.
+    pub lines: Vec<u8>,
+    /// The number of fields.
+    pub count: usize,
+    pub has_cache_control: bool,
+    /// Why the response may not be sent.
+    pub flaw: Option<&'static str>,
+}
+
+impl Fields {
+    /// No fields yet, and space for this many bytes.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self { lines: Vec::with_capacity(bytes), ..Self::default() }
+    }
+
+    /// Adds a field. One that may not be sent is a flaw instead.
+    pub fn add(&mut self, name: &'static str, value: &[u8]) {
+        if !is_text(value) {
+            self.flaw = Some("a header field is not printable ASCII");
+        } else {
+            write_field(&mut self.lines, name, value);
+            self.count += 1;
+            self.has_cache_control |= name.eq_ignore_ascii_case("Cache-Control");
+        }
+    }
+
+    /// Adds all fields of another block.
+    pub fn append(&mut self, other: &Self) {
+        self.lines.extend_from_slice(&other.lines);
+        self.count += other.count;
+        self.has_cache_control |= other.has_cache_control;
+        self.flaw = self.flaw.or(other.flaw);
+    }
+
+    /// Removes the first field of this name.
+    pub fn remove(&mut self, name: &str) {
+        let mut end = 0;
+        let found = lines_of(&self.lines).find(|line| {
+            end += line.len();
+            value_in(line, name).is_some()
+        });
+        if let Some(length) = found.map(<[u8]>::len) {
+            self.lines.drain(end - length..end);
+            self.count -= 1;
+        }
+    }
+}
+
+/// The value of a field in a block of lines; the name is case-sensitive here.
+pub fn find_field<'a>(lines: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    lines_of(lines).find_map(|line| value_in(line, name))
+}
+
+fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+    lines.split_inclusive(|byte| *byte == b'\n')
+}
+
+fn value_in<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    line.strip_prefix(name.as_bytes())?.strip_prefix(b": ")?.strip_suffix(b"\r\n")
+}
+
+/// Whether a value is printable ASCII (RFC 9110, section 5.5).
+fn is_text(value: &[u8]) -> bool {
+    value.iter().fold(true, |is_text, b| is_text & (*b == b'\t' || (0x20..0x7f).contains(b)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,5 +315,33 @@ mod tests {
         {
             assert_ne!(reason(status), "", "{status}");
         }
+    }
+
+    #[test]
+    fn fields_are_found_added_and_removed_by_name() {
+        let mut fields = Fields::default();
+        for (name, value) in [("A", "1"), ("AB", "2: 3"), ("C", ""), ("A", "4")] {
+            fields.add(name, value.as_bytes());
+        }
+        assert_eq!(fields.lines, b"A: 1\r\nAB: 2: 3\r\nC: \r\nA: 4\r\n");
+        let found = ["A", "AB", "C", "B", "a"].map(|name| find_field(&fields.lines, name));
+        assert_eq!(found, [Some(&b"1"[..]), Some(b"2: 3"), Some(b""), None, None]);
+        fields.remove("A");
+        let mut all = Fields::default();
+        all.add("cache-control", b"x");
+        all.append(&fields);
+        assert_eq!(all.lines, b"cache-control: x\r\nAB: 2: 3\r\nC: \r\nA: 4\r\n");
+        assert_eq!((all.count, all.has_cache_control, fields.has_cache_control), (4, true, false));
+    }
+
+    #[test]
+    fn flaw_of_a_block_stays_with_what_it_is_added_to() {
+        let mut flawed = Fields::default();
+        flawed.add("X", b"\n");
+        assert_eq!(flawed.lines, b"");
+        let mut fields = Fields::default();
+        fields.append(&flawed);
+        fields.add("Y", b"z");
+        assert!(fields.flaw.is_some());
     }
 }

@@ -1,9 +1,8 @@
 //! Strict JSON. An object's members are read by name, and each may appear only once. A schema reads a value,
 //! words what is expected of it, and describes it. Knows nothing of pets or HTTP.
 
-mod number;
 mod object;
 mod schema;
 
-pub use object::{Invalid, Member, Object, Optional, Required, Value, describe};
+pub use object::{Declared, Invalid, Member, Object, Optional, Required, Value, describe};
 pub use schema::{Enumeration, Integer, Schema, Text, Word, reference};

@@ -9,20 +9,20 @@ use serde_json::value::RawValue;
 
 use super::Schema;
 
-/// A member of an object. If an optional member is present, it must not be null.
+/// A member of an object, or a parameter of a request. If an optional member is present, it must not be null.
 #[derive(Clone, Copy, Debug)]
-pub struct DeclaredMember<S, const REQUIRED: bool> {
+pub struct Declared<S, const REQUIRED: bool> {
     pub name: &'static str,
     /// What it means, for the interface description.
     pub about: &'static str,
     pub schema: S,
 }
 
-/// A required member.
-pub type Required<S> = DeclaredMember<S, true>;
+/// A required member, or a parameter in the path.
+pub type Required<S> = Declared<S, true>;
 
-/// An optional member.
-pub type Optional<S> = DeclaredMember<S, false>;
+/// An optional member, or a parameter in the query.
+pub type Optional<S> = Declared<S, false>;
 
 /// What the interface description says of a member.
 pub trait Member: Sync {
@@ -32,7 +32,7 @@ pub trait Member: Sync {
     fn describe(&self) -> serde_json::Value;
 }
 
-impl<S: Schema + Sync, const REQUIRED: bool> Member for DeclaredMember<S, REQUIRED> {
+impl<S: Schema + Sync, const REQUIRED: bool> Member for Declared<S, REQUIRED> {
     fn name(&self) -> &'static str {
         self.name
     }

@@ -34,15 +34,15 @@ const BREAK_OFF: u8 = 3;
 /// If the gate could not read it correctly. Nothing is written then.
 pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) -> Result<(), Unprintable> {
     check(response)?;
-    let (key_name, body) = (response.key_name().unwrap_or("-"), response.body().len());
+    let (key_name, body) = (response.key_name.as_deref().unwrap_or("-"), response.body().len());
     let start = out.len();
     out.extend_from_slice(&ticket.to_bytes());
     // The length of the fields is known once they are written.
     for number in [usize::from(response.status()), key_name.len(), 0, body] {
         out.extend_from_slice(&(number as u32).to_be_bytes());
     }
-    out.push(match response.course() {
-        Course::Send if response.fields().has_cache_control() => SEND_WITH_CACHE_CONTROL,
+    out.push(match response.course {
+        Course::Send if response.fields.has_cache_control => SEND_WITH_CACHE_CONTROL,
         Course::Send => SEND,
         Course::PassOn => PASS_ON,
         Course::BreakOff => BREAK_OFF,
@@ -57,7 +57,7 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
 
 /// Writes what the gate passes on unchanged.
 fn write_rest(response: &Response, out: &mut Vec<u8>) {
-    out.extend_from_slice(response.fields().lines());
+    out.extend_from_slice(&response.fields.lines);
     write_end_of_head(out, response.status(), response.length());
     out.extend_from_slice(response.body());
 }
@@ -70,10 +70,10 @@ fn check(response: &Response) -> Result<(), Unprintable> {
     if has_no_body(response.status()) && !response.body().is_empty() {
         return Err(Unprintable("it has a body that its status does not allow"));
     }
-    if response.fields().count() > MAX_RESPONSE_FIELDS {
+    if response.fields.count > MAX_RESPONSE_FIELDS {
         return Err(Unprintable("it has too many header fields"));
     }
-    response.fields().flaw().map_or(Ok(()), |flaw| Err(Unprintable(flaw)))
+    response.fields.flaw.map_or(Ok(()), |flaw| Err(Unprintable(flaw)))
 }
 
 /// A status, header fields and a body, for a client.
@@ -95,7 +95,7 @@ impl<'a> Answer<'a> {
         buffer.clear();
         write_rest(response, buffer);
         let (fields, body) = buffer.split_at(buffer.len() - response.body().len());
-        let has_cache_control = response.fields().has_cache_control();
+        let has_cache_control = response.fields.has_cache_control;
         Self { status: response.status(), fields, body, has_cache_control, key_name: b"-" }
     }
 
@@ -190,9 +190,9 @@ mod tests {
             }
             bytes.extend_from_slice(b"HTTP");
             let read = LaneResponse::read(&bytes).unwrap().unwrap();
-            assert_eq!((read.ticket, read.course, read.length), (TICKET, response.course(), whole));
+            assert_eq!((read.ticket, read.course, read.length), (TICKET, response.course, whole));
             let mut buffer = Vec::new();
-            let key_name = response.key_name().unwrap_or("-").as_bytes();
+            let key_name = response.key_name.as_deref().unwrap_or("-").as_bytes();
             assert_eq!(read.answer, Answer { key_name, ..Answer::of(&response, &mut buffer) });
             assert_eq!((read.answer.status, read.answer.body), (response.status(), response.body()));
             for name in ["Link", "ETag", "X"] {
