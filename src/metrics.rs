@@ -173,11 +173,11 @@ impl Metrics {
         text.histogram("write_batch_size", "Requests per batch of writes.", &meters.batch);
         let help = "Duration of commits, with their flush to disk.";
         text.histogram("flush_duration_seconds", help, &meters.flush);
-        text.counter("failed_writes_total", "Writes that failed.", meters.failed_writes.load(Relaxed));
+        text.counter("failed_writes_total", "Writes that failed.", &meters.failed_writes);
         let help = "Creates that repeated an earlier one with the same Idempotency-Key.";
-        text.counter("replayed_creates_total", help, meters.replays.load(Relaxed));
+        text.counter("replayed_creates_total", help, &meters.replays);
         let help = "Log lines that were dropped because nobody read them in time.";
-        text.counter("dropped_log_lines_total", help, DROPPED_LINES.load(Relaxed));
+        text.counter("dropped_log_lines_total", help, &DROPPED_LINES);
     }
 }
 
@@ -266,9 +266,9 @@ impl Text {
         self.sample(name, "", value);
     }
 
-    fn counter(&mut self, name: &str, help: &str, value: impl Display) {
+    fn counter(&mut self, name: &str, help: &str, value: &AtomicU64) {
         self.begin(name, "counter", help);
-        self.sample(name, "", value);
+        self.sample(name, "", value.load(Relaxed));
     }
 
     /// Prints the buckets, each with those below it.

@@ -23,7 +23,7 @@ pub const ACCEPT: &str = "Accept";
 pub const NOT_FOUND: &str = "/404.html";
 
 /// The header fields that decide what is sent for a path.
-const HEADERS: [&str; 3] = [ASSET_HEADERS[0], ASSET_HEADERS[1], ACCEPT];
+pub(super) const HEADERS: [&str; 3] = [ASSET_HEADERS[0], ASSET_HEADERS[1], ACCEPT];
 
 /// A static file of the deploy, or the page for paths that lead nowhere, for paths that match no row.
 pub const FILE: Operation = Operation {
@@ -73,16 +73,9 @@ pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Resp
         let query = call.raw_query().map(|query| format!("?{query}")).unwrap_or_default();
         return Ok(Some(Response::new(308, b"").header("Location", format!("./{name}/{query}"))));
     }
-    let form = Form::choose(&file.tag, file.gzip_length.is_some(), call.asset_fields());
-    let length = file.gzip_length.filter(|_| form.gzip).unwrap_or(file.length);
-    let response = if form.is_known {
-        form.respond(file.content_type, None)
-    } else if call.is_head() {
-        form.respond(file.content_type, Some(Vec::new().into())).of_length(length as usize)
-    } else {
-        let content = context.store.content(&file, form.gzip)?;
-        form.respond(file.content_type, Some(content.into()))
-    };
+    let form = Form::choose(&file.tag, file.has_gzip, call.asset_fields());
+    let content = if form.is_known { None } else { Some(context.store.content(&file, form.gzip)?.into()) };
+    let response = form.respond(file.content_type, content);
     Ok(Some(response.header("Cache-Control", "no-cache")))
 }
 

@@ -52,7 +52,7 @@ impl Tagged {
 
     /// The bytes of the body.
     pub fn length(&self) -> usize {
-        self.response.length()
+        self.response.body().len()
     }
 }
 

@@ -1,10 +1,10 @@
 //! Places that programs know without being told (RFC 8615, RFC 9309). A deployed file of the same name goes first.
 
-use super::assets::{ACCEPT, deployed, not_found};
+use super::assets::{HEADERS, deployed, not_found};
 use super::{Call, Handler, Operation, ReadContext};
 use crate::clock::{day, unix_time};
 use crate::endpoint::Failure;
-use crate::http::{ASSET_HEADERS, Response};
+use crate::http::Response;
 
 pub const API_CATALOG: &str = "/.well-known/api-catalog";
 const SECURITY_CONTACT: &str = "/.well-known/security.txt";
@@ -29,8 +29,7 @@ const fn row(
     get: for<'r> fn(&mut ReadContext, &Call<'r>) -> Result<Response, Failure>,
 ) -> Operation {
     // Which deploy is live, the file, and its content; the same for the page for what is not there.
-    let headers = &[ASSET_HEADERS[0], ASSET_HEADERS[1], ACCEPT];
-    Operation { headers, rows: Some(8), ..Operation::new(path, id, Handler::Get(get)) }
+    Operation { headers: &HEADERS, rows: Some(8), ..Operation::new(path, id, Handler::Get(get)) }
 }
 
 /// Returns what is at this place.

@@ -51,11 +51,6 @@ impl<'r, H> Call<'r, H> {
         self.target.query
     }
 
-    /// Whether the response will have no body.
-    pub fn is_head(&self) -> bool {
-        self.request.method == "HEAD"
-    }
-
     /// The target as sent, such as `/v1/pets?limit=5`.
     pub fn raw_target(&self) -> &'r str {
         self.request.target

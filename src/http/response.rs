@@ -44,8 +44,6 @@ enum Body {
     Alone(Cow<'static, [u8]>),
     /// Owned together with clones of the response.
     Shared(Arc<Vec<u8>>),
-    /// Not read, because the response to HEAD tells only how many bytes it has.
-    Unread(usize),
 }
 
 impl Body {
@@ -53,7 +51,6 @@ impl Body {
         match self {
             Self::Alone(bytes) => bytes,
             Self::Shared(bytes) => bytes,
-            Self::Unread(_) => &[],
         }
     }
 }
@@ -102,11 +99,6 @@ impl Response {
         Self { body, ..self }
     }
 
-    /// The response to HEAD whose body would have so many bytes.
-    pub fn of_length(self, length: usize) -> Self {
-        Self { body: Body::Unread(length), ..self }
-    }
-
     /// The 304 in place of this response, for a client that has its body (RFC 9110, section 15.4.5).
     pub fn not_modified(mut self) -> Self {
         self.fields.remove("Content-Type");
@@ -146,11 +138,6 @@ impl Response {
     /// The value of a header field; the name is case-sensitive.
     pub fn field(&self, name: &str) -> Option<&str> {
         std::str::from_utf8(find_field(&self.fields.lines, name)?).ok()
-    }
-
-    /// The Content-Length: the bytes of the body, or those that it would have.
-    pub fn length(&self) -> usize {
-        if let Body::Unread(length) = self.body { length } else { self.body().len() }
     }
 
     /// The body; empty for 204.

@@ -1,27 +1,19 @@
 //! What the service knows of an API key.
 
+use super::words::words;
+
 /// The SHA-256 digest of a key's text.
 pub type Digest = [u8; 32];
 
-/// What a request with a key may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyScope {
-    /// It may read pets.
-    ReadOnly,
-    /// It may read and create pets.
-    Full,
-    /// It may read and create pets, and change the settings of the project.
-    Admin,
-}
-
-impl KeyScope {
-    /// The name of the scope: `read-only`, `full` or `admin`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ReadOnly => "read-only",
-            Self::Full => "full",
-            Self::Admin => "admin",
-        }
+words! {
+    /// What a request with a key may do: `read-only`, `full` or `admin`.
+    KeyScope {
+        /// It may read pets.
+        ReadOnly = "read-only",
+        /// It may read and create pets.
+        Full = "full",
+        /// It may read and create pets, and change the settings of the project.
+        Admin = "admin",
     }
 }
 

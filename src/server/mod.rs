@@ -83,19 +83,21 @@ impl Server {
         let mut config = config.checked()?;
         let places = places(&config)?;
         // Before the database, so that a start that fails makes none.
-        let bound = Bound::new(&config)?;
+        let folder = SocketFolder::new()?;
+        let listening = Listening::bind(&config.listen)?;
+        let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
         let store = match &config.ephemeral {
             Some(ephemeral) => {
-                config.database = bound.folder.file("pets.db");
+                config.database = folder.file("pets.db");
                 store::open_ephemeral(&config.database, config.workers, ephemeral.sample)?
             }
             None if config.read_only => store::open_only_to_read(&config.database, config.workers)?,
             None => store::open_for_service(&config.database, config.workers)?,
         };
-        let address = bound.listening.address().clone();
+        let address = listening.address().clone();
         let summary = summary(&config, &address, places.connections, &store);
         let stopper = Stopper::default();
-        let running = Running::start(&Arc::new(config), places, bound, store, &stopper)?;
+        let running = Running::start(&Arc::new(config), places, folder, listening, admin, store, &stopper)?;
         let admin_address = running.admin_address();
         let gate = start_thread("gate", move || running.serve())?;
         Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
@@ -152,23 +154,6 @@ impl Drop for Server {
             self.stopper.stop();
             let _ = gate.join();
         }
-    }
-}
-
-/// What a start reserves before it opens the database.
-struct Bound {
-    folder: SocketFolder,
-    listening: Listening,
-    admin: Option<Listening>,
-}
-
-impl Bound {
-    fn new(config: &Config) -> Result<Self, Error> {
-        Ok(Self {
-            folder: SocketFolder::new()?,
-            listening: Listening::bind(&config.listen)?,
-            admin: config.admin.map(|address| Listening::bind(&address.into())).transpose()?,
-        })
     }
 }
 

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use super::SocketFolder;
 use super::admin::Admin;
 use super::descriptors::Places;
 use super::lanes::Lanes;
 use super::project::{self, Upkeep};
-use super::{Bound, SocketFolder};
 use crate::config::Config;
 use crate::error::Error;
-use crate::gate::{Gate, GateConfig, Origins, Stopper, TrustedProxies};
+use crate::gate::{Gate, GateConfig, Listening, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Faults, Lost, ReadService, Shared, WriteService};
@@ -42,12 +42,13 @@ impl Running {
     pub fn start(
         config: &Arc<Config>,
         places: Places,
-        bound: Bound,
+        folder: SocketFolder,
+        listening: Listening,
+        admin: Option<Listening>,
         store: OpenStore,
         stopper: &Stopper,
     ) -> Result<Self, Error> {
         let OpenStore { writer, readers, reads_at_once, claim, about: _ } = store;
-        let Bound { folder, listening, admin } = bound;
         let lost: Lost = {
             let stopper = stopper.clone();
             Arc::new(move |error| stopper.stop_because(&Error::from(error.clone())))

@@ -99,7 +99,7 @@ impl Database {
     /// The static file of the live deploy at `path`, or else at `other`, without its content.
     pub fn file(&self, path: &str, other: &str) -> Result<Option<FileInfo>, StoreError> {
         self.first(
-            "SELECT rowid, path, content_type, tag, length(content), length(gzip) FROM deploy_files
+            "SELECT rowid, path, content_type, tag, gzip IS NOT NULL FROM deploy_files
              WHERE deploy = (SELECT deploy FROM project) AND path IN (?1, ?2) ORDER BY path <> ?1 LIMIT 1",
             params![path, other],
             |row| {
@@ -108,8 +108,7 @@ impl Database {
                     path: row.get(1)?,
                     content_type: row.get(2)?,
                     tag: row.get(3)?,
-                    length: row.get(4)?,
-                    gzip_length: row.get(5)?,
+                    has_gzip: row.get(4)?,
                 })
             },
         )
@@ -137,8 +136,6 @@ pub struct FileInfo {
     pub content_type: String,
     /// The entity tag without its quotes.
     pub tag: String,
-    /// The bytes of its content.
-    pub length: u32,
-    /// The bytes of its content in gzip; `None` if it is not stored in gzip as well.
-    pub gzip_length: Option<u32>,
+    /// Whether its content is stored in gzip as well.
+    pub has_gzip: bool,
 }
