@@ -55,7 +55,7 @@ test('what keeps domains from being added is said, with the commands', async (t)
   await needs.waitFor({ state: 'hidden' });
   await shows(page.locator('#plan'), 'pro');
   assert.equal(await field.inputValue(), 'www.example.com');
-  for (const [name, why] of [['', 'is empty'], ['192.0.2.7', 'is an IP address'], [`x.${HOST}`, 'hosting platform']]) {
+  for (const [name, why] of [['', 'cannot be a domain'], ['192.0.2.7', 'is an IP address'], [`x.${HOST}`, 'hosting platform']]) {
     await field.fill(name);
     await field.press('Enter');
     await shows(problem, why);
