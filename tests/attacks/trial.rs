@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::crowd::Crowd;
 use crate::group::Group;
-use crate::harness::{Folder, Server, after, run};
+use crate::harness::{Folder, Server, add_key, after, run};
 use crate::innocents::{Answer, Figures, Innocents, Patience};
 use crate::plan::{Reading, Source};
 
@@ -65,9 +65,7 @@ impl Stage {
 
     /// Makes a read-only key.
     pub fn read_only_key(&self) -> String {
-        let output = run(&["key", "add", "reader", "--read-only"], &self.server.folder.database());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+        add_key(&self.server.folder.database(), &["reader", "--read-only"])
     }
 
     /// Deploys a file of 1.7 MB, which compresses to about half of it.

@@ -1,7 +1,7 @@
 //! The admin address: what it counts, and what it does not reveal.
 
 use crate::client::Connection;
-use crate::harness::{KEY, Server, change, run};
+use crate::harness::{KEY, Server, add_key, change, run};
 use crate::wait::wait_until;
 
 /// A server with an admin address, and that address.
@@ -19,15 +19,20 @@ pub fn metrics(address: std::net::SocketAddr) -> String {
     String::from_utf8(reply.expect(200).body.clone()).unwrap()
 }
 
+/// The value of a metric; `None` if it is not there.
+pub fn metric(server: &Server, name: &str) -> Option<i64> {
+    let text = metrics(server.admin.unwrap());
+    let value = text.lines().find_map(|line| line.strip_prefix(&format!("petstore_{name} ")));
+    value.map(|value| value.parse().unwrap())
+}
+
 #[test]
 fn what_happens_is_counted() {
     let (server, admin) = start();
     server.fill(["Rex", "Tom"]);
     server.get("/v1/pets").expect(200);
     server.connect().get("/v1/pets", "wrong").expect(401);
-    let mut broken = server.connect();
-    broken.send("nonsense\r\n\r\n");
-    broken.reply().expect(400);
+    server.send("nonsense\r\n\r\n").expect(400);
     let text = metrics(admin);
     for line in [
         "petstore_requests_total{operation=\"createPet\",status=\"201\"} 2",
@@ -83,7 +88,7 @@ fn sizes_and_the_first_expiry_of_a_key_without_a_successor_are_told() {
     let (server, admin) = start();
     server.fill(["Rex"]);
     for name in ["expired", "first", "last", "rotated"] {
-        assert!(run(&["key", "add", name], &server.folder.database()).status.success());
+        add_key(&server.folder.database(), &[name]);
     }
     let rotate = ["key", "rotate", "rotated", "--overlap", "7d"];
     assert!(run(&rotate, &server.folder.database()).status.success());
@@ -99,17 +104,11 @@ fn sizes_and_the_first_expiry_of_a_key_without_a_successor_are_told() {
 
 #[test]
 fn alert_on_a_key_that_expires_ends_with_what_it_advises() {
-    let (server, admin) = start();
-    assert!(run(&["key", "add", "ci"], &server.folder.database()).status.success());
+    let (server, _) = start();
+    add_key(&server.folder.database(), &["ci"]);
     let soon = 4_000_000_000_i64;
     change(&server.folder.database(), &format!("UPDATE api_keys SET expires_at = {soon}"));
-    let expiry = || {
-        let text = metrics(admin);
-        let value = text
-            .lines()
-            .find_map(|line| line.strip_prefix("petstore_earliest_key_expiry_timestamp_seconds "));
-        value.unwrap().parse::<i64>().unwrap()
-    };
+    let expiry = || metric(&server, "earliest_key_expiry_timestamp_seconds").unwrap();
     assert_eq!(expiry(), soon);
     // Its successor expires later, and then never.
     for (date, expected) in [("2100-01-01", 4_102_444_800), ("never", 0)] {
@@ -118,7 +117,7 @@ fn alert_on_a_key_that_expires_ends_with_what_it_advises() {
         assert_eq!(expiry(), expected, "{date}");
     }
     // It goes on for a week after a key without a successor has expired, and ends when that is revoked.
-    assert!(run(&["key", "add", "old"], &server.folder.database()).status.success());
+    add_key(&server.folder.database(), &["old"]);
     for (days, is_shown) in [(8, false), (6, true)] {
         let expired = "UPDATE api_keys SET expires_at = unixepoch()";
         change(&server.folder.database(), &format!("{expired} - {days} * 86400 WHERE name = 'old'"));
@@ -154,6 +153,7 @@ fn each_address_serves_its_own() {
     connection.send("nonsense\r\n\r\n");
     connection.reply().expect_error(400, "bad_request", "request");
     server.connect().get("/metrics", "").expect_error(404, "not_found", "path");
+    drop(connection);
     server.signal("TERM");
     assert_eq!(server.ended().0.code(), Some(0), "it ends with the service");
 }

@@ -41,9 +41,8 @@ fn late_body_is_408() {
 
 #[test]
 fn dripping_client_gains_nothing() {
-    let service = start(|deadlines| deadlines.head = SHORT);
-    let address = service.server.address().tcp().unwrap();
-    let mut dripping = Connection::open(address);
+    let service = start(|deadlines| (deadlines.head, deadlines.linger) = (SHORT, SHORT));
+    let mut dripping = Connection::open(service.server.address().tcp().unwrap());
     dripping.send("GET /");
     // Each byte comes well within the deadline.
     wait_until("the server to close on a dripping client", || !dripping.is_taken("x"));

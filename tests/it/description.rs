@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::client::{Connection, Reply, with_body};
 use crate::described;
-use crate::harness::{Folder, KEY, Server, run};
+use crate::harness::{Folder, KEY, Server, add_key};
 
 /// A request for the description with further header fields.
 fn ask(server: &Server, fields: &str) -> Reply {
@@ -148,9 +148,8 @@ fn every_status_that_is_described_is_answered() {
         let again = authorized("POST", "/v1/pets", "Idempotency-Key: 1\r\n", &body);
         all.ask(&mut server.connect(), "createPet", again);
     }
-    let reader = run(&["key", "add", "reader", "--read-only"], &server.folder.database());
-    let reader = String::from_utf8(reader.stdout).unwrap();
-    let denied = authorized("POST", "/v1/pets", "", PET).replace(KEY, reader.trim());
+    let reader = add_key(&server.folder.database(), &["reader", "--read-only"]);
+    let denied = with_body("POST", "/v1/pets", &reader, "", PET);
     all.ask(&mut server.connect(), "createPet", denied);
 
     // A lock of another process makes writes fail with 503; a full service makes everything fail with 503.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::client::{Connection, Reply};
 use crate::dns_server::{DnsServer, Record};
-use crate::harness::{Folder, KEY, Server, change, run};
+use crate::harness::{Folder, KEY, Server, add_key, change, run};
 use crate::wait::wait_until;
 
 pub const PLATFORM: &str = "sites.example.net";
@@ -464,10 +464,9 @@ fn settings_take_only_an_admin_key_from_their_own_page() {
 fn settings_are_there_without_a_platform() {
     let server = Server::start_with(|command| command.args(["--admin", "0"]));
     let home = server.admin.unwrap();
-    let made = run(&["key", "add", "owner", "--admin"], &server.folder.database());
-    let key = String::from_utf8(made.stdout).unwrap();
+    let key = add_key(&server.folder.database(), &["owner", "--admin"]);
     let mut connection = Connection::open(home);
-    let fields = format!("Host: {home}\r\nAuthorization: Bearer {}\r\n", key.trim_end());
+    let fields = format!("Host: {home}\r\nAuthorization: Bearer {key}\r\n");
     connection.send(format!("GET /settings/api/project HTTP/1.1\r\n{fields}\r\n"));
     assert_eq!(connection.reply().expect(200).json()["platformHost"], Value::Null);
 }

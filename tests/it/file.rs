@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::client::Connection;
-use crate::harness::{Folder, KEY, Server, as_nobody, expect_refusal, output, run};
+use crate::harness::{Folder, KEY, Server, add_key, as_nobody, expect_refusal, output, run};
 use crate::wait::wait_until;
 use crate::wording;
 
@@ -86,7 +86,7 @@ fn database_has_one_service() {
     let hard = run(&["--listen", "127.0.0.1:0"], &links[0]);
     assert_eq!(hard.status.code(), Some(1));
     // Commands on keys work meanwhile.
-    assert!(run(&["key", "add", "beside"], &path).status.success());
+    add_key(&path, &["beside"]);
     server.connect().get("/v1/pets", KEY).expect(200);
     // A killed service no longer holds it.
     let folder = server.kill();

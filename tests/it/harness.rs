@@ -115,6 +115,14 @@ pub fn run(words: &[&str], database: &Path) -> Output {
     output(petstore(words).env("PETSTORE_DATABASE", database))
 }
 
+/// Adds an API key with these words, such as its name, and returns it.
+#[track_caller]
+pub fn add_key(database: &Path, words: &[&str]) -> String {
+    let added = run(&[&["key", "add"], words].concat(), database);
+    assert!(added.status.success(), "{added:?}");
+    String::from_utf8(added.stdout).unwrap().trim_end().to_owned()
+}
+
 /// Changes a database as an operator does with the shell of its engine.
 #[track_caller]
 pub fn change(database: &Path, statements: &str) {

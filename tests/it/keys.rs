@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::backup::succeed;
 use crate::harness::{
-    Folder, Process, Server, after, as_nobody, change, expect_refusal, output, petstore, run,
+    Folder, Process, Server, add_key, after, as_nobody, change, expect_refusal, output, petstore, run,
 };
 use crate::wait::wait_until;
 use crate::wording;
@@ -270,7 +270,7 @@ fn file_of_another_stays() {
 fn first_key_that_is_not_needed_is_not_written() {
     let folder = Folder::new();
     let path = folder.path().join("first-key");
-    assert!(run(&["key", "add", "mine"], &folder.database()).status.success());
+    add_key(&folder.database(), &["mine"]);
     printed_and_logged(folder, &first_key_in(&path));
     let server = Server::start_with(|command| command.args(["--first-key-file", path.to_str().unwrap()]));
     server.stop();
@@ -280,7 +280,7 @@ fn first_key_that_is_not_needed_is_not_written() {
 #[test]
 fn start_without_a_valid_key_warns_and_creates_none() {
     let folder = Folder::new();
-    assert!(run(&["key", "add", "mine"], &folder.database()).status.success());
+    add_key(&folder.database(), &["mine"]);
     let (printed, logged, folder) = printed_and_logged(folder, &[]);
     assert!(printed.is_empty() && !logged.contains("key add"), "{logged}");
     change(&folder.database(), "UPDATE api_keys SET expires_at = unixepoch()");
@@ -312,7 +312,7 @@ fn key_that_nobody_takes_is_not_kept() {
 #[test]
 fn key_that_does_not_fit_is_refused_and_not_valid() {
     let folder = Folder::new();
-    assert!(run(&["key", "add", "first"], &folder.database()).status.success());
+    add_key(&folder.database(), &["first"]);
     // In pieces of 512 bytes.
     for limit in (0..=160).step_by(8) {
         let mut command = Command::new("sh");
@@ -335,7 +335,7 @@ fn key_that_does_not_fit_is_refused_and_not_valid() {
 fn line_of_a_key_that_is_printed_and_not_kept_does_not_end() {
     let folder = Folder::new();
     let file = folder.path().join("pets.db");
-    assert!(run(&["key", "add", "first"], &file).status.success());
+    add_key(&file, &["first"]);
     // Each further key makes the file grow by a megabyte.
     let grow = "CREATE TABLE large (x); CREATE TRIGGER grow AFTER INSERT ON api_keys BEGIN
         INSERT INTO large VALUES (zeroblob(1000000)); END";
@@ -404,7 +404,7 @@ fn successor_keeps_the_expiry_or_has_one_of_its_own() {
 #[test]
 fn key_that_expires_soon_is_in_the_log() {
     let folder = Folder::new();
-    assert!(run(&["key", "add", "soon"], &folder.database()).status.success());
+    add_key(&folder.database(), &["soon"]);
     change(&folder.database(), "UPDATE api_keys SET expires_at = unixepoch() + 100000");
     let (_, logged, _) = printed_and_logged(folder, &[]);
     assert_eq!(logged.matches("the API key 'soon' expires at ").count(), 1, "{logged}");

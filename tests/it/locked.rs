@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use crate::admin::metric;
 use crate::client::{Connection as Client, post};
 use crate::harness::{KEY, Server};
 use crate::wording;
@@ -22,12 +23,9 @@ fn creates_that_never_get_the_lock_are_refused_and_counted_and_the_service_ends(
     for client in &mut clients {
         client.reply().expect_error(503, "storage_unavailable", wording::LOCKED);
     }
-    let metrics = Client::open(server.admin.unwrap()).get("/metrics", "");
-    let metrics = String::from_utf8(metrics.body).unwrap();
-    assert!(metrics.contains("petstore_failed_writes_total 4\n"), "{metrics}");
+    assert_eq!(metric(&server, "failed_writes_total"), Some(4));
     // The creates, and /readyz.
-    let refused = "petstore_refusals_total{code=\"storage_unavailable\"} 5\n";
-    assert!(metrics.contains(refused), "{metrics}");
+    assert_eq!(metric(&server, "refusals_total{code=\"storage_unavailable\"}"), Some(5));
     // One more waits for the lock when the service is told to stop.
     clients[0].send(post("/v1/pets", KEY, REX));
     server.signal("TERM");

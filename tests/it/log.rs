@@ -1,7 +1,7 @@
 //! The access log, and what must not be in it.
 
 use crate::client::Connection;
-use crate::harness::{KEY, Server, change, expect_refusal, output, petstore, run};
+use crate::harness::{KEY, Server, add_key, change, expect_refusal, output, petstore, run};
 use crate::wording;
 
 #[test]
@@ -40,11 +40,7 @@ fn nothing_is_logged_where_nothing_is_wrong() {
 fn access_log_names_the_key_of_each_request() {
     let server = Server::start_with(|command| command.env("RUST_LOG", "petstore::access=info"));
     let database = server.folder.database();
-    let mut keys = ["dashboard", "ci"].into_iter().map(|name| {
-        let added = run(&["key", "add", name, "--read-only"], &database);
-        String::from_utf8(added.stdout).unwrap().trim_end().to_owned()
-    });
-    let (reader, ci) = (keys.next().unwrap(), keys.next().unwrap());
+    let [reader, ci] = ["dashboard", "ci"].map(|name| add_key(&database, &[name, "--read-only"]));
     let mut connection = server.connect();
     let reply = connection.get("/v1/pets", &reader);
     assert_eq!(reply.expect(200).header("K"), None);
@@ -134,10 +130,7 @@ fn access_log_has_the_fingerprint_of_a_refused_key_and_never_the_key() {
     let words = ["--admin", "127.0.0.1:0"];
     let server = Server::start_with(|command| command.env("RUST_LOG", "petstore::access=info").args(words));
     let database = server.folder.database();
-    let add = |words: &[&str]| {
-        let added = run(&[&["key", "add"], words].concat(), &database);
-        String::from_utf8(added.stdout).unwrap().trim_end().to_owned()
-    };
+    let add = |words: &[&str]| add_key(&database, words);
     let (boss, reader, old) = (add(&["boss", "--admin"]), add(&["reader"]), add(&["old"]));
     let expire = "UPDATE api_keys SET expires_at = 1 WHERE name = 'old'";
     change(&database, expire);

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::Connection;
 
-use crate::admin::metrics;
+use crate::admin::metric;
 use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
 use crate::harness::{Folder, Server, as_nobody, expect_refusal, is_root, output, petstore, run};
 use crate::wait::wait_until;
@@ -35,11 +35,7 @@ fn dated(folder: &Folder) -> Vec<String> {
 
 /// What the service reports of the last backup: pets, whether it was sound, and the time.
 fn told(server: &Server) -> Option<(i64, i64, i64)> {
-    let text = metrics(server.admin.unwrap());
-    let value = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(&format!("petstore_last_backup_{name} ")));
-        line.map(|value| value.parse().unwrap())
-    };
+    let value = |name: &str| metric(server, &format!("last_backup_{name}"));
     Some((value("pets")?, value("checked")?, value("timestamp_seconds")?))
 }
 

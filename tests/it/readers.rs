@@ -6,9 +6,12 @@ use std::path::Path;
 
 use rusqlite::Connection as Sqlite;
 
+use crate::admin::metric;
 use crate::backup::{filled, names, succeed};
 use crate::client::Connection;
-use crate::harness::{Folder, KEY, Process, Server, as_nobody, expect_refusal, output, petstore, run};
+use crate::harness::{
+    Folder, KEY, Process, Server, add_key, as_nobody, expect_refusal, output, petstore, run,
+};
 use crate::wait::wait_until;
 use crate::wording;
 
@@ -28,14 +31,6 @@ fn reader_with(database: &Path, flags: &[&str]) -> Server {
 /// How many pets a service lists.
 fn count(server: &Server) -> usize {
     server.connect().get_all("/v1/pets?limit=100", KEY).len()
-}
-
-fn metric(server: &Server, name: &str) -> i64 {
-    let mut connection = Connection::open(server.admin.unwrap());
-    connection.send("GET /metrics HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-    let text = String::from_utf8(connection.reply().expect(200).body.clone()).unwrap();
-    let value = text.lines().find_map(|line| line.strip_prefix(&format!("petstore_{name} ")));
-    value.unwrap_or_else(|| panic!("{name}: {text}")).parse().unwrap()
 }
 
 #[test]
@@ -76,12 +71,12 @@ fn change_of_a_key_counts_at_once() {
     let writer = Server::start();
     let database = writer.folder.database();
     let reader = reader_of(&database);
-    let key = String::from_utf8(run(&["key", "add", "ci"], &database).stdout).unwrap();
+    let key = add_key(&database, &["ci"]);
     for _ in 0..2 {
-        reader.connect().get("/v1/pets", key.trim()).expect(200);
+        reader.connect().get("/v1/pets", &key).expect(200);
     }
     succeed(&["key", "revoke", "ci"], &database);
-    reader.connect().get("/v1/pets", key.trim()).expect(401);
+    reader.connect().get("/v1/pets", &key).expect(401);
 }
 
 #[test]
@@ -203,14 +198,15 @@ fn database_that_is_not_there_is_not_made() {
 fn metrics_tell_that_it_only_reads() {
     let folder = filled(10);
     let reader = reader_with(&folder.database(), &["--admin", "0"]);
-    assert_eq!(metric(&reader, "read_only"), 1);
+    let metric = |name: &str| metric(&reader, name).unwrap();
+    assert_eq!(metric("read_only"), 1);
     reader.create(TOM).expect_error(503, "read_only", "is read-only");
-    assert_eq!(metric(&reader, "refusals_total{code=\"read_only\"}"), 1);
-    assert_eq!(metric(&reader, "refusals_total{code=\"storage_unavailable\"}"), 0);
+    assert_eq!(metric("refusals_total{code=\"read_only\"}"), 1);
+    assert_eq!(metric("refusals_total{code=\"storage_unavailable\"}"), 0);
     let mut admin = Connection::open(reader.admin.unwrap());
-    let key = String::from_utf8(run(&["key", "add", "boss", "--admin"], &folder.database()).stdout).unwrap();
+    let key = add_key(&folder.database(), &["boss", "--admin"]);
     if cfg!(feature = "site") {
-        let asked = format!("Host: 127.0.0.1\r\nAuthorization: Bearer {}\r\n", key.trim());
+        let asked = format!("Host: 127.0.0.1\r\nAuthorization: Bearer {}\r\n", &key);
         admin.send(format!("GET /settings/api/project HTTP/1.1\r\n{asked}\r\n"));
         admin.reply().expect_error(503, "read_only", "the service that writes");
     }

@@ -5,8 +5,9 @@ use std::thread;
 
 use serde_json::Value;
 
+use crate::backup::succeed;
 use crate::client::{Reply, with_body};
-use crate::harness::{Folder, KEY, Process, Server, output, run};
+use crate::harness::{Folder, KEY, Process, Server, add_key, output, run};
 
 const REX: &str = r#"{"name":"Rex","categoryId":1,"status":"sold"}"#;
 
@@ -98,8 +99,8 @@ fn refused_create_may_use_its_key_again() {
 fn key_counts_for_the_name_of_the_api_key() {
     let server = Server::start();
     let database = server.folder.database();
-    let key = |words: &[&str]| String::from_utf8(run(words, &database).stdout).unwrap().trim().to_owned();
-    let (ci, app) = (key(&["key", "add", "ci"]), key(&["key", "add", "PETSTORE_API_KEY"]));
+    let key = |words: &[&str]| succeed(words, &database).trim().to_owned();
+    let (ci, app) = (add_key(&database, &["ci"]), add_key(&database, &["PETSTORE_API_KEY"]));
     let ask = |key: &str| server.send(with_body("POST", "/v1/pets", key, "Idempotency-Key: 1\r\n", REX));
     let first = ask(&ci);
     first.expect(201);

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use crate::harness::{Folder, KEY, Process, Server, petstore, run};
+use crate::harness::{Folder, KEY, Process, Server, add_key, petstore, run};
 use crate::wait::wait_until;
 use crate::wording;
 
@@ -198,7 +198,7 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
 /// Starts an import, and ends it by SIGTERM while another process holds the lock of the database. Returns the
 /// line with which to continue.
 fn interrupted(folder: &Folder, words: &[&str], input: &str) -> String {
-    assert!(run(&["key", "add", "ci"], &folder.database()).status.success());
+    add_key(&folder.database(), &["ci"]);
     let other = rusqlite::Connection::open(folder.database()).unwrap();
     let (logged, err) = full_pipe();
     let process = start_import_to(err.into(), &folder.database(), words, input);

@@ -1,13 +1,13 @@
 //! Names of files that cannot be used, each with words of its own.
 
-use crate::harness::{Folder, expect_refusal, output, petstore, run};
+use crate::harness::{Folder, add_key, expect_refusal, output, petstore, run};
 
 const TOO_LONG: &str = "is too long for the file system";
 
 #[test]
 fn name_that_is_too_long_is_told_as_that() {
     let folder = Folder::new();
-    assert!(run(&["key", "add", "ci"], &folder.database()).status.success());
+    add_key(&folder.database(), &["ci"]);
     let long = folder.path().join("x".repeat(300));
     let long = long.to_str().unwrap();
     // Short enough itself, but not for the file that becomes it.
@@ -27,7 +27,7 @@ fn name_that_is_too_long_is_told_as_that() {
 #[test]
 fn dash_is_no_file_of_a_database() {
     let folder = Folder::new();
-    assert!(run(&["key", "add", "ci"], &folder.database()).status.success());
+    add_key(&folder.database(), &["ci"]);
     for command in ["backup", "check", "restore"] {
         expect_refusal(
             run(&[command, "-"], &folder.database()),

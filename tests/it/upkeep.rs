@@ -1,6 +1,7 @@
 //! What a running service does for its domains by itself: it checks their records and
 //! notes HTTPS requests.
 
+use crate::admin::metric;
 use crate::domains::{Hosted, PLATFORM, RIGHT, ask_by};
 use crate::harness::Server;
 use crate::wait::wait_until;
@@ -20,20 +21,15 @@ fn domain_that_loses_its_record_is_one_warning_and_a_number_in_the_metrics() {
     let hosted = Hosted::verified();
     let key = hosted.done(&["key", "add", "owner", "--admin"]);
     let fields = format!("Host: localhost\r\nAuthorization: Bearer {}\r\n", key.trim_end());
-    let gauge = |state: &str| {
-        let metrics = hosted.ask("GET", "/metrics", "Host: localhost\r\n", "").body;
-        let line = format!("petstore_domains{{state=\"{state}\"}} ");
-        let metrics = String::from_utf8(metrics).unwrap();
-        metrics.lines().find_map(|found| found.strip_prefix(&line)).unwrap().to_owned()
-    };
-    assert_eq!((gauge("verified"), gauge("dns_changed")), ("1".into(), "0".into()));
+    let gauge = |state: &str| metric(&hosted.server, &format!("domains{{state=\"{state}\"}}"));
+    assert_eq!((gauge("verified"), gauge("dns_changed")), (Some(1), Some(0)));
     hosted.dns.set(&[]);
     for _ in 0..2 {
         hosted.ask("POST", "/settings/api/domains/pets.example.com/verify", &fields, "").expect(202);
         let project = || hosted.ask("GET", "/settings/api/project", &fields, "").json();
         wait_until("the check to end", || project()["domains"][0]["isChecking"] == false);
     }
-    assert_eq!((gauge("verified"), gauge("dns_changed")), ("0".into(), "1".into()));
+    assert_eq!((gauge("verified"), gauge("dns_changed")), (Some(0), Some(1)));
     let logged = hosted.server.stop();
     let lines: Vec<&str> = logged.lines().filter(|line| line.contains("the domain ")).collect();
     assert_eq!(lines.len(), 1, "{logged}");
