@@ -40,7 +40,6 @@ pub enum Row<'r> {
     /// It lies in SQLite's memory.
     Sqlite(&'r rusqlite::Row<'r>),
     /// It has come from elsewhere.
-    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "the engine of a cluster has such rows"))]
     Values(&'r [ValueRef<'r>]),
 }
 
@@ -272,21 +271,9 @@ pub enum WriteAccess {
 
 /// A database in one file of this machine: the file itself, or a temporary copy of a cluster's, deleted on drop.
 pub struct Whole {
-    path: PathBuf,
-    folder: Option<PathBuf>,
-}
-
-impl Whole {
-    /// A file that stays.
-    pub(super) fn file(path: &Path) -> Self {
-        Self { path: path.to_owned(), folder: None }
-    }
-
-    /// A file in a folder that is deleted on drop.
-    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only a cluster is copied"))]
-    pub(super) fn temporary(folder: PathBuf, name: &str) -> Self {
-        Self { path: folder.join(name), folder: Some(folder) }
-    }
+    pub(super) path: PathBuf,
+    /// The folder that is deleted on drop.
+    pub(super) folder: Option<PathBuf>,
 }
 
 impl Deref for Whole {
@@ -342,24 +329,7 @@ pub struct Committed {
     /// How many of the creates had been carried out before.
     pub replays: usize,
     /// The outcomes of [`Inserted::Later`], in order.
-    done: Vec<Result<Outcome, StoreError>>,
-}
-
-impl Committed {
-    /// For engines that know outcomes before the commit, with the number of replays.
-    pub(super) fn at_once(replays: usize) -> Self {
-        Self { replays, done: Vec::new() }
-    }
-
-    /// For engines that know outcomes only after the commit.
-    #[cfg_attr(
-        not(feature = "cluster"),
-        expect(dead_code, reason = "only the engine of a cluster knows outcomes later")
-    )]
-    pub(super) fn later(done: Vec<Result<Outcome, StoreError>>) -> Self {
-        let is_replay = |done: &&Result<Outcome, StoreError>| matches!(done, Ok(Outcome::Replayed(_)));
-        Self { replays: done.iter().filter(is_replay).count(), done }
-    }
+    pub(super) done: Vec<Result<Outcome, StoreError>>,
 }
 
 /// A pet that waits for the commit.
@@ -368,7 +338,6 @@ pub enum Inserted {
     /// The engine knows its outcome already.
     Now(Outcome),
     /// The engine will know it: the place among the creates of the batch.
-    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only the engine of a cluster makes it"))]
     Later(usize),
 }
 

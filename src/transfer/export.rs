@@ -53,7 +53,11 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
     let mut written = Ok(());
     let visited = store.visit_every_pet(|pet| {
         match format {
-            Format::Ndjson => push_ndjson(&mut piece, &pet),
+            Format::Ndjson => {
+                // Writing plain structs to memory cannot fail.
+                let _ = serde_json::to_writer(&mut piece, &pet);
+                piece.push(b'\n');
+            }
             Format::Csv => push_csv(&mut piece, &pet),
         }
         if piece.len() >= PIECE {
@@ -67,12 +71,6 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
         .and_then(|()| out.write_all(&piece))
         .and_then(|()| out.flush())
         .map_err(|error| Error::io("cannot write the pets", error).followed_by("the export is incomplete"))
-}
-
-fn push_ndjson(piece: &mut Vec<u8>, pet: &Pet) {
-    // Writing plain structs to memory cannot fail.
-    let _ = serde_json::to_writer(&mut *piece, pet);
-    piece.push(b'\n');
 }
 
 pub(super) fn push_csv(piece: &mut Vec<u8>, pet: &Pet) {

@@ -50,7 +50,7 @@ pub fn fetch(path: &Path) -> Result<Whole, Error> {
     let cannot = |error| Error::io(format!("cannot write to {} (TMPDIR)", folder.display()), error);
     DirBuilder::new().mode(0o700).create(&folder).map_err(cannot)?;
     // Deleted on drop from here on.
-    let whole = Whole::temporary(folder.clone(), NAME);
+    let whole = Whole { path: folder.join(NAME), folder: Some(folder.clone()) };
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&*whole);
     let mut file = file.map_err(cannot)?;
     client.download(&mut file, PATIENCE)?;

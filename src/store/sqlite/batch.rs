@@ -156,7 +156,7 @@ impl Writes for FileWriter {
             }
         }
         self.recorded = 0;
-        ended.map(|_| Committed::at_once(mem::take(&mut self.replays)))
+        ended.map(|_| Committed { replays: mem::take(&mut self.replays), done: Vec::new() })
     }
 
     fn undo(&mut self) {

@@ -34,11 +34,6 @@ pub fn retire(path: &Path) -> Result<Option<Connection>, Error> {
         Err(error) => match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Ok(None),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Err(used(path)),
-            Some(ErrorCode::DiskFull) => {
-                let message =
-                    format!("the disk is too full to move the write-ahead log of {} into it", path.display());
-                Err(Error::new(Kind::DiskFull, message).caused_by(error))
-            }
             _ => Err(cannot_open(path, error)),
         },
     }
