@@ -1,17 +1,15 @@
 //! The gate's work on its clients: accepting them, moving their bytes, and making room when it is short.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, Shutdown};
+use std::os::fd::OwnedFd;
 
-use mio::Token;
-use mio::net::UnixStream;
+use mio::net::TcpStream;
+use mio::{Interest, Token};
 
-use crate::gate::acceptor::Accepted;
-use crate::gate::budget::Standing;
 use crate::gate::client::{Client, State};
 use crate::gate::lanes::ClientId;
-use crate::gate::socket_file::BACKLOG;
-use crate::gate::stream::{Peer, Stream};
+use crate::gate::peer::Peer;
 use crate::gate::{FIRST_LANE, Gate};
 use crate::http::{ApiError, Code};
 
@@ -19,19 +17,23 @@ use crate::http::{ApiError, Code};
 pub const MAX_ACCEPTS: usize = 128;
 /// The bytes to read from a client before the others get a turn.
 pub const READ_BYTES: usize = 16 * 1024;
-/// The clients to accept at the end: everything in the backlog, but not endlessly, because others may come as fast.
-const MAX_LAST_ACCEPTS: usize = 2 * BACKLOG;
 /// The clients with more to read that are served before the others get a turn.
 const MAX_READ_ON: usize = 4;
 
 /// A client and its socket.
 pub struct Connection {
-    stream: Stream,
+    /// A Unix socket too, as it is read, written and shut down with the same system calls.
+    stream: TcpStream,
     pub client: Client,
     /// Tells this client from earlier ones in the same slot.
     pub serial: u64,
-    /// The address that it counts for.
-    pub address: IpAddr,
+    /// The address that it counts for, and its index in [`Gate::addresses`].
+    address: IpAddr,
+    pub address_index: usize,
+    /// Whether many clients may share the address, so that the limits per address do not apply.
+    pub is_exempt: bool,
+    /// The bytes held for the client, as far as they count in [`Gate::held`].
+    pub held: usize,
     /// Whether reading or writing may make progress: set by events, cleared when the operating system would
     /// block.
     pub readable: bool,
@@ -40,50 +42,50 @@ pub struct Connection {
     read_closed: bool,
     /// Whether it is on the list of clients with more to read.
     is_listed: bool,
-    /// Whether it is the service's own connection, which never makes room.
-    is_own: bool,
+}
+
+impl Connection {
+    /// Counts the bytes that are held for the client now, in the sum of all clients.
+    pub fn count_held(&mut self, sum: &mut usize) {
+        let before = std::mem::replace(&mut self.held, self.client.held());
+        *sum = *sum - before + self.held;
+    }
 }
 
 impl Gate {
     /// Notes that clients may be waiting.
     pub(super) fn note_newcomers(&mut self) {
-        if let Some(acceptor) = &mut self.acceptor {
-            acceptor.is_ready = true;
+        if let Some(listening) = &mut self.listening {
+            listening.is_ready = true;
         }
     }
 
     /// Accepts waiting clients, at most this many.
     pub(super) fn accept(&mut self, most: usize) {
         for _ in 0..most {
-            let Some(acceptor) = &mut self.acceptor else { return };
-            match acceptor.accept(self.shared.now) {
-                Accepted::Client(stream, peer) => self.let_in(stream, peer),
-                Accepted::Nobody => return,
-                Accepted::NoResources => self.close_longest_idle(),
+            let Some(listening) = &mut self.listening else { return };
+            match listening.accept(self.shared.now) {
+                Ok(Some((stream, peer))) => self.let_in(stream, peer),
+                Ok(None) => return,
+                Err(_) => self.close_longest_idle(),
             }
         }
-    }
-
-    /// Accepts all clients that have connected so far.
-    pub(super) fn accept_all(&mut self) {
-        self.note_newcomers();
-        self.accept(MAX_LAST_ACCEPTS);
     }
 
     /// Accepts the service's own connections regardless of limits. Each has one request, which has already
     /// arrived.
     pub(super) fn let_in_own(&mut self) {
         for stream in self.stopper.take_own() {
-            if let Some(slot) = self.admit(Stream::Unix(UnixStream::from_std(stream)), Peer::Unix, true) {
+            if let Some(slot) = self.admit(OwnedFd::from(stream).into(), Peer::Unix) {
                 self.drive(slot);
             }
         }
     }
 
-    pub(super) fn let_in(&mut self, stream: Stream, peer: Peer) {
+    pub(super) fn let_in(&mut self, stream: TcpStream, peer: Peer) {
         let most = self.max_connections;
         // A single address must not take all places; a proxy stands for many clients.
-        let has_its_share = self.budget.connections_of(peer.ip()) >= most.div_ceil(4);
+        let has_its_share = self.addresses.connections_of(peer.ip()) >= most.div_ceil(4);
         if has_its_share && !self.shared.is_exempt(peer.ip()) {
             let address = peer.ip();
             self.say(format!(
@@ -98,7 +100,7 @@ impl Gate {
         if self.connections.len() >= most + self.max_refused {
             return self.turn_away(stream, peer, no_room());
         }
-        let Some(slot) = self.admit(stream, peer, false) else { return };
+        let Some(slot) = self.admit(stream, peer) else { return };
         if self.connections.len() > most {
             self.connections[slot].client.refuse(no_room(), &mut self.shared);
         }
@@ -107,12 +109,15 @@ impl Gate {
     }
 
     /// Gives a client a slot.
-    fn admit(&mut self, mut stream: Stream, peer: Peer, is_own: bool) -> Option<usize> {
-        stream.send_at_once();
+    fn admit(&mut self, mut stream: TcpStream, peer: Peer) -> Option<usize> {
+        // Nagle's algorithm would delay the end of a large response. A response is one write anyway, and a Unix socket
+        // does not have it.
+        let _ = stream.set_nodelay(true);
         let entry = self.connections.vacant_entry();
         let slot = entry.key();
         let token = Token(FIRST_LANE + self.lanes.len() + slot);
-        if let Err(error) = stream.register(self.poll.registry(), token) {
+        let interests = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.poll.registry().register(&mut stream, token, interests) {
             self.say(format!("cannot watch a connection: {error}"));
             return None;
         }
@@ -122,40 +127,26 @@ impl Gate {
             client: Client::new(peer, &self.shared),
             serial: self.serial,
             address: peer.ip(),
+            address_index: self.addresses.join(peer.ip()),
+            is_exempt: self.shared.is_exempt(peer.ip()),
+            held: 0,
             // Its request may have arrived already; then it is not idle.
             readable: true,
             writable: true,
             read_closed: false,
             is_listed: false,
-            is_own,
         });
-        self.budget.join(slot, peer.ip(), self.shared.is_exempt(peer.ip()));
         Some(slot)
     }
 
     /// Refuses a client for which there is not even a slot: tries to send a 503, and closes.
-    fn turn_away(&mut self, mut stream: Stream, peer: Peer, error: ApiError) {
+    fn turn_away(&mut self, mut stream: TcpStream, peer: Peer, error: ApiError) {
         let mut client = Client::new(peer, &self.shared);
         client.refuse(error, &mut self.shared);
         // Best effort. What has arrived is read, because closing with unread bytes would send a reset.
         let _ = stream.write(client.output());
-        stream.end();
+        let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read(&mut self.scratch);
-    }
-
-    /// Makes room for a newcomer.
-    fn close_longest_idle(&mut self) {
-        // A request that has just arrived does not wait if a lane has room.
-        self.dispatch();
-        if let Some(slot) = self.budget.longest_idle() {
-            self.connections[slot].client.make_room(&mut self.shared);
-            self.drive(slot);
-            // It has its response, as far as that could be sent at once.
-            if let Some(connection) = self.connections.get_mut(slot) {
-                connection.client.close(&self.shared);
-                self.drive(slot);
-            }
-        }
     }
 
     /// Notes what has become possible for a client, and does it.
@@ -191,7 +182,8 @@ impl Gate {
                     Ok(count) => {
                         client.take_output(count, shared);
                         if client.state() == State::Lingering {
-                            connection.stream.end();
+                            // If the client has gone, there is nothing to shut down.
+                            let _ = connection.stream.shutdown(Shutdown::Write);
                         }
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => connection.writable = false,
@@ -202,8 +194,9 @@ impl Gate {
             }
             match client.state() {
                 State::Closed => {
-                    self.connections.remove(slot);
-                    self.budget.leave(slot);
+                    let connection = self.connections.remove(slot);
+                    self.held -= connection.held;
+                    self.addresses.leave(connection.address_index);
                     return;
                 }
                 State::Ready(kind) => {
@@ -215,12 +208,9 @@ impl Gate {
             if !client.wants_input() || !connection.readable {
                 break;
             }
-            // Back-pressure: while room is short, nothing is read from the largest holder.
-            let lacks_room = self.budget.lacks(READ_BYTES) && self.budget.largest() == Some(slot);
-            if lacks_room || has_read {
+            if has_read {
                 if !std::mem::replace(&mut connection.is_listed, true) {
-                    let id = ClientId { slot, serial: connection.serial };
-                    if lacks_room { self.paused.push(id) } else { self.unread.push_back(id) }
+                    self.unread.push_back(ClientId { slot, serial: connection.serial });
                 }
                 break;
             }
@@ -242,28 +232,13 @@ impl Gate {
         }
         if client.address() != connection.address {
             connection.address = client.address();
-            let address = connection.address;
-            self.budget.change_address(slot, address, self.shared.is_exempt(address));
+            connection.is_exempt = shared.is_exempt(connection.address);
+            self.addresses.leave(connection.address_index);
+            connection.address_index = self.addresses.join(connection.address);
         }
-        self.budget.hold(slot, client.held());
-        let standing = if connection.is_own { Standing::Busy } else { standing(client.state()) };
-        self.budget.stand(slot, standing);
+        connection.count_held(&mut self.held);
         if let Some(kind) = wants_lane {
             self.join_queue(slot, kind);
-        }
-    }
-
-    /// Makes the largest budget give way until the budget is met.
-    pub(super) fn make_room(&mut self) {
-        while self.budget.excess() {
-            let Some(slot) = self.budget.largest() else { return };
-            let before = self.budget.total();
-            self.connections[slot].client.give_way(&mut self.shared);
-            self.drive(slot);
-            if self.budget.total() >= before {
-                // Cannot happen, but would loop forever.
-                return;
-            }
         }
     }
 
@@ -271,34 +246,12 @@ impl Gate {
     pub(super) fn read_on(&mut self) {
         for _ in 0..MAX_READ_ON {
             let Some(id) = self.unread.pop_front() else { return };
-            self.drive_again(id);
+            if let Some(connection) = self.connections.get_mut(id.slot).filter(|c| c.serial == id.serial) {
+                connection.is_listed = false;
+                self.drive(id.slot);
+                self.make_room();
+            }
         }
-    }
-
-    /// Serves the clients that were paused because room was short.
-    pub(super) fn resume_paused(&mut self) {
-        for id in std::mem::take(&mut self.paused) {
-            self.drive_again(id);
-        }
-    }
-
-    fn drive_again(&mut self, id: ClientId) {
-        if let Some(connection) = self.connections.get_mut(id.slot).filter(|c| c.serial == id.serial) {
-            connection.is_listed = false;
-            self.drive(id.slot);
-            self.make_room();
-        }
-    }
-}
-
-/// The standing of a client in this state.
-fn standing(state: State) -> Standing {
-    match state {
-        State::Idle | State::Lingering => Standing::Idle,
-        State::Head | State::Body => Standing::Coming,
-        State::Responding => Standing::Taking,
-        State::Ready(_) | State::Waiting => Standing::Waiting,
-        State::Inside(_) | State::Closed => Standing::Busy,
     }
 }
 

@@ -4,10 +4,9 @@ use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use crate::gate::Gate;
-use crate::gate::budget::Standing;
 use crate::gate::client::State;
 use crate::gate::lanes::{ClientId, Lane, Sent};
-use crate::gate::waiting::{Flow, Size};
+use crate::gate::waiting::{Size, Turns};
 use crate::http::response::Course;
 use crate::lane::{LaneKind, Malformed};
 
@@ -21,7 +20,7 @@ impl Gate {
     pub(super) fn dispatch(&mut self) {
         for kind in [LaneKind::Read, LaneKind::Write] {
             let waiting = &mut self.waiting[kind as usize];
-            while let Some((id, size)) = waiting.peek().map(|(id, size)| (*id, size)) {
+            while let Some((id, size)) = waiting.peek() {
                 let connection = self.connections.get_mut(id.slot).filter(|c| c.serial == id.serial);
                 let connection = connection.filter(|c| c.client.state() == State::Waiting);
                 let Some(connection) = connection else {
@@ -38,8 +37,7 @@ impl Gate {
                 let client = &mut connection.client;
                 lane.push(Sent { client: Some(id), bytes }, client.id(), client.request());
                 client.go_inside(kind, &self.shared);
-                self.budget.hold(id.slot, client.held());
-                self.budget.stand(id.slot, Standing::Busy);
+                connection.count_held(&mut self.held);
             }
         }
     }
@@ -51,20 +49,19 @@ impl Gate {
         let is_small = kind == LaneKind::Write || (self.is_small)(connection.client.request().line());
         let size = if is_small { Size::Small } else { Size::Large };
         let id = ClientId { slot, serial: connection.serial };
-        let flow = self.flow(slot);
+        // Each connection of an exempt address takes turns by itself, and has one request at a time.
+        let mut own = Turns::default();
+        let turns = match connection.is_exempt {
+            true => &mut own,
+            false => &mut self.addresses.get(connection.address_index).turns[kind as usize],
+        };
         let waiting = &mut self.waiting[kind as usize];
         // Each connection has at most one request waiting, so at least half belong to clients that have gone.
         if waiting.len() >= 2 * (self.max_connections + self.max_refused) {
             let connections = &self.connections;
             waiting.retain(|id| connections.get(id.slot).is_some_and(|c| c.serial == id.serial));
         }
-        waiting.push(flow, size, id);
-    }
-
-    /// The flow of a client's requests: one per address, or its own if the address is exempt.
-    pub(super) fn flow(&self, slot: usize) -> Flow {
-        let connection = self.connections.get(slot).filter(|c| self.shared.is_exempt(c.address));
-        (self.budget.address_of(slot), connection.map_or(0, |connection| connection.serial))
+        waiting.push(turns, size, id);
     }
 
     /// Delivers the responses of a lane to their clients. `is_ending` means that the lane's last bytes came

@@ -5,10 +5,14 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, ErrorKind};
 use crate::gate::Gate;
 use crate::gate::client::State;
+use crate::gate::socket_file::BACKLOG;
 use crate::http::{ApiError, Code};
 
 /// How long clients have to take their last responses when the service fails.
 pub const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The clients to accept at the end: everything in the backlog, but not endlessly, because others may come as fast.
+const MAX_LAST_ACCEPTS: usize = 2 * BACKLOG;
 
 /// The state of the service's end.
 #[derive(Default)]
@@ -71,9 +75,10 @@ impl Gate {
     pub(super) fn begin_drain(&mut self) {
         self.shared.now = Instant::now();
         // The next service accepts the clients that wait at a supervisor's socket.
-        self.acceptor.take_if(|acceptor| acceptor.is_passed());
-        self.accept_all();
-        self.acceptor = None;
+        self.listening.take_if(|listening| listening.is_passed());
+        self.note_newcomers();
+        self.accept(MAX_LAST_ACCEPTS);
+        self.listening = None;
         self.shared.draining = true;
         for slot in self.slots_of(|_| true) {
             // A request that has been sent has begun, even if its event has not been seen yet.

@@ -4,10 +4,10 @@ use std::time::{Instant, UNIX_EPOCH};
 
 use super::client::{Client, Shared, State};
 use super::connections::READ_BYTES;
-use super::stream::Peer;
+use super::peer::Peer;
 use super::strict_tests::{Read, Request, read};
 use super::wire::general::GeneralFields;
-use super::wire::intake::Intake;
+use super::wire::head::Intake;
 use super::wire::reader::{Reader, Step};
 use super::wire::request_id::RequestIds;
 use crate::config::Deadlines;
@@ -121,7 +121,7 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
     let mut shared = Shared {
         now: Instant::now(),
         deadlines: Deadlines::default(),
-        intake: Intake { ids: RequestIds::new(0), passed_on: PASSED_ON.to_vec(), ..Intake::default() },
+        intake: Intake { ids: RequestIds(0), passed_on: PASSED_ON.to_vec(), ..Intake::default() },
         general: GeneralFields::new(false),
         draining: false,
         metrics: Metrics::default(),

@@ -1,18 +1,21 @@
-//! A socket that listens but is not served yet: bound here, or passed by a supervisor.
+//! The socket that listens, bound here or passed by a supervisor. It recovers when the operating system runs out of
+//! resources.
 
 use std::io::{self, ErrorKind as Os};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::config::{Address, Listen};
 use crate::error::{Error, ErrorKind};
+use crate::gate::peer::Peer;
 use crate::gate::socket_file::{BACKLOG, SocketFile};
-use crate::gate::stream::{Peer, Stream};
 
 /// A listening socket and its origin.
 pub struct Listening {
@@ -21,7 +24,16 @@ pub struct Listening {
     socket: ListeningSocket,
     address: Address,
     is_passed: bool,
+    /// Whether clients may be waiting: set by events, cleared when none is left.
+    pub is_ready: bool,
+    /// Until when to accept nobody, because resources are short.
+    paused_until: Option<Instant>,
+    /// Whether they have been short since clients began to wait, which is logged once.
+    is_short: bool,
 }
+
+/// How long to wait when there are no descriptors or no memory for one more.
+const PAUSE: Duration = Duration::from_millis(100);
 
 enum ListeningSocket {
     Tcp(mio::net::TcpListener),
@@ -58,20 +70,18 @@ impl Listening {
 
     /// The first of a host's addresses that this machine has.
     fn host(host: &str, port: u16) -> Result<Self, Error> {
-        let found = (host, port).to_socket_addrs().map(Iterator::collect).unwrap_or_else(|_| Vec::new());
-        let unknown = format!("cannot listen on {host}:{port}: the host {host} has no address");
-        let mut reason = Error::new(ErrorKind::AddressUnavailable, unknown);
-        for (i, address) in found.into_iter().enumerate() {
+        let found = (host, port).to_socket_addrs().into_iter().flatten();
+        let mut reason = None;
+        for address in found {
             match Self::tcp(address) {
-                Ok(listening) => return Ok(listening),
-                Err(error) if error.kind() != Os::AddrNotAvailable => {
-                    return Err(cannot(address, error));
+                Err(error) if error.kind() == Os::AddrNotAvailable => {
+                    reason.get_or_insert(cannot(address, error));
                 }
-                Err(error) if i == 0 => reason = cannot(address, error),
-                Err(_) => {}
+                bound => return bound.map_err(|error| cannot(address, error)),
             }
         }
-        Err(reason)
+        let unknown = || format!("cannot listen on {host}:{port}: the host {host} has no address");
+        Err(reason.unwrap_or_else(|| Error::new(ErrorKind::AddressUnavailable, unknown())))
     }
 
     fn passed(passed: &OwnedFd) -> Result<Self, Error> {
@@ -106,7 +116,15 @@ impl Listening {
             let address = Address::Tcp(listener.local_addr()?);
             (ListeningSocket::Tcp(mio::net::TcpListener::from_std(listener)), address)
         };
-        Ok(Self { _file: None, socket, address, is_passed })
+        Ok(Self {
+            _file: None,
+            socket,
+            address,
+            is_passed,
+            is_ready: false,
+            paused_until: None,
+            is_short: false,
+        })
     }
 
     /// The address, with the actual port.
@@ -126,13 +144,45 @@ impl Listening {
         }
     }
 
-    pub(super) fn accept(&self) -> io::Result<(Stream, Peer)> {
-        match &self.socket {
-            ListeningSocket::Tcp(socket) => {
-                socket.accept().map(|(stream, peer)| (Stream::Tcp(stream), Peer::Tcp(peer)))
-            }
-            ListeningSocket::Unix(socket) => {
-                socket.accept().map(|(stream, _)| (Stream::Unix(stream), Peer::Unix))
+    /// How long until the next try to accept, which needs no event.
+    pub fn next_try(&self, now: Instant) -> Option<Duration> {
+        self.is_ready
+            .then(|| self.paused_until.map_or(Duration::ZERO, |end| end.saturating_duration_since(now)))
+    }
+
+    /// Accepts one client; `None` if nobody waits, or if nobody is accepted for now.
+    ///
+    /// # Errors
+    /// If there is no descriptor or memory for the client that waits.
+    pub fn accept(&mut self, now: Instant) -> io::Result<Option<(TcpStream, Peer)>> {
+        if !self.is_ready || self.paused_until.is_some_and(|until| now < until) {
+            return Ok(None);
+        }
+        self.paused_until = None;
+        loop {
+            let accepted = match &self.socket {
+                ListeningSocket::Tcp(socket) => {
+                    socket.accept().map(|(stream, peer)| (stream, Peer::Tcp(peer)))
+                }
+                ListeningSocket::Unix(socket) => {
+                    socket.accept().map(|(stream, _)| (OwnedFd::from(stream).into(), Peer::Unix))
+                }
+            };
+            match accepted {
+                Ok(client) => return Ok(Some(client)),
+                Err(error) if error.kind() == Os::WouldBlock => {
+                    (self.is_ready, self.is_short) = (false, false);
+                    return Ok(None);
+                }
+                // The client left before it was accepted.
+                Err(error) if matches!(error.kind(), Os::Interrupted | Os::ConnectionAborted) => {}
+                Err(error) => {
+                    if !std::mem::replace(&mut self.is_short, true) {
+                        log::error!("cannot accept connections: {error}");
+                    }
+                    self.paused_until = Some(now + PAUSE);
+                    return Err(error);
+                }
             }
         }
     }
@@ -242,5 +292,46 @@ mod tests {
         let (kind, line) = refused("192.0.2.1");
         assert_eq!(kind, ErrorKind::AddressUnavailable);
         assert!(line.contains(&format!("192.0.2.1:{port}")) && !line.contains("has no address"), "{line}");
+    }
+
+    /// A socket without events so far, and its address.
+    fn listening() -> (Listening, SocketAddr) {
+        let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
+        let address = listening.address().tcp().unwrap();
+        (listening, address)
+    }
+
+    fn peer(accepted: io::Result<Option<(TcpStream, Peer)>>) -> Option<Peer> {
+        accepted.unwrap().map(|(_, peer)| peer)
+    }
+
+    #[test]
+    fn who_waits_is_let_in_until_nobody_waits() {
+        let (mut listening, address) = listening();
+        let now = Instant::now();
+        let client = std::net::TcpStream::connect(address).unwrap();
+        assert_eq!(peer(listening.accept(now)), None, "no event has told of anybody");
+        assert_eq!(listening.next_try(now), None);
+        listening.is_ready = true;
+        assert_eq!(listening.next_try(now), Some(Duration::ZERO));
+        assert_eq!(peer(listening.accept(now)), Some(Peer::Tcp(client.local_addr().unwrap())));
+        assert!(listening.is_ready, "there may be more");
+        assert_eq!(peer(listening.accept(now)), None);
+        assert!(!listening.is_ready);
+        assert_eq!(listening.next_try(now), None);
+    }
+
+    #[test]
+    fn who_waits_for_want_of_resources_is_let_in_after_the_pause() {
+        let (mut listening, address) = listening();
+        let now = Instant::now();
+        let client = std::net::TcpStream::connect(address).unwrap();
+        listening.is_ready = true;
+        listening.paused_until = Some(now + PAUSE);
+        assert_eq!(peer(listening.accept(now)), None);
+        assert_eq!(listening.next_try(now), Some(PAUSE));
+        assert_eq!(listening.next_try(now + PAUSE), Some(Duration::ZERO));
+        assert_eq!(peer(listening.accept(now + PAUSE)), Some(Peer::Tcp(client.local_addr().unwrap())));
+        assert_eq!(listening.next_try(now), Some(Duration::ZERO), "the pause is over");
     }
 }

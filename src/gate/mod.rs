@@ -4,8 +4,7 @@
 //! decides about one client, without a socket. This file has the loop; [`connections`] and [`lanes`] move the
 //! bytes on either side of it.
 
-mod acceptor;
-mod budget;
+mod addresses;
 mod client;
 mod connections;
 mod dispatcher;
@@ -16,9 +15,10 @@ mod health_check;
 mod lanes;
 mod listening;
 mod memory;
+mod peer;
+mod room;
 mod socket_file;
 mod stopper;
-mod stream;
 #[cfg(any(test, fuzzing))]
 mod strict_tests;
 mod trusted_proxies;
@@ -38,24 +38,23 @@ use crate::http::Code;
 use crate::lane::LaneKind;
 use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
-use acceptor::Acceptor;
-use budget::{Budget, Limits};
+use addresses::Addresses;
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS, READ_BYTES};
 use dispatcher::MAX_SHUT;
 use ending::Ending;
 use lanes::{ClientId, Lane};
 use memory::Memory;
+use room::Picked;
 use waiting::Waiting;
 use wire::general::GeneralFields;
-use wire::intake::Intake;
-use wire::request_id::RequestIds;
 
 pub use health_check::HealthCheck;
 pub use lanes::LaneAddress;
 pub use listening::Listening;
 pub use stopper::Stopper;
 pub use trusted_proxies::TrustedProxies;
+pub use wire::head::Intake;
 pub use wire::origins::Origins;
 
 /// The events to handle before everything else gets a turn.
@@ -64,9 +63,6 @@ const EVENTS: usize = 256;
 const TICK: Duration = Duration::from_millis(100);
 /// The bytes to read from a lane at once.
 const LANE_READ_BYTES: usize = 256 * 1024;
-/// The connections that an ordinary client may have, and how many to pick at a time to make room.
-const FEW_CONNECTIONS: usize = 16;
-const PICKED: usize = 64;
 
 /// The codes with which the gate itself refuses requests.
 const REFUSALS: &[Code] = &[
@@ -97,35 +93,33 @@ pub struct GateConfig {
     pub client_memory: usize,
     pub deadlines: Deadlines,
     pub lanes: Vec<LaneAddress>,
-    /// The header fields that the service behind the lanes reads; no others are passed on.
-    pub passed_on: Vec<&'static str>,
+    pub intake: Intake,
     /// Whether the response to a read is small, by its method and target with a space between.
     pub is_small: fn(&[u8]) -> bool,
-    /// Whose word on a client's address counts.
-    pub trusted_proxies: TrustedProxies,
-    /// Whose scripts may read responses in a browser.
-    pub origins: Origins,
     pub metrics: Metrics,
 }
 
 /// The gate's one thread.
 pub struct Gate {
     poll: Poll,
-    acceptor: Option<Acceptor>,
+    listening: Option<Listening>,
     connections: Slab<Connection>,
     max_connections: usize,
     max_refused: usize,
     serial: u64,
     lanes: Vec<Lane>,
     /// The requests that wait for a lane, by [`LaneKind`].
-    waiting: [Waiting<ClientId>; 2],
+    waiting: [Waiting; 2],
     is_small: fn(&[u8]) -> bool,
     shared: Shared,
-    budget: Budget,
+    addresses: Addresses,
+    /// The bytes held for all clients together, without those in lanes, and the most that may be.
+    held: usize,
+    max_held: usize,
+    /// The connections that make room next, found at the last tick or later.
+    picked: Vec<Picked>,
     /// Clients that have sent more than was read in their turn.
     unread: VecDeque<ClientId>,
-    /// Clients from which nothing is read because room is short.
-    paused: Vec<ClientId>,
     memory: Memory,
     stopper: Stopper,
     /// Whether lanes have yet to answer the greeting, and what has gone wrong with them.
@@ -144,7 +138,7 @@ impl Gate {
     ///
     /// # Errors
     /// One plain line.
-    pub fn new(listening: Listening, config: GateConfig, stopper: Stopper) -> Result<Self, Error> {
+    pub fn new(mut listening: Listening, config: GateConfig, stopper: Stopper) -> Result<Self, Error> {
         let cannot = |error| Error::io("cannot start", error);
         let poll = Poll::new().map_err(cannot)?;
         stopper.attach(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
@@ -152,11 +146,10 @@ impl Gate {
         let now = Instant::now();
         let lane = |(i, address)| Lane::new(address, Token(FIRST_LANE + i), now);
         let lanes = config.lanes.into_iter().enumerate().map(lane).collect();
-        let acceptor = Acceptor::new(listening, LISTENER, poll.registry()).map_err(cannot)?;
-        let limits = Limits { bytes: config.client_memory, few_connections: FEW_CONNECTIONS, picked: PICKED };
+        listening.register(poll.registry(), LISTENER).map_err(cannot)?;
         let mut gate = Self {
             poll,
-            acceptor: Some(acceptor),
+            listening: Some(listening),
             connections: Slab::new(),
             max_connections: config.max_connections,
             max_refused: config.max_refused,
@@ -167,19 +160,16 @@ impl Gate {
             shared: Shared {
                 now,
                 deadlines: config.deadlines,
-                general: GeneralFields::new(config.origins.tell_apart()),
-                intake: Intake {
-                    ids: RequestIds::default(),
-                    passed_on: config.passed_on,
-                    trusted: config.trusted_proxies,
-                    origins: config.origins,
-                },
+                general: GeneralFields::new(config.intake.origins.tell_apart()),
+                intake: config.intake,
                 draining: false,
                 metrics: config.metrics,
             },
-            budget: Budget::new(limits),
+            addresses: Addresses::default(),
+            held: 0,
+            max_held: config.client_memory,
+            picked: Vec::new(),
             unread: VecDeque::new(),
-            paused: Vec::new(),
             memory: Memory::default(),
             stopper,
             is_starting: true,
@@ -288,7 +278,7 @@ impl Gate {
         let is_idle = self.connections.is_empty() && self.lanes.iter().all(Lane::is_open);
         let tick =
             (!is_idle || self.memory.is_watched()).then(|| self.next_tick.saturating_duration_since(now));
-        let accept = self.acceptor.as_ref().and_then(|acceptor| acceptor.next_try(now));
+        let accept = self.listening.as_ref().and_then(|listening| listening.next_try(now));
         [tick, accept].into_iter().flatten().min()
     }
 
@@ -308,14 +298,14 @@ impl Gate {
         if self.shared.draining {
             self.note_cut_off();
         }
-        self.resume_paused();
+        self.picked.clear();
         self.connect_lanes();
-        self.memory.look(self.budget.total(), now);
+        self.memory.look(self.held, now);
         self.shared.metrics.hold(|| Levels {
             connections: self.connections.len(),
             reads: self.waiting[LaneKind::Read as usize].len(),
             writes: self.waiting[LaneKind::Write as usize].len(),
-            held: self.budget.total(),
+            held: self.held,
         });
     }
 }

@@ -36,7 +36,18 @@ impl SocketFile {
                 format!("cannot listen on unix:{}: the path is longer than {MAX_PATH} bytes", path.display());
             return Err(Error::new(ErrorKind::AddressUnavailable, line));
         }
-        listen(path).map_err(|error| cannot(path, error))
+        let listen = || {
+            remove_abandoned(path)?;
+            let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+            socket.bind(&SockAddr::unix(path)?)?;
+            let identity = identity(&std::fs::symlink_metadata(path)?);
+            let file = Self { path: path.to_owned(), identity };
+            // Nobody can connect before it listens, so the mode is set in time.
+            std::fs::set_permissions(path, Permissions::from_mode(MODE))?;
+            socket.listen(BACKLOG as i32)?;
+            Ok((socket, file))
+        };
+        listen().map_err(|error| cannot(path, error))
     }
 }
 
@@ -51,17 +62,6 @@ impl Drop for SocketFile {
 
 fn identity(data: &Metadata) -> (u64, u64) {
     (data.dev(), data.ino())
-}
-
-/// Nobody can connect before it listens, so the mode is set in time.
-fn listen(path: &Path) -> io::Result<(Socket, SocketFile)> {
-    remove_abandoned(path)?;
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    socket.bind(&SockAddr::unix(path)?)?;
-    let file = SocketFile { path: path.to_owned(), identity: identity(&std::fs::symlink_metadata(path)?) };
-    std::fs::set_permissions(path, Permissions::from_mode(MODE))?;
-    socket.listen(BACKLOG as i32)?;
-    Ok((socket, file))
 }
 
 /// Removes the socket that a killed service of the same user has left behind.

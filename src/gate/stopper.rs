@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mio::Waker;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 
 /// Ends a running [`Server`](crate::Server) from any thread. Clones end the same server.
 ///
@@ -27,29 +27,15 @@ pub struct Stopper(Arc<Word>);
 struct Word {
     stopping: AtomicBool,
     /// Why the service ends after the requests under way, if that is a failure.
-    reason: OnceLock<Reason>,
+    reason: OnceLock<Error>,
     /// Why the service cannot go on at all.
-    failure: OnceLock<Reason>,
+    failure: OnceLock<Error>,
     /// Requests that were unfinished at the last check since the end began.
     cut_off: AtomicUsize,
     /// The service's own connections, not accepted yet.
     own: Mutex<Vec<UnixStream>>,
     /// Wakes the gate, once there is one.
     waker: OnceLock<Waker>,
-}
-
-/// A failure, which more than one thread may read.
-#[derive(Debug)]
-struct Reason(ErrorKind, String);
-
-impl Reason {
-    fn of(error: &Error) -> Self {
-        Self(error.kind(), error.to_string())
-    }
-
-    fn error(&self) -> Error {
-        Error::new(self.0, self.1.clone())
-    }
 }
 
 impl Stopper {
@@ -61,8 +47,8 @@ impl Stopper {
     }
 
     /// Ends the service with this failure once the requests under way are finished. The first failure counts.
-    pub(crate) fn stop_because(&self, reason: &Error) {
-        if self.0.reason.set(Reason::of(reason)).is_ok() {
+    pub(crate) fn stop_because(&self, reason: Error) {
+        if self.0.reason.set(reason).is_ok() {
             self.stop();
         }
     }
@@ -78,8 +64,8 @@ impl Stopper {
     }
 
     /// Makes the service tell its clients that it cannot go on, and end with this failure. The first failure counts.
-    pub(crate) fn fail(&self, reason: &Error) {
-        let _ = self.0.failure.set(Reason::of(reason));
+    pub(crate) fn fail(&self, reason: Error) {
+        let _ = self.0.failure.set(reason);
         self.wake();
     }
 
@@ -99,11 +85,11 @@ impl Stopper {
     }
 
     pub(super) fn reason(&self) -> Option<Error> {
-        self.0.reason.get().map(Reason::error)
+        self.0.reason.get().map(copy)
     }
 
     pub(super) fn failure(&self) -> Option<Error> {
-        self.0.failure.get().map(Reason::error)
+        self.0.failure.get().map(copy)
     }
 
     pub(super) fn attach(&self, waker: Waker) {
@@ -115,4 +101,9 @@ impl Stopper {
             log::error!("cannot wake the gate: {error}");
         }
     }
+}
+
+/// A failure stays here for other threads, so whoever asks gets its kind and its words.
+fn copy(reason: &Error) -> Error {
+    Error::new(reason.kind(), reason.to_string())
 }

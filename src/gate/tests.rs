@@ -11,7 +11,7 @@ use mio::net::UnixStream;
 use super::client::State;
 use super::ending::LAST_WORDS;
 use super::lanes::tests::{MEMORY, config};
-use super::stream::{Peer, Stream};
+use super::peer::Peer;
 use super::*;
 use crate::config::Listen;
 use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect};
@@ -80,8 +80,7 @@ impl Bench {
         let mut seen = vec![0; sent.len()];
         while !sent.is_empty() && stream.peek(&mut seen).unwrap() < sent.len() {}
         stream.set_nonblocking(true).unwrap();
-        let stream = Stream::Tcp(mio::net::TcpStream::from_std(stream));
-        self.gate.let_in(stream, Peer::Tcp((address, 9).into()));
+        self.gate.let_in(mio::net::TcpStream::from_std(stream), Peer::Tcp((address, 9).into()));
         client
     }
 
@@ -163,11 +162,11 @@ fn newcomer_without_a_place_to_wait_for_its_response_is_told_at_the_door() {
 #[test]
 fn turns_are_by_address_unless_many_may_stand_behind_it() {
     let mut bench = Bench::new(100, 1);
-    let addresses = [far(1), far(1), far(2), LOOPBACK, LOOPBACK];
-    let _clients = addresses.map(|address| bench.let_in(address, ""));
-    let flows = [0, 1, 2, 3, 4].map(|slot| bench.gate.flow(slot));
-    assert_eq!(flows[0], flows[1]);
-    assert!(flows[0] != flows[2] && flows[3] != flows[4]);
+    let addresses = [far(1), far(1), far(2), LOOPBACK, LOOPBACK, far(1)];
+    let _clients = addresses.map(|address| bench.let_in(address, GET));
+    let waiting = &mut bench.gate.waiting[LaneKind::Read as usize];
+    let order: Vec<_> = std::iter::from_fn(|| waiting.pop()).map(|client| client.slot).collect();
+    assert_eq!(order, [0, 2, 3, 4, 1, 5]);
 }
 
 #[test]
@@ -175,9 +174,8 @@ fn client_counts_for_the_address_that_its_proxy_names() {
     let mut bench = Bench::new(100, 1);
     let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n";
     let _clients = (bench.let_in(LOOPBACK, request), bench.let_in(far(1), ""));
-    let budget = &bench.gate.budget;
-    assert_eq!((budget.connections_of(LOOPBACK), budget.connections_of(far(1))), (0, 2));
-    assert_eq!(bench.gate.flow(0), bench.gate.flow(1));
+    let addresses = &bench.gate.addresses;
+    assert_eq!((addresses.connections_of(LOOPBACK), addresses.connections_of(far(1))), (0, 2));
 }
 
 #[test]
@@ -232,41 +230,79 @@ fn who_sends_much_lets_others_have_their_turn() {
     assert_eq!((bench.states(), bench.gate.unread.len()), (vec![State::Waiting], 0));
 }
 
-#[test]
-fn who_holds_the_most_is_not_read_from_while_room_is_short() {
-    let mut bench = Bench::new(100, 1);
-    let post = post();
-    let (begin, rest) = post.split_at(10_000);
-    let mut clients = [bench.let_in(far(1), begin), bench.let_in(far(1), begin)];
-    bench.gate.budget.hold(0, MEMORY - 20_000);
-    clients.iter_mut().for_each(|client| client.write_all(rest.as_bytes()).unwrap());
-    bench.gate.connections.iter_mut().for_each(|(_, connection)| connection.readable = true);
-    // Its real size is told again with this.
-    bench.gate.drive(0);
-    assert_eq!(bench.gate.paused.iter().map(|id| id.slot).collect::<Vec<_>>(), [0]);
-    bench.gate.budget.hold(0, MEMORY - 20_000);
-    bench.gate.drive(1);
-    assert_eq!(bench.gate.paused.len(), 1, "the other one is read from");
-    bench.gate.budget.hold(0, 10_000);
-    bench.until(|gate| gate.connections.iter().all(|(_, c)| c.client.state() == State::Waiting));
-    assert!(bench.gate.paused.is_empty());
-}
-
-#[test]
-fn those_who_hold_the_most_give_way_until_there_is_room() {
-    let mut bench = Bench::new(100, 1);
-    let _clients = [1, 2, 3].map(|number| bench.let_in(far(number), GET));
-    (0..3).for_each(|slot| bench.gate.budget.hold(slot, 40 * 1024 * 1024 - slot));
+/// The slots of the clients whose request still waits, once these bytes are held and room is made.
+fn who_stays(bench: &mut Bench, held: &[usize]) -> Vec<usize> {
+    for (slot, bytes) in held.iter().enumerate() {
+        bench.gate.held = bench.gate.held - bench.gate.connections[slot].held + bytes;
+        bench.gate.connections[slot].held = *bytes;
+    }
     bench.gate.make_room();
-    assert_eq!(bench.states().iter().filter(|state| **state == State::Waiting).count(), 1);
-    assert_eq!(bench.gate.budget.total() / 1024 / 1024, 39);
+    bench.gate.slots_of(|client| client.state() == State::Waiting)
 }
 
 #[test]
-fn clients_may_hold_64_mib() {
-    let bench = Bench::new(100, 1);
-    assert!(!bench.gate.budget.lacks(64 * 1024 * 1024));
-    assert!(bench.gate.budget.lacks(64 * 1024 * 1024 + 1));
+fn largest_of_the_address_that_holds_the_most_give_way_until_there_is_room() {
+    let mut bench = Bench::new(100, 1);
+    let addresses = [far(1), far(2), far(2), far(2), far(3)];
+    let _clients = addresses.map(|address| bench.let_in(address, GET));
+    let (mebibyte, rest) = (1024 * 1024, MEMORY - 60 * 1024 * 1024);
+    let held = [20 * mebibyte, 14 * mebibyte, 16 * mebibyte, 10 * mebibyte, rest];
+    assert_eq!(who_stays(&mut bench, &held), [0, 1, 2, 3, 4], "all may be held");
+    let held = [20 * mebibyte, 14 * mebibyte, 16 * mebibyte, 10 * mebibyte, rest + 1];
+    assert_eq!(who_stays(&mut bench, &held), [0, 1, 3, 4]);
+    assert!(bench.gate.held < 49 * mebibyte);
+}
+
+#[test]
+fn of_equal_holders_the_one_that_has_been_so_for_the_longest_gives_way() {
+    let mut bench = Bench::new(100, 1);
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        bench.gate.shared.now += TICK;
+        clients.push(bench.let_in(far(1), GET));
+    }
+    let third = MEMORY / 3;
+    assert_eq!(who_stays(&mut bench, &[third, third + 1, third + 2]), [1, 2]);
+}
+
+#[test]
+fn small_ones_give_way_last() {
+    let mut bench = Bench::new(1000, 1);
+    let _clients: Vec<_> = (0..30).map(|_| bench.let_in(LOOPBACK, GET)).collect();
+    let _large = bench.let_in(far(1), GET);
+    let held = [&[4000; 30][..], &[8192]].concat();
+    let small: Vec<_> = (0..30).collect();
+    bench.gate.max_held = 128_191;
+    assert_eq!(who_stays(&mut bench, &held[..31]), small[..30]);
+    bench.gate.max_held = 100_000;
+    assert!(who_stays(&mut bench, &held[..30]).len() < 30, "there is nobody else");
+}
+
+#[test]
+fn address_with_many_connections_makes_room_until_it_has_few() {
+    let mut bench = Bench::new(100, 1);
+    let _oldest = bench.let_in(far(1), "");
+    let _exempt: Vec<_> = (0..20).map(|_| bench.let_in(LOOPBACK, "")).collect();
+    let many: Vec<_> = (0..18).map(|_| bench.let_in(far(2), "")).collect();
+    (0..3).for_each(|_| bench.gate.close_longest_idle());
+    let closed = many.into_iter().take(2).map(all).collect::<String>();
+    assert_eq!(closed, "");
+    let left = [LOOPBACK, far(1), far(2)].map(|address| bench.gate.addresses.connections_of(address));
+    assert_eq!(left, [20, 0, 16]);
+}
+
+#[test]
+fn who_is_picked_and_then_asks_stays() {
+    let mut bench = Bench::new(100, 1);
+    let mut clients = [1, 2, 3].map(|number| bench.let_in(far(number), ""));
+    bench.gate.close_longest_idle();
+    clients[1].write_all(GET.as_bytes()).unwrap();
+    bench.until(|gate| gate.connections[1].client.state() == State::Waiting);
+    bench.gate.close_longest_idle();
+    assert_eq!(bench.states(), [State::Waiting]);
+    bench.gate.connections[1].client.go_inside(LaneKind::Read, &bench.gate.shared);
+    bench.gate.close_longest_idle();
+    assert_eq!(bench.states(), [State::Inside(LaneKind::Read)], "it never makes room");
 }
 
 #[test]
@@ -332,7 +368,7 @@ fn crowd_holds_up_neither_lanes_nor_newcomers() {
         bench.gate.wait(&mut few, Some(Duration::ZERO));
         !few.is_empty()
     } {}
-    assert!(bench.gate.acceptor.as_ref().is_some_and(|acceptor| !acceptor.is_ready), "nobody has come");
+    assert!(bench.gate.listening.as_ref().is_some_and(|listening| !listening.is_ready), "nobody has come");
     let mut crowd = [0, 1].map(|_| UnixStream::pair().unwrap());
     for (near, far) in &mut crowd {
         bench.gate.poll.registry().register(near, Token(1000), Interest::READABLE).unwrap();
@@ -342,7 +378,7 @@ fn crowd_holds_up_neither_lanes_nor_newcomers() {
     bench.gate.wait(&mut few, Some(Duration::ZERO));
     assert_eq!(few.iter().filter(|event| event.token() == Token(1000)).count(), 2);
     assert_eq!(bench.states(), [State::Lingering], "it has its response");
-    assert!(bench.gate.acceptor.is_some_and(|acceptor| acceptor.is_ready), "somebody may have come");
+    assert!(bench.gate.listening.is_some_and(|listening| listening.is_ready), "somebody may have come");
 }
 
 #[test]
@@ -364,8 +400,8 @@ fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
     bench.gate.lanes.push(Lane::new(address, Token(9), Instant::now()));
     assert!(waits_for_the_tick(&bench.gate), "a lane is closed");
     bench.gate.lanes.clear();
-    if let Some(acceptor) = &mut bench.gate.acceptor {
-        acceptor.is_ready = true;
+    if let Some(listening) = &mut bench.gate.listening {
+        listening.is_ready = true;
     }
     assert_eq!(bench.gate.timeout(), Some(Duration::ZERO), "somebody may wait at the door");
 }
@@ -405,8 +441,7 @@ fn who_waits_at_a_passed_socket_is_left_to_the_next_service() {
     let _client = connect(passed.local_addr().unwrap(), GET);
     let next = passed.try_clone().unwrap();
     let listening = Listening::bind(&Listen::Socket(Arc::new(passed.into()))).unwrap();
-    let acceptor = Acceptor::new(listening, LISTENER, bench.gate.poll.registry()).unwrap();
-    bench.gate.acceptor = Some(acceptor);
+    bench.gate.listening = Some(listening);
     bench.gate.begin_drain();
     assert_eq!(bench.states(), []);
     next.set_nonblocking(true).unwrap();
@@ -447,7 +482,7 @@ fn service_that_cannot_go_on_gives_its_clients_time_to_read_why() {
     // It is ending already, so that its time stands still from here on.
     bench.gate.stopper.stop();
     assert_eq!(bench.end(&mut ending), None);
-    bench.gate.stopper.fail(&Error::new(ErrorKind::Internal, "a worker has died"));
+    bench.gate.stopper.fail(Error::new(ErrorKind::Internal, "a worker has died"));
     let failed = Instant::now();
     assert_eq!(bench.end(&mut ending), None, "the client has not closed yet");
     assert!(all(client).starts_with("HTTP/1.1 503 "));

@@ -1,16 +1,16 @@
 //! The requests that wait for a lane, in a fair order.
 //!
-//! Turns go round by flow: a flow that has had its turn waits for all others, however many requests it has.
+//! Turns go round by address: an address that has had its turn waits for all others, however many requests it has.
 //! Small and large requests wait apart, because a client that asks for little would otherwise wait for every
 //! client that asks for much, and there may be thousands of those.
 
-use std::collections::{HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::gate::lanes::ClientId;
 
 /// How many small requests go ahead of a large one, while both wait.
 const SMALL_PER_LARGE: usize = 8;
-
-/// The party that shares fairly: an address, by its index, or a single connection of an exempt one, by its number.
-pub type Flow = (usize, u64);
 
 /// How much work a request is, as its method and target tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,106 +20,69 @@ pub enum Size {
     Large,
 }
 
+/// The next turns of an address that takes turns with the others, by [`Size`].
+pub type Turns = [u64; 2];
+
 /// The waiting requests of one kind of lane.
-pub struct Waiting<T> {
+#[derive(Default)]
+pub struct Waiting {
     /// By [`Size`].
-    rounds: [Round<T>; 2],
+    queues: [Queue; 2],
     /// Small requests that have gone ahead of the large one that is next.
     ahead: usize,
 }
 
-impl<T> Default for Waiting<T> {
-    fn default() -> Self {
-        Self { rounds: [Round::default(), Round::default()], ahead: 0 }
-    }
+/// Requests of one size.
+#[derive(Default)]
+struct Queue {
+    /// Turn, number and client; the least is next.
+    requests: BinaryHeap<Reverse<(u64, u64, ClientId)>>,
+    /// The turn of the last request that was removed. Requests that come now have later turns, so nobody waits for ever.
+    turn: u64,
+    /// The number of requests so far.
+    count: u64,
 }
 
-impl<T> Waiting<T> {
-    /// Adds a request. The caller limits how many wait.
-    pub fn push(&mut self, flow: Flow, size: Size, item: T) {
-        self.rounds[size as usize].push(flow, item);
+impl Waiting {
+    /// Adds a request. The caller limits how many wait. `turns`: those of the client's address.
+    pub fn push(&mut self, turns: &mut Turns, size: Size, client: ClientId) {
+        let (queue, next) = (&mut self.queues[size as usize], &mut turns[size as usize]);
+        let turn = (*next).max(queue.turn + 1);
+        *next = turn + 1;
+        queue.count += 1;
+        queue.requests.push(Reverse((turn, queue.count, client)));
     }
 
     /// The next request, without removing it.
-    pub fn peek(&self) -> Option<(&T, Size)> {
-        let [small, large] = [Size::Small, Size::Large].map(|size| self.rounds[size as usize].peek());
-        match (small, large) {
-            (Some(item), None) => Some((item, Size::Small)),
-            (Some(item), Some(_)) if self.ahead < SMALL_PER_LARGE => Some((item, Size::Small)),
-            _ => large.map(|item| (item, Size::Large)),
-        }
+    pub fn peek(&self) -> Option<(ClientId, Size)> {
+        let [small, large] = [Size::Small, Size::Large].map(|size| {
+            let Reverse((.., client)) = self.queues[size as usize].requests.peek()?;
+            Some((*client, size))
+        });
+        if large.is_none() || self.ahead < SMALL_PER_LARGE { small.or(large) } else { large }
     }
 
     /// Removes the next request.
-    pub fn pop(&mut self) -> Option<T> {
+    pub fn pop(&mut self) -> Option<ClientId> {
         let (_, size) = self.peek()?;
-        let has_large = self.rounds[Size::Large as usize].count > 0;
+        let has_large = !self.queues[Size::Large as usize].requests.is_empty();
         self.ahead = if size == Size::Small && has_large { self.ahead + 1 } else { 0 };
-        self.rounds[size as usize].pop()
+        let queue = &mut self.queues[size as usize];
+        let Reverse((turn, _, client)) = queue.requests.pop()?;
+        queue.turn = turn;
+        Some(client)
     }
 
-    /// Removes the requests that have no more use for their places. It visits all of them.
-    pub fn retain(&mut self, has_use: impl Fn(&T) -> bool) {
-        self.rounds.iter_mut().for_each(|round| round.retain(&has_use));
+    /// Removes the requests of clients that have gone. It visits all of them.
+    pub fn retain(&mut self, is_here: impl Fn(ClientId) -> bool) {
+        for queue in &mut self.queues {
+            queue.requests.retain(|Reverse((.., client))| is_here(*client));
+        }
     }
 
     /// The number of waiting requests.
     pub fn len(&self) -> usize {
-        self.rounds.iter().map(|round| round.count).sum()
-    }
-}
-
-/// The requests of one size.
-struct Round<T> {
-    /// The flows with requests, the next one first.
-    turns: VecDeque<Flow>,
-    /// The requests of each flow with at least one, first in, first out.
-    requests: HashMap<Flow, VecDeque<T>>,
-    /// Empty queues of flows, for others.
-    spare: Vec<VecDeque<T>>,
-    count: usize,
-}
-
-impl<T> Default for Round<T> {
-    fn default() -> Self {
-        Self { turns: VecDeque::new(), requests: HashMap::new(), spare: Vec::new(), count: 0 }
-    }
-}
-
-impl<T> Round<T> {
-    fn push(&mut self, flow: Flow, item: T) {
-        let queue = self.requests.entry(flow).or_insert_with(|| self.spare.pop().unwrap_or_default());
-        if queue.is_empty() {
-            self.turns.push_back(flow);
-        }
-        queue.push_back(item);
-        self.count += 1;
-    }
-
-    fn peek(&self) -> Option<&T> {
-        self.requests.get(self.turns.front()?)?.front()
-    }
-
-    fn pop(&mut self) -> Option<T> {
-        let flow = self.turns.pop_front()?;
-        let queue = self.requests.get_mut(&flow)?;
-        let item = queue.pop_front()?;
-        self.count -= 1;
-        if queue.is_empty() {
-            self.spare.extend(self.requests.remove(&flow));
-        } else {
-            self.turns.push_back(flow);
-        }
-        Some(item)
-    }
-
-    fn retain(&mut self, has_use: impl Fn(&T) -> bool) {
-        self.requests.retain(|_, queue| {
-            queue.retain(&has_use);
-            !queue.is_empty()
-        });
-        self.turns.retain(|flow| self.requests.contains_key(flow));
-        self.count = self.requests.values().map(VecDeque::len).sum();
+        self.queues.iter().map(|queue| queue.requests.len()).sum()
     }
 }
 
@@ -127,49 +90,56 @@ impl<T> Round<T> {
 mod tests {
     use super::*;
 
-    const A: Flow = (1, 0);
-    const B: Flow = (2, 0);
-
-    /// Requests that wait, each with its flow, its size and its name.
-    fn waiting(requests: &[(Flow, Size, char)]) -> Waiting<char> {
-        let mut waiting = Waiting::default();
-        requests.iter().for_each(|(flow, size, name)| waiting.push(*flow, *size, *name));
-        waiting
+    /// A request that is told by one character.
+    fn client(name: char) -> ClientId {
+        ClientId { slot: name as usize, serial: 0 }
     }
 
-    fn order(waiting: &mut Waiting<char>) -> String {
-        std::iter::from_fn(|| waiting.pop()).collect()
+    fn order(waiting: &mut Waiting) -> String {
+        std::iter::from_fn(|| waiting.pop()).filter_map(|client| char::from_u32(client.slot as u32)).collect()
     }
 
     #[test]
-    fn flow_with_many_requests_has_one_turn_in_each_round() {
-        let requests = [(A, 'a'), (A, 'b'), (A, 'c'), (B, 'x'), ((1, 7), 'y'), (B, 'z')];
-        let mut waiting = waiting(&requests.map(|(flow, name)| (flow, Size::Small, name)));
+    fn address_with_many_requests_has_one_turn_in_each_round() {
+        let (mut waiting, mut turns) = (Waiting::default(), [Turns::default(); 3]);
+        for (address, name) in [(0, 'a'), (0, 'b'), (0, 'c'), (1, 'x'), (2, 'y'), (1, 'z')] {
+            waiting.push(&mut turns[address], Size::Small, client(name));
+        }
         assert_eq!(waiting.len(), 6);
         assert_eq!(order(&mut waiting), "axybzc");
         assert_eq!((waiting.len(), waiting.peek()), (0, None));
     }
 
     #[test]
+    fn newcomers_do_not_go_ahead_for_ever() {
+        let (mut waiting, mut many) = (Waiting::default(), Turns::default());
+        "abc".chars().for_each(|name| waiting.push(&mut many, Size::Small, client(name)));
+        let mut served = String::new();
+        for name in "vwxyz".chars() {
+            waiting.push(&mut Turns::default(), Size::Small, client(name));
+            served.extend(waiting.pop().and_then(|client| char::from_u32(client.slot as u32)));
+        }
+        assert_eq!(served + &order(&mut waiting), "avbwxcyz");
+    }
+
+    #[test]
     fn small_requests_go_ahead_of_a_large_one_but_not_for_ever() {
-        let mut waiting = waiting(&[(A, Size::Large, 'L'), (A, Size::Large, 'M')]);
-        "abcdefghijklmnopqr".chars().for_each(|name| waiting.push(B, Size::Small, name));
+        let (mut waiting, mut turns) = (Waiting::default(), Turns::default());
+        "LM".chars().for_each(|name| waiting.push(&mut turns, Size::Large, client(name)));
+        "abcdefghijklmnopqr".chars().for_each(|name| waiting.push(&mut turns, Size::Small, client(name)));
         assert_eq!(order(&mut waiting), "abcdefghLijklmnopMqr");
-        waiting.push(A, Size::Large, 'L');
-        assert_eq!(waiting.peek(), Some((&'L', Size::Large)), "none waits for a small one");
+        waiting.push(&mut turns, Size::Large, client('L'));
+        assert_eq!(waiting.peek(), Some((client('L'), Size::Large)), "none waits for a small one");
     }
 
     #[test]
     fn those_who_have_gone_lose_their_places() {
-        let mut waiting = waiting(&[
-            (A, Size::Small, 'a'),
-            (A, Size::Small, 'x'),
-            (B, Size::Small, 'x'),
-            (B, Size::Large, 'b'),
-        ]);
-        waiting.retain(|name| *name != 'x');
+        let (mut waiting, mut turns) = (Waiting::default(), Turns::default());
+        "axx".chars().for_each(|name| waiting.push(&mut turns, Size::Small, client(name)));
+        waiting.push(&mut turns, Size::Large, client('b'));
+        waiting.retain(|id| id != client('x'));
         assert_eq!(waiting.len(), 2);
-        waiting.push(B, Size::Small, 'c');
+        waiting.push(&mut turns, Size::Small, client('c'));
         assert_eq!(order(&mut waiting), "acb");
     }
 }

@@ -14,8 +14,6 @@ pub const MAX_DROPPED_BYTES: usize = 8 * 1024;
 /// The size in bytes at which a page of a list ends early, because names may be long. The `Link` header has
 /// the address of the rest.
 pub const FULL_PAGE_BYTES: usize = 1024 * 1024;
-/// The most header fields of a handler's response.
-pub const MAX_RESPONSE_FIELDS: usize = 16;
 
 /// A bound on what a client may send, described for people.
 #[derive(Clone, Copy, Debug)]

@@ -225,8 +225,6 @@ pub fn reason(status: u16) -> &'static str {
 pub struct Fields {
     /// The lines, each with its end.
     pub lines: Vec<u8>,
-    /// The number of fields.
-    pub count: usize,
     pub has_cache_control: bool,
     /// Why the response may not be sent.
     pub flaw: Option<&'static str>,
@@ -244,7 +242,6 @@ impl Fields {
             self.flaw = Some("a header field is not printable ASCII");
         } else {
             write_field(&mut self.lines, name, value);
-            self.count += 1;
             self.has_cache_control |= name.eq_ignore_ascii_case("Cache-Control");
         }
     }
@@ -252,7 +249,6 @@ impl Fields {
     /// Adds all fields of another block.
     pub fn append(&mut self, other: &Self) {
         self.lines.extend_from_slice(&other.lines);
-        self.count += other.count;
         self.has_cache_control |= other.has_cache_control;
         self.flaw = self.flaw.or(other.flaw);
     }
@@ -266,7 +262,6 @@ impl Fields {
         });
         if let Some(length) = found.map(<[u8]>::len) {
             self.lines.drain(end - length..end);
-            self.count -= 1;
         }
     }
 }
@@ -318,7 +313,7 @@ mod tests {
         all.add("cache-control", b"x");
         all.append(&fields);
         assert_eq!(all.lines, b"cache-control: x\r\nAB: 2: 3\r\nC: \r\nA: 4\r\n");
-        assert_eq!((all.count, all.has_cache_control, fields.has_cache_control), (4, true, false));
+        assert_eq!((all.has_cache_control, fields.has_cache_control), (true, false));
     }
 
     #[test]

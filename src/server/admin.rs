@@ -9,7 +9,7 @@ use super::lanes::Lanes;
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings};
 use crate::config::Config;
 use crate::error::{Error, start_thread};
-use crate::gate::{Gate, GateConfig, Listening, Origins, Stopper, TrustedProxies};
+use crate::gate::{Gate, GateConfig, Intake, Listening, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::store::Reader;
@@ -61,10 +61,12 @@ impl Admin {
             client_memory: config.client_memory / MEMORY_SHARE,
             deadlines: config.deadlines.clone(),
             lanes: addresses,
-            passed_on: admin::header_fields(),
+            intake: Intake {
+                passed_on: admin::header_fields(),
+                trusted: TrustedProxies::new(config.trusted_proxies.clone()),
+                ..Intake::default()
+            },
             is_small: |_| true,
-            trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
-            origins: Origins::default(),
             metrics: Metrics::default(),
         };
         let gate = Gate::new(listening, gate_config, stopper.clone())?;

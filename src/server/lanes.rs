@@ -38,7 +38,7 @@ impl<'a> Lanes<'a> {
         let path = self.folder.file(socket);
         let (stopper, reason) =
             (self.stopper.clone(), Error::new(ErrorKind::Internal, format!("the {name} has died")));
-        let died = move || stopper.fail(&reason);
+        let died = move || stopper.fail(reason);
         self.workers.push(match &self.faults {
             Some(faults) => Worker::start(&path, name, faults.around(service), died)?,
             None => Worker::start(&path, name, service, died)?,

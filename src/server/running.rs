@@ -10,7 +10,7 @@ use super::lanes::Lanes;
 use super::project::{self, Upkeep};
 use crate::config::Config;
 use crate::error::Error;
-use crate::gate::{Gate, GateConfig, Listening, Origins, Stopper, TrustedProxies};
+use crate::gate::{Gate, GateConfig, Intake, Listening, Origins, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Faults, Lost, ReadService, Shared, WriteService};
@@ -51,7 +51,7 @@ impl Running {
         let OpenStore { writer, readers, reads_at_once, claim, about: _ } = store;
         let lost: Lost = {
             let stopper = stopper.clone();
-            Arc::new(move |error| stopper.stop_because(&Error::from(error.clone())))
+            Arc::new(move |error| stopper.stop_because(Error::from(error.clone())))
         };
         let mut metrics =
             if admin.is_some() { Metrics::watched(config.client_memory) } else { Metrics::default() };
@@ -88,7 +88,7 @@ impl Running {
         let Lanes { workers, addresses, .. } = lanes;
         let admin = admin.map(|listening| {
             let stopper = stopper.clone();
-            let died = move |error: Error| stopper.stop_because(&error.context("the admin address has died"));
+            let died = move |error: Error| stopper.stop_because(error.context("the admin address has died"));
             let settings = project::settings(&guide, upkeep.as_ref());
             Admin::start(config, listening, &metrics, &folder, &settings, died)
         });
@@ -99,10 +99,13 @@ impl Running {
             client_memory: config.client_memory,
             deadlines: config.deadlines.clone(),
             lanes: addresses,
-            passed_on: service::header_fields(config),
+            intake: Intake {
+                passed_on: service::header_fields(config),
+                trusted: TrustedProxies::new(config.trusted_proxies.clone()),
+                origins: Origins::new(config.allow_origins.clone()),
+                ..Intake::default()
+            },
             is_small: service::is_small,
-            trusted_proxies: TrustedProxies::new(config.trusted_proxies.clone()),
-            origins: Origins::new(config.allow_origins.clone()),
             metrics,
         };
         let gate = Gate::new(listening, gate_config, stopper.clone())?;

@@ -100,8 +100,8 @@ impl Batch {
 
 /// Writes a response. If it cannot be written, only this one becomes a 500.
 fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
-    if let Err(unprintable) = write_response(response, taken.ticket, out) {
-        log::error!("request {}: a response was not sent: {}", taken.as_request().id, unprintable.0);
+    if let Err(flaw) = write_response(response, taken.ticket, out) {
+        log::error!("request {}: a response was not sent: {flaw}", taken.as_request().id);
         // This response can always be written.
         let _ = write_response(&ApiError::new(Code::Internal).into_response(), taken.ticket, out);
     }

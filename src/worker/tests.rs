@@ -175,14 +175,14 @@ fn failed_batch_is_500_for_all_of_it() {
 fn unprintable_response_costs_itself_alone() {
     let bench = Bench::start(|requests, responses| {
         responses.extend(requests.iter().map(|request| match request.target {
-            "/fields" => (0..20).fold(Response::new(200, b""), |response, _| response.header("X", "y")),
+            "/control" => Response::new(200, b"").header("X", "\0"),
             "/split" => Response::new(200, b"").header("X", "a\r\nContent-Length: 7"),
             _ => echo(request),
         }));
         Duration::ZERO
     });
     let mut lane = bench.connect();
-    for (i, target) in ["/a", "/fields", "/b", "/split", "/c"].into_iter().enumerate() {
+    for (i, target) in ["/a", "/control", "/b", "/split", "/c"].into_iter().enumerate() {
         lane.ask(i, target, 0);
     }
     for (i, expected) in ["/a 0", "500 ", "/b 0", "500 ", "/c 0"].into_iter().enumerate() {

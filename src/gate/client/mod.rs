@@ -17,18 +17,14 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::config::Deadlines;
-use crate::gate::stream::Peer;
-use crate::gate::wire::exchange::Exchange;
+use crate::gate::peer::Peer;
 use crate::gate::wire::general::GeneralFields;
-use crate::gate::wire::head::Head;
-use crate::gate::wire::intake::Intake;
+use crate::gate::wire::head::{Head, Intake};
 use crate::gate::wire::reader::{Reader, Step};
 use crate::http::{ApiError, Code};
 use crate::lane::{Answer, LaneKind, LaneRequest};
 use crate::metrics::Metrics;
 
-/// The most bytes to read and drop after the last response.
-const MAX_LINGERING: usize = 1024 * 1024;
 /// How long an idle client may send one more request when the service is ending, so that a request already on
 /// its way is answered.
 const LAST_CALL: Duration = Duration::from_millis(250);
@@ -83,13 +79,14 @@ pub struct Client {
     /// The client of the current request: the peer, or the address that a trusted proxy names.
     address: IpAddr,
     state: State,
+    since: Instant,
     deadline: Option<Instant>,
     reader: Reader,
     /// Bytes received and not yet consumed.
     stash: Vec<u8>,
     /// The current request, in the form for a lane.
     request: LaneRequest,
-    exchange: Option<Exchange>,
+    head: Option<Head>,
     /// When the current request began.
     begun: Instant,
     /// Bytes for the client, and how many of them have been sent.
@@ -99,7 +96,6 @@ pub struct Client {
     persists: bool,
     /// Whether the client has shut down its side.
     ended: bool,
-    lingered: usize,
 }
 
 impl Client {
@@ -110,17 +106,17 @@ impl Client {
             is_trusted: peer == Peer::Unix || shared.intake.trusted.contains(peer.ip()),
             address: peer.ip(),
             state: State::Idle,
+            since: shared.now,
             deadline: None,
             reader: Reader::new(),
             stash: Vec::new(),
             request: LaneRequest::default(),
-            exchange: None,
+            head: None,
             begun: shared.now,
             out: Vec::new(),
             sent: 0,
             persists: true,
             ended: false,
-            lingered: 0,
         };
         client.enter(State::Idle, shared);
         client
@@ -128,6 +124,11 @@ impl Client {
 
     pub fn state(&self) -> State {
         self.state
+    }
+
+    /// Since when it is in this state.
+    pub fn since(&self) -> Instant {
+        self.since
     }
 
     /// When [`Client::expire`] is due.
@@ -152,7 +153,7 @@ impl Client {
 
     /// The identifier of the current request.
     pub fn id(&self) -> &[u8] {
-        self.exchange.as_ref().map_or(b"-", Exchange::id)
+        self.head.as_ref().map_or(b"-", |head| head.id.as_bytes())
     }
 
     /// The client's address for the current request.
@@ -171,7 +172,7 @@ impl Client {
         !matches!(self.state, State::Idle | State::Lingering | State::Closed)
     }
 
-    /// Frees what is held, because room is short. If a response is still possible, it is a 503.
+    /// Frees what is held, or its place, because room is short. If a response is still possible, it is a 503.
     pub fn give_way(&mut self, shared: &mut Shared) {
         match self.state {
             State::Head | State::Body | State::Ready(_) | State::Waiting => {
@@ -183,14 +184,6 @@ impl Client {
                 self.persists = false;
             }
             State::Idle | State::Responding | State::Lingering | State::Closed => self.close(shared),
-        }
-    }
-
-    /// Leaves, because a new client needs the place. If its request waits, it gets a 503.
-    pub fn make_room(&mut self, shared: &mut Shared) {
-        match self.state {
-            State::Ready(_) | State::Waiting => self.refuse(ApiError::new(Code::Overloaded), shared),
-            _ => self.close(shared),
         }
     }
 
@@ -209,16 +202,14 @@ impl Client {
             State::Ready(_) | State::Closed => None,
         };
         self.state = state;
+        self.since = shared.now;
         self.deadline = patience.map(|patience| shared.now + patience);
     }
 
     /// Takes received bytes.
     pub fn receive(&mut self, bytes: &[u8], shared: &mut Shared) {
         if self.state == State::Lingering {
-            self.lingered += bytes.len();
-            if self.lingered > MAX_LINGERING {
-                self.close(shared);
-            }
+            // Dropped, until the deadline.
         } else if self.stash.is_empty() {
             // The usual case, a complete request in one piece, needs no copy.
             let consumed = self.read(bytes, shared);
@@ -283,7 +274,7 @@ impl Client {
         self.persists = head.keep_alive;
         let forwarded = head.forwarded_for.filter(|_| self.is_trusted);
         self.address = forwarded.unwrap_or(self.peer.ip());
-        self.exchange = Some(Exchange::of(head, self.request.line(), self.begun));
+        self.head = Some(head);
     }
 
     /// Notes that the client has shut down its side. It still gets its pending responses.
@@ -319,12 +310,12 @@ impl Client {
 
     /// Responds; the connection persists if the client wants it to.
     pub fn answer(&mut self, answer: &Answer, shared: &mut Shared) {
-        let exchange = self.exchange.take();
-        let exchange = exchange.unwrap_or_else(|| Exchange::unknown(shared.intake.ids.next(), self.begun));
+        let head = self.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
+        let duration = shared.now.saturating_duration_since(self.begun);
         self.persists &= !shared.draining && !self.ended;
-        exchange.print(answer, !self.persists, &shared.general, &mut self.out);
-        exchange.log(self.peer, self.address, answer, shared.now);
-        shared.metrics.answered(answer.status, exchange.duration(shared.now));
+        head.print(answer, !self.persists, &shared.general, &mut self.out);
+        head.log(self.peer, self.address, answer, duration);
+        shared.metrics.answered(answer.status, duration);
         self.request = LaneRequest::default();
         self.enter(State::Responding, shared);
     }

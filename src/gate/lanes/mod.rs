@@ -24,7 +24,7 @@ use crate::lane::{LaneKind, LaneRequest, LaneResponse, Malformed, Ticket};
 const KEEP_BYTES: usize = 256 * 1024;
 
 /// The client of a request. Its slot may belong to another client by the time the response comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClientId {
     pub slot: usize,
     pub serial: u64,

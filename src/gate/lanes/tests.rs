@@ -11,7 +11,7 @@ use mio::{Events, Poll};
 use super::*;
 use crate::config::Deadlines;
 use crate::error::Error;
-use crate::gate::{Gate, GateConfig, HealthCheck, Listening, Origins, Stopper, TrustedProxies};
+use crate::gate::{Gate, GateConfig, HealthCheck, Intake, Listening, Stopper};
 use crate::http::Response;
 use crate::lane::write_response;
 use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect, request, respond_with};
@@ -33,10 +33,8 @@ pub fn config(lanes: Vec<LaneAddress>) -> GateConfig {
         client_memory: MEMORY,
         deadlines: Deadlines::default(),
         lanes,
-        passed_on: Vec::new(),
+        intake: Intake::default(),
         is_small: |line| line.ends_with(b"small"),
-        trusted_proxies: TrustedProxies::default(),
-        origins: Origins::default(),
         metrics: crate::metrics::Metrics::default(),
     }
 }
@@ -441,7 +439,7 @@ fn service_ends_where_a_worker_has_died_and_its_clients_are_told() {
     expect(&mut lane, "/x");
     // Once a later client is answered, the earlier ones have been read.
     assert!(all(bench.send("nonsense\r\n\r\n")).starts_with("HTTP/1.1 400 "));
-    bench.stopper.fail(&Error::new(crate::error::ErrorKind::Internal, "the writer has died"));
+    bench.stopper.fail(Error::new(crate::error::ErrorKind::Internal, "the writer has died"));
     let codes = [all(inside), all(waiting)].map(|response| {
         assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
         response.contains("outcome_unknown")

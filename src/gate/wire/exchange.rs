@@ -1,13 +1,12 @@
-//! What the gate remembers of a request, to write its response and its line in the access log.
+//! The response to a request, and its line in the access log.
 
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::gate::stream::Peer;
+use crate::gate::peer::Peer;
 use crate::gate::wire::general::GeneralFields;
 use crate::gate::wire::head::Head;
 use crate::gate::wire::origins::Allowed;
-use crate::gate::wire::request_id::RequestId;
 use crate::http::ACCESS_LOG;
 use crate::http::response::{write_field, write_status_line};
 use crate::lane::Answer;
@@ -15,50 +14,21 @@ use crate::lane::Answer;
 /// Space for what the gate adds to a response.
 const HEAD_ROOM: usize = 512;
 
-/// The current request, as far as its response and its log line need it.
-#[derive(Clone, Debug)]
-pub struct Exchange {
-    head: Head,
-    begun: Instant,
-    /// Method and path for the access log, without the query.
-    summary: String,
-}
-
-impl Exchange {
-    /// A request of which nothing is understood.
-    pub fn unknown(id: RequestId, begun: Instant) -> Self {
-        Self { head: Head::unknown(id), begun, summary: "-".to_owned() }
-    }
-
-    /// A request whose head is understood; `asked` is its method and target with a space between.
-    pub fn of(head: Head, asked: &[u8], begun: Instant) -> Self {
-        let mut summary = String::new();
-        if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
-            let path = asked.split(|b| *b == b'?').next().unwrap_or_default();
-            summary = String::from_utf8_lossy(path).into_owned();
-        }
-        Self { head, begun, summary }
-    }
-
-    /// The identifier of the request.
-    pub fn id(&self) -> &[u8] {
-        self.head.id.as_bytes()
-    }
-
+impl Head {
     /// Writes the response for the client. The response's own Cache-Control replaces the general one.
     pub fn print(&self, answer: &Answer, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
         out.reserve(HEAD_ROOM + answer.fields.len() + answer.body.len());
         write_status_line(out, answer.status);
         out.extend_from_slice(general.block());
-        write_field(out, "X-Request-Id", self.head.id.as_bytes());
+        write_field(out, "X-Request-Id", self.id.as_bytes());
         if close {
             write_field(out, "Connection", b"close");
-        } else if self.head.is_http_1_0 {
+        } else if self.is_http_1_0 {
             write_field(out, "Connection", b"keep-alive");
         }
-        if let Some(allowed) = &self.head.allowed {
+        if let Some(allowed) = &self.allowed {
             allowed.write_response(out);
-            if let Some(methods) = answer.field("Allow").filter(|_| self.head.is_preflight) {
+            if let Some(methods) = answer.field("Allow").filter(|_| self.is_preflight) {
                 Allowed::write_preflight(methods, out);
             }
         }
@@ -67,36 +37,30 @@ impl Exchange {
         }
         out.extend_from_slice(answer.fields);
         // HEAD gets the Content-Length of GET (RFC 9110, section 9.3.2).
-        if !self.head.is_head {
+        if !self.is_head {
             out.extend_from_slice(answer.body);
         }
-    }
-
-    /// The time since the request began.
-    pub fn duration(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.begun)
     }
 
     /// Writes the line of the access log, and its parts as key-value pairs.
     ///
     /// It names the peer, or the client that a trusted proxy names.
-    pub fn log(&self, peer: Peer, client: IpAddr, answer: &Answer, now: Instant) {
+    pub fn log(&self, peer: Peer, client: IpAddr, answer: &Answer, duration: Duration) {
         if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
             let client = if client == peer.ip() { peer.to_string() } else { client.to_string() };
-            let duration = self.duration(now);
             let key = String::from_utf8_lossy(answer.key_name);
             let (method, path) = self.summary.split_once(' ').unwrap_or(("-", "-"));
             log::info!(
                 target: ACCESS_LOG,
                 client = client.as_str(),
-                request = self.head.id.as_str(),
+                request = self.id.as_str(),
                 method,
                 path,
                 status = answer.status,
                 bytes = answer.body.len(),
                 milliseconds = (duration.as_secs_f64() * 1e6).round() / 1e3,
                 key = &*key,
-                traceparent = self.head.trace_parent.as_deref().unwrap_or("-");
+                traceparent = self.trace_parent.as_deref().unwrap_or("-");
                 "{}", self.line(&client, answer, &key, duration)
             );
         }
@@ -104,11 +68,11 @@ impl Exchange {
 
     fn line(&self, client: &str, answer: &Answer, key: &str, duration: Duration) -> String {
         let milliseconds = duration.as_secs_f64() * 1e3;
-        let (id, summary) = (self.head.id.as_str(), &self.summary);
+        let (id, summary) = (self.id.as_str(), &self.summary);
         let (status, length) = (answer.status, answer.body.len());
         let mut line =
             format!("{client} {id} {summary} {status} {length} bytes {milliseconds:.3} ms key={key}");
-        if let Some(trace_parent) = &self.head.trace_parent {
+        if let Some(trace_parent) = &self.trace_parent {
             line.extend([" traceparent=", trace_parent]);
         }
         line
@@ -118,51 +82,52 @@ impl Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::wire::request_id::RequestId;
     use crate::http::Response;
     use std::time::UNIX_EPOCH;
 
-    fn printed(exchange: &Exchange, response: &Response, close: bool) -> String {
+    fn head() -> Head {
+        Head::unknown(RequestId::from_client(b"id").unwrap())
+    }
+
+    fn printed(head: &Head, response: &Response, close: bool) -> String {
         let mut general = GeneralFields::new(false);
         general.refresh(UNIX_EPOCH + Duration::from_secs(784_111_777));
         let mut out = Vec::new();
-        exchange.print(&Answer::of(response, &mut Vec::new()), close, &general, &mut out);
+        head.print(&Answer::of(response, &mut Vec::new()), close, &general, &mut out);
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn client_gets_the_general_fields_too() {
-        let id = RequestId::from_client(b"id").unwrap();
-        let exchange = Exchange::unknown(id, Instant::now());
+        let head = head();
         let general = "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: petstore\r\n\
             X-Content-Type-Options: nosniff\r\nX-Request-Id: id\r\n";
         let response = Response::new(200, b"abc").header("Link", "x");
         let fields = "Cache-Control: no-store\r\nLink: x\r\nContent-Length: 3\r\n\r\n";
-        assert_eq!(printed(&exchange, &response, false), format!("{general}{fields}abc"));
-        let mut without_body = exchange.clone();
-        without_body.head.is_head = true;
+        assert_eq!(printed(&head, &response, false), format!("{general}{fields}abc"));
+        let mut without_body = head.clone();
+        without_body.is_head = true;
         assert_eq!(
             printed(&without_body, &response, true),
             format!("{general}Connection: close\r\n{fields}")
         );
-        let mut old = exchange;
-        old.head.is_http_1_0 = true;
+        let mut old = head;
+        old.is_http_1_0 = true;
         assert!(printed(&old, &response, false).contains("\r\nConnection: keep-alive\r\n"));
     }
 
     #[test]
     fn log_line_has_the_duration_in_milliseconds() {
-        let begun = Instant::now();
-        let exchange = Exchange::unknown(RequestId::from_client(b"id").unwrap(), begun);
         let response = Response::new(200, b"abc");
-        let duration = exchange.duration(begun + Duration::from_micros(2500));
-        let line = exchange.line("1.2.3.4:5", &Answer::of(&response, &mut Vec::new()), "ci", duration);
+        let duration = Duration::from_micros(2500);
+        let line = head().line("1.2.3.4:5", &Answer::of(&response, &mut Vec::new()), "ci", duration);
         assert_eq!(line, "1.2.3.4:5 id - 200 3 bytes 2.500 ms key=ci");
     }
 
     #[test]
     fn response_may_say_how_long_it_may_be_kept() {
-        let exchange = Exchange::unknown(RequestId::from_client(b"id").unwrap(), Instant::now());
-        let text = printed(&exchange, &Response::new(200, b"").header("Cache-Control", "max-age=60"), false);
+        let text = printed(&head(), &Response::new(200, b"").header("Cache-Control", "max-age=60"), false);
         assert_eq!(text.matches("Cache-Control: ").count(), 1, "{text}");
         assert!(text.contains("\r\nCache-Control: max-age=60\r\n"), "{text}");
     }

@@ -1,16 +1,30 @@
 //! The head of a request: what the gate itself acts on, and what it passes on to the lane.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
+use crate::gate::trusted_proxies::TrustedProxies;
 use crate::gate::wire::body::{Body, Chunked};
-use crate::gate::wire::intake::Intake;
-use crate::gate::wire::origins::Allowed;
-use crate::gate::wire::request_id::RequestId;
+use crate::gate::wire::origins::{Allowed, Origins};
+use crate::gate::wire::request_id::{RequestId, RequestIds};
 use crate::gate::wire::request_line::{RequestLine, bad_request, is_authority};
 use crate::gate::wire::trace_parent::trace_parent;
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEADER_FIELDS};
-use crate::http::{ApiError, Code};
+use crate::http::{ACCESS_LOG, ApiError, Code};
 use crate::lane::{LaneKind, LaneRequest};
+
+/// What every head is read by.
+#[derive(Default)]
+pub struct Intake {
+    /// Identifiers for the requests that bring none.
+    pub ids: RequestIds,
+    /// The header fields that the service behind the lanes reads; no others are passed on.
+    pub passed_on: Vec<&'static str>,
+    /// Whose word on a client's address counts.
+    pub trusted: TrustedProxies,
+    /// Whose scripts may read responses in a browser.
+    pub origins: Origins,
+}
 
 /// What the gate must remember of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +50,8 @@ pub struct Head {
     /// The place of the request in a distributed trace, for the access log.
     pub trace_parent: Option<Box<str>>,
     pub body: Body,
+    /// Method and path, without the query, if there is an access log.
+    pub summary: Cow<'static, str>,
 }
 
 impl Head {
@@ -54,6 +70,7 @@ impl Head {
             forwarded_for: None,
             trace_parent: None,
             body: Body::Length(0),
+            summary: "-".into(),
         }
     }
 
@@ -80,6 +97,10 @@ impl Head {
             ..Self::unknown(intake.ids.next())
         };
         pass_on_line(&head[line.target.clone()], method, head.len(), out);
+        if log::log_enabled!(target: ACCESS_LOG, log::Level::Info) {
+            let path = out.line().split(|b| *b == b'?').next().unwrap_or_default();
+            parsed.summary = String::from_utf8_lossy(path).into_owned().into();
+        }
         // After the version, such as " HTTP/1.1", and the line end.
         let start = line.target.end + 11;
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADER_FIELDS];
@@ -367,7 +388,7 @@ mod tests {
         assert!(checked.is_ok());
         assert!(head.keep_alive && !head.expects_continue);
         assert_eq!(head.body, Body::Length(0));
-        assert!(head.id.as_str().ends_with("-00000001"), "made here: {}", head.id.as_str());
+        assert_eq!(head.id.as_str().len(), 16, "made here");
         assert_eq!((head.allowed, head.is_preflight, head.forwarded_for), (None, false, None));
         assert_eq!(head.trace_parent, None);
         let (head, _) = parse("OPTIONS / HTTP/1.1\r\nHost: h\r\nAccess-Control-Request-Header: POST\r\n\r\n");

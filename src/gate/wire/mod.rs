@@ -4,7 +4,6 @@ pub mod body;
 pub mod exchange;
 pub mod general;
 pub mod head;
-pub mod intake;
 pub mod origins;
 pub mod reader;
 pub mod request_id;

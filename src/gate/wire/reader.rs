@@ -2,8 +2,7 @@
 //! small the pieces.
 
 use crate::gate::wire::body::{Body, is_text};
-use crate::gate::wire::head::Head;
-use crate::gate::wire::intake::Intake;
+use crate::gate::wire::head::{Head, Intake};
 use crate::gate::wire::request_line::{RequestLine, bad_request, is_target_too_long};
 use crate::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS};
 use crate::http::{ApiError, Code};

@@ -40,48 +40,21 @@ impl std::fmt::Debug for RequestId {
     }
 }
 
-/// Makes identifiers for requests without one: a random start and a counter.
-pub struct RequestIds {
-    /// The start, and the hyphen after it.
-    start: RequestId,
-    count: u64,
-}
+/// Makes identifiers for requests without one: a random number, and those that follow it.
+pub struct RequestIds(pub u64);
 
 impl Default for RequestIds {
     fn default() -> Self {
         // Without random bits two runs may share identifiers, which harms only a reader of logs.
-        Self::new(getrandom::u32().unwrap_or(std::process::id()))
+        Self(getrandom::u64().unwrap_or(std::process::id().into()))
     }
 }
 
 impl RequestIds {
-    pub fn new(start: u32) -> Self {
-        let mut id = RequestId::new(b"");
-        id.push_hex(u64::from(start));
-        id.push(b'-');
-        Self { start: id, count: 0 }
-    }
-
     pub fn next(&mut self) -> RequestId {
-        self.count += 1;
-        let mut id = self.start;
-        id.push_hex(self.count);
-        id
-    }
-}
-
-impl RequestId {
-    fn push(&mut self, byte: u8) {
-        self.bytes[usize::from(self.length)] = byte;
-        self.length += 1;
-    }
-
-    /// Adds at least eight digits.
-    fn push_hex(&mut self, number: u64) {
-        let digits = 8.max(16 - number.leading_zeros() / 4);
-        for place in (0..digits).rev() {
-            self.push(b"0123456789abcdef"[(number >> (4 * place)) as usize & 0xf]);
-        }
+        self.0 = self.0.wrapping_add(1);
+        let digit = |place| b"0123456789abcdef"[(self.0 >> (60 - 4 * place)) as usize & 0xf];
+        RequestId::new(&std::array::from_fn::<u8, 16, _>(digit))
     }
 }
 
@@ -101,12 +74,13 @@ mod tests {
 
     #[test]
     fn made_identifiers_differ_and_are_usable() {
-        let mut ids = RequestIds::new(0xabc);
-        assert_eq!(ids.next().as_str(), "00000abc-00000001");
-        assert_eq!(ids.next().as_str(), "00000abc-00000002");
-        ids.count = u64::MAX - 1;
+        let mut ids = RequestIds(0xabc);
+        assert_eq!(ids.next().as_str(), "0000000000000abd");
+        assert_eq!(ids.next().as_str(), "0000000000000abe");
+        ids.0 = u64::MAX - 1;
         let last = ids.next();
-        assert_eq!(last.as_str(), "00000abc-ffffffffffffffff");
+        assert_eq!(last.as_str(), "ffffffffffffffff");
+        assert_eq!(ids.next().as_str(), "0000000000000000");
         assert_eq!(RequestId::from_client(last.as_str().as_bytes()), Some(last));
     }
 }
