@@ -96,12 +96,6 @@ impl Service for AdminService {
         }
         Duration::ZERO
     }
-
-    fn rest(&mut self) -> Option<Duration> {
-        None
-    }
-
-    fn stop(&mut self) {}
 }
 
 /// The header fields that the admin address reads.

@@ -150,7 +150,7 @@ fn forbidden(message: &'static str) -> ApiError {
 /// The page, or a file that it loads.
 fn get_asset(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let asset =
-        context.settings.assets.find(call.whole_path()).ok_or_else(|| ApiError::new(Code::NotFound))?;
+        context.settings.assets.find(&call.target.path).ok_or_else(|| ApiError::new(Code::NotFound))?;
     Ok(asset.respond(call.asset_fields()))
 }
 

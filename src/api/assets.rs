@@ -49,7 +49,7 @@ fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure>
 pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, Failure> {
     let error = || ApiError::new(Code::NotFound).into();
     let takes_pages = call.header_values(ACCEPT).any(|value| value.contains("text/html"));
-    if !takes_pages || call.whole_path().split('/').nth(1) == Some("v1") {
+    if !takes_pages || call.target.path.split('/').nth(1) == Some("v1") {
         return Err(error());
     }
     let response = match context.store.file(NOT_FOUND, NOT_FOUND)? {
@@ -64,13 +64,13 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
 /// The response with a deployed file, or with the index of a folder; `None` if there is none. A folder without its
 /// trailing slash is redirected, so that its relative links work.
 pub(super) fn deployed(context: &ReadContext, call: &Call) -> Result<Option<Response>, Failure> {
-    let encoded = call.whole_path();
+    let encoded = &*call.target.path;
     let Some(path) = decoded(encoded) else { return Ok(None) };
     let Some(file) = find(&*context.store, &path)? else { return Ok(None) };
     if file.path != path && !path.ends_with('/') {
         // Relative, so that it never points to another host, whatever the name is.
         let name = encoded.rsplit('/').next().unwrap_or_default();
-        let query = call.raw_query().map(|query| format!("?{query}")).unwrap_or_default();
+        let query = call.target.query.map(|query| format!("?{query}")).unwrap_or_default();
         return Ok(Some(Response::new(308, b"").header("Location", format!("./{name}/{query}"))));
     }
     let form = Form::choose(&file.tag, file.has_gzip, call.asset_fields());
@@ -106,7 +106,7 @@ const fn row(path: &'static str, id: &'static str) -> Operation {
 }
 
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    match context.assets.find(call.whole_path()) {
+    match context.assets.find(&call.target.path) {
         Some(asset) => Ok(asset.respond(call.asset_fields())),
         None => not_found(context, call),
     }

@@ -38,7 +38,7 @@ pub fn idempotency_key(call: &Call) -> Result<Option<IdempotencyKey>, ApiError> 
     let Some(value) = values.next() else { return Ok(None) };
     let text = read(value.trim()).filter(|text| (1..=MAX_BYTES).contains(&text.len()));
     match (text, values.next()) {
-        (Some(text), None) => Ok(call.caller().map(|caller| IdempotencyKey::new(caller, text.as_bytes()))),
+        (Some(text), None) => Ok(call.caller.map(|caller| IdempotencyKey::new(caller, text.as_bytes()))),
         _ => Err(ApiError::new(Code::InvalidIdempotencyKey)),
     }
 }

@@ -11,24 +11,16 @@ use crate::model::Caller;
 pub struct Call<'r, H: 'static> {
     route: Route<H>,
     request: &'r Request<'r>,
-    target: Target<'r>,
-    caller: Option<Caller>,
+    /// The whole path, and the query as sent.
+    pub target: Target<'r>,
+    /// Who sends the request; `None` if it needs no key.
+    pub caller: Option<Caller>,
 }
 
 impl<'r, H> Call<'r, H> {
-    /// Joins a request to the route of its target.
+    /// Joins a request to the route of its target. Nobody is its caller yet.
     pub fn new(route: Route<H>, request: &'r Request<'r>, target: Target<'r>) -> Self {
         Self { route, request, target, caller: None }
-    }
-
-    /// The request of this caller.
-    pub fn by(self, caller: Option<Caller>) -> Self {
-        Self { caller, ..self }
-    }
-
-    /// Who sends the request; `None` if it needs no key.
-    pub fn caller(&self) -> Option<Caller> {
-        self.caller
     }
 
     /// The operation of the request.
@@ -39,16 +31,6 @@ impl<'r, H> Call<'r, H> {
     /// The identifier of the request.
     pub fn request_id(&self) -> &'r str {
         self.request.id
-    }
-
-    /// The whole path, with percent-encoded unreserved characters decoded.
-    pub fn whole_path(&self) -> &str {
-        &self.target.path
-    }
-
-    /// Everything after the question mark, as sent.
-    pub fn raw_query(&self) -> Option<&str> {
-        self.target.query
     }
 
     /// The target as sent, such as `/v1/pets?limit=5`.

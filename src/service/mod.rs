@@ -170,7 +170,9 @@ impl Pipeline {
             return Err(Failure::Instead(route.operation.announce(refused)));
         }
         entry.operation = Some(route.operation);
-        Ok(Call::new(route, request, target).by(caller))
+        let mut call = Call::new(route, request, target);
+        call.caller = caller;
+        Ok(call)
     }
 
     /// The route of a path that matches no row: it may be a file of the deploy.

@@ -112,8 +112,6 @@ impl Service for ReadService {
         }
         Some(LOOK_EVERY)
     }
-
-    fn stop(&mut self) {}
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub trait Service: Send + 'static {
         None
     }
     /// Called last, before the worker ends.
-    fn stop(&mut self);
+    fn stop(&mut self) {}
 }
 
 /// A running worker and its server. Dropping it stops them.
