@@ -154,8 +154,7 @@ pub fn list(stage: &Stage, tally: &Tally, seed: u64, place: u64) {
                 tally.broken(format!("a walk has {} before {}", pair[0].0, pair[1].0));
             }
             let missing = known.iter().find(|(id, name)| {
-                *id <= end
-                    && pets.binary_search_by_key(id, |pet| pet.0).is_ok_and(|at| pets[at].1 == *name) != true
+                *id <= end && !pets.binary_search_by_key(id, |pet| pet.0).is_ok_and(|at| pets[at].1 == *name)
             });
             if let Some((id, name)) = missing {
                 tally.broken(format!("a walk from {start} to {end} misses {id} {name}"));

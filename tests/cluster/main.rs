@@ -1,4 +1,4 @@
-//! A cluster of three nodes, two instances and HAProxy, with clients that count, while nodes and instances are killed
+//! A cluster of three nodes, two instances and `HAProxy`, with clients that count, while nodes and instances are killed
 //! and frozen: `scripts/cluster`.
 //!
 //! The seed decides what is hit, when and for how long, and what the clients do next. What the system decides, such as
@@ -12,6 +12,7 @@
 
 mod clients;
 mod faults;
+#[expect(dead_code, reason = "the tests of the store use the rest")]
 mod nodes;
 #[allow(dead_code, reason = "the model uses the rest")]
 #[path = "../soak/random.rs"]

@@ -1,4 +1,4 @@
-//! What runs: three nodes of rqlite, two instances of petstore, and HAProxy before them.
+//! What runs: three nodes of rqlite, two instances of petstore, and `HAProxy` before them.
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
@@ -126,7 +126,7 @@ impl Drop for Stage {
     }
 }
 
-/// HAProxy as `scripts/deploy/haproxy.cfg` sets it up, but without TLS, and for these instances.
+/// `HAProxy` as `scripts/deploy/haproxy.cfg` sets it up, but without TLS, and for these instances.
 fn haproxy(folder: &std::path::Path, balancer: SocketAddr, instances: &[Instance]) -> Child {
     let line = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
         ["frontend", ..] => format!("{line}\n    bind {balancer}\n"),

@@ -234,18 +234,6 @@ fn each_exception_of_the_cluster_is_a_test_and_has_a_reason() {
     }
 }
 
-/// In Markdown, a line that begins with `1.` ends a paragraph and starts a list.
-#[test]
-fn documents_have_no_list_in_the_middle_of_a_sentence() {
-    for document in documents() {
-        let text = read(&document);
-        for (before, line) in text.lines().zip(text.lines().skip(1)) {
-            let is_list = line.trim_start().starts_with("1. ");
-            assert!(!is_list || before.is_empty(), "{}: {line}", document.display());
-        }
-    }
-}
-
 #[test]
 fn documents_name_only_paths_that_are_there() {
     let folders = ["src/", "scripts/", "tests/", "examples/"];
@@ -277,24 +265,6 @@ fn gate_announces_all_its_refusals() {
         }
     }
     assert_eq!(announced, made);
-}
-
-#[test]
-fn site_is_chosen_by_modules_and_exports_alone() {
-    for file in sources("src") {
-        let text = read(&file);
-        for (number, line) in text.lines().enumerate().filter(|(_, line)| line.contains("feature = \"site\""))
-        {
-            let next = text.lines().nth(number + 1).unwrap_or_default();
-            let is_module_or_export =
-                ["mod ", "pub mod ", "pub use ", "#[path"].iter().any(|start| next.starts_with(start));
-            // A row of the settings, and a table that is shorter without the site.
-            let is_row =
-                line.contains("built_if(cfg!(") || line.contains("if cfg!(") && line.ends_with([',', ';']);
-            let is_fine = is_module_or_export || is_row || line.starts_with("#![");
-            assert!(is_fine, "{}:{}: {line}", file.display(), number + 1);
-        }
-    }
 }
 
 /// Words that may appear only in some rooms. A room is a file or a folder.

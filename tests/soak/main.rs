@@ -3,7 +3,12 @@
 //! The seed decides every operation of every client, every deed of the operator, and after how many operations it is
 //! done. What the system decides, such as which of two threads comes first or where a kill falls, no seed repeats. So
 //! a failure comes again with its seed after one run or after a few.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and this one says how far it is"
+)]
 
 #[allow(dead_code, reason = "the tests of the interface use the rest")]
 #[path = "../it/client.rs"]

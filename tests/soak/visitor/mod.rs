@@ -200,7 +200,7 @@ impl<'r> Visitor<'r> {
         let bytes = if let Manner::Chunked = manner { request.chunked() } else { request.bytes() };
         match manner {
             Manner::Pieces(most) => {
-                bytes.chunks(most.max(bytes.len() / 50)).for_each(|piece| connection.try_send(piece))
+                bytes.chunks(most.max(bytes.len() / 50)).for_each(|piece| connection.try_send(piece));
             }
             Manner::CutBefore(unsent) => {
                 connection.try_send(&bytes[..bytes.len() - unsent.min(bytes.len())]);
