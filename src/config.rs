@@ -144,7 +144,6 @@ impl Config {
     /// [`ErrorKind::Config`] for the first field with a value that the command line would refuse.
     pub(crate) fn checked(mut self) -> Result<Self, Error> {
         settings::ALL.iter().try_for_each(|setting| setting.check(&mut self))?;
-        self.ephemeral.as_ref().map_or(Ok(()), |ephemeral| ephemeral.check(&self))?;
         let name = self.database.to_string_lossy();
         if name.is_empty() || name == ":memory:" || name.starts_with("file:") {
             let message = format!("the database must be a file, and '{name}' is not one");

@@ -42,7 +42,7 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, 
     };
     let trouble = match (state, file) {
         (RingState::New, Some(path)) => {
-            ring.add_made(NAME, &key_in(path)?)?;
+            ring.add_made(&key_in(path)?, NAME, None, KeyScope::Full, |_| Ok(()))?;
             log::warn!("the first API key was written to {}", path.display());
             return Ok(None);
         }

@@ -1,11 +1,10 @@
 //! `petstore backup`, `petstore check` and `petstore restore`.
 
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use petstore::{Error, ErrorKind, Progress};
+use petstore::{Error, ErrorKind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
@@ -53,11 +52,9 @@ fn backup(call: &Call) -> Done {
         (None, Some("")) => return Err(Failure::wrong("--to", "a folder", "")),
         (Some(_), None) => {
             let file = file(call)?;
-            watched(|on_progress| petstore::backup(database, file, on_progress))?
+            petstore::backup(database, file, &stop()?)?
         }
-        (None, Some(folder)) => {
-            watched(|on_progress| petstore::backup_to(database, folder.as_ref(), keep, on_progress))?
-        }
+        (None, Some(folder)) => petstore::backup_to(database, folder.as_ref(), keep, &stop()?)?,
     };
     let (file, pets) = (made.file.display(), count(made.pets, "pet"));
     let mut text = format!("{file} is complete and sound: {pets}, {} bytes\n", made.bytes);
@@ -112,7 +109,7 @@ fn check(call: &Call) -> Done {
 fn restore(call: &Call) -> Done {
     let (path, database) = (file(call)?, call.config.database.as_path());
     let file = path.display();
-    let restored = watched(|on_progress| petstore::restore(path, database, on_progress))?;
+    let restored = petstore::restore(path, database, &stop()?)?;
     let mut text =
         format!("{} is restored from {file}: {}\n", database.display(), count(restored.pets, "pet"));
     text += &match restored.kept {
@@ -123,16 +120,12 @@ fn restore(call: &Call) -> Done {
 }
 
 fn drill(file: &Path) -> Done {
-    let pets = count(watched(|on_progress| petstore::drill(file, on_progress))?, "pet");
+    let pets = count(petstore::drill(file, &stop()?)?, "pet");
     Ok(print(&format!("{} can be restored: a service served {pets} from it\n", file.display()))?)
 }
 
-/// Runs a task. A signal stops the task, which then changes nothing; a second signal ends the process at once.
-fn watched<T>(
-    work: impl FnOnce(&mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<T, Error>,
-) -> Result<T, Error> {
-    let is_ending = signals::note(&[SIGHUP, SIGINT, SIGTERM])?;
-    work(&mut |_| {
-        if is_ending.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })
+/// Whether a signal has asked the task under way to stop. A second signal ends the process at once.
+fn stop() -> Result<impl Fn() -> bool, Error> {
+    let noted = signals::note(&[SIGHUP, SIGINT, SIGTERM])?;
+    Ok(move || noted.load(Ordering::SeqCst))
 }

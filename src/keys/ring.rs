@@ -104,19 +104,14 @@ impl KeyRing {
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let key = secret::new_key()?;
-        self.insert(&key, name, expires_at, scope, hand_over)
+        self.add_made(&key, name, expires_at, scope, hand_over)
     }
 
-    /// Stores the digest of a key with full scope that [`new_api_key`](crate::new_api_key) has made, and that never
-    /// expires.
+    /// Does the same as [`add`](Self::add) with a key that [`new_api_key`](crate::new_api_key) has made.
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub fn add_made(&mut self, name: &str, key: &str) -> Result<(), Error> {
-        self.insert(key, name, None, KeyScope::Full, |_| Ok(()))
-    }
-
-    fn insert(
+    pub fn add_made(
         &mut self,
         key: &str,
         name: &str,

@@ -7,7 +7,7 @@ use super::check::{Usable, usable};
 use super::note::{Note, last_backup};
 use super::partial::{Partial, dated, exists};
 use super::series::Series;
-use super::{OnProgress, copy};
+use super::{Stop, copy};
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail, is_cluster};
 use crate::store::{Snapshot, Whole};
@@ -43,14 +43,8 @@ pub struct Backup {
 /// # std::fs::create_dir_all(&folder).unwrap();
 /// # let (database, copy) = (folder.join("pets.db"), folder.join("copy.db"));
 /// # petstore::KeyRing::open(&database)?;
-/// use std::ops::ControlFlow;
-///
-/// petstore::backup(&database, &copy, &mut |progress| {
-///     eprintln!("{} of {} bytes", progress.done, progress.total);
-///     ControlFlow::Continue(())
-/// })?;
-///
-/// let restored = petstore::restore(&copy, &database, &mut |_| ControlFlow::Continue(()))?;
+/// petstore::backup(&database, &copy, &|| false)?;
+/// let restored = petstore::restore(&copy, &database, &|| false)?;
 /// println!("{} pets; the old database is {:?}", restored.pets, restored.kept);
 /// # std::fs::remove_dir_all(&folder).unwrap();
 /// # Ok(())
@@ -61,11 +55,11 @@ pub struct Backup {
 /// [`ErrorKind::FileExists`] if there is a file of this name, [`ErrorKind::DatabaseDamaged`] or
 /// [`ErrorKind::SchemaChanged`] if the copy is not sound, the kinds of a database that cannot be opened or read, and
 /// the kinds of a file that cannot be written.
-pub fn backup(database: &Path, file: &Path, on_progress: OnProgress) -> Result<Backup, Error> {
+pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error> {
     if file.symlink_metadata().is_ok() {
         return Err(exists(file));
     }
-    let (partial, bytes) = copied(database, file, on_progress)?;
+    let (partial, bytes) = copied(database, file, stop)?;
     let copy = checked(&partial, database)?;
     partial.put(file)?;
     copy.warn(file.display());
@@ -83,13 +77,12 @@ pub fn backup(database: &Path, file: &Path, on_progress: OnProgress) -> Result<B
 ///
 /// ```no_run
 /// use std::num::NonZeroUsize;
-/// use std::ops::ControlFlow;
 ///
 /// let made = petstore::backup_to(
 ///     "petstore.db".as_ref(),
 ///     "/var/backups".as_ref(),
 ///     NonZeroUsize::new(14),
-///     &mut |_| ControlFlow::Continue(()),
+///     &|| false,
 /// )?;
 /// println!("{}: {} pets", made.file.display(), made.pets);
 /// # Ok::<(), petstore::Error>(())
@@ -102,7 +95,7 @@ pub fn backup_to(
     database: &Path,
     folder: &Path,
     keep: Option<NonZeroUsize>,
-    on_progress: OnProgress,
+    stop: Stop,
 ) -> Result<Backup, Error> {
     if !folder.is_dir() {
         return fail(ErrorKind::FileMissing, format!("there is no folder {}", folder.display()));
@@ -111,7 +104,7 @@ pub fn backup_to(
     let series = Series::of(&whole);
     // Named after the database, so that the next backup finds it if this process is killed.
     let unnamed = folder.join(whole.file_name().unwrap_or_default());
-    let (partial, bytes) = copied(&whole, &unnamed, on_progress)?;
+    let (partial, bytes) = copied(&whole, &unnamed, stop)?;
     let note = |note: Note| {
         if !is_cluster(database)
             && let Err(error) = note.write(database)
@@ -134,15 +127,11 @@ pub fn backup_to(
 }
 
 /// Copies a database into a partial file for the target. Returns its size in bytes.
-pub(super) fn copied(
-    database: &Path,
-    target: &Path,
-    on_progress: OnProgress,
-) -> Result<(Partial, u64), Error> {
+pub(super) fn copied(database: &Path, target: &Path, stop: Stop) -> Result<(Partial, u64), Error> {
     let database = Whole::of(database)?;
     let snapshot = Snapshot::of_database(&database)?;
     let partial = Partial::beside(target)?;
-    let bytes = copy(&snapshot, &partial, target, on_progress)?;
+    let bytes = copy(&snapshot, &partial, target, stop)?;
     Ok((partial, bytes))
 }
 

@@ -19,27 +19,17 @@ pub use check::{Soundness, check};
 pub(crate) use note::last_backup;
 pub use restore::{Restored, restore};
 
-/// How far a copy of a database is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Progress {
-    /// Bytes copied so far.
-    pub done: u64,
-    /// Bytes to copy in all.
-    pub total: u64,
-}
-
-/// A callback that gets the progress of a copy after each MiB. If it returns `Break`, the task ends with
-/// [`ErrorKind::Interrupted`] and changes nothing.
-pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+/// Says, after each MiB of a copy, whether the task is to stop. It then ends with [`ErrorKind::Interrupted`] and changes
+/// nothing.
+pub type Stop<'a> = &'a dyn Fn() -> bool;
 
 /// Copies a snapshot into a file that will be `name`. Returns its size in bytes.
-fn copy(snapshot: &Snapshot, to: &Partial, name: &Path, on_progress: OnProgress) -> Result<u64, Error> {
+fn copy(snapshot: &Snapshot, to: &Partial, name: &Path, stop: Stop) -> Result<u64, Error> {
     let mut size = 0;
     let target = CopyTarget { file: &to.file, path: &to.path, name };
-    let copied = snapshot.copy(&target, |done, total| {
+    let copied = snapshot.copy(&target, |_, total| {
         size = total;
-        on_progress(Progress { done, total })
+        if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     match copied {
         ControlFlow::Continue(()) => Ok(size),

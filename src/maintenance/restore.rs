@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::backup::copied;
 use super::check::{Usable, usable};
 use super::partial::{Partial, cannot_create, dated, flush_name, folder, with_suffix};
-use super::{OnProgress, copy};
+use super::{Stop, copy};
 use crate::error::{Error, ErrorKind, check_supported, fail, is_cluster};
 use crate::store::{self, Claim, Snapshot, lacks_log, log_of, retire};
 
@@ -41,10 +41,10 @@ pub struct Restored {
 /// [`ErrorKind::BackupUnsound`] if `file` is not a sound backup, [`ErrorKind::SchemaChanged`] if SQL repairs it,
 /// [`ErrorKind::DatabaseNewer`] if it is of a later version, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::ClusterUnsupported`] if the database is a cluster, [`ErrorKind::InvalidInput`] if `file` is the database itself or the database is not a regular file, and
 /// the kinds of a file that cannot be written. Nothing is changed then.
-pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<Restored, Error> {
+pub fn restore(file: &Path, database: &Path, stop: Stop) -> Result<Restored, Error> {
     check_supported(database)?;
     if is_cluster(database) {
-        return restore_cluster(file, database, on_progress);
+        return restore_cluster(file, database, stop);
     }
     if matches!(file.try_exists(), Ok(false)) {
         return fail(ErrorKind::FileMissing, format!("there is no file {}", file.display()));
@@ -80,21 +80,21 @@ pub fn restore(file: &Path, database: &Path, on_progress: OnProgress) -> Result<
         // Who is not root cannot do this, and keeps the file.
         None => drop(fs::metadata(folder(&target)).and_then(|folder| give(&partial, &folder))),
     }
-    let copy = fill(&partial, file, &target, on_progress)?;
+    let copy = fill(&partial, file, &target, stop)?;
     let kept = put(partial, &target, old.is_some(), is_whole)?;
     copy.warn(file.display());
     Ok(Restored { pets: copy.pets, kept })
 }
 
 /// Replaces what a cluster has. Its old database is kept next to the backup.
-fn restore_cluster(file: &Path, database: &Path, on_progress: OnProgress) -> Result<Restored, Error> {
+fn restore_cluster(file: &Path, database: &Path, stop: Stop) -> Result<Restored, Error> {
     let target = file.with_file_name("petstore.db");
     let partial = Partial::beside(&target)?;
-    let copy = fill(&partial, file, database, on_progress)?;
+    let copy = fill(&partial, file, database, stop)?;
     let kept = dated(|date| with_suffix(&target, &format!(".{date}")));
     // From here on no instance acknowledges what would be in neither database.
     let closed = store::close(database)?;
-    let kept = match copied(database, &kept, on_progress).and_then(|(copy, _)| copy.put(&kept)) {
+    let kept = match copied(database, &kept, stop).and_then(|(copy, _)| copy.put(&kept)) {
         Ok(()) => Some(kept),
         Err(error) if error.kind() == ErrorKind::ClusterOutdated => None,
         // This one says so itself.
@@ -108,10 +108,10 @@ fn restore_cluster(file: &Path, database: &Path, on_progress: OnProgress) -> Res
 
 /// Step 1. The copy is checked, because it is what comes into place. What the
 /// service works with is restored as it is.
-fn fill(partial: &Partial, file: &Path, target: &Path, on_progress: OnProgress) -> Result<Usable, Error> {
+fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<Usable, Error> {
     let name = file.display();
     let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
-    copy(&snapshot, partial, target, on_progress).map_err(of_backup)?;
+    copy(&snapshot, partial, target, stop).map_err(of_backup)?;
     if !snapshot.is_unchanged() {
         return fail(ErrorKind::Conflict, format!("{name} was written to while it was copied"));
     }

@@ -11,7 +11,7 @@ use super::{Server, SocketFolder};
 use crate::config::{Config, Listen};
 use crate::error::{Error, ErrorKind, fail};
 use crate::keys::new_api_key;
-use crate::maintenance::{OnProgress, restore};
+use crate::maintenance::{Stop, restore};
 
 /// The most pets on a page.
 const PAGE: usize = 100;
@@ -23,9 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Returns their number. Changes neither the backup nor any other database, and removes the folder at the end.
 ///
 /// ```no_run
-/// use std::ops::ControlFlow;
-///
-/// let pets = petstore::drill("copy.db".as_ref(), &mut |_| ControlFlow::Continue(()))?;
+/// let pets = petstore::drill("copy.db".as_ref(), &|| false)?;
 /// println!("{pets} pets can be served from it");
 /// # Ok::<(), petstore::Error>(())
 /// ```
@@ -33,14 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// # Errors
 /// [`ErrorKind::BackupUnsound`] if the backup cannot be restored, or the service has other pets than the backup, the
 /// errors of [`restore`] and of [`Server::start`], and [`ErrorKind::Interrupted`].
-pub fn drill(file: &Path, on_progress: OnProgress) -> Result<u64, Error> {
+pub fn drill(file: &Path, stop: Stop) -> Result<u64, Error> {
     let folder = SocketFolder::new()?;
     let (database, socket, key) = (folder.file("pets.db"), folder.file("http"), new_api_key()?);
-    let mut copied = None;
-    let restored = restore(file, &database, &mut |progress| {
-        copied = Some(progress);
-        on_progress(progress)
-    })?;
+    let restored = restore(file, &database, stop)?;
     let _server = Server::start(Config {
         listen: Listen::Unix(socket.clone()),
         database,
@@ -55,7 +49,7 @@ pub fn drill(file: &Path, on_progress: OnProgress) -> Result<u64, Error> {
         let Some(last) = page.last() else { break };
         pets += page.len() as u64;
         after = format!("&after={}", last["id"]);
-        if copied.is_some_and(|copied| on_progress(copied).is_break()) {
+        if stop() {
             return fail(ErrorKind::Interrupted, "interrupted; nothing was changed");
         }
     }

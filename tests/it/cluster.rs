@@ -65,7 +65,7 @@ fn embedding_program_is_told_that_a_cluster_is_not_supported() {
     config.listen = ([127, 0, 0, 1], 0).into();
     config.database = "rqlite://one,two,three/".into();
     let database = config.database.as_path();
-    let go_on = &mut |_| std::ops::ControlFlow::Continue(());
+    let go_on = &|| false;
     let source = Source::File("/dev/null".into());
     let kinds = [
         KeyRing::open(database).err(),

@@ -2,7 +2,6 @@
 //! command line.
 
 use std::net::TcpListener;
-use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -125,13 +124,12 @@ fn failures_of_backups_are_told_apart() {
     let folder = Folder::new();
     let (copy, text) = (folder.path().join("copy.db"), folder.path().join("text"));
     std::fs::write(&text, "not a database, but long enough to be looked at").unwrap();
-    let backup = |file: &Path| petstore::backup(&folder.database(), file, &mut |_| ControlFlow::Continue(()));
-    let restore =
-        |file: &Path| petstore::restore(file, &folder.database(), &mut |_| ControlFlow::Continue(()));
+    let backup = |file: &Path| petstore::backup(&folder.database(), file, &|| false);
+    let restore = |file: &Path| petstore::restore(file, &folder.database(), &|| false);
     expect(backup(&copy), ErrorKind::DatabaseMissing);
     let database = new_database(&folder);
     expect(backup(&folder.path().join("nowhere/copy.db")), ErrorKind::FileMissing);
-    expect(petstore::backup(&database, &copy, &mut |_| ControlFlow::Break(())), ErrorKind::Interrupted);
+    expect(petstore::backup(&database, &copy, &|| true), ErrorKind::Interrupted);
     assert!(!copy.exists());
     backup(&copy).unwrap();
     expect(backup(&copy), ErrorKind::FileExists);

@@ -48,7 +48,7 @@ fn keys_of_creates_move_from_a_file_to_a_cluster_and_back() {
     let again = [Outcome::Replayed(1), Outcome::Replayed(2), Outcome::Reused];
     assert_eq!(send(&mut *crate::store::Writer::open(&file).unwrap()), first);
 
-    let (before, go_on) = (std::fs::read(&file).unwrap(), &mut |_| ControlFlow::Continue(()));
+    let (before, go_on) = (std::fs::read(&file).unwrap(), &|| false);
     crate::restore(&file, &path, go_on).unwrap();
     assert!(before == std::fs::read(&file).unwrap(), "it is the operator's");
     assert_eq!(send(&mut writer(&path)), again);
@@ -78,13 +78,13 @@ fn interrupted_restore_says_once_that_nothing_was_changed_and_opens_the_cluster(
     writer.commit().unwrap();
     let folder = crate::testing::Folder::new();
     let file = folder.database();
-    crate::backup(&path, &file, &mut |_| ControlFlow::Continue(())).unwrap();
+    crate::backup(&path, &file, &|| false).unwrap();
     // While the backup is copied, and while the old database is, when the cluster is closed.
     for last in [1, 2] {
-        let mut calls = 0;
-        let refused = crate::restore(&file, &path, &mut |_| {
-            calls += 1;
-            if calls == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let calls = std::cell::Cell::new(0);
+        let refused = crate::restore(&file, &path, &|| {
+            calls.set(calls.get() + 1);
+            calls.get() == last
         });
         assert_eq!(refused.unwrap_err().to_string(), "interrupted; nothing was changed", "{last}");
         writer.insert_pet(&new_pet("Tom")).unwrap();
