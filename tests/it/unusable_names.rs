@@ -29,11 +29,9 @@ fn dash_is_no_file_of_a_database() {
     let folder = Folder::new();
     add_key(&folder.database(), &["ci"]);
     for command in ["backup", "check", "restore"] {
-        expect_refusal(
-            run(&[command, "-"], &folder.database()),
-            2,
-            "needs the name of a file; for a file named -",
-        );
+        let mut command = petstore(&[command, "-"]);
+        command.env("PETSTORE_DATABASE", folder.database()).current_dir(folder.path());
+        expect_refusal(output(&mut command), 2, "needs the name of a file; for a file named -");
     }
 }
 
