@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::log_check::check_log;
 use super::open_file::{self, Stamp, immutable, journal_of, log_of};
 use super::{FileReader, READS_AT_ONCE, cannot_open, connect, schema};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::store::engine::{OpenStore, Reader, WriteAccess};
 
 /// Opens an existing database for a service with this many readers, only for reading.
@@ -32,8 +32,7 @@ impl FileReader {
     /// not read it.
     pub fn open_only(path: &Path) -> Result<Self, Error> {
         if !path.exists() {
-            let message = format!("there is no database {}", path.display());
-            return Err(Error::new(ErrorKind::DatabaseMissing, message));
+            return Err(Error::no_database(path));
         }
         let file = open_file::open(path)?;
         check_log(path, &file)?;
@@ -77,6 +76,7 @@ mod tests {
     use super::super::tests::{names, new_pet};
     use super::super::{FileWriter, log_of};
     use super::*;
+    use crate::error::ErrorKind;
     use crate::store::engine::{Snapshots, Writes};
 
     #[test]
