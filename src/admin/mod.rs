@@ -71,9 +71,9 @@ impl AdminService {
             return Ok(ROUTER.options(&target)?);
         }
         settings::guard(&mut self.context, request, &target, key_name)?;
-        let route = ROUTER.route(request.method, &target)?;
-        let call = Call::new(route, request, target);
-        let Handler(_, handler) = call.operation().handler;
+        let operation = ROUTER.route(request.method, &target)?;
+        let call = Call::new(operation, request, target);
+        let Handler(_, handler) = operation.handler;
         handler(&mut self.context, &call)
     }
 

@@ -260,7 +260,7 @@ mod tests {
     fn every_file_of_the_page_has_a_row() {
         for path in crate::site::html::settings("").paths() {
             let routed = ROUTER.route("GET", &Target::parse(path));
-            assert!(routed.is_ok_and(|route| route.operation.headers == &ASSET_HEADERS[..]), "{path}");
+            assert!(routed.is_ok_and(|operation| operation.headers == &ASSET_HEADERS[..]), "{path}");
         }
     }
 }

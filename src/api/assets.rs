@@ -56,7 +56,11 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
         Some(page) => {
             Response::new(404, context.store.content(&page, false)?).header("Content-Type", page.content_type)
         }
-        None => context.assets.find(NOT_FOUND).ok_or_else(error)?.respond(NO_FIELDS).with_status(404),
+        None => {
+            let mut page = context.assets.find(NOT_FOUND).ok_or_else(error)?.respond(NO_FIELDS);
+            page.status = 404;
+            page
+        }
     };
     Ok(response.header("Vary", ACCEPT))
 }

@@ -77,7 +77,7 @@ impl ReadContext {
         let mut writer = PageWriter::new(page(call)?);
         fill(&*self.store, &mut writer)?;
         let is_followed = writer.is_followed;
-        let tagged = Tagged::new(writer.finish(call.operation().path).shared(), is_followed);
+        let tagged = Tagged::new(writer.finish(call.operation.path).shared(), is_followed);
         self.lists.keep(call.raw_target(), &tagged);
         Ok(tagged.unless_known(call))
     }

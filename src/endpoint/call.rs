@@ -2,14 +2,14 @@
 
 use super::operation::Operation;
 use super::parameter::{PathParameter, QueryParameter};
-use super::router::Route;
 use crate::http::{ASSET_HEADERS, ApiError, Request, Target, percent};
 use crate::json::Schema;
 use crate::model::Caller;
 
 /// A request, as its handler reads it.
 pub struct Call<'r, H: 'static> {
-    route: Route<H>,
+    /// The operation of the request.
+    pub operation: &'static Operation<H>,
     request: &'r Request<'r>,
     /// The whole path, and the query as sent.
     pub target: Target<'r>,
@@ -18,14 +18,9 @@ pub struct Call<'r, H: 'static> {
 }
 
 impl<'r, H> Call<'r, H> {
-    /// Joins a request to the route of its target. Nobody is its caller yet.
-    pub fn new(route: Route<H>, request: &'r Request<'r>, target: Target<'r>) -> Self {
-        Self { route, request, target, caller: None }
-    }
-
-    /// The operation of the request.
-    pub fn operation(&self) -> &'static Operation<H> {
-        self.route.operation
+    /// Joins a request to the operation of its target. Nobody is its caller yet.
+    pub fn new(operation: &'static Operation<H>, request: &'r Request<'r>, target: Target<'r>) -> Self {
+        Self { operation, request, target, caller: None }
     }
 
     /// The identifier of the request.
@@ -41,8 +36,8 @@ impl<'r, H> Call<'r, H> {
     /// The value of a path parameter; `None` if the segment is not such a value.
     pub fn path<S: Schema>(&self, parameter: &PathParameter<S>) -> Option<S::Value<'static>> {
         self.check_declared(parameter.name);
-        let segment = self.route.segment(parameter.name, &self.target.path);
-        debug_assert!(segment.is_some(), "{} has no {{{}}}", self.operation().path, parameter.name);
+        let segment = self.operation.segment(parameter.name, &self.target.path);
+        debug_assert!(segment.is_some(), "{} has no {{{}}}", self.operation.path, parameter.name);
         let segment = segment?;
         if segment.as_bytes().contains(&b'%') {
             return parameter.schema.of_text(&String::from_utf8_lossy(&percent::decode(segment)));
@@ -65,17 +60,17 @@ impl<'r, H> Call<'r, H> {
     /// Catches a parameter that the row does not declare, which the interface description would lack.
     fn check_declared(&self, parameter: &str) {
         if cfg!(debug_assertions) {
-            let mut declared = self.operation().parameters.iter().map(|declared| declared.describe());
+            let mut declared = self.operation.parameters.iter().map(|declared| declared.describe());
             let is_declared = declared.any(|declared| declared["name"] == parameter);
-            assert!(is_declared, "{} does not declare the parameter {parameter}", self.operation().id);
+            assert!(is_declared, "{} does not declare the parameter {parameter}", self.operation.id);
         }
     }
 
     /// All values of a header field that the operation's row declares, in the order sent.
     pub fn header_values(&self, name: &str) -> impl Iterator<Item = &'r str> {
         if cfg!(debug_assertions) {
-            let is_declared = self.operation().headers.contains(&name);
-            assert!(is_declared, "{} does not declare {name}", self.operation().id);
+            let is_declared = self.operation.headers.contains(&name);
+            assert!(is_declared, "{} does not declare {name}", self.operation.id);
         }
         self.request.header_values(name)
     }

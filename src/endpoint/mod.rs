@@ -14,7 +14,7 @@ use crate::store::{Cause, StoreError};
 
 pub use call::Call;
 pub use operation::{Deprecation, Handler, HeaderField, Operation, Success, Tag};
-pub use router::{Route, Router};
+pub use router::Router;
 
 #[cfg(test)]
 pub use router::tests::flaw;
@@ -97,7 +97,7 @@ mod tests {
         ] {
             assert_eq!(failure.detail(), Some("SELECT secret"));
             let response = failure.into_response();
-            assert_eq!(response.status(), status);
+            assert_eq!(response.status, status);
             assert!(!String::from_utf8_lossy(response.body()).contains("SELECT"));
         }
     }

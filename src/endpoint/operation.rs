@@ -115,6 +115,13 @@ impl<H> Operation<H> {
         }
     }
 
+    /// The segment of `path` that is the value of a parameter. The path must match the row's.
+    pub fn segment<'p>(&self, parameter: &str, path: &'p str) -> Option<&'p str> {
+        let mut segments = self.path.split('/').zip(path.split('/'));
+        let is_named = |name: &str| name.strip_prefix('{')?.strip_suffix('}').map(|name| name == parameter);
+        segments.find(|(name, _)| is_named(name) == Some(true)).map(|(_, segment)| segment)
+    }
+
     /// Adds the header fields that every response of the operation has.
     pub fn announce(&self, response: Response) -> Response {
         let Some(deprecation) = self.deprecation else { return response };

@@ -71,15 +71,15 @@ fn target(text: &str) {
         assert_eq!(Target::parse(&path.chars().map(encoded).collect::<String>()).path, path);
     }
     for method in ["GET", "HEAD", "POST"] {
-        let Ok(route) = ROUTER.route(method, &target) else { continue };
-        let row: Vec<&str> = route.operation.path.split('/').collect();
+        let Ok(operation) = ROUTER.route(method, &target) else { continue };
+        let row: Vec<&str> = operation.path.split('/').collect();
         let segments: Vec<&str> = target.path.split('/').collect();
         assert_eq!(row.len(), segments.len());
         for (expected, segment) in row.iter().zip(segments) {
             match expected.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
                 Some(name) => {
                     assert!(!segment.is_empty());
-                    assert_eq!(route.segment(name, &target.path), Some(segment));
+                    assert_eq!(operation.segment(name, &target.path), Some(segment));
                 }
                 None => assert_eq!(*expected, segment),
             }

@@ -75,7 +75,7 @@ fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
         match step {
             Step::More => return Ok(None),
             Step::Continue => {}
-            Step::Head(_, Err(error)) | Step::Refuse(error) => return Err(error.code().status()),
+            Step::Head(_, Err(error)) | Step::Refuse(error) => return Err(error.code.status()),
             Step::Head(head, Ok(())) => persists = head.keep_alive,
             Step::Request(_) => {
                 let mut written = Vec::new();

@@ -174,7 +174,7 @@ pub fn error_schema() -> serde_json::Value {
 /// A failure that becomes a response.
 #[derive(Debug, PartialEq)]
 pub struct ApiError {
-    code: Code,
+    pub code: Code,
     message: Cow<'static, str>,
     fields: Fields,
 }
@@ -202,11 +202,6 @@ impl ApiError {
     pub fn header(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Self {
         self.fields.add(name, value.as_ref());
         self
-    }
-
-    /// The code.
-    pub fn code(&self) -> Code {
-        self.code
     }
 
     /// The response with the Error body.

@@ -47,6 +47,6 @@ mod tests {
 
     #[test]
     fn parameter_given_twice_is_refused() {
-        assert_eq!(parameter(Some("a=1&%61=1"), "a").unwrap_err().code(), Code::DuplicateParameter);
+        assert_eq!(parameter(Some("a=1&%61=1"), "a").unwrap_err().code, Code::DuplicateParameter);
     }
 }

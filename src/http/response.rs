@@ -17,7 +17,8 @@ pub const ACCESS_LOG: &str = "petstore::access";
 /// Date, Server and what frames the message, which a handler may not set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    status: u16,
+    /// The HTTP status.
+    pub status: u16,
     /// The header fields, in the order in which they were added.
     pub fields: Fields,
     body: Body,
@@ -105,11 +106,6 @@ impl Response {
         Self { status: 304, body: Body::Alone(Cow::Borrowed(b"")), ..self }
     }
 
-    /// The response with another status.
-    pub fn with_status(self, status: u16) -> Self {
-        Self { status, ..self }
-    }
-
     /// Adds a header field, other than Content-Length.
     pub fn header(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Self {
         self.fields.add(name, value.as_ref());
@@ -128,11 +124,6 @@ impl Response {
         let graphic = |c: char| if c.is_ascii_graphic() { c } else { '?' };
         self.key_name = Some(name.chars().map(graphic).take(MAX_KEY_NAME).collect());
         self
-    }
-
-    /// The HTTP status.
-    pub fn status(&self) -> u16 {
-        self.status
     }
 
     /// The value of a header field; the name is case-sensitive.

@@ -2,7 +2,6 @@
 //! JSON Schema (2020-12).
 
 use std::borrow::Cow;
-use std::marker::PhantomData;
 
 use serde_json::json;
 
@@ -114,38 +113,20 @@ impl Schema for Text {
     }
 }
 
-/// A value that is one of a few words.
-pub trait Word: Copy + 'static {
-    /// The name of the component in the interface description.
-    const NAME: &'static str;
-
-    /// All values.
-    const ALL: &'static [Self];
-
-    /// The word.
-    fn as_str(self) -> &'static str;
-
-    /// Reads exactly one of the words.
-    fn of_str(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|value| value.as_str() == word)
-    }
-}
-
 /// One of a few words.
 #[derive(Clone, Copy, Debug)]
-pub struct Enumeration<W>(PhantomData<W>);
-
-impl<W> Enumeration<W> {
-    pub const fn new() -> Self {
-        Self(PhantomData)
-    }
+pub struct Enumeration<W: 'static> {
+    /// The name of the component in the interface description.
+    pub name: &'static str,
+    /// All values with their words.
+    pub words: &'static [(W, &'static str)],
 }
 
-impl<W: Word> Enumeration<W> {
+impl<W> Enumeration<W> {
     /// The component that [`Schema::describe`] refers to: its name and its JSON Schema.
-    pub fn component(self, description: &str) -> (&'static str, serde_json::Value) {
-        let words: Vec<&str> = W::ALL.iter().map(|word| word.as_str()).collect();
-        (W::NAME, json!({ "type": "string", "enum": words, "description": description }))
+    pub fn component(&self, description: &str) -> (&'static str, serde_json::Value) {
+        let words: Vec<&str> = self.words.iter().map(|(_, word)| *word).collect();
+        (self.name, json!({ "type": "string", "enum": words, "description": description }))
     }
 }
 
@@ -154,11 +135,11 @@ pub fn reference(name: &str) -> serde_json::Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-impl<W: Word> Schema for Enumeration<W> {
+impl<W: Copy> Schema for Enumeration<W> {
     type Value<'a> = W;
 
     fn expected(&self) -> Cow<'static, str> {
-        let words: Vec<String> = W::ALL.iter().map(|word| format!("'{}'", word.as_str())).collect();
+        let words: Vec<String> = self.words.iter().map(|(_, word)| format!("'{word}'")).collect();
         match words.split_last() {
             Some((last, [])) => last.clone().into(),
             Some((last, others)) => format!("{} or {last}", others.join(", ")).into(),
@@ -168,17 +149,17 @@ impl<W: Word> Schema for Enumeration<W> {
 
     fn of_json(&self, value: Value) -> Result<W, &'static str> {
         match value {
-            Value::Text(word) => W::of_str(&word).ok_or("another string"),
+            Value::Text(word) => self.of_text(&word).ok_or("another string"),
             other => Err(other.kind()),
         }
     }
 
     fn of_text(&self, text: &str) -> Option<W> {
-        W::of_str(text)
+        self.words.iter().find(|(_, word)| *word == text).map(|(value, _)| *value)
     }
 
     fn describe(&self) -> serde_json::Value {
-        reference(W::NAME)
+        reference(self.name)
     }
 }
 
@@ -192,45 +173,26 @@ pub enum NoInt64 {
 /// Reads a JSON number whose value is an integer, such as `1.0` or `1e2` (JSON Schema 2020-12, section
 /// 6.1.1). Nothing is rounded. `text` must be a number as in RFC 8259, section 6.
 pub fn int64_of_json(text: &str) -> Result<i64, NoInt64> {
-    let (negative, text) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text),
-    };
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    // The value is `digits` times ten to the power of `shift`, with no zero at either end of `digits`.
-    let fraction = fraction.trim_end_matches('0');
-    let digits = [whole.trim_start_matches('0'), fraction].concat();
+    // The value is `kept` times ten to the power of `shift`, and the last digit of `kept` is not zero.
+    let digits = [whole, fraction].concat();
     let kept = digits.trim_end_matches('0');
-    let significant = kept.trim_start_matches('0');
-    if significant.is_empty() {
+    if kept.is_empty() || kept == "-" {
         return Ok(0);
     }
+    // Only digits and a sign are left, so if parsing fails, there are too many.
+    let endless = if exponent.starts_with('-') { i64::MIN } else { i64::MAX };
+    let power: i64 = exponent.parse().unwrap_or(endless);
     let dropped = (digits.len() - kept.len()) as i64;
-    let shift = power(exponent).saturating_sub(fraction.len() as i64).saturating_add(dropped);
+    let shift = power.saturating_sub(fraction.len() as i64).saturating_add(dropped);
     if shift < 0 {
         return Err(NoInt64::Fraction);
     }
-    // No int64 has more than 19 digits, so 128 bits cannot overflow.
-    let length = shift.saturating_add(significant.len() as i64);
-    let shift = match u32::try_from(shift) {
-        Ok(shift) if length <= 19 => shift,
-        _ => return Err(NoInt64::Beyond),
-    };
-    let number = significant.bytes().fold(0i128, |number, digit| number * 10 + i128::from(digit - b'0'));
-    let number = number * 10i128.pow(shift);
-    i64::try_from(if negative { -number } else { number }).map_err(|_| NoInt64::Beyond)
-}
-
-/// Reads an exponent, capped at more than any int64 needs.
-fn power(exponent: &str) -> i64 {
-    let (negative, digits) = match exponent.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, exponent.strip_prefix('+').unwrap_or(exponent)),
-    };
-    // Only digits are left, so if parsing fails, there are too many.
-    let power = digits.parse().unwrap_or(i64::MAX);
-    if negative { -power } else { power }
+    // No int64 has more than 18 zeros at its end.
+    let zeros = usize::try_from(shift).ok().and_then(|shift| "000000000000000000".get(..shift));
+    let number = zeros.and_then(|zeros| [kept, zeros].concat().parse().ok());
+    number.ok_or(NoInt64::Beyond)
 }
 
 /// Reads decimal digits, with an optional minus sign, as an int64.
@@ -244,16 +206,8 @@ pub fn int64_of_text(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    struct Digit(&'static str);
-
-    impl Word for Digit {
-        const NAME: &'static str = "Digit";
-        const ALL: &'static [Self] = &[Digit("one"), Digit("two"), Digit("three")];
-        fn as_str(self) -> &'static str {
-            self.0
-        }
-    }
+    const DIGITS: Enumeration<u8> =
+        Enumeration { name: "Digit", words: &[(1, "one"), (2, "two"), (3, "three")] };
 
     const FEW: Integer = Integer::between(1, 100);
 
@@ -275,21 +229,19 @@ mod tests {
             FEW.describe(),
             json!({"type": "integer", "format": "int64", "minimum": 1, "maximum": 100})
         );
-        let digits = Enumeration::<Digit>::new();
-        assert_eq!(digits.describe(), json!({"$ref": "#/components/schemas/Digit"}));
-        let (name, schema) = digits.component("x");
+        assert_eq!(DIGITS.describe(), json!({"$ref": "#/components/schemas/Digit"}));
+        let (name, schema) = DIGITS.component("x");
         assert_eq!((name, &schema["enum"]), ("Digit", &json!(["one", "two", "three"])));
     }
 
     #[test]
     fn words_are_taken_to_the_letter() {
-        let digits = Enumeration::<Digit>::new();
-        assert_eq!(digits.of_text("two"), Some(Digit("two")));
-        assert_eq!(digits.of_text("Two"), None);
-        assert_eq!(digits.of_json(Value::Text("three".into())), Ok(Digit("three")));
-        assert_eq!(digits.of_json(Value::Text("".into())), Err("another string"));
-        assert_eq!(digits.of_json(Value::Null), Err("null"));
-        assert_eq!(digits.expected(), "'one', 'two' or 'three'");
+        assert_eq!(DIGITS.of_text("two"), Some(2));
+        assert_eq!(DIGITS.of_text("Two"), None);
+        assert_eq!(DIGITS.of_json(Value::Text("three".into())), Ok(3));
+        assert_eq!(DIGITS.of_json(Value::Text("".into())), Err("another string"));
+        assert_eq!(DIGITS.of_json(Value::Null), Err("null"));
+        assert_eq!(DIGITS.expected(), "'one', 'two' or 'three'");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
     let start = out.len();
     out.extend_from_slice(&ticket.to_bytes());
     // The length of the fields is known once they are written.
-    for number in [usize::from(response.status()), key_name.len(), 0, body] {
+    for number in [usize::from(response.status), key_name.len(), 0, body] {
         out.extend_from_slice(&(number as u32).to_be_bytes());
     }
     out.push(match response.course {
@@ -53,7 +53,7 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
 /// Writes what the gate passes on unchanged.
 fn write_rest(response: &Response, out: &mut Vec<u8>) {
     out.extend_from_slice(&response.fields.lines);
-    write_end_of_head(out, response.status(), response.body().len());
+    write_end_of_head(out, response.status, response.body().len());
     out.extend_from_slice(response.body());
 }
 
@@ -77,7 +77,7 @@ impl<'a> Answer<'a> {
         write_rest(response, buffer);
         let (fields, body) = buffer.split_at(buffer.len() - response.body().len());
         let has_cache_control = response.fields.has_cache_control;
-        Self { status: response.status(), fields, body, has_cache_control, key_name: b"-" }
+        Self { status: response.status, fields, body, has_cache_control, key_name: b"-" }
     }
 
     /// The value of a header field; the name is case-sensitive here.
@@ -174,7 +174,7 @@ mod tests {
             let mut buffer = Vec::new();
             let key_name = response.key_name.as_deref().unwrap_or("-").as_bytes();
             assert_eq!(read.answer, Answer { key_name, ..Answer::of(&response, &mut buffer) });
-            assert_eq!((read.answer.status, read.answer.body), (response.status(), response.body()));
+            assert_eq!((read.answer.status, read.answer.body), (response.status, response.body()));
             for name in ["Link", "ETag", "X"] {
                 assert_eq!(read.answer.field(name), response.field(name).map(str::as_bytes));
             }

@@ -23,11 +23,6 @@ words! {
     }
 }
 
-impl PetStatus {
-    /// One of the three words, in bodies and in queries.
-    pub(crate) const SCHEMA: Enumeration<Self> = Enumeration::new();
-}
-
 /// A pet as clients see it. It borrows its name, so that a row goes straight from the database's memory into
 /// a response.
 ///

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{NewPet, Value};
+use super::NewPet;
 
 /// Who sends a request: a digest of the name of the API key, so that a rotation between two tries changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,22 +39,8 @@ impl IdempotencyKey {
 impl NewPet<'_> {
     /// A hash of what the pet is, however its JSON was written. Who finds two pets with the same hash fools nobody else.
     pub fn fingerprint(&self) -> [u8; 16] {
-        let mut bytes = Vec::new();
-        for value in self.values() {
-            match value {
-                Value::Integer(number) => {
-                    bytes.push(1);
-                    bytes.extend(number.to_le_bytes());
-                }
-                Value::Text(text) => {
-                    bytes.push(2);
-                    bytes.extend(text.len().to_le_bytes());
-                    bytes.extend(text.as_bytes());
-                }
-                Value::None => bytes.push(0),
-            }
-        }
-        xxh3_128(&bytes).to_be_bytes()
+        let json = serde_json::to_vec(&self.with_id(0)).unwrap_or_default();
+        xxh3_128(&json).to_be_bytes()
     }
 }
 

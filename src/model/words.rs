@@ -11,18 +11,15 @@ macro_rules! words {
             /// Every value, in order.
             pub const ALL: &'static [Self] = &[$(Self::$word),*];
 
+            /// One of the words, in bodies and in queries.
+            pub(crate) const SCHEMA: crate::json::Enumeration<Self> = crate::json::Enumeration {
+                name: stringify!($name),
+                words: &[$((Self::$word, $text)),*],
+            };
+
             /// The value as the database and JSON have it.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$word => $text,)* }
-            }
-        }
-
-        impl crate::json::Word for $name {
-            const NAME: &'static str = stringify!($name);
-            const ALL: &'static [Self] = Self::ALL;
-
-            fn as_str(self) -> &'static str {
-                self.as_str()
             }
         }
 
@@ -34,9 +31,8 @@ macro_rules! words {
             /// # Errors
             /// What is expected, as the end of a sentence such as "PLAN must be …".
             fn from_str(word: &str) -> Result<Self, String> {
-                use crate::json::{Enumeration, Schema};
-                let schema = Enumeration::<Self>::new();
-                schema.of_text(word).ok_or_else(|| schema.expected().into_owned())
+                use crate::json::Schema;
+                Self::SCHEMA.of_text(word).ok_or_else(|| Self::SCHEMA.expected().into_owned())
             }
         }
 

@@ -1,6 +1,5 @@
 //! The admin address: a gate of its own, so that all rules of HTTP, limits and failures hold there too.
 
-use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use super::SocketFolder;
@@ -21,7 +20,6 @@ const WINDOW: (usize, usize) = (8, 64 * 1024);
 
 /// The running admin address. Dropping it ends it.
 pub struct Admin {
-    address: Option<SocketAddr>,
     stopper: Stopper,
     gate: Option<JoinHandle<()>>,
 }
@@ -40,7 +38,6 @@ impl Admin {
         settings: &ProjectSettings,
         died: impl FnOnce(Error) + Send + 'static,
     ) -> Result<Self, Error> {
-        let address = listening.address().tcp();
         let stopper = Stopper::default();
         let open = if config.read_only { Reader::open_only } else { Reader::open };
         let mut lanes = Lanes::new(folder, &stopper, None);
@@ -78,12 +75,7 @@ impl Admin {
             }
         };
         let gate = start_thread("admin", run)?;
-        Ok(Self { address, stopper, gate: Some(gate) })
-    }
-
-    /// The address that was bound.
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.address
+        Ok(Self { stopper, gate: Some(gate) })
     }
 }
 

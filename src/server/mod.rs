@@ -86,6 +86,7 @@ impl Server {
         let folder = SocketFolder::new()?;
         let listening = Listening::bind(&config.listen)?;
         let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
+        let admin_address = admin.as_ref().and_then(|listening| listening.address().tcp());
         let store = match &config.ephemeral {
             Some(ephemeral) => {
                 config.database = folder.file("pets.db");
@@ -98,7 +99,6 @@ impl Server {
         let summary = summary(&config, &address, places.connections, &store);
         let stopper = Stopper::default();
         let running = Running::start(&Arc::new(config), places, folder, listening, admin, store, &stopper)?;
-        let admin_address = running.admin_address();
         let gate = start_thread("gate", move || running.serve())?;
         Ok(Self { address, summary, stopper, gate: Some(gate), admin_address })
     }

@@ -1,6 +1,5 @@
 //! The rooms of a running service, and the order in which they end.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::SocketFolder;
@@ -28,7 +27,7 @@ const WRITE_WINDOW: (usize, usize) = (512, 256 * 1024);
 pub struct Running {
     gate: Gate,
     _workers: Vec<Worker>,
-    admin: Option<Admin>,
+    _admin: Option<Admin>,
     _upkeep: Option<Arc<Upkeep>>,
     _folder: SocketFolder,
     _claim: Option<Box<dyn Send>>,
@@ -109,12 +108,7 @@ impl Running {
             metrics,
         };
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
-        Ok(Self { gate, _workers: workers, admin, _upkeep: upkeep, _folder: folder, _claim: claim })
-    }
-
-    /// The admin address, with the actual port; `None` if none was configured.
-    pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().and_then(Admin::address)
+        Ok(Self { gate, _workers: workers, _admin: admin, _upkeep: upkeep, _folder: folder, _claim: claim })
     }
 
     /// Serves until the service is stopped, and ends all rooms in their order.

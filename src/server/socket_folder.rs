@@ -1,8 +1,8 @@
 //! The private folder of a service: the sockets of its lanes, and its database if that is ephemeral.
 
-use std::fs::{DirBuilder, DirEntry, File, Metadata, TryLockError};
+use std::fs::{DirBuilder, DirEntry, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind};
@@ -52,8 +52,7 @@ impl SocketFolder {
             DirBuilder::new().mode(0o700).create(&path).map_err(cannot)?;
             // Until it is locked, another start may take it for abandoned. Then there is one more try.
             if let Some(lock) = lock(&path).map_err(cannot)? {
-                let own = lock.metadata().map_err(cannot)?.uid();
-                remove_abandoned(parent, own);
+                remove_abandoned(parent);
                 return Ok(Self { path, _lock: lock });
             }
         }
@@ -82,15 +81,12 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes the folders that killed services of this user have left. It leaves other users' folders alone, and waits
-/// for nobody.
-fn remove_abandoned(parent: &Path, user: u32) {
+/// Removes the folders that killed services have left, except those that this user may not enter. Waits for nobody.
+fn remove_abandoned(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     let is_named = |entry: &DirEntry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
-    // The metadata of the entry itself: a link is not a folder.
-    let is_own = |data: Metadata| data.is_dir() && data.uid() == user && data.mode() & 0o777 == 0o700;
     for entry in entries.flatten().filter(is_named) {
-        if entry.metadata().is_ok_and(is_own)
+        if entry.file_type().is_ok_and(|kind| kind.is_dir())
             && let Ok(folder) = File::open(entry.path())
             && folder.try_lock().is_ok()
         {
@@ -107,9 +103,9 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     /// A folder as a service leaves it if it is killed.
-    fn left(parent: &Path, name: &str, mode: u32) -> PathBuf {
+    fn left(parent: &Path, name: &str) -> PathBuf {
         let path = parent.join(format!("{PREFIX}{name}"));
-        DirBuilder::new().mode(mode).create(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
         std::fs::write(path.join("pets.db"), "pets").unwrap();
         path
     }
@@ -129,34 +125,22 @@ mod tests {
     #[test]
     fn abandoned_folders_are_removed_and_no_others() {
         let parent = Folder::for_sockets();
-        let abandoned = left(&parent.0, "abandoned", 0o700);
-        let open = left(&parent.0, "open", 0o755);
+        let abandoned = left(&parent.0, "abandoned");
         let elsewhere = Folder::for_sockets();
-        let target = left(&elsewhere.0, "target", 0o700);
+        let target = left(&elsewhere.0, "target");
         std::os::unix::fs::symlink(&target, parent.0.join(format!("{PREFIX}link"))).unwrap();
         let alive = SocketFolder::new_in(&parent.0).unwrap();
         drop(SocketFolder::new_in(&parent.0).unwrap());
         assert!(!abandoned.exists());
-        for path in [alive.path.clone(), open, target] {
+        for path in [alive.path.clone(), target] {
             assert!(path.exists(), "{}", path.display());
         }
     }
 
     #[test]
-    fn folders_of_other_users_are_not_touched() {
-        let parent = Folder::for_sockets();
-        let abandoned = left(&parent.0, "abandoned", 0o700);
-        let user = std::fs::metadata(&abandoned).unwrap().uid();
-        remove_abandoned(&parent.0, user + 1);
-        assert!(abandoned.exists());
-        remove_abandoned(&parent.0, user);
-        assert!(!abandoned.exists());
-    }
-
-    #[test]
     fn folder_that_another_start_takes_for_abandoned_is_not_used() {
         let parent = Folder::for_sockets();
-        let path = left(&parent.0, "young", 0o700);
+        let path = left(&parent.0, "young");
         let other = File::open(&path).unwrap();
         other.try_lock().unwrap();
         assert!(lock(&path).unwrap().is_none());

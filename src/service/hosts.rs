@@ -94,7 +94,7 @@ impl Hosts {
 /// Adds a link to the primary domain (RFC 6596) to a response, if it is a page.
 pub fn link_canonical(domain: &str, request: &Request, response: Response) -> Response {
     let is_page = response.field("Content-Type").is_some_and(|kind| kind.starts_with("text/html"));
-    if response.status() != 200 || !is_page {
+    if response.status != 200 || !is_page {
         return response;
     }
     let path = request.target.split('?').next().unwrap_or_default();
@@ -154,7 +154,7 @@ mod tests {
             Ok(_) => Response::new(200, b""),
             Err(failure) => failure.into_response(),
         };
-        (response.status(), response.field("Location").unwrap_or_default().to_owned())
+        (response.status, response.field("Location").unwrap_or_default().to_owned())
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::api::{ACCEPT, Call, FILE, Handler, Operation, ROUTER, is_deployed, is_long_page};
 use crate::config::Config;
-use crate::endpoint::{Failure, Route, Router};
+use crate::endpoint::{Failure, Router};
 use crate::http::{ACCESS_LOG, ApiError, Assets, Code, Request, Response, Target};
 use crate::metrics::Metrics;
 use crate::model::KeyScope;
@@ -106,11 +106,11 @@ impl Pipeline {
             response = response.for_key(&name);
         }
         let is_none = operation.is_none_or(|operation| matches!(operation.handler, Handler::Check { .. }));
-        if response.status() != 204 || !is_none {
+        if response.status != 204 || !is_none {
             let id = operation.map_or(NO_OPERATION, |operation| operation.id);
-            self.shared.metrics.handled(id, response.status());
+            self.shared.metrics.handled(id, response.status);
         }
-        if response.status() == 503 {
+        if response.status == 503 {
             let is_write = operation.is_some_and(Operation::writes);
             let code = if is_write && self.is_read_only { Code::ReadOnly } else { Code::StorageUnavailable };
             self.shared.metrics.refused(code.as_str(), 1);
@@ -161,16 +161,16 @@ impl Pipeline {
                 }
             }
         }
-        let route = match self.router.route(request.method, &target) {
-            Err(error) if error.code() == Code::NotFound => Self::route_to_file(request, database, &target)?,
-            route => route?,
+        let operation = match self.router.route(request.method, &target) {
+            Err(error) if error.code == Code::NotFound => Self::route_to_file(request, database, &target)?,
+            operation => operation?,
         };
-        if route.operation.writes() && scope == KeyScope::ReadOnly {
+        if operation.writes() && scope == KeyScope::ReadOnly {
             let refused = authentication::insufficient_scope().into_response();
-            return Err(Failure::Instead(route.operation.announce(refused)));
+            return Err(Failure::Instead(operation.announce(refused)));
         }
-        entry.operation = Some(route.operation);
-        let mut call = Call::new(route, request, target);
+        entry.operation = Some(operation);
+        let mut call = Call::new(operation, request, target);
         call.caller = caller;
         Ok(call)
     }
@@ -180,9 +180,9 @@ impl Pipeline {
         request: &Request,
         database: &Database,
         target: &Target,
-    ) -> Result<Route<Handler>, Failure> {
+    ) -> Result<&'static Operation, Failure> {
         if ["GET", "HEAD"].contains(&request.method) {
-            return Ok(Route::to(&FILE));
+            return Ok(&FILE);
         }
         let is_file = is_deployed(database, &target.path)?;
         let refused = ApiError::new(Code::MethodNotAllowed).header("Allow", METHODS_OF_FILES);

@@ -52,7 +52,7 @@ impl ReadService {
             Ok(call) => call,
             Err(failure) => return (entry, Err(failure)),
         };
-        let done = run(|| match call.operation().handler {
+        let done = run(|| match call.operation.handler {
             Handler::Get(handler) => handler(context, &call),
             Handler::Check { read, read_only, .. } => read(context).map(|()| match refusal {
                 Some(_) => Response::json_bytes(200, read_only.as_bytes()),

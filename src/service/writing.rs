@@ -90,7 +90,7 @@ impl WriteService {
             Err(failure) => return Ok(Unanswered { request, entry, awaits: Awaits::Nothing(Err(failure)) }),
         };
         let written = context.store.written();
-        let handled = run(|| match call.operation().handler {
+        let handled = run(|| match call.operation.handler {
             Handler::Post(handler) => Ok(Awaits::Commit(handler(context, &call)?)),
             Handler::Check { write, .. } => Ok(Awaits::Check(write)),
             Handler::Get(_) => Err(wrong_lane()),

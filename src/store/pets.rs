@@ -7,7 +7,6 @@ use rusqlite::params;
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 
 use super::{Database, Row, StoreError, Writer};
-use crate::json::Word;
 use crate::model::{MEMBERS, Pet, PetQuery, PetStatus, Value};
 
 /// The columns of [`MEMBERS`].
@@ -73,7 +72,7 @@ impl ToSql for PetStatus {
 
 impl FromSql for PetStatus {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        PetStatus::of_str(value.as_str()?).ok_or(rusqlite::types::FromSqlError::InvalidType)
+        value.as_str()?.parse().map_err(|_: String| rusqlite::types::FromSqlError::InvalidType)
     }
 }
 

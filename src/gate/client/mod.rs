@@ -322,7 +322,7 @@ impl Client {
 
     /// Responds with a failure; the connection persists if the client wants it to.
     pub fn fail(&mut self, error: ApiError, shared: &mut Shared) {
-        shared.metrics.refused(error.code().as_str(), 1);
+        shared.metrics.refused(error.code.as_str(), 1);
         self.answer(&Answer::of(&error.into_response(), &mut Vec::new()), shared);
     }
 

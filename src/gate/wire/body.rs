@@ -183,7 +183,7 @@ mod tests {
         let mut body = Body::Chunked(Chunked::default());
         let (mut out, mut rest) = (Vec::new(), Vec::new());
         for piece in input.chunks(size) {
-            let taken = body.take(piece, &mut out).map_err(|error| error.code())?;
+            let taken = body.take(piece, &mut out).map_err(|error| error.code)?;
             rest.extend_from_slice(&piece[taken..]);
         }
         assert!(body.is_whole(), "unfinished");

@@ -273,7 +273,7 @@ mod tests {
         let mut out = LaneRequest::default();
         let mut intake = Intake { passed_on: PASSED_ON.to_vec(), ..Intake::default() };
         let (parsed, checked) = Head::parse(&line, head.as_bytes(), false, &mut intake, &mut out);
-        (parsed, checked.map(|()| text(out)).map_err(|error| error.code()))
+        (parsed, checked.map(|()| text(out)).map_err(|error| error.code))
     }
 
     fn passed_on(head: &str) -> String {

@@ -221,7 +221,7 @@ pub mod tests {
                         steps.push(format!("{} {body}", head.split(" HTTP").next().unwrap()));
                     }
                     Step::Head(_, Err(error)) | Step::Refuse(error) => {
-                        steps.push(format!("{} {}", error.code().status(), error.code().as_str()));
+                        steps.push(format!("{} {}", error.code.status(), error.code.as_str()));
                         return steps;
                     }
                 }

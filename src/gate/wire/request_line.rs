@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn parts(line: &str) -> Result<(&str, &str, u8), Code> {
-        let parsed = RequestLine::parse(line.as_bytes(), 0..line.len()).map_err(|error| error.code())?;
+        let parsed = RequestLine::parse(line.as_bytes(), 0..line.len()).map_err(|error| error.code)?;
         Ok((&line[parsed.method], &line[parsed.target], parsed.minor_version))
     }
 

@@ -57,7 +57,7 @@ fn ask(asked: &[(&str, &str)]) -> Vec<u16> {
 
 /// Sends all in one batch; returns the statuses of the ones that are answered.
 fn ask_of(service: &mut ReadService, asked: &[(&str, &str)]) -> Vec<u16> {
-    answer(service, asked).iter().map(Response::status).collect()
+    answer(service, asked).iter().map(|response| response.status).collect()
 }
 
 /// Sends all in one batch; returns the responses to the first ones.

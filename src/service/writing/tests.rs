@@ -111,7 +111,7 @@ impl Bench {
             .collect();
         let mut responses = Vec::new();
         self.flush = self.service.answer(&requests, &mut responses);
-        responses.iter().map(Response::status).collect()
+        responses.iter().map(|response| response.status).collect()
     }
 
     fn counted(&self, sample: &str) -> Option<String> {

@@ -45,7 +45,7 @@ fn ask_for(service: &mut ReadService, targets: &[&str]) -> (Vec<usize>, Vec<Stri
         let left: Vec<_> = targets[all.len()..].iter().map(|target| ("GET", *target)).collect();
         let responses = answer(service, &left);
         counts.push(responses.len());
-        all.extend(responses.iter().map(|response| match response.status() {
+        all.extend(responses.iter().map(|response| match response.status {
             200 => format!("200 {}", String::from_utf8_lossy(&response.body()[..1])),
             status => status.to_string(),
         }));
