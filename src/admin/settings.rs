@@ -98,7 +98,7 @@ pub fn guard(
     key_name: &mut Option<String>,
 ) -> Result<(), Failure> {
     let is_interface = target.path.starts_with(API);
-    if is_interface || context.settings.assets.find(&target.path).is_some() {
+    if is_interface || context.settings.assets.contains_key(&*target.path) {
         is_at_home(request)?;
     }
     if !is_interface {
@@ -150,7 +150,7 @@ fn forbidden(message: &'static str) -> ApiError {
 /// The page, or a file that it loads.
 fn get_asset(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let asset =
-        context.settings.assets.find(&call.target.path).ok_or_else(|| ApiError::new(Code::NotFound))?;
+        context.settings.assets.get(&*call.target.path).ok_or_else(|| ApiError::new(Code::NotFound))?;
     Ok(asset.respond(call.asset_fields()))
 }
 
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_page_has_a_row() {
-        for path in crate::site::html::settings("").paths() {
+        for path in crate::site::html::settings("").keys() {
             let routed = ROUTER.route("GET", &Target::parse(path));
             assert!(routed.is_ok_and(|operation| operation.headers == &ASSET_HEADERS[..]), "{path}");
         }

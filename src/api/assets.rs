@@ -57,7 +57,7 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
             Response::new(404, context.store.content(&page, false)?).header("Content-Type", page.content_type)
         }
         None => {
-            let mut page = context.assets.find(NOT_FOUND).ok_or_else(error)?.respond(NO_FIELDS);
+            let mut page = context.assets.get(NOT_FOUND).ok_or_else(error)?.respond(NO_FIELDS);
             page.status = 404;
             page
         }
@@ -110,7 +110,7 @@ const fn row(path: &'static str, id: &'static str) -> Operation {
 }
 
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    match context.assets.find(&call.target.path) {
+    match context.assets.get(&*call.target.path) {
         Some(asset) => Ok(asset.respond(call.asset_fields())),
         None => not_found(context, call),
     }

@@ -24,40 +24,23 @@ pub const ETAG: HeaderField = HeaderField {
     example: IF_NONE_MATCH.example,
 };
 
-/// A response with the tag of its body.
-#[derive(Clone)]
-pub struct Tagged {
-    tag: QuotedTag,
-    response: Response,
+/// Adds the tag of the body, which is the same on every instance and after every start. It also changes when a full
+/// page gets its link to the next one, so that nobody who asks again and again misses what follows. A client may keep
+/// the response, but has to ask whether it is still current.
+pub fn tagged(response: Response, is_followed: bool) -> Response {
+    let tag = quoted(xxh3_128_with_seed(response.body(), u64::from(is_followed)));
+    response.header("Cache-Control", "private, no-cache").header(ETAG.name, tag)
 }
 
-/// A tag as header fields have it: 32 digits in quotes.
-type QuotedTag = [u8; 34];
-
-impl Tagged {
-    /// Adds the tag, which is the same on every instance and after every start. It also changes when a full page gets
-    /// its link to the next one, so that nobody who asks again and again misses what follows. A client may keep the
-    /// response, but has to ask whether it is still current.
-    pub fn new(response: Response, is_followed: bool) -> Self {
-        let tag = quoted(xxh3_128_with_seed(response.body(), u64::from(is_followed)));
-        let response = response.header("Cache-Control", "private, no-cache").header(ETAG.name, tag);
-        Self { tag, response }
-    }
-
-    /// The response, or 304 if the client has it.
-    pub fn unless_known(self, call: &Call) -> Response {
-        let is_known = call.header_values(IF_NONE_MATCH.name).any(|tags| names_tag(tags, &self.tag));
-        if is_known { self.response.not_modified() } else { self.response }
-    }
-
-    /// The bytes of the body.
-    pub fn length(&self) -> usize {
-        self.response.body().len()
-    }
+/// A response with a tag, or 304 if the client has it.
+pub fn unless_known(response: Response, call: &Call) -> Response {
+    let names_it = |tags| response.field(ETAG.name).is_some_and(|tag| names_tag(tags, tag.as_bytes()));
+    let is_known = call.header_values(IF_NONE_MATCH.name).any(names_it);
+    if is_known { response.not_modified() } else { response }
 }
 
 /// The number in hexadecimal digits, in quotes. Each single pet pays for it.
-fn quoted(tag: u128) -> QuotedTag {
+fn quoted(tag: u128) -> [u8; 34] {
     let mut text = [b'"'; 34];
     for (digits, byte) in text[1..33].chunks_exact_mut(2).zip(tag.to_be_bytes()) {
         let digit = |number: u8| number + if number < 10 { b'0' } else { b'a' - 10 };

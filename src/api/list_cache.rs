@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::entity_tag::Tagged;
+use crate::http::Response;
 
 /// The most bytes that one worker keeps.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -16,13 +16,13 @@ const ENTRY_BYTES: usize = 512;
 #[derive(Default)]
 pub struct ListCache {
     version: i64,
-    lists: BTreeMap<Box<str>, Tagged>,
+    lists: BTreeMap<Box<str>, Response>,
     bytes: usize,
 }
 
 impl ListCache {
     /// Returns the list kept for a target, if it is of this version.
-    pub fn get(&mut self, target: &str, version: i64) -> Option<Tagged> {
+    pub fn get(&mut self, target: &str, version: i64) -> Option<Response> {
         if self.version != version {
             *self = Self { version, ..Self::default() };
         }
@@ -30,8 +30,8 @@ impl ListCache {
     }
 
     /// Keeps a list of the version last passed to [`ListCache::get`].
-    pub fn keep(&mut self, target: &str, list: &Tagged) {
-        let length = target.len() + list.length();
+    pub fn keep(&mut self, target: &str, list: &Response) {
+        let length = target.len() + list.body().len();
         if length > MAX_LIST_BYTES {
             return;
         }
@@ -48,10 +48,9 @@ impl ListCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Response;
 
-    fn list(length: usize) -> Tagged {
-        Tagged::new(Response::json_bytes(200, vec![0; length]), false)
+    fn list(length: usize) -> Response {
+        Response::json_bytes(200, vec![0; length])
     }
 
     #[test]
@@ -59,7 +58,7 @@ mod tests {
         let mut lists = ListCache::default();
         assert!(lists.get("/a", 7).is_none());
         lists.keep("/a", &list(2));
-        assert_eq!(lists.get("/a", 7).unwrap().length(), 2);
+        assert_eq!(lists.get("/a", 7).unwrap().body().len(), 2);
         assert!(lists.get("/b", 7).is_none());
         assert!(lists.get("/a", 8).is_none());
         assert!(lists.get("/a", 7).is_none(), "an old version does not come back");
@@ -72,7 +71,7 @@ mod tests {
             let target = format!("/{i}");
             lists.keep(&target, &list(60_000));
             assert!(lists.get(&target, 0).is_some(), "small enough to keep");
-            assert!(lists.lists.values().map(Tagged::length).sum::<usize>() <= MAX_BYTES);
+            assert!(lists.lists.values().map(|list| list.body().len()).sum::<usize>() <= MAX_BYTES);
         }
         lists.keep("/large", &list(MAX_BYTES));
         assert!(lists.get("/large", 0).is_none(), "too large to keep");

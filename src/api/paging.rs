@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::entity_tag::Tagged;
+use super::entity_tag::{tagged, unless_known};
 use super::{Call, ReadContext};
 use crate::endpoint::parameter::QueryParameter;
 use crate::endpoint::{Failure, HeaderField};
@@ -71,15 +71,15 @@ impl ReadContext {
         fill: impl FnOnce(&Reader, &mut PageWriter) -> Result<(), Failure>,
     ) -> Result<Response, Failure> {
         let version = self.store.data_version();
-        if let Some(tagged) = self.lists.get(call.raw_target(), version) {
-            return Ok(tagged.unless_known(call));
+        if let Some(list) = self.lists.get(call.raw_target(), version) {
+            return Ok(unless_known(list, call));
         }
         let mut writer = PageWriter::new(page(call)?);
         fill(&*self.store, &mut writer)?;
         let is_followed = writer.is_followed;
-        let tagged = Tagged::new(writer.finish(call.operation.path).shared(), is_followed);
-        self.lists.keep(call.raw_target(), &tagged);
-        Ok(tagged.unless_known(call))
+        let list = tagged(writer.finish(call.operation.path).shared(), is_followed);
+        self.lists.keep(call.raw_target(), &list);
+        Ok(unless_known(list, call))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `/v1/pets`: list, create and get pets.
 
-use super::entity_tag::{ETAG, IF_NONE_MATCH, Tagged};
+use super::entity_tag::{ETAG, IF_NONE_MATCH, tagged, unless_known};
 use super::idempotency::{IDEMPOTENCY_KEY, REPLAYED, idempotency_key};
 use super::paging::{AFTER, LIMIT, LINK, PAGE_ROWS, list_of};
 use super::{Call, Handler, Operation, ReadContext, Staged, WriteContext};
@@ -141,10 +141,9 @@ fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>,
 /// ```
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     let found = match call.path(&PET_ID) {
-        Some(id) => context.store.pet(id, |pet| {
-            let response = Response::json(200, &pet);
-            Tagged::new(response, false).unless_known(call)
-        })?,
+        Some(id) => {
+            context.store.pet(id, |pet| unless_known(tagged(Response::json(200, &pet), false), call))?
+        }
         None => None,
     };
     Ok(found.ok_or_else(|| ApiError::with_message(Code::NotFound, NO_PET))?)

@@ -37,7 +37,7 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     if let Some(file) = deployed(context, call)? {
         return Ok(file);
     }
-    match context.assets.find(&call.target.path) {
+    match context.assets.get(&*call.target.path) {
         Some(asset) => Ok(asset.respond(call.asset_fields())),
         None => not_found(context, call),
     }

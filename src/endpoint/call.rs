@@ -2,7 +2,7 @@
 
 use super::operation::Operation;
 use super::parameter::{PathParameter, QueryParameter};
-use crate::http::{ASSET_HEADERS, ApiError, Request, Target, percent};
+use crate::http::{ASSET_HEADERS, ApiError, Code, Request, Target, percent};
 use crate::json::Schema;
 use crate::model::Caller;
 
@@ -80,12 +80,26 @@ impl<'r, H> Call<'r, H> {
         ASSET_HEADERS.map(|name| self.header_values(name))
     }
 
-    /// The body without any transfer coding, unless the header fields declare something other than plain JSON.
+    /// The body without any transfer coding, unless the header fields declare something other than plain JSON (RFC
+    /// 9110, sections 8.3 and 8.4).
     ///
     /// # Errors
     /// 415.
     pub fn json_body(&self) -> Result<&'r [u8], ApiError> {
-        self.request.check_json().map(|()| self.request.body)
+        for coding in self.request.header_values("Content-Encoding").flat_map(|value| value.split(',')) {
+            if !coding.trim().eq_ignore_ascii_case("identity") {
+                return Err(
+                    ApiError::new(Code::UnsupportedContentEncoding).header("Accept-Encoding", "identity")
+                );
+            }
+        }
+        for value in self.request.header_values("Content-Type") {
+            let media_type = value.split(';').next().unwrap_or("").trim();
+            if !media_type.eq_ignore_ascii_case("application/json") {
+                return Err(ApiError::new(Code::UnsupportedMediaType).header("Accept", "application/json"));
+            }
+        }
+        Ok(self.request.body)
     }
 }
 

@@ -14,27 +14,7 @@ pub const ASSET_HEADERS: [&str; 2] = ["Accept-Encoding", "If-None-Match"];
 pub const NO_FIELDS: [std::iter::Empty<&str>; 2] = [std::iter::empty(), std::iter::empty()];
 
 /// The documents by their paths.
-#[derive(Debug, Default)]
-pub struct Assets(BTreeMap<String, Asset>);
-
-impl Assets {
-    /// Adds a document.
-    pub fn insert(&mut self, path: impl Into<String>, asset: Asset) {
-        let known = self.0.insert(path.into(), asset);
-        debug_assert!(known.is_none(), "two assets have the same path");
-    }
-
-    /// Every path with a document.
-    #[cfg(test)]
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
-    }
-
-    /// The document at a path.
-    pub fn find(&self, path: &str) -> Option<&Asset> {
-        self.0.get(path)
-    }
-}
+pub type Assets = BTreeMap<String, Asset>;
 
 /// A document and its compressed form.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::http::{ApiError, Code, percent};
+use crate::http::percent;
 
 /// A complete request, as a worker received it.
 #[derive(Debug)]
@@ -23,28 +23,6 @@ impl<'a> Request<'a> {
     /// Every value of a header field, in the order sent; names are case-insensitive.
     pub fn header_values(&self, name: &str) -> impl Iterator<Item = &'a str> {
         self.headers.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
-    }
-
-    /// Refuses a body whose header fields declare something other than plain JSON (RFC 9110, sections 8.3 and
-    /// 8.4).
-    ///
-    /// # Errors
-    /// 415.
-    pub fn check_json(&self) -> Result<(), ApiError> {
-        for coding in self.header_values("Content-Encoding").flat_map(|value| value.split(',')) {
-            if !coding.trim().eq_ignore_ascii_case("identity") {
-                return Err(
-                    ApiError::new(Code::UnsupportedContentEncoding).header("Accept-Encoding", "identity")
-                );
-            }
-        }
-        for value in self.header_values("Content-Type") {
-            let media_type = value.split(';').next().unwrap_or("").trim();
-            if !media_type.eq_ignore_ascii_case("application/json") {
-                return Err(ApiError::new(Code::UnsupportedMediaType).header("Accept", "application/json"));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -18,10 +18,10 @@ pub fn add(assets: &mut Assets, config: &Config) {
         "anchor": format!("{root}{BASE}"),
         "service-desc": [{ "href": format!("{root}/openapi.json"), "type": "application/json" }],
     });
-    if assets.find("/").is_some() {
+    if assets.get("/").is_some() {
         links["service-doc"] = json!([{ "href": format!("{root}/"), "type": "text/html" }]);
     }
     let catalog = json!({ "linkset": [links] }).to_string() + "\n";
     let link = format!("<{root}{API_CATALOG}>; rel=\"api-catalog\"");
-    assets.insert(API_CATALOG, Asset::new(LINK_SET, catalog.into_bytes()).header("Link", link));
+    assets.insert(API_CATALOG.into(), Asset::new(LINK_SET, catalog.into_bytes()).header("Link", link));
 }

@@ -369,7 +369,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("transfer", &["json", "model", "store"]),
     ("project", &["api", "clock", "config", "dns", "http", "model", "store"]),
     ("maintenance", &["clock", "store"]),
-    ("store", &["clock", "json", "model"]),
+    ("store", &["clock", "model"]),
 ];
 
 fn arrows() -> BTreeSet<(String, String)> {

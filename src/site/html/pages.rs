@@ -25,10 +25,10 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str) {
             main: format!("{}<article>\n{html}</article>\n", contents(&sections)),
             asks: &[],
         };
-        assets.insert(entry.path, page.into_asset(config));
+        assets.insert(entry.path.into(), page.into_asset(config));
         found.extend(search::entries(entry.path, entry.name, &sections));
     }
-    assets.insert("/assets/search.json", search::asset(found));
+    assets.insert("/assets/search.json".into(), search::asset(found));
 }
 
 /// The list of a page's headings, for its side. Empty if there are hardly any.
@@ -69,7 +69,7 @@ mod tests {
             crate::site::html::add(&mut assets, &config, &Address::Tcp(([127, 0, 0, 1], 1).into()));
             assets
         });
-        let response = ASSETS.find(path).unwrap().respond([None, None].map(Option::into_iter));
+        let response = ASSETS.get(path).unwrap().respond([None, None].map(Option::into_iter));
         String::from_utf8(response.body().to_vec()).unwrap()
     }
 

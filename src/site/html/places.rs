@@ -19,15 +19,16 @@ pub fn add(assets: &mut Assets, config: &Config) {
         main: format!("<article>\n{}</article>\n", include_str!("../files/not-found.html")),
         asks: &[],
     };
-    assets.insert(NOT_FOUND, page.into_asset(config));
-    assets.insert(FAVICON, Asset::new("image/x-icon", include_bytes!("../files/favicon.ico").to_vec()));
+    assets.insert(NOT_FOUND.into(), page.into_asset(config));
+    assets
+        .insert(FAVICON.into(), Asset::new("image/x-icon", include_bytes!("../files/favicon.ico").to_vec()));
     // Nobody without a key gets anything there (RFC 9309).
     let mut robots = "User-agent: *\nDisallow: /v1/\n".to_owned();
     if let Some(root) = root(config) {
         robots += &format!("Sitemap: {root}{SITEMAP}\n");
-        assets.insert(SITEMAP, Asset::new("application/xml", sitemap(root).into_bytes()));
+        assets.insert(SITEMAP.into(), Asset::new("application/xml", sitemap(root).into_bytes()));
     }
-    assets.insert(ROBOTS, Asset::new("text/plain; charset=utf-8", robots.into_bytes()));
+    assets.insert(ROBOTS.into(), Asset::new("text/plain; charset=utf-8", robots.into_bytes()));
 }
 
 /// Every page in the navigation, as sitemaps.org specifies.

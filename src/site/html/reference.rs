@@ -25,7 +25,7 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str) {
             .replace("{{reference}}", &operations(base)),
         asks: &asks,
     };
-    assets.insert("/", page.into_asset(config));
+    assets.insert("/".into(), page.into_asset(config));
 }
 
 /// The choice of the server, which is hidden if there is only one.
@@ -65,7 +65,7 @@ mod tests {
 
     fn get(assets: &Assets, path: &str) -> Response {
         assets
-            .find(path)
+            .get(path)
             .unwrap_or_else(|| panic!("{path}"))
             .respond([Some("gzip"), None].map(Option::into_iter))
     }
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn reference_loads_at_most_40_kilobytes_and_nothing_from_elsewhere() {
         let assets = assets();
-        let page = assets.find("/").unwrap().respond([None, None].map(Option::into_iter));
+        let page = assets.get("/").unwrap().respond([None, None].map(Option::into_iter));
         let policy = page.field("Content-Security-Policy").unwrap();
         assert!(policy.contains("connect-src 'self' https://pets.example:8443;"), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");

@@ -17,7 +17,7 @@ pub fn assets(site: &str) -> Assets {
         .header("Content-Security-Policy", policy(&[]))
         .header("Referrer-Policy", "no-referrer");
     let mut assets = Assets::default();
-    assets.insert(PATH, page);
+    assets.insert(PATH.into(), page);
     files::add(&mut assets, files::SETTINGS);
     assets
 }
@@ -53,7 +53,7 @@ mod tests {
         let assets = assets("https://pets.example");
         assert!(named.len() > scripts().count(), "{named:?}");
         for path in named.iter().filter(|path| !path.starts_with(['#', '{'])) {
-            assert!(assets.find(path).is_some(), "{path}");
+            assert!(assets.contains_key(path), "{path}");
         }
     }
 
