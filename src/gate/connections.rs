@@ -32,6 +32,8 @@ pub struct Connection {
     pub address_index: usize,
     /// Whether many clients may share the address, so that the limits per address do not apply.
     pub is_exempt: bool,
+    /// Whether it is the service's own, for its health check.
+    pub is_own: bool,
     /// The bytes held for the client, as far as they count in [`Gate::held`].
     pub held: usize,
     /// Whether reading or writing may make progress: set by events, cleared when the operating system would
@@ -72,11 +74,13 @@ impl Gate {
         }
     }
 
-    /// Accepts the service's own connections regardless of limits. Each has one request, which has already
-    /// arrived.
+    /// Accepts the service's own connections regardless of limits. They take no place from clients, and make room for
+    /// none. Each has one request, which has already arrived.
     pub(super) fn let_in_own(&mut self) {
         for stream in self.stopper.take_own() {
             if let Some(slot) = self.admit(OwnedFd::from(stream).into(), Peer::Unix) {
+                self.connections[slot].is_own = true;
+                self.own += 1;
                 self.drive(slot);
             }
         }
@@ -92,20 +96,19 @@ impl Gate {
                 "{address} has a quarter of all connections, and gets no more; if it is a proxy, add it with --trusted-proxy"
             ));
             let message = "This address has too many connections; try again in a moment.";
-            return self.turn_away(stream, peer, ApiError::with_message(Code::Overloaded, message));
+            return self.turn_away(stream, peer, message);
         }
-        if self.connections.len() >= most {
+        if self.connections.len() >= most + self.own {
             self.close_longest_idle();
         }
-        if self.connections.len() >= most + self.max_refused {
-            return self.turn_away(stream, peer, no_room());
+        if self.connections.len() >= most + self.own {
+            let message = "The service has too many connections; try again in a moment.";
+            return self.turn_away(stream, peer, message);
         }
-        let Some(slot) = self.admit(stream, peer) else { return };
-        if self.connections.len() > most {
-            self.connections[slot].client.refuse(no_room(), &mut self.shared);
+        if let Some(slot) = self.admit(stream, peer) {
+            self.drive(slot);
+            self.make_room();
         }
-        self.drive(slot);
-        self.make_room();
     }
 
     /// Gives a client a slot.
@@ -129,6 +132,7 @@ impl Gate {
             address: peer.ip(),
             address_index: self.addresses.join(peer.ip()),
             is_exempt: self.shared.is_exempt(peer.ip()),
+            is_own: false,
             held: 0,
             // Its request may have arrived already; then it is not idle.
             readable: true,
@@ -139,10 +143,10 @@ impl Gate {
         Some(slot)
     }
 
-    /// Refuses a client for which there is not even a slot: tries to send a 503, and closes.
-    fn turn_away(&mut self, mut stream: TcpStream, peer: Peer, error: ApiError) {
+    /// Refuses a client for which there is no place: tries to send a 503, and closes.
+    fn turn_away(&mut self, mut stream: TcpStream, peer: Peer, message: &'static str) {
         let mut client = Client::new(peer, &self.shared);
-        client.refuse(error, &mut self.shared);
+        client.refuse(ApiError::with_message(Code::Overloaded, message), &mut self.shared);
         // Best effort. What has arrived is read, because closing with unread bytes would send a reset.
         let _ = stream.write(client.output());
         let _ = stream.shutdown(Shutdown::Write);
@@ -196,6 +200,7 @@ impl Gate {
                 State::Closed => {
                     let connection = self.connections.remove(slot);
                     self.held -= connection.held;
+                    self.own -= usize::from(connection.is_own);
                     self.addresses.leave(connection.address_index);
                     return;
                 }
@@ -253,10 +258,4 @@ impl Gate {
             }
         }
     }
-}
-
-/// The response to one connection too many.
-fn no_room() -> ApiError {
-    let message = "The service has too many connections; try again in a moment.";
-    ApiError::with_message(Code::Overloaded, message)
 }

@@ -57,7 +57,7 @@ impl Gate {
         };
         let waiting = &mut self.waiting[kind as usize];
         // Each connection has at most one request waiting, so at least half belong to clients that have gone.
-        if waiting.len() >= 2 * (self.max_connections + self.max_refused) {
+        if waiting.len() >= 2 * self.max_connections {
             let connections = &self.connections;
             waiting.retain(|id| connections.get(id.slot).is_some_and(|c| c.serial == id.serial));
         }

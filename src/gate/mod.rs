@@ -87,8 +87,6 @@ const FIRST_LANE: usize = 2;
 pub struct GateConfig {
     /// The most clients at once.
     pub max_connections: usize,
-    /// Further clients that get a proper 503. Clients beyond may be closed without seeing one.
-    pub max_refused: usize,
     /// The most bytes held for all clients together, without the lanes, which have their own bound.
     pub client_memory: usize,
     pub deadlines: Deadlines,
@@ -105,7 +103,8 @@ pub struct Gate {
     listening: Option<Listening>,
     connections: Slab<Connection>,
     max_connections: usize,
-    max_refused: usize,
+    /// How many connections are the service's own. They do not count as clients.
+    own: usize,
     serial: u64,
     lanes: Vec<Lane>,
     /// The requests that wait for a lane, by [`LaneKind`].
@@ -152,7 +151,7 @@ impl Gate {
             listening: Some(listening),
             connections: Slab::new(),
             max_connections: config.max_connections,
-            max_refused: config.max_refused,
+            own: 0,
             serial: 0,
             lanes,
             waiting: [Waiting::default(), Waiting::default()],

@@ -46,7 +46,8 @@ impl Gate {
             let (steps, since) = (c.held / SMALL_BYTES, Reverse(c.client.since()));
             (steps > 0, of_address[&c.address_index], steps, since, slot)
         };
-        let mut holders: Vec<_> = self.connections.iter().filter(|(_, c)| c.held > 0).map(order).collect();
+        let mut holders: Vec<_> =
+            self.connections.iter().filter(|(_, c)| c.held > 0 && !c.is_own).map(order).collect();
         holders.sort_unstable();
         while self.held > self.max_held - self.max_held / 16
             && let Some((.., slot)) = holders.pop()
@@ -121,6 +122,7 @@ impl Gate {
 fn place(connection: &Connection) -> Option<Place> {
     let (client, serial) = (&connection.client, connection.serial);
     match client.state() {
+        _ if connection.is_own => None,
         State::Idle | State::Head | State::Body | State::Lingering => Some((0, Some(client.since()), serial)),
         State::Responding => Some((1, Some(client.since()), serial)),
         State::Ready(_) | State::Waiting => Some((WAITING, None, serial)),

@@ -48,24 +48,24 @@ impl Bench {
     }
 
     /// A gate without lanes.
-    fn new(max_connections: usize, max_refused: usize) -> Self {
-        Self::start(max_connections, max_refused, Folder::new(), Vec::new())
+    fn new(max_connections: usize) -> Self {
+        Self::start(max_connections, Folder::new(), Vec::new())
     }
 
     /// A gate with a lane for one request that reads, and the lane's far end.
-    fn with_lane(max_connections: usize, max_refused: usize) -> (Self, unix::net::UnixStream) {
+    fn with_lane(max_connections: usize) -> (Self, unix::net::UnixStream) {
         let folder = Folder::new();
         let path = folder.0.join("lane");
         let far_end = FarEnd::bind(&path);
         let lane = LaneAddress { path, kind: LaneKind::Read, window: 1, window_bytes: usize::MAX };
-        let bench = Self::start(max_connections, max_refused, folder, vec![lane]);
+        let bench = Self::start(max_connections, folder, vec![lane]);
         (bench, far_end.accept())
     }
 
-    fn start(max_connections: usize, max_refused: usize, folder: Folder, lanes: Vec<LaneAddress>) -> Self {
+    fn start(max_connections: usize, folder: Folder, lanes: Vec<LaneAddress>) -> Self {
         let listening = Listening::bind(&(LOOPBACK, 0).into()).unwrap();
         let address = listening.address().tcp().unwrap();
-        let config = GateConfig { max_connections, max_refused, ..config(lanes) };
+        let config = GateConfig { max_connections, ..config(lanes) };
         let mut gate = Gate::new(listening, config, Stopper::default()).unwrap();
         // Who lingers here does so until the test has seen it.
         gate.shared.deadlines.linger = PATIENCE;
@@ -113,7 +113,7 @@ fn connect(address: SocketAddr, sent: &str) -> TcpStream {
 
 #[test]
 fn address_has_a_quarter_of_the_connections_unless_many_may_stand_behind_it() {
-    let mut bench = Bench::new(8, 1);
+    let mut bench = Bench::new(8);
     bench.gate.shared.intake.trusted = TrustedProxies::new(vec!["192.0.2.9/32".parse().unwrap()]);
     let mut inside = vec![bench.let_in(far(1), ""), bench.let_in(far(1), "")];
     let response = all(bench.let_in(far(1), GET));
@@ -127,7 +127,7 @@ fn address_has_a_quarter_of_the_connections_unless_many_may_stand_behind_it() {
 
 #[test]
 fn newcomer_takes_an_idle_place_before_that_of_an_older_one_who_waits() {
-    let mut bench = Bench::new(2, 1);
+    let mut bench = Bench::new(2);
     let (_older, idle) = (bench.let_in(far(1), GET), bench.let_in(far(2), ""));
     let _newcomer = bench.let_in(far(3), GET);
     assert_eq!(all(idle), "", "closed for a newcomer");
@@ -136,7 +136,7 @@ fn newcomer_takes_an_idle_place_before_that_of_an_older_one_who_waits() {
 
 #[test]
 fn newcomer_takes_an_idle_place_or_that_of_the_oldest_who_waits() {
-    let mut bench = Bench::new(2, 1);
+    let mut bench = Bench::new(2);
     let idle = bench.let_in(far(1), "");
     let (oldest, _other) = (bench.let_in(far(2), GET), bench.let_in(far(3), GET));
     assert_eq!(all(idle), "", "closed for a newcomer");
@@ -149,7 +149,7 @@ fn newcomer_takes_an_idle_place_or_that_of_the_oldest_who_waits() {
 
 #[test]
 fn newcomer_without_a_place_to_wait_for_its_response_is_told_at_the_door() {
-    let (mut bench, mut lane) = Bench::with_lane(1, 0);
+    let (mut bench, mut lane) = Bench::with_lane(1);
     let _served = bench.let_in(far(1), GET);
     assert_eq!(bench.gate.connections.len(), 1);
     bench.until(|gate| gate.lanes[0].load() == 1);
@@ -160,8 +160,28 @@ fn newcomer_without_a_place_to_wait_for_its_response_is_told_at_the_door() {
 }
 
 #[test]
+fn health_check_takes_nobodys_place_and_keeps_its_own() {
+    let mut bench = Bench::new(1);
+    let (mut here, there) = unix::net::UnixStream::pair().unwrap();
+    here.write_all(GET.as_bytes()).unwrap();
+    there.set_nonblocking(true).unwrap();
+    bench.gate.stopper.let_in(there);
+    bench.gate.let_in_own();
+    let client = bench.let_in(far(1), GET);
+    assert_eq!(bench.states(), [State::Waiting; 2]);
+    let _newcomer = bench.let_in(far(2), GET);
+    assert!(all(client).starts_with("HTTP/1.1 503 "));
+    assert_eq!(bench.states(), [State::Waiting; 2]);
+    bench.gate.max_held = 0;
+    bench.gate.make_room();
+    assert_eq!(bench.states(), [State::Waiting, State::Lingering]);
+    bench.close(0);
+    assert_eq!(bench.gate.own, 0);
+}
+
+#[test]
 fn turns_are_by_address_unless_many_may_stand_behind_it() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let addresses = [far(1), far(1), far(2), LOOPBACK, LOOPBACK, far(1)];
     let _clients = addresses.map(|address| bench.let_in(address, GET));
     let waiting = &mut bench.gate.waiting[LaneKind::Read as usize];
@@ -171,7 +191,7 @@ fn turns_are_by_address_unless_many_may_stand_behind_it() {
 
 #[test]
 fn client_counts_for_the_address_that_its_proxy_names() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n";
     let _clients = (bench.let_in(LOOPBACK, request), bench.let_in(far(1), ""));
     let addresses = &bench.gate.addresses;
@@ -180,7 +200,7 @@ fn client_counts_for_the_address_that_its_proxy_names() {
 
 #[test]
 fn last_response_ends_our_side() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let response = all(bench.let_in(far(1), "nonsense\r\n\r\n"));
     assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
     assert_eq!(bench.states(), [State::Lingering]);
@@ -188,7 +208,7 @@ fn last_response_ends_our_side() {
 
 #[test]
 fn end_that_comes_with_the_last_bytes_is_noticed() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let mut client = bench.let_in(far(1), "");
     client.write_all(b"GET / HTTP/1.1\r\n").unwrap();
     client.shutdown(Shutdown::Write).unwrap();
@@ -198,7 +218,7 @@ fn end_that_comes_with_the_last_bytes_is_noticed() {
 
 #[test]
 fn who_has_reset_the_connection_is_let_go_by_a_read_and_by_a_write() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let head = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n";
     for writes in [false, true] {
         let client = bench.let_in(far(1), head);
@@ -222,7 +242,7 @@ fn who_has_reset_the_connection_is_let_go_by_a_read_and_by_a_write() {
 
 #[test]
 fn who_sends_much_lets_others_have_their_turn() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let _client = bench.let_in(far(1), &post());
     assert_eq!((bench.states(), bench.gate.unread.len()), (vec![State::Body], 1));
     assert_eq!(bench.gate.timeout(), Some(Duration::ZERO));
@@ -242,7 +262,7 @@ fn who_stays(bench: &mut Bench, held: &[usize]) -> Vec<usize> {
 
 #[test]
 fn largest_of_the_address_that_holds_the_most_give_way_until_there_is_room() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let addresses = [far(1), far(2), far(2), far(2), far(3)];
     let _clients = addresses.map(|address| bench.let_in(address, GET));
     let (mebibyte, rest) = (1024 * 1024, MEMORY - 60 * 1024 * 1024);
@@ -255,7 +275,7 @@ fn largest_of_the_address_that_holds_the_most_give_way_until_there_is_room() {
 
 #[test]
 fn of_equal_holders_the_one_that_has_been_so_for_the_longest_gives_way() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let mut clients = Vec::new();
     for _ in 0..3 {
         bench.gate.shared.now += TICK;
@@ -267,7 +287,7 @@ fn of_equal_holders_the_one_that_has_been_so_for_the_longest_gives_way() {
 
 #[test]
 fn small_ones_give_way_last() {
-    let mut bench = Bench::new(1000, 1);
+    let mut bench = Bench::new(1000);
     let _clients: Vec<_> = (0..30).map(|_| bench.let_in(LOOPBACK, GET)).collect();
     let _large = bench.let_in(far(1), GET);
     let held = [&[4000; 30][..], &[8192]].concat();
@@ -280,7 +300,7 @@ fn small_ones_give_way_last() {
 
 #[test]
 fn address_with_many_connections_makes_room_until_it_has_few() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let _oldest = bench.let_in(far(1), "");
     let _exempt: Vec<_> = (0..20).map(|_| bench.let_in(LOOPBACK, "")).collect();
     let many: Vec<_> = (0..18).map(|_| bench.let_in(far(2), "")).collect();
@@ -293,7 +313,7 @@ fn address_with_many_connections_makes_room_until_it_has_few() {
 
 #[test]
 fn who_is_picked_and_then_asks_stays() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let mut clients = [1, 2, 3].map(|number| bench.let_in(far(number), ""));
     bench.gate.close_longest_idle();
     clients[1].write_all(GET.as_bytes()).unwrap();
@@ -307,7 +327,7 @@ fn who_is_picked_and_then_asks_stays() {
 
 #[test]
 fn queue_is_cleared_of_those_who_have_gone() {
-    let mut bench = Bench::new(1, 1);
+    let mut bench = Bench::new(1);
     for _ in 0..10 {
         let _client = bench.let_in(far(1), GET);
         assert_eq!(bench.states(), [State::Waiting]);
@@ -317,7 +337,7 @@ fn queue_is_cleared_of_those_who_have_gone() {
 
 #[test]
 fn response_does_not_reach_the_next_one_in_the_slot() {
-    let (mut bench, mut lane) = Bench::with_lane(100, 1);
+    let (mut bench, mut lane) = Bench::with_lane(100);
     let _gone = bench.let_in(far(1), GET);
     bench.until(|gate| gate.lanes[0].load() == 1);
     let gone = expect(&mut lane, "/");
@@ -334,7 +354,7 @@ fn response_does_not_reach_the_next_one_in_the_slot() {
 
 #[test]
 fn response_that_comes_too_late_is_thrown_away() {
-    let (mut bench, mut lane) = Bench::with_lane(100, 1);
+    let (mut bench, mut lane) = Bench::with_lane(100);
     let client = bench.let_in(far(1), GET);
     bench.until(|gate| gate.lanes[0].load() == 1);
     let ticket = expect(&mut lane, "/");
@@ -349,7 +369,7 @@ fn response_that_comes_too_late_is_thrown_away() {
 
 #[test]
 fn small_request_goes_ahead_of_large_ones() {
-    let (mut bench, mut lane) = Bench::with_lane(100, 1);
+    let (mut bench, mut lane) = Bench::with_lane(100);
     let [large, small] = ["/large", "/small"].map(|path| GET.replacen('/', path, 1));
     let _clients = [&large, &large, &small].map(|request| bench.let_in(LOOPBACK, request));
     bench.until(|gate| gate.lanes[0].load() == 1);
@@ -358,7 +378,7 @@ fn small_request_goes_ahead_of_large_ones() {
 
 #[test]
 fn crowd_holds_up_neither_lanes_nor_newcomers() {
-    let (mut bench, mut lane) = Bench::with_lane(100, 1);
+    let (mut bench, mut lane) = Bench::with_lane(100);
     let _client = bench.let_in(far(1), GET);
     bench.until(|gate| gate.lanes[0].load() == 1);
     let ticket = expect(&mut lane, "/");
@@ -383,7 +403,7 @@ fn crowd_holds_up_neither_lanes_nor_newcomers() {
 
 #[test]
 fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     bench.gate.memory = Memory::Calm;
     let hour = Duration::from_secs(3600);
     bench.gate.next_tick = Instant::now() + hour;
@@ -408,7 +428,7 @@ fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
 
 #[test]
 fn deadlines_are_kept_to_the_tick() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let client = bench.let_in(far(1), "");
     let deadline = bench.gate.connections[0].client.deadline().unwrap();
     bench.gate.next_tick = deadline;
@@ -427,7 +447,7 @@ fn deadlines_are_kept_to_the_tick() {
 
 #[test]
 fn who_waits_at_the_door_when_the_service_ends_is_let_in() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let _clients = [connect(bench.address, GET), connect(bench.address, GET)];
     bench.gate.begin_drain();
     assert_eq!(bench.gate.connections.len(), 2);
@@ -436,7 +456,7 @@ fn who_waits_at_the_door_when_the_service_ends_is_let_in() {
 
 #[test]
 fn who_waits_at_a_passed_socket_is_left_to_the_next_service() {
-    let mut bench = Bench::new(100, 1);
+    let mut bench = Bench::new(100);
     let passed = TcpListener::bind((LOOPBACK, 0)).unwrap();
     let _client = connect(passed.local_addr().unwrap(), GET);
     let next = passed.try_clone().unwrap();
@@ -450,7 +470,7 @@ fn who_waits_at_a_passed_socket_is_left_to_the_next_service() {
 
 #[test]
 fn service_ends_once_all_have_finished() {
-    let (mut bench, mut ending) = (Bench::new(100, 1), Ending::default());
+    let (mut bench, mut ending) = (Bench::new(100), Ending::default());
     let _client = bench.let_in(far(1), GET);
     assert_eq!(bench.end(&mut ending), None, "nobody has told it to");
     bench.gate.stopper.stop();
@@ -462,7 +482,7 @@ fn service_ends_once_all_have_finished() {
 
 #[test]
 fn service_ends_at_its_deadline_whoever_has_not_finished() {
-    let (mut bench, mut ending) = (Bench::new(100, 1), Ending::default());
+    let (mut bench, mut ending) = (Bench::new(100), Ending::default());
     let _client = bench.let_in(far(1), GET);
     bench.gate.shared.deadlines.drain = PATIENCE;
     bench.gate.stopper.stop();
@@ -477,7 +497,7 @@ fn service_ends_at_its_deadline_whoever_has_not_finished() {
 
 #[test]
 fn service_that_cannot_go_on_gives_its_clients_time_to_read_why() {
-    let (mut bench, mut ending) = (Bench::new(100, 1), Ending::default());
+    let (mut bench, mut ending) = (Bench::new(100), Ending::default());
     let client = bench.let_in(far(1), GET);
     // It is ending already, so that its time stands still from here on.
     bench.gate.stopper.stop();

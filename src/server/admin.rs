@@ -3,7 +3,7 @@
 use std::thread::JoinHandle;
 
 use super::SocketFolder;
-use super::descriptors::ADMIN;
+use super::descriptors::ADMIN_CONNECTIONS;
 use super::lanes::Lanes;
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings};
 use crate::config::Config;
@@ -53,8 +53,7 @@ impl Admin {
         }
         let Lanes { workers, addresses, .. } = lanes;
         let gate_config = GateConfig {
-            max_connections: ADMIN.connections,
-            max_refused: ADMIN.refused,
+            max_connections: ADMIN_CONNECTIONS,
             client_memory: config.client_memory / MEMORY_SHARE,
             deadlines: config.deadlines.clone(),
             lanes: addresses,

@@ -16,43 +16,30 @@ const OWN: usize = 35;
 const LANE: usize = 6;
 /// What the admin address has open: its gate and its listener, and a connection that is turned away (4), two lanes,
 /// and its clients.
-const ADMIN_OWN: usize = 4 + 2 * LANE + ADMIN.connections + ADMIN.refused;
+const ADMIN_OWN: usize = 4 + 2 * LANE + ADMIN_CONNECTIONS;
 
-/// Clients beyond the maximum that can be refused with a response at once.
-const MAX_REFUSED: usize = 256;
 /// The fewest connections worth starting for.
 const FEWEST: usize = 4;
-/// How many connections a gate serves at once, and how many more it can refuse with a response.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Places {
-    pub connections: usize,
-    pub refused: usize,
-}
-
-/// The places of the admin address. Few programs monitor a service.
-pub const ADMIN: Places = Places { connections: 16, refused: 2 };
+/// The most connections of the admin address. Few programs monitor a service.
+pub const ADMIN_CONNECTIONS: usize = 16;
 
 /// The descriptors that a service needs besides those of its clients.
 fn own(config: &Config) -> usize {
     OWN + LANE * (config.workers + 1) + if config.admin.is_some() { ADMIN_OWN } else { 0 }
 }
 
-/// The places of the gate: as many as the configuration asks for, but no more than the
-/// descriptors allow if their number is known.
+/// The most connections of the gate: as many as the configuration asks for, but no more than the descriptors allow
+/// if their number is known.
 ///
 /// # Errors
 /// [`ErrorKind::Resources`] if there are too few descriptors to start.
-pub fn places(config: &Config) -> Result<Places, Error> {
+pub fn places(config: &Config) -> Result<usize, Error> {
     let most = config.max_connections;
-    let Some(limit) = config.open_files else {
-        return Ok(Places { connections: most, refused: MAX_REFUSED });
-    };
+    let Some(limit) = config.open_files else { return Ok(most) };
     let own = own(config);
-    let left = limit.saturating_sub(own);
-    let refused = MAX_REFUSED.min(left / 8);
-    let connections = most.min(left - refused);
+    let connections = most.min(limit.saturating_sub(own));
     if connections < FEWEST.min(most) {
-        let needed = own + 2 * FEWEST;
+        let needed = own + FEWEST.min(most);
         let line = format!(
             "the process can open too few files: {limit}, but it needs at least {needed} (ulimit -n)"
         );
@@ -63,7 +50,7 @@ pub fn places(config: &Config) -> Result<Places, Error> {
             "the service accepts at most {connections} connections: the process can open only {limit} files (ulimit -n)"
         );
     }
-    Ok(Places { connections, refused })
+    Ok(connections)
 }
 
 #[cfg(test)]
@@ -80,20 +67,18 @@ mod tests {
 
     #[test]
     fn unknown_limit_leaves_the_setting_as_it_is() {
-        let clients = places(&config(None, true)).unwrap();
-        assert_eq!(clients, Places { connections: 1000, refused: MAX_REFUSED });
+        assert_eq!(places(&config(None, true)).unwrap(), 1000);
     }
 
     #[test]
     fn known_limit_is_not_exceeded() {
         for has_admin in [false, true] {
-            let clients = places(&config(Some(usize::MAX), has_admin)).unwrap();
-            assert_eq!(clients, Places { connections: 1000, refused: MAX_REFUSED });
+            assert_eq!(places(&config(Some(usize::MAX), has_admin)).unwrap(), 1000);
             let own = own(&config(None, has_admin));
             for limit in own + FEWEST..2000 {
                 let clients = places(&config(Some(limit), has_admin)).unwrap();
-                assert!(own + clients.connections + clients.refused <= limit, "{limit}");
-                assert!(clients.connections >= FEWEST, "{limit}");
+                assert!(own + clients <= limit, "{limit}");
+                assert!(clients >= FEWEST, "{limit}");
             }
         }
     }
@@ -111,7 +96,7 @@ mod tests {
     #[test]
     fn error_names_how_many_files_are_enough() {
         let error = places(&config(Some(10), false)).unwrap_err().to_string();
-        let needed = own(&config(None, false)) + 2 * FEWEST;
+        let needed = own(&config(None, false)) + FEWEST;
         assert_eq!(
             error,
             format!("the process can open too few files: 10, but it needs at least {needed} (ulimit -n)")

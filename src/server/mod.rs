@@ -96,7 +96,7 @@ impl Server {
             None => store::open_for_service(&config.database, config.workers)?,
         };
         let address = listening.address().clone();
-        let summary = summary(&config, &address, places.connections, &store);
+        let summary = summary(&config, &address, places, &store);
         let stopper = Stopper::default();
         let running = Running::start(&Arc::new(config), places, folder, listening, admin, store, &stopper)?;
         let gate = start_thread("gate", move || running.serve())?;

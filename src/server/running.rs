@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::SocketFolder;
 use super::admin::Admin;
-use super::descriptors::Places;
+
 use super::lanes::Lanes;
 use super::project::{self, Upkeep};
 use crate::config::Config;
@@ -40,7 +40,7 @@ impl Running {
     /// If there are too few threads or descriptors, or the project cannot be opened.
     pub fn start(
         config: &Arc<Config>,
-        places: Places,
+        places: usize,
         folder: SocketFolder,
         listening: Listening,
         admin: Option<Listening>,
@@ -93,8 +93,7 @@ impl Running {
         });
         let admin = admin.transpose()?;
         let gate_config = GateConfig {
-            max_connections: places.connections,
-            max_refused: places.refused,
+            max_connections: places,
             client_memory: config.client_memory,
             deadlines: config.deadlines.clone(),
             lanes: addresses,

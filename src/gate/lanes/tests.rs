@@ -29,7 +29,6 @@ pub const MEMORY: usize = 64 * 1024 * 1024;
 pub fn config(lanes: Vec<LaneAddress>) -> GateConfig {
     GateConfig {
         max_connections: 100,
-        max_refused: 1,
         client_memory: MEMORY,
         deadlines: Deadlines::default(),
         lanes,
