@@ -92,7 +92,7 @@ impl Gate {
         let has_its_share = self.addresses.connections_of(peer.ip()) >= most.div_ceil(4);
         if has_its_share && !self.shared.is_exempt(peer.ip()) {
             let address = peer.ip();
-            self.say(format!(
+            self.troubles.say("", &format!(
                 "{address} has a quarter of all connections, and gets no more; if it is a proxy, add it with --trusted-proxy"
             ));
             let message = "This address has too many connections; try again in a moment.";
@@ -121,7 +121,7 @@ impl Gate {
         let token = Token(FIRST_LANE + self.lanes.len() + slot);
         let interests = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(&mut stream, token, interests) {
-            self.say(format!("cannot watch a connection: {error}"));
+            self.troubles.say("", &format!("cannot watch a connection: {error}"));
             return None;
         }
         self.serial += 1;

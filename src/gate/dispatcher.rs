@@ -11,7 +11,7 @@ use crate::http::response::Course;
 use crate::lane::{LaneKind, Malformed};
 
 /// How long a lane may stay closed before the service ends, so that a supervisor restarts it.
-pub const MAX_SHUT: Duration = Duration::from_secs(5);
+const MAX_SHUT: Duration = Duration::from_secs(5);
 /// What a large response counts in the bytes of a lane, however large it is: about a list of 100 pets.
 const LARGE_BYTES: usize = 8 * 1024;
 
@@ -147,7 +147,7 @@ impl Gate {
             0 => String::new(),
             count => format!(" with {count} requests in it"),
         };
-        self.say(format!("a lane for {kind} broke off{lost}: {reason}"));
+        self.troubles.say("", &format!("a lane for {kind} broke off{lost}: {reason}"));
         for id in clients {
             if let Some(slot) = self.slot_inside(id) {
                 self.connections[slot].client.lose(&mut self.shared);
@@ -163,7 +163,7 @@ impl Gate {
             if let Err(error) = lane.connect(self.poll.registry()) {
                 lane.fail(self.shared.now);
                 let kind = lane.kind();
-                self.say(format!("cannot reach a lane for {kind}: {error}"));
+                self.troubles.say("", &format!("cannot reach a lane for {kind}: {error}"));
             }
         }
     }

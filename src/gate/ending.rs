@@ -14,42 +14,30 @@ pub const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The clients to accept at the end: everything in the backlog, but not endlessly, because others may come as fast.
 const MAX_LAST_ACCEPTS: usize = 2 * BACKLOG;
 
-/// The state of the service's end.
-#[derive(Default)]
-pub struct Ending {
-    /// Why the service cannot go on.
-    failure: Option<Error>,
-    /// When it ends at the latest, even with requests unfinished.
-    pub by: Option<Instant>,
-}
-
 impl Gate {
     /// Begins to end when it is time to, and returns how the service ended once it has.
-    pub(super) fn end(&mut self, ending: &mut Ending) -> Option<Result<(), Error>> {
-        if ending.failure.is_none() {
-            ending.failure = self.stopper.failure().or_else(|| {
-                self.lane_trouble(self.shared.now).map(|line| Error::new(ErrorKind::Internal, line))
-            });
-            if let Some(reason) = &ending.failure {
-                log::error!("ending: {reason}");
-                self.stopper.stop();
-                self.tell_all(&reason.to_string());
-                ending.by = Some(Instant::now() + LAST_WORDS);
-            }
+    pub(super) fn end(&mut self) -> Option<Result<(), Error>> {
+        if let Some(line) = self.lane_trouble(self.shared.now).filter(|_| !self.has_failed) {
+            self.stopper.fail(Error::new(ErrorKind::Internal, line));
+        }
+        if self.stopper.is_failing() && !self.has_failed {
+            self.has_failed = true;
+            self.tell_all();
+            self.end_by = Some(Instant::now() + LAST_WORDS);
         }
         if self.stopper.is_stopping() && !self.shared.draining {
             if let Some(reason) = self.stopper.reason() {
                 log::error!("ending: {reason}");
             }
-            ending.by = ending.by.or(Some(Instant::now() + self.shared.deadlines.drain));
+            self.end_by.get_or_insert(Instant::now() + self.shared.deadlines.drain);
             self.begin_drain();
         }
-        let by = ending.by?;
+        let by = self.end_by?;
         if !self.connections.is_empty() && self.shared.now < by {
             return None;
         }
         self.note_cut_off();
-        Some(ending.failure.take().or_else(|| self.stopper.reason()).map_or(Ok(()), Err))
+        Some(self.stopper.reason().map_or(Ok(()), Err))
     }
 
     /// Notes how many requests would be cut off if the service ended now.
@@ -59,9 +47,9 @@ impl Gate {
     }
 
     /// Answers all requests that nobody will answer any more.
-    fn tell_all(&mut self, reason: &str) {
+    fn tell_all(&mut self) {
         for index in 0..self.lanes.len() {
-            self.lose_lane(index, reason);
+            self.lose_lane(index, "the service cannot go on");
         }
         for slot in self.slots_of(|client| client.state() == State::Waiting) {
             if let Some(connection) = self.connections.get_mut(slot) {

@@ -41,8 +41,6 @@ use crate::quiet_log::QuietLog;
 use addresses::Addresses;
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS, READ_BYTES};
-use dispatcher::MAX_SHUT;
-use ending::Ending;
 use lanes::{ClientId, Lane};
 use memory::Memory;
 use room::Picked;
@@ -121,9 +119,10 @@ pub struct Gate {
     unread: VecDeque<ClientId>,
     memory: Memory,
     stopper: Stopper,
-    /// Whether lanes have yet to answer the greeting, and what has gone wrong with them.
-    is_starting: bool,
-    trouble: Option<String>,
+    /// Whether the clients have been told that the service cannot go on.
+    has_failed: bool,
+    /// When the service ends at the latest, even with requests unfinished.
+    end_by: Option<Instant>,
     troubles: QuietLog,
     next_tick: Instant,
     /// The buffers for reading from clients and lanes.
@@ -171,8 +170,8 @@ impl Gate {
             unread: VecDeque::new(),
             memory: Memory::default(),
             stopper,
-            is_starting: true,
-            trouble: None,
+            has_failed: false,
+            end_by: None,
             troubles: QuietLog::new("petstore::gate"),
             next_tick: now,
             scratch: vec![0; READ_BYTES],
@@ -184,32 +183,19 @@ impl Gate {
     /// Waits until each lane has answered its greeting.
     fn greet(&mut self) -> Result<(), Error> {
         let mut events = Events::with_capacity(EVENTS);
-        let end = self.shared.now + MAX_SHUT;
-        self.connect_lanes();
         while !self.lanes.iter().all(Lane::is_open) {
-            let now = Instant::now();
-            let late = || (now >= end).then(|| self.lane_trouble(end)).flatten();
-            let failure = self.stopper.failure().map(|error| error.to_string());
-            if let Some(reason) = failure.or_else(|| self.trouble.clone()).or_else(late) {
+            let failure = self.stopper.reason().map(|error| error.to_string());
+            if let Some(reason) = failure.or_else(|| self.lane_trouble(self.shared.now)) {
                 let line = format!(
                     "cannot start: perhaps the machine is too busy, or allows too few threads (ulimit -u): {reason}"
                 );
                 return Err(Error::new(ErrorKind::Resources, line));
             }
+            self.connect_lanes();
             // Clients that connect meanwhile have an event, and are accepted later.
-            self.wait(&mut events, Some(TICK.min(end.saturating_duration_since(now))));
+            self.wait(&mut events, Some(TICK));
         }
-        self.is_starting = false;
         Ok(())
-    }
-
-    /// Reports what went wrong: in the log, or during the start in the error.
-    fn say(&mut self, line: String) {
-        if self.is_starting {
-            self.trouble.get_or_insert(line);
-        } else {
-            self.troubles.say("", &line);
-        }
     }
 
     /// Serves until it is stopped, and then until the requests that have begun are finished.
@@ -218,9 +204,8 @@ impl Gate {
     /// Why the service could not go on. Its clients have been answered.
     pub fn run(mut self) -> Result<(), Error> {
         let mut events = Events::with_capacity(EVENTS);
-        let mut ending = Ending::default();
         loop {
-            if let Some(outcome) = self.end(&mut ending) {
+            if let Some(outcome) = self.end() {
                 return outcome;
             }
             self.round(&mut events);
@@ -244,7 +229,7 @@ impl Gate {
             && error.kind() != io::ErrorKind::Interrupted
         {
             // This should never happen; a pause avoids a busy loop.
-            self.say(format!("cannot wait for events: {error}"));
+            self.troubles.say("", &format!("cannot wait for events: {error}"));
             std::thread::sleep(TICK);
         }
         self.shared.now = Instant::now();

@@ -26,10 +26,10 @@ pub struct Stopper(Arc<Word>);
 #[derive(Debug, Default)]
 struct Word {
     stopping: AtomicBool,
-    /// Why the service ends after the requests under way, if that is a failure.
+    /// Why the service ends, if that is a failure.
     reason: OnceLock<Error>,
-    /// Why the service cannot go on at all.
-    failure: OnceLock<Error>,
+    /// Whether the service cannot even finish the requests under way.
+    failing: AtomicBool,
     /// Requests that were unfinished at the last check since the end began.
     cut_off: AtomicUsize,
     /// The service's own connections, not accepted yet.
@@ -65,8 +65,9 @@ impl Stopper {
 
     /// Makes the service tell its clients that it cannot go on, and end with this failure. The first failure counts.
     pub(crate) fn fail(&self, reason: Error) {
-        let _ = self.0.failure.set(reason);
-        self.wake();
+        let _ = self.0.reason.set(reason);
+        self.0.failing.store(true, Ordering::SeqCst);
+        self.stop();
     }
 
     /// Makes the gate serve the other end of our own connection, which must be nonblocking.
@@ -84,12 +85,13 @@ impl Stopper {
         self.0.stopping.load(Ordering::SeqCst)
     }
 
-    pub(super) fn reason(&self) -> Option<Error> {
-        self.0.reason.get().map(copy)
+    pub(super) fn is_failing(&self) -> bool {
+        self.0.failing.load(Ordering::SeqCst)
     }
 
-    pub(super) fn failure(&self) -> Option<Error> {
-        self.0.failure.get().map(copy)
+    /// Why the service ends, if that is a failure. It stays here for other threads, so this has its kind and its words.
+    pub(super) fn reason(&self) -> Option<Error> {
+        self.0.reason.get().map(|reason| Error::new(reason.kind(), reason.to_string()))
     }
 
     pub(super) fn attach(&self, waker: Waker) {
@@ -101,9 +103,4 @@ impl Stopper {
             log::error!("cannot wake the gate: {error}");
         }
     }
-}
-
-/// A failure stays here for other threads, so whoever asks gets its kind and its words.
-fn copy(reason: &Error) -> Error {
-    Error::new(reason.kind(), reason.to_string())
 }

@@ -43,8 +43,8 @@ struct Bench {
 
 impl Bench {
     /// How the service has ended, if it has.
-    fn end(&mut self, ending: &mut Ending) -> Option<Result<(), String>> {
-        self.gate.end(ending).map(|ended| ended.map_err(|error| error.to_string()))
+    fn end(&mut self) -> Option<Result<(), String>> {
+        self.gate.end().map(|ended| ended.map_err(|error| error.to_string()))
     }
 
     /// A gate without lanes.
@@ -470,44 +470,44 @@ fn who_waits_at_a_passed_socket_is_left_to_the_next_service() {
 
 #[test]
 fn service_ends_once_all_have_finished() {
-    let (mut bench, mut ending) = (Bench::new(100), Ending::default());
+    let mut bench = Bench::new(100);
     let _client = bench.let_in(far(1), GET);
-    assert_eq!(bench.end(&mut ending), None, "nobody has told it to");
+    assert_eq!(bench.end(), None, "nobody has told it to");
     bench.gate.stopper.stop();
-    assert_eq!(bench.end(&mut ending), None, "a request has begun");
+    assert_eq!(bench.end(), None, "a request has begun");
     assert_eq!(bench.states(), [State::Waiting]);
     bench.close(0);
-    assert_eq!(bench.end(&mut ending), Some(Ok(())));
+    assert_eq!(bench.end(), Some(Ok(())));
 }
 
 #[test]
 fn service_ends_at_its_deadline_whoever_has_not_finished() {
-    let (mut bench, mut ending) = (Bench::new(100), Ending::default());
+    let mut bench = Bench::new(100);
     let _client = bench.let_in(far(1), GET);
     bench.gate.shared.deadlines.drain = PATIENCE;
     bench.gate.stopper.stop();
-    assert_eq!(bench.end(&mut ending), None);
-    let by = ending.by.unwrap();
+    assert_eq!(bench.end(), None);
+    let by = bench.gate.end_by.unwrap();
     assert!(by > Instant::now() + PATIENCE / 2 && by <= Instant::now() + PATIENCE);
     bench.gate.shared.now = by - Duration::from_nanos(1);
-    assert_eq!(bench.end(&mut ending), None);
+    assert_eq!(bench.end(), None);
     bench.gate.shared.now = by;
-    assert_eq!(bench.end(&mut ending), Some(Ok(())));
+    assert_eq!(bench.end(), Some(Ok(())));
 }
 
 #[test]
 fn service_that_cannot_go_on_gives_its_clients_time_to_read_why() {
-    let (mut bench, mut ending) = (Bench::new(100), Ending::default());
+    let mut bench = Bench::new(100);
     let client = bench.let_in(far(1), GET);
     // It is ending already, so that its time stands still from here on.
     bench.gate.stopper.stop();
-    assert_eq!(bench.end(&mut ending), None);
+    assert_eq!(bench.end(), None);
     bench.gate.stopper.fail(Error::new(ErrorKind::Internal, "a worker has died"));
     let failed = Instant::now();
-    assert_eq!(bench.end(&mut ending), None, "the client has not closed yet");
+    assert_eq!(bench.end(), None, "the client has not closed yet");
     assert!(all(client).starts_with("HTTP/1.1 503 "));
-    let by = ending.by.unwrap();
+    let by = bench.gate.end_by.unwrap();
     assert!(by >= failed + LAST_WORDS);
     bench.gate.shared.now = by;
-    assert_eq!(bench.end(&mut ending), Some(Err("a worker has died".to_owned())));
+    assert_eq!(bench.end(), Some(Err("a worker has died".to_owned())));
 }
