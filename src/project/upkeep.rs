@@ -91,7 +91,7 @@ impl Upkeep {
     /// Returns the state of the project as a connection for reading sees it, even while a change is under way.
     ///
     /// # Errors
-    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
+    /// `STORAGE_UNAVAILABLE` if the database cannot be read.
     pub fn overview(&self, database: &Database) -> Result<Overview, Refusal> {
         Ok(Overview::of(database, &self.hosting, unix_time())?)
     }

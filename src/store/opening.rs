@@ -8,7 +8,7 @@ use super::{rqlite, sqlite};
 use crate::error::{Error, ErrorKind, fail, is_cluster};
 
 impl Reader {
-    /// Opens a connection that cannot write, to a database that [`Writer::open`] has seen.
+    /// Opens a connection that cannot write, to a database that `Writer::open` has seen.
     ///
     /// # Errors
     /// If it cannot be opened, or is not a database of ours.
@@ -101,7 +101,7 @@ pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenSt
 /// Opens an existing database for a service with this many readers, only for reading.
 ///
 /// # Errors
-/// As [`Reader::open_only`].
+/// As `Reader::open_only`.
 pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error> {
     if is_cluster(path) {
         let message = "a service that only reads needs a file, and the database is a cluster; give clients a read-only key instead";

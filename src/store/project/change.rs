@@ -22,7 +22,7 @@ impl Writer {
     }
 }
 
-/// What changes the project within the transaction of [`Writer::change_project`]. Each method fails if the database
+/// What changes the project within the transaction of `Writer::change_project`. Each method fails if the database
 /// cannot be written.
 impl Writer {
     /// Sets the plan.
@@ -76,7 +76,7 @@ impl Writer {
         Ok(self.change("DELETE FROM redirects WHERE source = ?1", params![from])? > 0)
     }
 
-    /// Begins a deploy, which nobody sees before [`Self::go_live`], and removes unfinished ones. Returns its number.
+    /// Begins a deploy, which nobody sees before `go_live`, and removes unfinished ones. Returns its number.
     pub fn add_deploy(&mut self) -> Result<i64, StoreError> {
         self.remove_deploys("deployed_at IS NULL", &[])?;
         self.change("INSERT INTO deploys (deployed_at) VALUES (NULL)", &[])?;
