@@ -67,17 +67,17 @@ type Ours = (Vec<u8>, Vec<u8>, bool, usize);
 
 /// The request at the start of an input; `None` if it is incomplete, and the status if it is refused.
 fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
-    let (mut reader, mut request) = (Reader::new(), LaneRequest::default());
-    let (mut at, mut persists) = (0, false);
+    let (mut reader, mut request) = (Reader::default(), LaneRequest::default());
+    let mut at = 0;
     loop {
         let (consumed, step) = reader.advance(&input[at..], false, intake, &mut request);
         at += consumed;
         match step {
             Step::More => return Ok(None),
-            Step::Continue => {}
-            Step::Head(_, Err(error)) | Step::Refuse(error) => return Err(error.code.status()),
-            Step::Head(head, Ok(())) => persists = head.keep_alive,
+            Step::Continue | Step::Head(Ok(())) => {}
+            Step::Head(Err(error)) | Step::Refuse(error) => return Err(error.code.status()),
             Step::Request(_) => {
+                let persists = reader.head.is_some_and(|head| head.keep_alive);
                 let mut written = Vec::new();
                 request.write(Ticket { epoch: 1, place: 2 }, b"id", &mut written);
                 return Ok(Some((request.line().to_vec(), written, persists, at)));

@@ -86,7 +86,6 @@ pub struct Client {
     stash: Vec<u8>,
     /// The current request, in the form for a lane.
     request: LaneRequest,
-    head: Option<Head>,
     /// When the current request began.
     begun: Instant,
     /// Bytes for the client, and how many of them have been sent.
@@ -108,10 +107,9 @@ impl Client {
             state: State::Idle,
             since: shared.now,
             deadline: None,
-            reader: Reader::new(),
+            reader: Reader::default(),
             stash: Vec::new(),
             request: LaneRequest::default(),
-            head: None,
             begun: shared.now,
             out: Vec::new(),
             sent: 0,
@@ -153,7 +151,7 @@ impl Client {
 
     /// The identifier of the current request.
     pub fn id(&self) -> &[u8] {
-        self.head.as_ref().map_or(b"-", |head| head.id.as_bytes())
+        self.reader.head.as_ref().map_or(b"-", |head| head.id.as_bytes())
     }
 
     /// The client's address for the current request.
@@ -243,8 +241,8 @@ impl Client {
             match step {
                 Step::More => break,
                 Step::Continue => self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
-                Step::Head(head, checked) => {
-                    self.take_note(head);
+                Step::Head(checked) => {
+                    self.take_note();
                     if let Err(error) = checked {
                         self.refuse(error, shared);
                         return input.len();
@@ -270,11 +268,12 @@ impl Client {
         done
     }
 
-    fn take_note(&mut self, head: Head) {
+    /// Takes from a complete head what it says of the connection.
+    fn take_note(&mut self) {
+        let Some(head) = &self.reader.head else { return };
         self.persists = head.keep_alive;
         let forwarded = head.forwarded_for.filter(|_| self.is_trusted);
         self.address = forwarded.unwrap_or(self.peer.ip());
-        self.head = Some(head);
     }
 
     /// Notes that the client has shut down its side. It still gets its pending responses.
@@ -310,7 +309,7 @@ impl Client {
 
     /// Responds; the connection persists if the client wants it to.
     pub fn answer(&mut self, answer: &Answer, shared: &mut Shared) {
-        let head = self.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
+        let head = self.reader.head.take().unwrap_or_else(|| Head::unknown(shared.intake.ids.next()));
         let duration = shared.now.saturating_duration_since(self.begun);
         self.persists &= !shared.draining && !self.ended;
         head.print(answer, !self.persists, &shared.general, &mut self.out);

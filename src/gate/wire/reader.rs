@@ -1,29 +1,26 @@
 //! Reads one request from a client's bytes, strictly, and scans each byte of the head only once, however
 //! small the pieces.
 
-use crate::gate::wire::body::{Body, is_text};
+use crate::gate::wire::body::is_text;
 use crate::gate::wire::head::{Head, Intake};
 use crate::gate::wire::request_line::{RequestLine, bad_request, is_target_too_long};
 use crate::http::limits::{MAX_HEAD_BYTES, MAX_HEADER_FIELDS};
 use crate::http::{ApiError, Code};
 use crate::lane::{LaneKind, LaneRequest};
 
-/// The state of the reader.
-#[derive(Debug)]
-pub enum Reader {
-    Head(HeadScan),
-    Body {
-        kind: LaneKind,
-        body: Body,
-        expects_continue: bool,
-        /// The length of the head for the lane, which the body follows.
-        head_length: usize,
-    },
+/// Reads the head, and then the body.
+#[derive(Debug, Default)]
+pub struct Reader {
+    scan: HeadScan,
+    /// What the current request's head says, once that is complete. Who responds takes it, and the next request begins.
+    pub head: Option<Head>,
+    /// The length of the head for the lane, which the body follows.
+    head_length: usize,
 }
 
 /// What is known of an incomplete head.
 #[derive(Debug, Default)]
-pub struct HeadScan {
+struct HeadScan {
     /// The bytes scanned.
     scanned: usize,
     /// The start of the current line.
@@ -42,8 +39,8 @@ pub struct HeadScan {
 pub enum Step {
     /// The request is incomplete. Pass the unconsumed bytes again, with the ones that follow.
     More,
-    /// The head is complete: what is understood of it, and the rule that it breaks, if it does.
-    Head(Head, Result<(), ApiError>),
+    /// The head is complete: the rule that it breaks, if it does.
+    Head(Result<(), ApiError>),
     /// The client waits for a 100 Continue.
     Continue,
     /// A complete request for this kind of lane is in `out`.
@@ -53,21 +50,14 @@ pub enum Step {
 }
 
 impl Reader {
-    pub fn new() -> Self {
-        Self::Head(HeadScan::default())
-    }
-
     /// Whether more than an empty line has arrived.
     pub fn has_begun(&self) -> bool {
-        match self {
-            Reader::Head(scan) => scan.begun,
-            Reader::Body { .. } => true,
-        }
+        self.scan.begun || self.is_in_body()
     }
 
     /// Whether the head is complete and the body is not.
     pub fn is_in_body(&self) -> bool {
-        matches!(self, Reader::Body { .. })
+        self.head.is_some()
     }
 
     /// Reads on, and returns how many bytes were consumed. Writes the request line and header fields for the
@@ -79,39 +69,28 @@ impl Reader {
         intake: &mut Intake,
         out: &mut LaneRequest,
     ) -> (usize, Step) {
-        match self {
-            Reader::Head(scan) => {
-                let (line, length) = match scan.advance(input) {
-                    Ok(Some(whole)) => whole,
-                    Ok(None) => return (0, Step::More),
-                    Err(error) => return (0, Step::Refuse(error)),
-                };
-                let (head, checked) = Head::parse(&line, &input[..length], is_trusted, intake, out);
-                *self = Reader::Body {
-                    kind: head.kind,
-                    body: head.body.clone(),
-                    expects_continue: head.expects_continue,
-                    head_length: out.len(),
-                };
-                (length, Step::Head(head, checked))
-            }
-            Reader::Body { kind, body, expects_continue, head_length } => {
-                let consumed = match body.take(input, out.body()) {
-                    Ok(consumed) => consumed,
-                    Err(error) => return (0, Step::Refuse(error)),
-                };
-                if body.is_whole() {
-                    let kind = *kind;
-                    *self = Self::new();
-                    return (consumed, Step::Request(kind));
-                }
-                // A client that sends the body already does not wait (RFC 9110, section 10.1.1).
-                if std::mem::take(expects_continue) && out.len() == *head_length {
-                    return (consumed, Step::Continue);
-                }
-                (consumed, Step::More)
-            }
+        let Some(head) = &mut self.head else {
+            let (line, length) = match self.scan.advance(input) {
+                Ok(Some(whole)) => whole,
+                Ok(None) => return (0, Step::More),
+                Err(error) => return (0, Step::Refuse(error)),
+            };
+            let (head, checked) = Head::parse(&line, &input[..length], is_trusted, intake, out);
+            *self = Self { scan: HeadScan::default(), head: Some(head), head_length: out.len() };
+            return (length, Step::Head(checked));
+        };
+        let consumed = match head.body.take(input, out.body()) {
+            Ok(consumed) => consumed,
+            Err(error) => return (0, Step::Refuse(error)),
+        };
+        if head.body.is_whole() {
+            return (consumed, Step::Request(head.kind));
         }
+        // A client that sends the body already does not wait (RFC 9110, section 10.1.1).
+        if std::mem::take(&mut head.expects_continue) && out.len() == self.head_length {
+            return (consumed, Step::Continue);
+        }
+        (consumed, Step::More)
     }
 }
 
@@ -203,7 +182,7 @@ pub mod tests {
 
     /// The steps that `input` causes if it comes in pieces of a size, one word each.
     fn steps_in_pieces(input: &[u8], size: usize) -> Vec<String> {
-        let mut reader = Reader::new();
+        let mut reader = Reader::default();
         let mut intake = Intake::default();
         let (mut stash, mut out, mut steps) = (Vec::new(), LaneRequest::default(), Vec::new());
         for piece in input.chunks(size) {
@@ -213,14 +192,15 @@ pub mod tests {
                 stash.drain(..consumed);
                 match step {
                     Step::More => break,
-                    Step::Head(_, Ok(())) => {}
+                    Step::Head(Ok(())) => {}
                     Step::Continue => steps.push("continue".to_owned()),
                     Step::Request(_) => {
+                        reader.head = None;
                         let text = String::from_utf8_lossy(out.body()).into_owned();
                         let (head, body) = text.split_once("\r\n\r\n").unwrap();
                         steps.push(format!("{} {body}", head.split(" HTTP").next().unwrap()));
                     }
-                    Step::Head(_, Err(error)) | Step::Refuse(error) => {
+                    Step::Head(Err(error)) | Step::Refuse(error) => {
                         steps.push(format!("{} {}", error.code.status(), error.code.as_str()));
                         return steps;
                     }
@@ -276,7 +256,7 @@ pub mod tests {
         for (input, begun) in
             [(&b""[..], false), (b"\r", false), (b"\r\n", false), (b"\r\n\r", true), (b"G", true)]
         {
-            let mut reader = Reader::new();
+            let mut reader = Reader::default();
             for end in 0..=input.len() {
                 reader.advance(&input[..end], false, &mut Intake::default(), &mut LaneRequest::default());
             }
@@ -289,12 +269,14 @@ pub mod tests {
     fn request_has_begun_with_more_than_an_empty_line() {
         let reader_of = |input: &[u8]| {
             let mut intake = Intake::default();
-            let (mut reader, mut out, mut done) = (Reader::new(), LaneRequest::default(), 0);
+            let (mut reader, mut out, mut done) = (Reader::default(), LaneRequest::default(), 0);
             loop {
                 let (consumed, step) = reader.advance(&input[done..], false, &mut intake, &mut out);
                 done += consumed;
-                if matches!(step, Step::More) {
-                    return reader;
+                match step {
+                    Step::More => return reader,
+                    Step::Request(_) => reader.head = None,
+                    _ => {}
                 }
             }
         };
