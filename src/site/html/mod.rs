@@ -2,7 +2,6 @@
 
 mod components;
 mod files;
-mod markdown;
 mod markup;
 mod navigation;
 mod operation;

@@ -1,5 +1,10 @@
 //! Every page, and how the pages lead to each other.
 
+use crate::site::html::tables::Filling;
+
+/// The HTML that the build script made of a page, and its headings as [`Section`](super::tables::Section)s.
+pub type Text<'t> = (&'t str, &'t [[&'t str; 4]]);
+
 /// A page in the navigation.
 pub struct Entry {
     pub path: &'static str,
@@ -8,8 +13,8 @@ pub struct Entry {
     pub group: &'static str,
     /// What a reader finds there, in one sentence.
     pub about: &'static str,
-    /// Its text, of which the code fills the gaps; empty for the reference, which the code makes.
-    pub markdown: &'static str,
+    /// Its text, of which the code fills the gaps; none for the reference, which the code makes.
+    pub text: &'static [Text<'static>],
 }
 
 macro_rules! pages {
@@ -19,7 +24,7 @@ macro_rules! pages {
             name: $name,
             group: stringify!($group),
             about: $about,
-            markdown: concat!($(include_str!(concat!("../pages/", $file)))?),
+            text: &[$(include!(concat!(env!("OUT_DIR"), "/", $file, ".rs")))?],
         }),*),*]
     };
 }
@@ -27,21 +32,21 @@ macro_rules! pages {
 /// Every page, in the order of the navigation.
 pub const PAGES: &[Entry] = pages! {
     Guide:
-    "/docs" "Overview" "What this API is for, and where to begin." in "index.md";
-    "/docs/first-call" "Quickstart" "List pets, add one, and see an error, with curl." in "first-call.md";
-    "/docs/keys" "API keys" "Create, rotate and revoke API keys, and choose what they can do." in "keys.md";
-    "/docs/pages" "Pagination" "Read long lists page by page, and poll them for changes." in "pages.md";
-    "/docs/retries" "Retries" "Retry a create without adding a second pet." in "retries.md";
+    "/docs" "Overview" "What this API is for, and where to begin." in "index";
+    "/docs/first-call" "Quickstart" "List pets, add one, and see an error, with curl." in "first-call";
+    "/docs/keys" "API keys" "Create, rotate and revoke API keys, and choose what they can do." in "keys";
+    "/docs/pages" "Pagination" "Read long lists page by page, and poll them for changes." in "pages";
+    "/docs/retries" "Retries" "Retry a create without adding a second pet." in "retries";
     Reference:
     "/" "Operations" "Every operation with its parameters and responses. Try them in your browser.";
-    "/docs/errors" "Errors" "Every error code, with an example and what to do about it." in "errors.md";
-    "/docs/limits" "Limits" "How large a request can be, and how long it can take." in "limits.md";
-    "/docs/versions" "Versions" "What can change within a version, and what the stability marks mean." in "versions.md";
-    "/docs/deprecations" "Deprecations" "Operations that will be removed, and what to call instead." in "deprecations.md";
-    "/docs/changes" "Changelog" "What each release changes for clients, newest first." in "changes.md";
+    "/docs/errors" "Errors" "Every error code, with an example and what to do about it." in "errors";
+    "/docs/limits" "Limits" "How large a request can be, and how long it can take." in "limits";
+    "/docs/versions" "Versions" "What can change within a version, and what the stability marks mean." in "versions";
+    "/docs/deprecations" "Deprecations" "Operations that will be removed, and what to call instead." in "deprecations";
+    "/docs/changes" "Changelog" "What each release changes for clients, newest first." in "changes";
     Operate:
-    "/docs/running" "Running" "Settings, backup and restore, and health checks." in "running.md";
-    "/docs/domains" "Domains" "Serve your site from your own domain, over HTTPS." in "domains.md";
+    "/docs/running" "Running" "Settings, backup and restore, and health checks." in "running";
+    "/docs/domains" "Domains" "Serve your site from your own domain, over HTTPS." in "domains";
 };
 
 /// The group and the name of the page at a path.
@@ -63,16 +68,19 @@ pub fn entries(here: &str) -> String {
     groups().map(group).collect()
 }
 
-/// The groups with a sentence on each page but the one at a path, in Markdown.
-pub fn index(here: &str) -> String {
+/// The groups with a sentence on each page but the one at a path.
+pub fn index(here: &str) -> Filling {
     let page = |Entry { path, name, about, .. }: &Entry| {
         format!("<dt><a href=\"{path}\">{name}</a></dt>\n<dd>{about}</dd>\n")
     };
-    let group = |entries: &[Entry]| {
-        let others = entries.iter().filter(|entry| entry.path != here);
-        format!("## {}\n\n<dl>\n{}</dl>\n\n", entries[0].group, others.map(page).collect::<String>())
-    };
-    groups().map(group).collect()
+    let mut index = Filling::default();
+    for entries in groups() {
+        let name = entries[0].group;
+        let pages: String = entries.iter().filter(|entry| entry.path != here).map(page).collect();
+        index.heading("h2", &name.to_lowercase(), name, "");
+        index.html += &format!("<dl>\n{pages}</dl>\n");
+    }
+    index
 }
 
 fn groups() -> impl Iterator<Item = &'static [Entry]> {

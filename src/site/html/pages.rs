@@ -2,20 +2,18 @@
 
 use crate::config::Config;
 use crate::http::Assets;
-use crate::site::html::markdown::{Section, render};
 use crate::site::html::markup::escape;
-use crate::site::html::navigation::{PAGES, index};
+use crate::site::html::navigation::PAGES;
 use crate::site::html::page::Page;
-use crate::site::html::{search, tables};
+use crate::site::html::search;
+use crate::site::html::tables::{Section, fill};
 
 /// Adds the pages and the index of the search. `base` is the address that examples call.
 pub fn add(assets: &mut Assets, config: &Config, base: &str) {
     let mut found = Vec::new();
-    for entry in PAGES.iter().filter(|entry| !entry.markdown.is_empty()) {
-        let text = tables::fill(entry.markdown, config);
-        let (html, sections) =
-            render(&text.replace("{{base}}", base).replace("{{pages}}", &index(entry.path)));
-        let title = sections.first().map_or(entry.name, |section| &section.title);
+    for (entry, text) in PAGES.iter().filter_map(|entry| Some((entry, entry.text.first()?))) {
+        let (html, sections) = fill(text, config, base);
+        let title = sections.first().map_or(entry.name, |[_, _, title, _]| title);
         let page = Page {
             path: entry.path,
             title: &escape(title),
@@ -33,8 +31,8 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str) {
 
 /// The list of a page's headings, for its side. Empty if there are hardly any.
 fn contents(sections: &[Section]) -> String {
-    let listed = sections.iter().filter(|section| ["h2", "h3"].contains(&&*section.element));
-    let item = |Section { id, element, title, .. }: &Section| {
+    let listed = sections.iter().filter(|[_, element, ..]| ["h2", "h3"].contains(&&**element));
+    let item = |[id, element, title, _]: &Section| {
         format!("<li class=\"{element}\"><a href=\"#{id}\">{}</a></li>\n", escape(title))
     };
     let items: Vec<String> = listed.map(item).collect();
@@ -58,7 +56,7 @@ mod tests {
 
     /// Every page with a text.
     fn entries() -> impl Iterator<Item = &'static Entry> {
-        PAGES.iter().filter(|entry| !entry.markdown.is_empty())
+        PAGES.iter().filter(|entry| !entry.text.is_empty())
     }
 
     fn page(path: &str) -> String {
@@ -94,6 +92,22 @@ mod tests {
                 format!("<meta property=\"og:url\" content=\"https://pets.example{}\">", entry.path);
             assert!(page.contains(&address), "{}", entry.path);
         }
+    }
+
+    #[test]
+    fn markdown_is_rendered() {
+        let (deprecations, domains) = (page("/docs/deprecations"), page("/docs/domains"));
+        for part in [
+            "<h2 id=\"replacing-get-v1petspetid\"><a class=\"anchor\" href=\"#replacing-get-v1petspetid\">\
+             Replacing <code>GET /v1/pets/{petId}</code></a></h2>",
+            "<td data-head=\"header\"><code>Deprecation</code></td><td data-head=\"value\">when it was",
+        ] {
+            assert!(deprecations.contains(part), "{part}: {deprecations}");
+        }
+        assert!(domains.contains("<span class=\"whole\">"), "{domains}");
+        let found = page("/assets/search.json");
+        assert!(found.contains("\"title\":\"Replacing GET /v1/pets/{petId}\",\"page\""), "{found}");
+        assert!(!found.contains("{{"), "{found}");
     }
 
     #[test]

@@ -6,12 +6,27 @@ use crate::config::{Config, SETTINGS, VARIABLES};
 use crate::http::Code;
 use crate::http::limits::LIMITS;
 use crate::http::response::reason;
-use crate::site::document::BASE;
+use crate::site::document::{BASE, VERSION};
+use crate::site::html::markup::{escape, inline, pretty};
+use crate::site::html::navigation::{Text, index};
 
-/// The name of a placeholder, and the function that makes its table.
-type Table = (&'static str, fn(&Config) -> String);
+/// What can be linked to and searched for: its id, its element such as `h2`, its title, and the text up to the next one.
+pub type Section = [String; 4];
 
-const ALL: [Table; 8] = [
+/// What stands in the place of a gap.
+#[derive(Default)]
+pub struct Filling {
+    pub html: String,
+    /// The text of what has no id of its own.
+    text: String,
+    sections: Vec<Section>,
+}
+
+/// The name of a gap, and the function that fills it.
+type Gap = (&'static str, fn(&Config) -> Filling);
+
+const ALL: [Gap; 9] = [
+    ("pages", |_| index("/docs")),
     ("operations", |_| operations(|operation| operation.path.starts_with(BASE))),
     ("marks", |_| operations(|operation| operation.is_experimental)),
     ("deprecations", |_| deprecations()),
@@ -22,33 +37,53 @@ const ALL: [Table; 8] = [
     ("variables", |_| variables()),
 ];
 
-/// Replaces the placeholders of a page, such as `{{codes}}`, with tables.
-pub fn fill(page: &str, config: &Config) -> String {
-    let mut filled = page.to_owned();
-    for (name, table) in ALL {
-        let place = format!("{{{{{name}}}}}");
-        if page.contains(&place) {
-            filled = filled.replace(&place, &table(config));
+/// The HTML of a page and its sections, with gaps such as `{{codes}}` filled.
+pub fn fill((html, headings): &Text<'_>, config: &Config, base: &str) -> (String, Vec<Section>) {
+    let (mut html, mut sections) = (html.replace("{{base}}", &escape(base)), Vec::new());
+    for heading in *headings {
+        let [id, element, title, text] =
+            heading.map(|part| part.replace("{{base}}", base).replace("{{interface}}", VERSION));
+        let mut parts = vec![[id, element, title, text.clone()]];
+        for (name, filling) in ALL {
+            let place = format!("{{{{{name}}}}}");
+            if let Some((before, after)) = text.split_once(&place) {
+                let filling = filling(config);
+                html = html.replace(&place, &filling.html);
+                parts[0][3] = format!("{before}{}", filling.text);
+                parts.extend(filling.sections);
+                parts.last_mut().into_iter().for_each(|[_, _, _, text]| text.push_str(after));
+            }
         }
+        sections.extend(parts);
     }
-    filled
+    (html, sections)
+}
+
+impl Filling {
+    /// Adds a heading. `text` is what the search finds below it.
+    pub fn heading(&mut self, element: &str, id: &str, title: &str, text: &str) {
+        let words = inline(title);
+        self.html +=
+            &format!("<{element} id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{words}</a></{element}>\n");
+        self.sections.push([id, element, &plain(title), text].map(str::to_owned));
+    }
 }
 
 /// A table of the operations that a page wants.
-fn operations(is_wanted: fn(&Operation) -> bool) -> String {
+fn operations(is_wanted: fn(&Operation) -> bool) -> Filling {
     let rows = ROUTER.operations().filter(|operation| is_wanted(operation)).map(|operation| {
         let mark = match operation.deprecation {
             Some(deprecation) => format!("deprecated; to be removed on {}", day(deprecation.sunset)),
             None if operation.is_experimental => "experimental".to_owned(),
             None => "stable".to_owned(),
         };
-        [link(operation), operation.summary.to_owned(), mark]
+        (in_reference(operation), [title(operation), operation.summary.to_owned(), mark])
     });
     table(["operation", "what it does", "stability"], rows)
 }
 
-fn link(operation: &Operation) -> String {
-    format!("[`{} {}`]({})", operation.method(), operation.path, in_reference(operation))
+fn title(operation: &Operation) -> String {
+    format!("`{} {}`", operation.method(), operation.path)
 }
 
 /// Where the reference has an operation.
@@ -56,63 +91,99 @@ pub fn in_reference(operation: &Operation) -> String {
     format!("/#{}", operation.id)
 }
 
-fn deprecations() -> String {
+fn deprecations() -> Filling {
     let rows = ROUTER.operations().filter_map(|operation| {
         let deprecation = operation.deprecation?;
         let instead = format!("`GET {}` with the `status` filter", deprecation.successor);
-        Some([link(operation), day(deprecation.sunset), instead])
+        Some((in_reference(operation), [title(operation), day(deprecation.sunset), instead]))
     });
     table(["operation", "to be removed on", "call instead"], rows)
 }
 
 /// Each code under a heading: its status, what to do, and the response.
-fn codes() -> String {
-    let entry = |code: &Code| {
-        let (name, status, advice) = (code.as_str(), code.status(), code.advice());
-        let example = serde_json::to_string_pretty(&code.example()).unwrap_or_default();
-        format!("### `{name}`\n\n{status} {}. {advice}\n\n```http\n{example}\n```\n\n", reason(status))
-    };
-    Code::ALL.iter().map(entry).collect()
+fn codes() -> Filling {
+    let mut codes = Filling::default();
+    for code in Code::ALL {
+        let (name, example) = (code.as_str(), code.example());
+        let advice = format!("{} {}. {}", code.status(), reason(code.status()), code.advice());
+        codes.heading("h3", name, &format!("`{name}`"), &plain(&format!("{advice} {example:#}")));
+        let (advice, example) = (inline(&advice), pretty(&example));
+        codes.html +=
+            &format!("<p>{advice}</p>\n<pre tabindex=\"0\" class=\"wrap\"><code>{example}\n</code></pre>\n");
+    }
+    codes
 }
 
-fn limits() -> String {
+fn limits() -> Filling {
     let rows = LIMITS.iter().map(|limit| {
-        let name = format!("[{}](#{})", limit.what, limit.what.replace(' ', "-"));
-        [name, format!("{} {}", limit.most, limit.unit), limit.status.to_string()]
+        let (link, most) = (limit.what.replace(' ', "-"), format!("{} {}", limit.most, limit.unit));
+        (format!("#{link}"), [limit.what.to_owned(), most, limit.status.to_string()])
     });
     table(["limit", "maximum", "status if exceeded"], rows)
 }
 
-fn deadlines(config: &Config) -> String {
+fn deadlines(config: &Config) -> Filling {
     let rows = config.deadlines.table().map(|deadline| {
-        let name = format!("[{}](#timeout-{})", deadline.span, deadline.name);
-        [name, format!("{} s", deadline.most.as_secs_f64()), deadline.then.to_owned()]
+        let most = format!("{} s", deadline.most.as_secs_f64());
+        (format!("#timeout-{}", deadline.name), [deadline.span.to_owned(), most, deadline.then.to_owned()])
     });
     table(["phase", "timeout", "on timeout"], rows)
 }
 
-fn settings() -> String {
+fn settings() -> Filling {
     let rows = SETTINGS.iter().map(|setting| {
-        let name = format!("[`{}`](#{})<br>`{}`", setting.usage(), setting.flag, setting.variable());
-        [name, setting.help.to_owned(), setting.default.to_owned()]
+        let names = format!("`{}`\n`{}`", setting.usage(), setting.variable());
+        (format!("#{}", setting.flag), [names, setting.help.to_owned(), setting.default.to_owned()])
     });
     table(["flag and variable", "meaning", "default"], rows)
 }
 
-fn variables() -> String {
+fn variables() -> Filling {
     let rows = VARIABLES.iter().map(|[name, help, default]| {
         let id = name.to_lowercase().replace('_', "-");
-        [format!("[`{name}`](#{id})"), (*help).to_owned(), (*default).to_owned()]
+        (format!("#{id}"), [format!("`{name}`"), (*help).to_owned(), (*default).to_owned()])
     });
     table(["variable", "meaning", "default"], rows)
 }
 
-/// A table in Markdown. A row whose first cell begins with a link to a fragment has that id.
-fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    let row =
-        |cells: [String; N]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
-    let rows: String = rows.into_iter().map(row).collect();
-    format!("{}| {} |\n{rows}", row(heads.map(str::to_owned)), ["---"; N].join(" | "))
+/// A table. Each row has the link of the first line of its first cell. A row that links to a fragment has that id.
+fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = (String, [String; N])>) -> Filling {
+    let mut table = Filling { text: heads.join(" "), ..Filling::default() };
+    let names = heads.map(|head| format!("<th>{head}</th>")).concat();
+    table.html = format!("<div class=\"table\"><table><thead><tr>{names}</tr></thead><tbody>\n");
+    for (link, cells) in rows {
+        let (title, more) = cells[0].split_once('\n').unwrap_or((&cells[0], ""));
+        let text = plain(&[&[more.to_owned()], &cells[1..]].concat().join(" · "));
+        let text = text.trim_matches([' ', '·']);
+        let (row, class) = match link.strip_prefix('#') {
+            Some(id) => {
+                table.sections.push([id, "tr", &plain(title), text].map(str::to_owned));
+                (format!("<tr id=\"{id}\">"), "class=\"anchor\" ")
+            }
+            None => {
+                table.text += &format!(" {} · {text}", plain(title));
+                ("<tr>".to_owned(), "")
+            }
+        };
+        table.html += &row;
+        for (number, (head, cell)) in heads.iter().zip(&cells).enumerate() {
+            let linked = format!("<a {class}href=\"{link}\">{}</a>", inline(title));
+            let cell = match (number, more) {
+                (0, "") => linked,
+                (0, _) => format!("{linked}<br>{}", inline(more)),
+                _ => inline(cell),
+            };
+            table.html += &format!("<td data-head=\"{head}\">{cell}</td>");
+        }
+        table.html += "</tr>\n";
+    }
+    table.html += "</tbody></table>\n</div>\n";
+    table
+}
+
+/// Text without the marks of code.
+fn plain(text: &str) -> String {
+    text.replace('`', "")
 }
 
 #[cfg(test)]
@@ -121,22 +192,28 @@ mod tests {
 
     #[test]
     fn tables_say_what_the_code_says() {
-        let filled = |text| fill(text, &Config::default());
-        let codes = filled("{{codes}}");
-        assert!(codes.contains("### `outcome_unknown`\n\n503 Service Unavailable. "), "{codes}");
-        assert!(codes.contains("\"code\": \"not_found\",\n"), "{codes}");
-        let operations = filled("{{operations}}");
-        assert!(operations.contains("| [`GET /v1/pets/{petId}`](/#getPet) | "), "{operations}");
-        assert!(operations.contains(" | stable |\n") && operations.contains(" | experimental |\n"));
-        let marks = filled("{{marks}}");
+        let filled = |gap| {
+            let heading = ["a", "h1", "A", gap];
+            fill(&(gap, &[heading]), &Config::default(), "http://a")
+        };
+        let (codes, sections) = filled("{{codes}}");
+        assert!(codes.contains("</a></h3>\n<p>503 Service Unavailable. "), "{codes}");
+        assert!(codes.contains("&quot;code&quot;: &quot;not_found&quot;,\n"), "{codes}");
+        assert!(sections.iter().any(|[id, element, ..]| id == "not_found" && element == "h3"));
+        let operations = filled("{{operations}}").0;
+        assert!(operations.contains("<a href=\"/#getPet\"><code>GET /v1/pets/{petId}</code></a>"));
+        assert!(operations.contains(">stable</td>") && operations.contains(">experimental</td>"));
+        let marks = filled("{{marks}}").0;
         assert!(marks.contains("/v1/store/orders") && !marks.contains("/v1/pets"));
-        let deprecations = filled("{{deprecations}}");
-        assert!(deprecations.contains("2030-12-05") && deprecations.contains("`GET /v1/pets`"));
-        assert!(filled("{{limits}}").contains("65536 bytes"));
-        assert!(filled("{{deadlines}}").contains("10 s"));
-        assert!(filled("{{settings}}").contains("PETSTORE_ALLOW_ORIGIN"));
-        assert!(filled("{{variables}}").contains("(#petstore-api-key)"));
-        assert_eq!(filled("{{else}}"), "{{else}}");
-        assert_eq!(table(["a"], [["b|c".to_owned()]]), "| a |\n| --- |\n| b\\|c |\n");
+        let deprecations = filled("{{deprecations}}").0;
+        assert!(deprecations.contains("2030-12-05") && deprecations.contains("<code>GET /v1/pets</code>"));
+        assert!(filled("{{limits}}").0.contains("65536 bytes"));
+        assert!(filled("{{deadlines}}").0.contains("10 s"));
+        let (variables, sections) = filled("{{variables}}");
+        assert!(variables.contains("<tr id=\"petstore-api-key\">"), "{variables}");
+        let key = ["petstore-api-key", "tr", "PETSTORE_API_KEY", "an additional API key"];
+        assert!(sections.contains(&key.map(str::to_owned)), "{sections:?}");
+        assert!(filled("{{settings}}").0.contains("</a><br><code>PETSTORE_ALLOW_ORIGIN</code>"));
+        assert_eq!(filled("{{else}}").0, "{{else}}");
     }
 }
