@@ -2,7 +2,7 @@
 
 use super::{Call, Handler, Operation, ReadContext};
 use crate::endpoint::Failure;
-use crate::http::{ASSET_HEADERS, ApiError, Code, Form, NO_FIELDS, Response, percent};
+use crate::http::{ASSET_HEADERS, ApiError, Code, Form, Response, percent};
 use crate::store::{Database, FileInfo, StoreError};
 
 pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription")];
@@ -57,7 +57,8 @@ pub(super) fn not_found(context: &ReadContext, call: &Call) -> Result<Response, 
             Response::new(404, context.store.content(&page, false)?).header("Content-Type", page.content_type)
         }
         None => {
-            let mut page = context.assets.get(NOT_FOUND).ok_or_else(error)?.respond(NO_FIELDS);
+            let mut page =
+                context.assets.get(NOT_FOUND).ok_or_else(error)?.respond([None; 2].map(Option::into_iter));
             page.status = 404;
             page
         }

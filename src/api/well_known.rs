@@ -16,20 +16,21 @@ pub const FAVICON: &str = "/favicon.ico";
 /// How long the contact may be relied on, in seconds: less than a year (RFC 9116, section 2.5.5).
 const CONTACT_HOLDS: i64 = 300 * 24 * 3600;
 
-pub static OPERATIONS: &[Operation] =
-    &[row(API_CATALOG, "getApiCatalog", get), row(SECURITY_CONTACT, "getSecurityContact", get_contact)];
+pub static OPERATIONS: &[Operation] = &[
+    row(API_CATALOG, "getApiCatalog", Handler::Get(get)),
+    row(SECURITY_CONTACT, "getSecurityContact", Handler::Get(get_contact)),
+];
 
 /// The places of the feature `site`.
-pub static PAGES: &[Operation] =
-    &[row(ROBOTS, "getRobots", get), row(SITEMAP, "getSitemap", get), row(FAVICON, "getFavicon", get)];
+pub static PAGES: &[Operation] = &[
+    row(ROBOTS, "getRobots", Handler::Get(get)),
+    row(SITEMAP, "getSitemap", Handler::Get(get)),
+    row(FAVICON, "getFavicon", Handler::Get(get)),
+];
 
-const fn row(
-    path: &'static str,
-    id: &'static str,
-    get: for<'r> fn(&mut ReadContext, &Call<'r>) -> Result<Response, Failure>,
-) -> Operation {
+const fn row(path: &'static str, id: &'static str, handler: Handler) -> Operation {
     // Which deploy is live, the file, and its content; the same for the page for what is not there.
-    Operation { headers: &HEADERS, rows: Some(8), ..Operation::new(path, id, Handler::Get(get)) }
+    Operation { headers: &HEADERS, rows: Some(8), ..Operation::new(path, id, handler) }
 }
 
 /// Returns what is at this place.

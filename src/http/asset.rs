@@ -10,9 +10,6 @@ use crate::http::{Fields, Response};
 /// The request header fields that decide in which form an asset is sent.
 pub const ASSET_HEADERS: [&str; 2] = ["Accept-Encoding", "If-None-Match"];
 
-/// The values of [`ASSET_HEADERS`] of a client that sent neither.
-pub const NO_FIELDS: [std::iter::Empty<&str>; 2] = [std::iter::empty(), std::iter::empty()];
-
 /// The documents by their paths.
 pub type Assets = BTreeMap<String, Asset>;
 

@@ -148,10 +148,8 @@ pub enum Value<'a> {
     Text(Cow<'a, str>),
     /// The text of a number.
     Number(&'a str),
-    Boolean,
-    Null,
-    Array,
-    Object,
+    /// A value of another type, in words.
+    Other(&'static str),
 }
 
 impl<'a> Value<'a> {
@@ -168,10 +166,10 @@ impl<'a> Value<'a> {
                 Value::Text(text.0)
             }
             Some(b'-' | b'0'..=b'9') => Value::Number(text),
-            Some(b't' | b'f') => Value::Boolean,
-            Some(b'[') => Value::Array,
-            Some(b'{') => Value::Object,
-            _ => Value::Null,
+            Some(b't' | b'f') => Value::Other("a boolean"),
+            Some(b'[') => Value::Other("an array"),
+            Some(b'{') => Value::Other("an object"),
+            _ => Value::Other("null"),
         })
     }
 
@@ -180,10 +178,7 @@ impl<'a> Value<'a> {
         match self {
             Value::Text(_) => "a string",
             Value::Number(_) => "a number",
-            Value::Boolean => "a boolean",
-            Value::Null => "null",
-            Value::Array => "an array",
-            Value::Object => "an object",
+            Value::Other(kind) => kind,
         }
     }
 }

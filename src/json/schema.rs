@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(DIGITS.of_text("Two"), None);
         assert_eq!(DIGITS.of_json(Value::Text("three".into())), Ok(3));
         assert_eq!(DIGITS.of_json(Value::Text("".into())), Err("another string"));
-        assert_eq!(DIGITS.of_json(Value::Null), Err("null"));
+        assert_eq!(DIGITS.of_json(Value::Other("null")), Err("null"));
         assert_eq!(DIGITS.expected(), "'one', 'two' or 'three'");
     }
 

@@ -22,17 +22,12 @@ impl Caller {
 
 /// An `Idempotency-Key` of one caller: a digest, so that its length does not matter to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IdempotencyKey([u8; 16]);
+pub struct IdempotencyKey(pub [u8; 16]);
 
 impl IdempotencyKey {
     /// The key that a caller chose.
     pub fn new(caller: Caller, text: &[u8]) -> Self {
         Self(digest([&caller.0, text]))
-    }
-
-    /// The bytes of the digest.
-    pub fn bytes(&self) -> &[u8; 16] {
-        &self.0
     }
 }
 

@@ -4,11 +4,11 @@ use std::thread::JoinHandle;
 
 use super::SocketFolder;
 use super::descriptors::ADMIN_CONNECTIONS;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, gate_config};
 use crate::admin::{self, AdminContext, AdminService, ProjectSettings};
 use crate::config::Config;
 use crate::error::{Error, start_thread};
-use crate::gate::{Gate, GateConfig, Intake, Listening, Stopper, TrustedProxies};
+use crate::gate::{Gate, Listening, Stopper};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::store::Reader;
@@ -52,19 +52,8 @@ impl Admin {
             lanes.open(kind, WINDOW, name, name.to_owned(), service)?;
         }
         let Lanes { workers, addresses, .. } = lanes;
-        let gate_config = GateConfig {
-            max_connections: ADMIN_CONNECTIONS,
-            client_memory: config.client_memory / MEMORY_SHARE,
-            deadlines: config.deadlines.clone(),
-            lanes: addresses,
-            intake: Intake {
-                passed_on: admin::header_fields(),
-                trusted: TrustedProxies::new(config.trusted_proxies.clone()),
-                ..Intake::default()
-            },
-            is_small: |_| true,
-            metrics: Metrics::default(),
-        };
+        let mut gate_config = gate_config(config, ADMIN_CONNECTIONS, addresses, admin::header_fields());
+        gate_config.client_memory /= MEMORY_SHARE;
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
         let run = move || {
             let ended = gate.run();

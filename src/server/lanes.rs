@@ -1,11 +1,32 @@
 //! Opens the lanes of a gate: a socket and a worker for each.
 
 use super::SocketFolder;
+use crate::config::Config;
 use crate::error::{Error, ErrorKind};
-use crate::gate::{LaneAddress, Stopper};
+use crate::gate::{GateConfig, Intake, LaneAddress, Stopper, TrustedProxies};
 use crate::lane::LaneKind;
+use crate::metrics::Metrics;
 use crate::service::Faults;
 use crate::worker::{Service, Worker};
+
+/// What the configuration says of every gate. Its responses to reads are small, and nothing is counted.
+pub fn gate_config(
+    config: &Config,
+    max_connections: usize,
+    lanes: Vec<LaneAddress>,
+    passed_on: Vec<&'static str>,
+) -> GateConfig {
+    let trusted = TrustedProxies::new(config.trusted_proxies.clone());
+    GateConfig {
+        max_connections,
+        client_memory: config.client_memory,
+        deadlines: config.deadlines.clone(),
+        lanes,
+        intake: Intake { passed_on, trusted, ..Intake::default() },
+        is_small: |_| true,
+        metrics: Metrics::default(),
+    }
+}
 
 /// The lanes of a gate that are opened so far.
 pub struct Lanes<'a> {

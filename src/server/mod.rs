@@ -9,7 +9,6 @@ mod project;
 mod running;
 mod socket_folder;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -51,22 +50,13 @@ pub use drill::drill;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct Server {
     address: Address,
     summary: String,
     stopper: Stopper,
     gate: Option<JoinHandle<Result<(), Error>>>,
     admin_address: Option<SocketAddr>,
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("address", &self.address)
-            .field("admin_address", &self.admin_address)
-            .field("is_running", &self.is_running())
-            .finish_non_exhaustive()
-    }
 }
 
 impl Server {

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use super::SocketFolder;
 use super::admin::Admin;
-
-use super::lanes::Lanes;
+use super::lanes::{Lanes, gate_config};
 use super::project::{self, Upkeep};
 use crate::config::Config;
 use crate::error::Error;
-use crate::gate::{Gate, GateConfig, Intake, Listening, Origins, Stopper, TrustedProxies};
+use crate::gate::{Gate, Listening, Origins, Stopper};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Faults, Lost, ReadService, Shared, WriteService};
@@ -92,20 +91,10 @@ impl Running {
             Admin::start(config, listening, &metrics, &folder, &settings, died)
         });
         let admin = admin.transpose()?;
-        let gate_config = GateConfig {
-            max_connections: places,
-            client_memory: config.client_memory,
-            deadlines: config.deadlines.clone(),
-            lanes: addresses,
-            intake: Intake {
-                passed_on: service::header_fields(config),
-                trusted: TrustedProxies::new(config.trusted_proxies.clone()),
-                origins: Origins::new(config.allow_origins.clone()),
-                ..Intake::default()
-            },
-            is_small: service::is_small,
-            metrics,
-        };
+        let mut gate_config = gate_config(config, places, addresses, service::header_fields(config));
+        gate_config.intake.origins = Origins::new(config.allow_origins.clone());
+        gate_config.is_small = service::is_small;
+        gate_config.metrics = metrics;
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
         Ok(Self { gate, _workers: workers, _admin: admin, _upkeep: upkeep, _folder: folder, _claim: claim })
     }

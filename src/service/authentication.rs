@@ -105,8 +105,10 @@ impl Authenticator {
         let digest = digest(token);
         let token = token.into();
         let found = if self.extra_key == Some(digest) {
+            let (name, scope) = (EXTRA_KEY.to_owned(), KeyScope::Full);
+            let key = ApiKey { digest, name, scope, created_at: 0, expires_at: None, last_used_at: None };
             // Its uses are not stored anywhere.
-            Known { token, key: extra(digest), caller: Caller::extra(), noted_at: i64::MAX }
+            Known { token, key, caller: Caller::extra(), noted_at: i64::MAX }
         } else if let Some(key) = database.key(&digest)? {
             Known { token, caller: Caller::stored(&key.name), key, noted_at: i64::MIN }
         } else {
@@ -124,12 +126,6 @@ impl Authenticator {
 fn is_same(one: &str, other: &str) -> bool {
     let differences = one.bytes().zip(other.bytes()).fold(0, |differences, (a, b)| differences | (a ^ b));
     one.len() == other.len() && differences == 0
-}
-
-/// The key from the environment in the form of a stored key, with full scope and without expiry.
-fn extra(digest: Digest) -> ApiKey {
-    let name = EXTRA_KEY.to_owned();
-    ApiKey { digest, name, scope: KeyScope::Full, created_at: 0, expires_at: None, last_used_at: None }
 }
 
 /// The token of a credential; `None` if the scheme is another one or the token is missing.

@@ -67,8 +67,6 @@ struct Pipeline {
     router: &'static Router<Handler>,
     shared: Shared,
     failures: QuietLog,
-    /// Whether the service refuses all writes.
-    is_read_only: bool,
 }
 
 /// What the pipeline learns as a request enters, for its response.
@@ -88,13 +86,17 @@ type Done = Result<Response, Failure>;
 impl Pipeline {
     fn new(shared: Shared) -> Self {
         let failures = QuietLog::new("petstore::service");
-        Self { router: &ROUTER, shared, failures, is_read_only: false }
+        Self { router: &ROUTER, shared, failures }
     }
 
     /// Makes the response. Adds what the operation announces and what its entry found, and counts it. The writer counts
     /// requests that are passed on. OPTIONS counts for no operation, because the gate probes lanes with it.
     fn finish(&mut self, request: &Request, entry: Entry, done: Done) -> Response {
         let operation = entry.operation;
+        let code = match &done {
+            Err(Failure::Refused(error)) => error.code,
+            _ => Code::StorageUnavailable,
+        };
         let mut response = done.unwrap_or_else(|failure| self.refuse(failure, operation, request));
         if let Some(operation) = operation {
             response = operation.announce(response);
@@ -111,8 +113,6 @@ impl Pipeline {
             self.shared.metrics.handled(id, response.status);
         }
         if response.status == 503 {
-            let is_write = operation.is_some_and(Operation::writes);
-            let code = if is_write && self.is_read_only { Code::ReadOnly } else { Code::StorageUnavailable };
             self.shared.metrics.refused(code.as_str(), 1);
         }
         response

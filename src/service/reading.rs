@@ -39,9 +39,7 @@ impl ReadService {
             || Code::ReadOnly.usual_message(),
             |url| format!("This service is read-only; nothing was changed. Send creates to {url}.").into(),
         );
-        let mut service = Self::new(store, shared);
-        service.pipeline.is_read_only = true;
-        Self { refusal: Some(refusal), ..service }
+        Self { refusal: Some(refusal), ..Self::new(store, shared) }
     }
 
     /// Handles a request up to its response.

@@ -92,10 +92,10 @@ impl<'c> Request<'c> {
         for &place in &once {
             let Create { new, key: Some(key) } = creates[place] else { continue };
             let values = new.values();
-            let values = values.iter().map(|value| value as &dyn ToSql).chain([key.bytes() as _]);
+            let values = values.iter().map(|value| value as &dyn ToSql).chain([&key.0 as _]);
             writes.push(Statement::new(&insert_once, &values.collect::<Vec<_>>())?);
-            writes.push(Statement::new(RECORD, params![key.bytes(), new.fingerprint(), now])?);
-            finds.push(Statement::new(FIND, params![key.bytes()])?);
+            writes.push(Statement::new(RECORD, params![key.0, new.fingerprint(), now])?);
+            finds.push(Statement::new(FIND, params![key.0])?);
         }
         if !once.is_empty() {
             writes.push(Statement::new(FORGET, params![retries::share(once.len()), now - retries::KEPT])?);

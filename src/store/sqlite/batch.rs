@@ -122,13 +122,13 @@ impl Writes for FileWriter {
     fn insert_pet_once(&mut self, new: &NewPet, key: &IdempotencyKey) -> Result<Inserted, StoreError> {
         self.open_transaction()?;
         let find = |row: &Row| Ok((row.get(0)?, row.get::<[u8; 16]>(1)?));
-        if let Some((pet, fingerprint)) = self.first(retries::FIND, params![key.bytes()], find)? {
+        if let Some((pet, fingerprint)) = self.first(retries::FIND, params![key.0], find)? {
             let is_same = fingerprint == new.fingerprint();
             self.replays += usize::from(is_same);
             return Ok(Inserted::Now(if is_same { Outcome::Replayed(pet) } else { Outcome::Reused }));
         }
         let pet = self.insert(new)?;
-        self.change(retries::RECORD, params![key.bytes(), new.fingerprint(), unix_time()])?;
+        self.change(retries::RECORD, params![key.0, new.fingerprint(), unix_time()])?;
         self.recorded += 1;
         Ok(Inserted::Now(Outcome::Made(pet)))
     }
