@@ -76,22 +76,19 @@ impl AdminService {
         let Handler(_, handler) = operation.handler;
         handler(&mut self.context, &call)
     }
-
-    /// Turns a failure into its response, and logs what the client must not see.
-    fn refuse(&mut self, failure: Failure, request: &Request) -> Response {
-        if let Some(detail) = failure.detail() {
-            self.failures.say(&format!("request {}", request.id), &format!("admin address: {detail}"));
-        }
-        failure.into_response()
-    }
 }
 
 impl Service for AdminService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
         for request in requests {
             let mut key_name = None;
-            let done = self.respond(request, &mut key_name);
-            let response = done.unwrap_or_else(|failure| self.refuse(failure, request));
+            let response = self.respond(request, &mut key_name).unwrap_or_else(|failure| {
+                if let Some(detail) = failure.detail() {
+                    self.failures
+                        .say(&format!("request {}", request.id), &format!("admin address: {detail}"));
+                }
+                failure.into_response()
+            });
             responses.push(key_name.iter().fold(response, |response, name| response.for_key(name)));
         }
         Duration::ZERO

@@ -165,7 +165,7 @@ fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response
     let is_allowed = domain.as_ref().is_some_and(|domain| domain.state.may_have_certificate());
     let shown: String = name.chars().take(MAX_NAME).flat_map(char::escape_default).collect();
     let may = if is_allowed { "may" } else { "may not" };
-    log::info!("request {}: {shown} {may} have a certificate", call.request_id());
+    log::info!("request {}: {shown} {may} have a certificate", call.request.id);
     match domain {
         Some(domain) if is_allowed => Ok(Response::json(200, &json!({ "domain": domain.name }))),
         _ => Err(ApiError::with_message(Code::NotFound, "The name is not a verified domain of the project.")

@@ -71,14 +71,14 @@ impl ReadContext {
         fill: impl FnOnce(&Reader, &mut PageWriter) -> Result<(), Failure>,
     ) -> Result<Response, Failure> {
         let version = self.store.data_version();
-        if let Some(list) = self.lists.get(call.raw_target(), version) {
+        if let Some(list) = self.lists.get(call.request.target, version) {
             return Ok(unless_known(list, call));
         }
         let mut writer = PageWriter::new(page(call)?);
         fill(&*self.store, &mut writer)?;
         let is_followed = writer.is_followed;
         let list = tagged(writer.finish(call.operation.path).shared(), is_followed);
-        self.lists.keep(call.raw_target(), &list);
+        self.lists.keep(call.request.target, &list);
         Ok(unless_known(list, call))
     }
 }

@@ -10,7 +10,8 @@ use crate::model::Caller;
 pub struct Call<'r, H: 'static> {
     /// The operation of the request.
     pub operation: &'static Operation<H>,
-    request: &'r Request<'r>,
+    /// Its header fields are read by [`Call::header_values`], and its body by [`Call::json_body`].
+    pub request: &'r Request<'r>,
     /// The whole path, and the query as sent.
     pub target: Target<'r>,
     /// Who sends the request; `None` if it needs no key.
@@ -21,16 +22,6 @@ impl<'r, H> Call<'r, H> {
     /// Joins a request to the operation of its target. Nobody is its caller yet.
     pub fn new(operation: &'static Operation<H>, request: &'r Request<'r>, target: Target<'r>) -> Self {
         Self { operation, request, target, caller: None }
-    }
-
-    /// The identifier of the request.
-    pub fn request_id(&self) -> &'r str {
-        self.request.id
-    }
-
-    /// The target as sent, such as `/v1/pets?limit=5`.
-    pub fn raw_target(&self) -> &'r str {
-        self.request.target
     }
 
     /// The value of a path parameter; `None` if the segment is not such a value.
@@ -128,7 +119,6 @@ mod tests {
     #[test]
     fn parameters_of_the_path_are_found_by_name() {
         with_call("/x/7/photos/%41b?id=9", |call| {
-            assert_eq!(call.request_id(), "an-id");
             assert_eq!(call.path(&ID), Some(7));
             assert_eq!(call.path(&NAME).as_deref(), Some("Ab"));
         });

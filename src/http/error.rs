@@ -15,9 +15,18 @@ use serde_json::json;
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_TARGET_BYTES};
 use crate::http::{Fields, Response};
 
-/// Declares the codes, one row each: status, usual message, and advice for clients.
+/// Which operations may return a code.
+enum Reach {
+    Any,
+    /// Those that write.
+    Writes,
+    /// Those that name it in their row.
+    Some,
+}
+
+/// Declares the codes, one row each: status, which operations may return it, usual message, and advice for clients.
 macro_rules! codes {
-    ($($name:ident = $status:literal $code:literal $message:expr => $advice:literal;)*) => {
+    ($($name:ident = $status:literal $reach:ident $code:literal $message:expr => $advice:literal;)*) => {
         /// The stable, machine-readable cause of a failure.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Code { $(
@@ -32,6 +41,11 @@ macro_rules! codes {
             /// The HTTP status.
             pub const fn status(self) -> u16 {
                 match self { $(Code::$name => $status,)* }
+            }
+
+            /// Which operations may return it.
+            const fn reach(self) -> Reach {
+                match self { $(Code::$name => Reach::$reach,)* }
             }
 
             /// The `code` member, stable snake_case.
@@ -53,86 +67,74 @@ macro_rules! codes {
 }
 
 codes! {
-    BadRequest = 400 "bad_request" "The request is not well-formed HTTP/1.1."
+    BadRequest = 400 Any "bad_request" "The request is not well-formed HTTP/1.1."
         => "Send well-formed HTTP; the message names the part that is wrong.";
-    InvalidParameter = 400 "invalid_parameter" "A query parameter has a value that is not allowed."
+    InvalidParameter = 400 Some "invalid_parameter" "A query parameter has a value that is not allowed."
         => "Use a value that the message allows, or omit the parameter.";
-    DuplicateParameter = 400 "duplicate_parameter" "A query parameter is given more than once."
+    DuplicateParameter = 400 Some "duplicate_parameter" "A query parameter is given more than once."
         => "Send each parameter once.";
-    InvalidJson = 400 "invalid_json" "The body must be one JSON object."
+    InvalidJson = 400 Some "invalid_json" "The body must be one JSON object."
         => "Send one JSON object; the message says what is wrong.";
-    MissingMember = 400 "missing_member" "The body lacks a required member."
+    MissingMember = 400 Some "missing_member" "The body lacks a required member."
         => "Add the member that the message names.";
-    InvalidMember = 400 "invalid_member" "A member of the body has a value that is not allowed."
+    InvalidMember = 400 Some "invalid_member" "A member of the body has a value that is not allowed."
         => "Use a value that the message allows.";
-    DuplicateMember = 400 "duplicate_member" "A member of the body is given more than once."
+    DuplicateMember = 400 Some "duplicate_member" "A member of the body is given more than once."
         => "Send each member once.";
-    InvalidIdempotencyKey = 400 "invalid_idempotency_key" "Send the header Idempotency-Key once, with 1 to 255 printable ASCII characters. A key with a space, a comma, a semicolon, a quote or a backslash must be in quotes."
+    InvalidIdempotencyKey = 400 Some "invalid_idempotency_key" "Send the header Idempotency-Key once, with 1 to 255 printable ASCII characters. A key with a space, a comma, a semicolon, a quote or a backslash must be in quotes."
         => "Send a key such as a random UUID.";
-    Unauthorized = 401 "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'."
+    Unauthorized = 401 Any "unauthorized" "An API key is required: send the header 'Authorization: Bearer <API_KEY>'."
         => "Send a valid key. The response is the same whether the key is unknown, expired or revoked.";
-    InsufficientScope = 403 "insufficient_scope" "This API key is read-only; this operation needs a key with write access."
+    InsufficientScope = 403 Writes "insufficient_scope" "This API key is read-only; this operation needs a key with write access."
         => "Ask the operator for a key with write access.";
-    NotFound = 404 "not_found" "There is nothing at this path."
+    NotFound = 404 Some "not_found" "There is nothing at this path."
         => "Check the path and the id.";
-    MethodNotAllowed = 405 "method_not_allowed" "This path does not support this method; the Allow header lists the methods that it supports."
+    MethodNotAllowed = 405 Some "method_not_allowed" "This path does not support this method; the Allow header lists the methods that it supports."
         => "Use a method that `Allow` lists.";
-    RequestTimeout = 408 "request_timeout" "The complete request did not arrive in time."
+    RequestTimeout = 408 Any "request_timeout" "The complete request did not arrive in time."
         => "Send the complete request in time.";
-    ContentTooLarge = 413 "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.")
+    ContentTooLarge = 413 Any "content_too_large" format!("The body is larger than {MAX_BODY_BYTES} bytes.")
         => "Send a smaller body.";
-    UriTooLong = 414 "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.")
+    UriTooLong = 414 Any "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.")
         => "Send a shorter request target.";
-    UnsupportedMediaType = 415 "unsupported_media_type" "The body must be application/json."
+    UnsupportedMediaType = 415 Some "unsupported_media_type" "The body must be application/json."
         => "Send `Content-Type: application/json`.";
-    UnsupportedContentEncoding = 415 "unsupported_content_encoding" "The body must come without a Content-Encoding."
+    UnsupportedContentEncoding = 415 Some "unsupported_content_encoding" "The body must come without a Content-Encoding."
         => "Send the body without compression.";
-    ExpectationFailed = 417 "expectation_failed" "The only expectation that this service supports is '100-continue'."
+    ExpectationFailed = 417 Any "expectation_failed" "The only expectation that this service supports is '100-continue'."
         => "Omit the `Expect` header.";
-    MisdirectedRequest = 421 "misdirected_request" "This service does not serve the requested host."
+    MisdirectedRequest = 421 Any "misdirected_request" "This service does not serve the requested host."
         => "Check the name in the URL. A custom domain must belong to the project and be verified.";
-    IdempotencyKeyReused = 422 "idempotency_key_reused" "This Idempotency-Key was already used to add a different pet."
+    IdempotencyKeyReused = 422 Some "idempotency_key_reused" "This Idempotency-Key was already used to add a different pet."
         => "Use a new key for each pet. To retry a create, send it unchanged.";
-    HeadersTooLarge = 431 "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.")
+    HeadersTooLarge = 431 Any "request_header_fields_too_large" format!("The request head is larger than {MAX_HEAD_BYTES} bytes or has more than {MAX_HEADER_FIELDS} header fields.")
         => "Send fewer or shorter header fields.";
-    Internal = 500 "internal_error" "The service failed to handle this request. Its log has the cause under this X-Request-Id."
+    Internal = 500 Any "internal_error" "The service failed to handle this request. Its log has the cause under this X-Request-Id."
         => "Give the operator the `X-Request-Id` of the response.";
-    NotImplemented = 501 "not_implemented" "This service does not implement this method, or does not implement this operation yet."
+    NotImplemented = 501 Some "not_implemented" "This service does not implement this method, or does not implement this operation yet."
         => "Use another method. A planned operation is not available yet.";
-    TransferCoding = 501 "unsupported_transfer_coding" "The only transfer coding that this service supports is 'chunked'."
+    TransferCoding = 501 Any "unsupported_transfer_coding" "The only transfer coding that this service supports is 'chunked'."
         => "Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.";
-    Overloaded = 503 "overloaded" "The service has more requests than it can handle; try again in a moment."
+    Overloaded = 503 Any "overloaded" "The service has more requests than it can handle; try again in a moment."
         => "Retry after the number of seconds in `Retry-After`.";
-    OutcomeUnknown = 503 "outcome_unknown" "The service failed before it could respond, so the request may or may not have been carried out. Send it again with the same Idempotency-Key."
+    OutcomeUnknown = 503 Writes "outcome_unknown" "The service failed before it could respond, so the request may or may not have been carried out. Send it again with the same Idempotency-Key."
         => "Send a create again with the same `Idempotency-Key`. If it had none, check whether the pet exists, and retry only if it does not.";
-    ReadOnly = 503 "read_only" "This service is read-only; nothing was changed. Send creates to the service that writes."
+    ReadOnly = 503 Writes "read_only" "This service is read-only; nothing was changed. Send creates to the service that writes."
         => "Send the request to the service that writes; the message can name it. There is no `Retry-After`, because a retry here would fail again.";
-    StorageUnavailable = 503 "storage_unavailable" "The service cannot use its database; nothing was changed."
+    StorageUnavailable = 503 Any "storage_unavailable" "The service cannot use its database; nothing was changed."
         => "Retry after the number of seconds in `Retry-After`. If it keeps failing, tell the operator.";
-    HttpVersion = 505 "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0."
+    HttpVersion = 505 Any "http_version_not_supported" "This service speaks HTTP/1.1 and HTTP/1.0."
         => "Send HTTP/1.1.";
 }
 
 impl Code {
     /// The codes that any operation may return, whatever it does.
     pub fn general(writes: bool) -> impl Iterator<Item = Self> {
-        let any = [
-            Code::BadRequest,
-            Code::Unauthorized,
-            Code::RequestTimeout,
-            Code::ContentTooLarge,
-            Code::UriTooLong,
-            Code::ExpectationFailed,
-            Code::MisdirectedRequest,
-            Code::HeadersTooLarge,
-            Code::Internal,
-            Code::TransferCoding,
-            Code::Overloaded,
-            Code::StorageUnavailable,
-            Code::HttpVersion,
-        ];
-        let writing = [Code::InsufficientScope, Code::OutcomeUnknown, Code::ReadOnly];
-        any.into_iter().chain(writing.into_iter().filter(move |_| writes))
+        Self::ALL.iter().copied().filter(move |code| match code.reach() {
+            Reach::Any => true,
+            Reach::Writes => writes,
+            Reach::Some => false,
+        })
     }
 
     /// The Error body with the usual message.

@@ -53,16 +53,11 @@ pub struct Target<'a> {
 impl<'a> Target<'a> {
     /// Splits a target in origin form at its first question mark.
     pub fn parse(target: &'a str) -> Self {
-        let mut is_encoded = false;
-        let end = target.bytes().position(|byte| {
-            is_encoded |= byte == b'%';
-            byte == b'?'
-        });
-        let (path, query) = match end {
-            Some(end) => (&target[..end], Some(&target[end + 1..])),
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
             None => (target, None),
         };
-        Self { path: if is_encoded { normalize(path) } else { path.into() }, query }
+        Self { path: if path.contains('%') { normalize(path) } else { path.into() }, query }
     }
 }
 

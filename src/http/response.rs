@@ -47,15 +47,6 @@ enum Body {
     Shared(Arc<Vec<u8>>),
 }
 
-impl Body {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Alone(bytes) => bytes,
-            Self::Shared(bytes) => bytes,
-        }
-    }
-}
-
 impl Response {
     /// A response with `value` as its JSON body.
     pub fn json(status: u16, value: &impl Serialize) -> Self {
@@ -81,14 +72,9 @@ impl Response {
         }
     }
 
-    /// Not a response yet: passes the request on to the write lane.
-    pub fn pass_on() -> Self {
-        Self { course: Course::PassOn, ..Self::new(204, b"") }
-    }
-
-    /// Not a response: ends the client's connection without one.
-    pub fn break_off() -> Self {
-        Self { course: Course::BreakOff, ..Self::new(204, b"") }
+    /// Not a response for the client: only what the gate does.
+    pub fn only(course: Course) -> Self {
+        Self { course, ..Self::new(204, b"") }
     }
 
     /// The response with a body that its clones share, for one that is sent again and again.
@@ -133,7 +119,10 @@ impl Response {
 
     /// The body; empty for 204.
     pub fn body(&self) -> &[u8] {
-        self.body.bytes()
+        match &self.body {
+            Body::Alone(bytes) => bytes,
+            Body::Shared(bytes) => bytes,
+        }
     }
 }
 

@@ -158,8 +158,8 @@ mod tests {
             Response::new(200, b"abc").header("Link", "x").header("Allow", "GET, HEAD"),
             Response::new(304, b"").header("ETag", "\"x\"").header("cache-control", "no-cache"),
             Response::new(204, b"").for_key("a\r\nb \u{e9}"),
-            Response::pass_on(),
-            Response::break_off(),
+            Response::only(Course::PassOn),
+            Response::only(Course::BreakOff),
             Response::json(200, &"x").header("X", "y").for_key(&"x".repeat(1024)),
             Response::new(599, vec![b'x'; 100_000]),
         ] {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::is_protected;
+use crate::http::response::Course;
 use crate::http::{ApiError, Code, Request, Response, Target};
 use crate::worker::Service;
 
@@ -82,7 +83,7 @@ impl<S: Service> Service for Faulty<S> {
             // As the gate answers if a lane breaks off: only the outcome of a write matters.
             Fault::Unknown { .. } if request.method == "POST" => failed(Code::OutcomeUnknown),
             Fault::Refused | Fault::Unknown { .. } => failed(Code::Overloaded),
-            Fault::BrokenOff { .. } => Response::break_off(),
+            Fault::BrokenOff { .. } => Response::only(Course::BreakOff),
         });
         flush
     }

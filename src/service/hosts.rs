@@ -57,7 +57,8 @@ impl Hosts {
             return Ok(None);
         }
         // The gate refuses requests with more than one.
-        let host = request.header_values(HOST).next().map(bare).unwrap_or_default();
+        let host = request.header_values(HOST).next().map(without_port).unwrap_or_default();
+        let host = host.strip_suffix('.').unwrap_or(host);
         if host.is_empty() || is_address(host) {
             return Ok(None);
         }
@@ -122,12 +123,6 @@ fn find<'k>(
         known.insert(host.into(), (domain.at(unix_time()), redirect));
     }
     Ok(known.get(host))
-}
-
-/// A host without its port and trailing dot.
-fn bare(authority: &str) -> &str {
-    let host = without_port(authority);
-    host.strip_suffix('.').unwrap_or(host)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::api::{Handler, ReadContext};
 use crate::clock::unix_time;
 use crate::endpoint::Failure;
+use crate::http::response::Course;
 use crate::http::{ApiError, Code, Request, Response};
 use crate::service::{Done, Entry, Pipeline, Shared, run, wrong_lane};
 use crate::store::{Cause, IS_SHARED, MOST_PUT_OFF, Reader, StoreError};
@@ -54,7 +55,7 @@ impl ReadService {
             Handler::Get(handler) => handler(context, &call),
             Handler::Check { read, read_only, .. } => read(context).map(|()| match refusal {
                 Some(_) => Response::json_bytes(200, read_only.as_bytes()),
-                None => Response::pass_on(),
+                None => Response::only(Course::PassOn),
             }),
             Handler::Post(_) => Err(refusal
                 .clone()

@@ -13,6 +13,7 @@ use crate::config::Deadlines;
 use crate::error::Error;
 use crate::gate::{Gate, GateConfig, HealthCheck, Intake, Listening, Stopper};
 use crate::http::Response;
+use crate::http::response::Course;
 use crate::lane::write_response;
 use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect, request, respond_with};
 
@@ -144,7 +145,7 @@ fn response_that_passes_on_sends_the_request_down_the_other_lane() {
     let [mut read, mut write] = far_ends.map(|far_end| far_end.accept());
     let client = bench.ask("/both");
     let ticket = expect(&mut read, "/both");
-    respond_with(&mut read, ticket, &Response::pass_on());
+    respond_with(&mut read, ticket, &Response::only(Course::PassOn));
     let ticket = expect(&mut write, "/both");
     answer(&mut write, ticket, "from the writer");
     let response = all(client);
@@ -158,7 +159,7 @@ fn response_that_breaks_off_ends_the_connection_of_its_client_alone() {
     let mut lane = far_end.accept();
     let (one, other) = (bench.ask("/one"), bench.ask("/other"));
     let ticket = expect(&mut lane, "/one");
-    respond_with(&mut lane, ticket, &Response::break_off());
+    respond_with(&mut lane, ticket, &Response::only(Course::BreakOff));
     assert_eq!(all(one), "");
     let ticket = expect(&mut lane, "/other");
     answer(&mut lane, ticket, "answered");
