@@ -1,13 +1,18 @@
 //! The plan of every statement of the store: none scans or sorts a table that can be large, except those listed here.
 //!
-//! A read lane is one thread, so a statement that scans a million pets holds up every request behind it.
+//! A read lane is one thread, so a statement that scans a million pets holds up every request behind it. Each list is
+//! also asked for a rare value among many rows.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
 use super::schema::STEPS;
+use super::tests::pair;
+use crate::model::{Page, PetQuery, PetStatus};
 use crate::store::pets::{COLUMNS, places};
+use crate::store::{Database, StoreError};
 
 /// Tables, and aliases of tables, of which whoever operates the service makes each row: a scan of them is short.
 const SMALL: &[&str] = &[
@@ -159,4 +164,43 @@ fn natural_filter_without_an_index_is_found() {
     let with = "\"WITH all_toys AS (SELECT * FROM toys) SELECT count(*) FROM all_toys\"";
     let [sql] = &statements(with)[..] else { panic!("one statement") };
     assert_eq!(scans(&connection, sql).len(), 1);
+}
+
+/// A page of every pet, and one with each filter set to what only the last pet has. The pattern names each field of the
+/// query, so that the compiler asks here for a new filter.
+fn rare(page: Page) -> [PetQuery; 2] {
+    let all = PetQuery::all(page);
+    let PetQuery { page: _, status: _ } = all;
+    [all, PetQuery { status: Some(PetStatus::Sold), ..all }]
+}
+
+#[test]
+fn page_of_a_rare_value_reads_only_its_rows() {
+    let (_folder, writer, mut reader) = pair();
+    let many = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+        INSERT INTO pets (name, category_id, status) SELECT 'x', 1, 'available' FROM n;
+        INSERT INTO pets (name, category_id, status) VALUES ('rare', 2, 'sold')";
+    writer.connection.execute_batch(many).unwrap();
+    // Stops each statement that takes a thousand steps of SQLite's virtual machine; a page of 20 takes a few hundred.
+    reader.connection.progress_handler(1000, Some(|| true)).unwrap();
+    let ids = |query: &PetQuery| -> Result<Vec<i64>, StoreError> {
+        let mut ids = Vec::new();
+        let database: &Database = &reader;
+        database.visit_pets(query, |pet| {
+            ids.push(pet.id);
+            ControlFlow::Continue(())
+        })?;
+        Ok(ids)
+    };
+    for after in [None, Some(10_000)] {
+        let [all, filters @ ..] = rare(Page { limit: 20, after });
+        assert_eq!(ids(&all).unwrap().len(), 21);
+        for query in filters {
+            assert_eq!(ids(&query), Ok(vec![20_001]), "{query:?}");
+        }
+    }
+    writer.connection.execute_batch("DROP INDEX pets_by_status").unwrap();
+    let [_, by_status] = rare(Page { limit: 20, after: None });
+    let stopped = ids(&by_status).unwrap_err().to_string();
+    assert!(stopped.contains("interrupt"), "{stopped}");
 }
