@@ -128,9 +128,10 @@ impl ClusterWriter {
         let unknown = |why| Failure::Node(Trouble::new(why, true));
         let found = self.session.read(&request.finds, self.session.fresh, patience);
         let found = found.map_err(|error| unknown(error.to_string()))?;
-        match written {
-            Err(failure) if found[0].is_empty() => Err(failure),
-            _ => request.found(&found).ok_or_else(|| unknown("the records of the batch are gone".to_owned())),
+        match (request.found(&found), written) {
+            (Some(done), _) => Ok(done),
+            (None, Err(failure)) => Err(failure),
+            (None, Ok(_)) => Err(unknown("the records of the batch are gone".to_owned())),
         }
     }
 

@@ -46,18 +46,28 @@ pub struct Create {
 /// What has become of a create.
 pub type Done = Result<Outcome, StoreError>;
 
+/// What the answer to a statement is about. Each statement is made together with this, so that one more cannot shift
+/// the answers of the others. The client refuses a response that has not one answer for each statement.
+enum About {
+    /// The creates without keys.
+    Plain,
+    /// The create with a key that has this place in the batch.
+    Once(usize),
+    Nothing,
+}
+
 /// A batch as it is sent.
 pub struct Request<'c> {
     creates: &'c [&'c Create],
     /// The places of the creates without keys, which get consecutive ids. They come before those with keys, so ids do
     /// not follow the order of requests.
     plain: Vec<usize>,
-    /// The places of the creates with keys.
-    once: Vec<usize>,
     /// [`BATCH`] comes first, then the inserts of the pets, each with what checks or records it.
     pub writes: Vec<Statement>,
-    /// [`FIRST`], then [`FIND`] for each create with a key: their rows tell the outcomes of the creates.
+    write_abouts: Vec<About>,
+    /// [`FIRST`], and [`FIND`] for each create with a key: their rows tell the outcomes of the creates.
     pub finds: Vec<Statement>,
+    find_abouts: Vec<About>,
 }
 
 impl<'c> Request<'c> {
@@ -71,8 +81,9 @@ impl<'c> Request<'c> {
         let (plain, once): (Vec<usize>, Vec<usize>) =
             (0..creates.len()).partition(|place| creates[*place].key.is_none());
         let (state, mark) = guard.map(|seen| (seen.changes, seen.mark)).unzip();
-        let mut writes = vec![Statement::new(BATCH, params![name, batch, state, now, mark])?];
-        let mut finds = vec![Statement::new(FIRST, params![name, batch])?];
+        let mut writes =
+            vec![(About::Nothing, Statement::new(BATCH, params![name, batch, state, now, mark])?)];
+        let mut finds = vec![(About::Plain, Statement::new(FIRST, params![name, batch])?)];
         let columns = COLUMNS.join(", ");
         if !plain.is_empty() {
             let count = i64::try_from(plain.len()).unwrap_or(i64::MAX);
@@ -80,8 +91,9 @@ impl<'c> Request<'c> {
             let rows = vec![row; plain.len()].join(", ");
             let values: Vec<_> = plain.iter().flat_map(|place| creates[*place].new.values()).collect();
             let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
-            writes.push(Statement::new(&format!("INSERT INTO pets ({columns}) VALUES {rows}"), &values)?);
-            writes.push(Statement::new(COUNTED, params![name, count])?);
+            let insert = format!("INSERT INTO pets ({columns}) VALUES {rows}");
+            writes.push((About::Plain, Statement::new(&insert, &values)?));
+            writes.push((About::Nothing, Statement::new(COUNTED, params![name, count])?));
         }
         // Inserts nothing if the key is recorded; `RECORD` then sees `changes() = 0`.
         let (values, key) = (places(COLUMNS.len()), COLUMNS.len() + 1);
@@ -93,60 +105,67 @@ impl<'c> Request<'c> {
             let Create { new, key: Some(key) } = creates[place] else { continue };
             let values = new.values();
             let values = values.iter().map(|value| value as &dyn ToSql).chain([&key.0 as _]);
-            writes.push(Statement::new(&insert_once, &values.collect::<Vec<_>>())?);
-            writes.push(Statement::new(RECORD, params![key.0, new.fingerprint(), now])?);
-            finds.push(Statement::new(FIND, params![key.0])?);
+            writes.push((About::Once(place), Statement::new(&insert_once, &values.collect::<Vec<_>>())?));
+            let record = params![key.0, new.fingerprint(), now];
+            writes.push((About::Nothing, Statement::new(RECORD, record)?));
+            finds.push((About::Once(place), Statement::new(FIND, params![key.0])?));
         }
         if !once.is_empty() {
-            writes.push(Statement::new(FORGET, params![retries::share(once.len()), now - retries::KEPT])?);
+            let forget = params![retries::share(once.len()), now - retries::KEPT];
+            writes.push((About::Nothing, Statement::new(FORGET, forget)?));
         }
-        writes.extend_from_slice(changes);
+        writes.extend(changes.iter().map(|change| (About::Nothing, change.clone())));
         if batch == 1 {
-            writes.push(Statement::plain(PRUNE));
+            writes.push((About::Nothing, Statement::plain(PRUNE)));
         }
-        Ok(Self { creates, plain, once, writes, finds })
+        let (write_abouts, writes) = writes.into_iter().unzip();
+        let (find_abouts, finds) = finds.into_iter().unzip();
+        Ok(Self { creates, plain, writes, write_abouts, finds, find_abouts })
     }
 
-    /// The outcomes of the creates, whose pets without keys have the ids from `first` on.
-    fn done(&self, first: i64, once: impl Iterator<Item = Option<Done>>) -> Option<Vec<Done>> {
-        let mut done = vec![None; self.creates.len()];
+    /// Gives the creates without keys consecutive ids.
+    fn number_plain(&self, done: &mut [Option<Done>], first: i64) {
         self.plain.iter().zip(first..).for_each(|(place, id)| done[*place] = Some(Ok(Outcome::Made(id))));
-        self.once.iter().zip(once).for_each(|(place, outcome)| done[*place] = outcome);
-        done.into_iter().collect()
     }
 
     /// The outcomes of the creates, from the answers to the writes; `None` unless each made a pet.
     pub fn made(&self, answers: &[client::Answer]) -> Option<Vec<Done>> {
-        let mut inserts = answers.iter().skip(1).step_by(2);
-        let first = match self.plain.len() {
-            0 => 0,
-            // COUNTED has checked this.
-            count => inserts.next()?.last_insert_id + 1 - i64::try_from(count).ok()?,
-        };
-        let made = |answer: &client::Answer| {
-            (answer.rows_affected == 1).then_some(Ok(Outcome::Made(answer.last_insert_id)))
-        };
-        self.done(first, inserts.map(made))
+        let mut done = vec![None; self.creates.len()];
+        for (about, answer) in self.write_abouts.iter().zip(answers) {
+            let id = answer.last_insert_id;
+            match about {
+                // COUNTED has checked this.
+                About::Plain => self.number_plain(&mut done, id - i64::try_from(self.plain.len()).ok()? + 1),
+                About::Once(place) if answer.rows_affected == 1 => done[*place] = Some(Ok(Outcome::Made(id))),
+                About::Once(_) | About::Nothing => {}
+            }
+        }
+        done.into_iter().collect()
     }
 
     /// The outcomes of the creates, from the rows of the finds; `None` if the batch was not carried out.
     pub fn found(&self, found: &[Rows]) -> Option<Vec<Done>> {
-        let &[Value::Integer(first)] = found.first()?.first()?.as_slice() else { return None };
-        let mut made = HashSet::new();
-        let once = self.once.iter().zip(&found[1..]).map(|(place, rows)| {
-            let Some([Value::Integer(pet), Value::Blob(fingerprint)]) = rows.first().map(Vec::as_slice)
-            else {
-                return Some(Err(StoreError::Internal(LEFT_OUT.to_owned())));
-            };
-            let is_same = self.creates[*place].new.fingerprint() == fingerprint.as_slice();
-            // The record is of this batch if its pet is, and then of the first create with the key.
-            let is_first = *pet >= first && made.insert(*pet);
-            Some(Ok(match (is_same, is_first) {
-                (true, true) => Outcome::Made(*pet),
-                (true, false) => Outcome::Replayed(*pet),
-                (false, _) => Outcome::Reused,
-            }))
-        });
-        self.done(first, once)
+        let answers = || self.find_abouts.iter().zip(found);
+        let (_, rows) = answers().find(|(about, _)| matches!(about, About::Plain))?;
+        let &[Value::Integer(first)] = rows.first()?.as_slice() else { return None };
+        let (mut done, mut made) = (vec![None; self.creates.len()], HashSet::new());
+        self.number_plain(&mut done, first);
+        for (about, rows) in answers() {
+            let About::Once(place) = about else { continue };
+            done[*place] = Some(match rows.first().map(Vec::as_slice) {
+                Some([Value::Integer(pet), Value::Blob(fingerprint)]) => {
+                    let is_same = self.creates[*place].new.fingerprint() == fingerprint.as_slice();
+                    // The record is of this batch if its pet is, and then of the first create with the key.
+                    let is_first = *pet >= first && made.insert(*pet);
+                    Ok(match (is_same, is_first) {
+                        (true, true) => Outcome::Made(*pet),
+                        (true, false) => Outcome::Replayed(*pet),
+                        (false, _) => Outcome::Reused,
+                    })
+                }
+                _ => Err(StoreError::Internal(LEFT_OUT.to_owned())),
+            });
+        }
+        done.into_iter().collect()
     }
 }
