@@ -216,9 +216,9 @@ fn set_primary(context: &mut AdminContext, call: &Call) -> Result<Response, Fail
 fn verify(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
     let upkeep = context.upkeep()?;
     let found = upkeep.project().find(&name(call));
-    answer(found.map(|name| {
-        upkeep.begin_check(&name);
-        Response::json(202, &json!({ "name": name, "isChecking": true }))
+    answer(found.and_then(|name| {
+        upkeep.begin_check(&name)?;
+        Ok(Response::json(202, &json!({ "name": name, "isChecking": true })))
     }))
 }
 

@@ -209,7 +209,7 @@ pub(super) fn known(project: &Database, name: &str) -> Result<Domain, Refusal> {
 }
 
 /// The host of the hosting platform.
-fn platform_host(hosting: &Hosting) -> Result<&str, Refusal> {
+pub(super) fn platform_host(hosting: &Hosting) -> Result<&str, Refusal> {
     hosting.platform_host.as_deref().ok_or_else(|| {
         let message = "Domains need the host of the hosting platform. Give --platform-host HOST, or set \
                        PETSTORE_PLATFORM_HOST, to the value that the service has.";

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::Project;
 use super::check::check_dns;
+use super::domains::platform_host;
 use super::overview::{DomainView, Overview};
 use super::refusal::Refusal;
 use crate::clock::unix_time;
@@ -70,8 +71,13 @@ impl Upkeep {
     }
 
     /// Begins a check of a domain unless one is under way. Does not wait.
-    pub fn begin_check(&self, name: &str) {
+    ///
+    /// # Errors
+    /// `PLATFORM_HOST_REQUIRED` if no platform is set.
+    pub fn begin_check(&self, name: &str) -> Result<(), Refusal> {
+        platform_host(&self.hosting)?;
         self.begin(Task::Check(name.to_owned()));
+        Ok(())
     }
 
     fn begin(&self, task: Task) {
@@ -162,4 +168,19 @@ fn log_news(domain: &DomainView) {
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::tests::{code, project};
+
+    #[test]
+    fn nothing_is_checked_without_a_platform() {
+        let (_folder, mut project) = project();
+        project.hosting.platform_host = None;
+        let upkeep = Upkeep::start(project).unwrap();
+        assert_eq!(code(upkeep.begin_check("pets.example.com")), "platform_host_required");
+        assert!(!upkeep.is_checking("pets.example.com"));
+    }
 }
