@@ -8,7 +8,6 @@ use super::note::{Note, last_backup};
 use super::partial::{Partial, dated, exists};
 use super::series::Series;
 use super::{Stop, copy};
-use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail, is_cluster};
 use crate::store::{Snapshot, Whole};
 
@@ -117,9 +116,9 @@ pub fn backup_to(
             note(Note { is_sound: false, ..last_backup(database).unwrap_or_default() });
         }
     })?;
-    let file = dated(|date| folder.join(series.name(date)));
+    let (file, unix_time) = dated(|date| folder.join(series.name(date)));
     partial.put(&file)?;
-    note(Note { unix_time: unix_time(), pets: copy.pets, is_sound: true });
+    note(Note { unix_time, pets: copy.pets, is_sound: true });
     let removed = keep.map_or(Ok(Vec::new()), |keep| series.thin(&file, keep));
     let removed = removed.map_err(|error| error.context(format!("{} is complete, but", file.display())))?;
     copy.warn(file.display());

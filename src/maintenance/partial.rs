@@ -86,12 +86,13 @@ pub fn exists(path: &Path) -> Error {
 }
 
 /// The path that `name` gives to the present time in UTC, such as `2026-11-22T06-25-40Z`: some file systems allow no
-/// colons. If there is such a file, waits for the next second.
-pub fn dated(name: impl Fn(&str) -> PathBuf) -> PathBuf {
+/// colons. If there is such a file, waits for the next second. Also returns that time, in seconds of Unix time.
+pub fn dated(name: impl Fn(&str) -> PathBuf) -> (PathBuf, i64) {
     loop {
-        let path = name(&rfc3339(unix_time()).replace(':', "-"));
+        let time = unix_time();
+        let path = name(&rfc3339(time).replace(':', "-"));
         if path.symlink_metadata().is_err() {
-            return path;
+            return (path, time);
         }
         std::thread::sleep(Duration::from_secs(1));
     }

@@ -91,7 +91,7 @@ fn restore_cluster(file: &Path, database: &Path, stop: Stop) -> Result<Restored,
     let target = file.with_file_name("petstore.db");
     let partial = Partial::beside(&target)?;
     let copy = fill(&partial, file, database, stop)?;
-    let kept = dated(|date| with_suffix(&target, &format!(".{date}")));
+    let (kept, _) = dated(|date| with_suffix(&target, &format!(".{date}")));
     // From here on no instance acknowledges what would be in neither database.
     let closed = store::close(database)?;
     let kept = match copied(database, &kept, stop).and_then(|(copy, _)| copy.put(&kept)) {
@@ -133,7 +133,7 @@ fn of_backup(error: impl Into<Error>) -> Error {
 fn put(partial: Partial, target: &Path, has_old: bool, is_whole: bool) -> Result<Option<PathBuf>, Error> {
     // Held until the new database is in place, so that nobody writes to the old one.
     let _locked = is_whole.then(|| retire(target)).transpose()?;
-    let kept = dated(|date| with_suffix(target, &format!(".{date}")));
+    let (kept, _) = dated(|date| with_suffix(target, &format!(".{date}")));
     let (log, kept_log) = (log_of(target), log_of(&kept));
     let has_log = log.exists();
     if has_log {
