@@ -45,15 +45,14 @@ impl Stage {
         Self::changed(|command| command.args(words))
     }
 
-    /// Starts it as in a container of 64 MiB, with the environment of the Dockerfile. The memory for clients is what the
-    /// service takes where it sees the limit, which it does not in a cgroup of version 1. Without a cgroup nobody is
-    /// killed, but its memory is bounded all the same.
+    /// Starts it as in a container of 64 MiB, with the environment of the Dockerfile. Without a cgroup, the service does not
+    /// see the limit, and nobody is killed, but its memory is bounded all the same.
     pub fn in_container(group: Option<&Group>) -> Self {
         Self::changed(|command| {
-            command.env("MIMALLOC_PURGE_DELAY", "10").args(["--client-memory", "16MiB"]);
+            command.env("MIMALLOC_PURGE_DELAY", "10");
             match group {
                 Some(group) => after(command, &group.script()),
-                None => command,
+                None => command.args(["--client-memory", "16MiB"]),
             }
         })
     }
