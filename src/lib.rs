@@ -90,7 +90,7 @@ pub use config::{
 };
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
-pub use keys::{Expiry, KeyRing, RingState, fingerprint, is_api_key, keys as api_keys, new_api_key};
+pub use keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
 pub use maintenance::{Backup, Restored, Soundness, Stop, backup, backup_to, check, restore};
 pub use metrics::note_dropped_log_lines;
 pub use model::{ApiKey, KeyScope, PetStatus};

@@ -1,7 +1,8 @@
 //! The API key of a new database. It goes to a file or to a terminal; anywhere else it could end up in a log.
 //!
-//! The file is written before the key is valid. If the process is killed in between, the next start makes the key in
-//! the file valid, or writes another one if it is not whole.
+//! The file gets its name once the key is valid. Until then it is `NAME.partial`, also if the process is killed: the
+//! next start gives the file its name if the key is valid, and otherwise writes another one. So no key is ever valid
+//! that somebody else has put there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind as Os, IsTerminal, Write};
@@ -12,15 +13,13 @@ use petstore::{Config, Error, ErrorKind, KeyRing, KeyScope, RingState};
 
 use super::output::{absolute, print};
 
-/// The length of the file: a key, and the end of the line.
-const LINE: usize = 74;
 /// The name of the key.
 const NAME: &str = "first";
 
-/// Refuses a file for the first key that is another's, or whose folder does not exist, before a database is created.
+/// Refuses a file for the first key that exists, or whose folder does not exist, before a database is created.
 pub fn check_file(config: &Config, file: Option<&Path>) -> Result<(), Error> {
     let is_needed = config.api_key.is_none() && !petstore::database_exists(&config.database);
-    file.filter(|_| is_needed).map_or(Ok(()), |path| look(path).map(drop))
+    file.filter(|_| is_needed).map_or(Ok(()), check_new)
 }
 
 /// Looks at the keys at the start. If none is valid, the log tells how to create one. If a file is named for the
@@ -40,12 +39,13 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, 
         }
         found => found?,
     };
+    if let Some(path) = file
+        && (finish(&ring, path)? || state == RingState::New && write(&mut ring, path)?)
+    {
+        log::warn!("the first API key was written to {}", path.display());
+        return Ok(None);
+    }
     let trouble = match (state, file) {
-        (RingState::New, Some(path)) => {
-            ring.add_made(&key_in(path)?, NAME, None, KeyScope::Full, |_| Ok(()))?;
-            log::warn!("the first API key was written to {}", path.display());
-            return Ok(None);
-        }
         (RingState::New, None) if std::io::stdout().is_terminal() => return Ok(Some(ring)),
         (RingState::New, None) => "there is no API key",
         (RingState::Revoked, _) => "all API keys were revoked",
@@ -77,39 +77,51 @@ fn warn(trouble: &str, config: &Config) {
     log::warn!("{trouble}; to create one, run: petstore key add NAME --database {}", database.display());
 }
 
-/// What a killed start has left in the file; nothing if there is no file.
-///
-/// # Errors
-/// Fails if the file is not that of a key, or its folder does not exist.
-fn look(path: &Path) -> Result<String, Error> {
-    if !folder(path).is_dir() {
-        return Err(cannot_write(path, Os::NotFound.into()));
+fn check_new(path: &Path) -> Result<(), Error> {
+    match path.symlink_metadata() {
+        Ok(_) => Err(cannot_write(path, Os::AlreadyExists.into())),
+        Err(_) if !folder(path).is_dir() => Err(cannot_write(path, Os::NotFound.into())),
+        Err(_) => Ok(()),
     }
-    let text = match path.symlink_metadata() {
-        Err(_) => return Ok(String::new()),
-        Ok(file) if file.is_file() => fs::read_to_string(path).map_err(|error| cannot_write(path, error))?,
-        Ok(_) => return Err(cannot_write(path, Os::AlreadyExists.into())),
-    };
-    // One key at most, whole or not.
-    let is_ours = text.is_empty() || text.starts_with("petstore_") && text.len() <= LINE;
-    if is_ours { Ok(text) } else { Err(cannot_write(path, Os::AlreadyExists.into())) }
 }
 
-/// The key that a killed start has left in the file, or a new one, in a new file that only its owner may read.
-fn key_in(path: &Path) -> Result<String, Error> {
-    let left = look(path)?;
-    if petstore::is_api_key(left.trim_end()) {
-        return Ok(left.trim_end().to_owned());
+/// Whether a killed start has left a valid key, whose file then gets its name.
+fn finish(ring: &KeyRing, path: &Path) -> Result<bool, Error> {
+    match fs::read_to_string(partial(path)) {
+        Ok(text) if ring.is_valid(text.trim_end())? => put(path),
+        _ => Ok(false),
     }
-    let key = petstore::new_api_key()?;
-    // It has no whole key.
-    let _ = fs::remove_file(path);
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    made.and_then(|mut file| file.write_all(format!("{key}\n").as_bytes()).and_then(|()| file.sync_all()))
-        // The name of the file survives a power cut as well.
-        .and_then(|()| File::open(folder(path))?.sync_all())
-        .map_err(|error| cannot_write(path, error))?;
-    Ok(key)
+}
+
+/// Creates the first key in a new file that only its owner may read.
+fn write(ring: &mut KeyRing, path: &Path) -> Result<bool, Error> {
+    check_new(path)?;
+    let partial = partial(path);
+    // A killed start has left it, and its key is not valid.
+    let _ = fs::remove_file(&partial);
+    let made = ring.add(NAME, None, KeyScope::Full, |key| {
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial);
+        made.and_then(|mut file| file.write_all(format!("{key}\n").as_bytes()).and_then(|()| file.sync_all()))
+            .and_then(|()| flush_names(path))
+            .map_err(|error| cannot_write(path, error))
+    });
+    made.inspect_err(|_| drop(fs::remove_file(&partial)))?;
+    put(path)
+}
+
+/// The name of the file until its key is valid.
+fn partial(path: &Path) -> PathBuf {
+    path.with_added_extension("partial")
+}
+
+fn put(path: &Path) -> Result<bool, Error> {
+    let put = fs::rename(partial(path), path).and_then(|()| flush_names(path));
+    put.map(|()| true).map_err(|error| cannot_write(path, error))
+}
+
+/// Makes the names of the files survive a power cut.
+fn flush_names(path: &Path) -> std::io::Result<()> {
+    File::open(folder(path))?.sync_all()
 }
 
 fn folder(path: &Path) -> PathBuf {

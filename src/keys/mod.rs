@@ -11,5 +11,5 @@ mod uses;
 pub(crate) use care::{KeyCare, last_expiries};
 pub use info::{fingerprint, keys};
 pub use ring::{Expiry, KeyRing, RingState};
-pub use secret::{is_like_a_key as is_api_key, new_key as new_api_key};
+pub use secret::new_key as new_api_key;
 pub(crate) use uses::KeyUses;

@@ -87,6 +87,15 @@ impl KeyRing {
         })
     }
 
+    /// Tells whether a key is valid, and neither expired nor revoked.
+    ///
+    /// # Errors
+    /// Fails if the database cannot be read.
+    pub fn is_valid(&self, key: &str) -> Result<bool, Error> {
+        let found = self.store.key(&secret::digest(key))?;
+        Ok(found.is_some_and(|key| !key.is_expired(unix_time())))
+    }
+
     /// Creates a key, passes it to `hand_over`, and then stores its digest.
     ///
     /// The key expires at `expires_at`, a Unix time in seconds; with `None` it never does. No other process can
@@ -104,21 +113,6 @@ impl KeyRing {
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let key = secret::new_key()?;
-        self.add_made(&key, name, expires_at, scope, hand_over)
-    }
-
-    /// Does the same as [`add`](Self::add) with a key that [`new_api_key`](crate::new_api_key) has made.
-    ///
-    /// # Errors
-    /// As [`add`](Self::add).
-    pub fn add_made(
-        &mut self,
-        key: &str,
-        name: &str,
-        expires_at: Option<i64>,
-        scope: KeyScope,
-        hand_over: impl FnOnce(&str) -> Result<(), Error>,
-    ) -> Result<(), Error> {
         check_name(name)?;
         let (now, mut hand_over) = (unix_time(), Some(hand_over));
         check_expiry(expires_at, now)?;
@@ -127,9 +121,9 @@ impl KeyRing {
                 return fail(ErrorKind::KeyExists, format!("there is already a key named '{name}'"));
             }
             if let Some(hand_over) = hand_over.take() {
-                hand_over(key)?;
+                hand_over(&key)?;
             }
-            ring.keep(&api_key(key, name, scope, now, expires_at))
+            ring.keep(&api_key(&key, name, scope, now, expires_at))
         })
     }
 

@@ -1,8 +1,7 @@
 //! The statements on retries: the record of a create with an `Idempotency-Key` is written in the transaction of its
 //! pet, so that a crash falls before both or after both.
 
-/// How long a record is kept at least, in seconds. If the clock is set forward, records are removed earlier; if it is
-/// set back by more than this, those of the time before may be.
+/// How long a record is kept at least, in seconds. If the clock is set forward, records are removed earlier.
 pub const KEPT: i64 = 24 * 3600;
 
 /// The pet and the fingerprint of an earlier create with this key.
@@ -12,10 +11,9 @@ pub const FIND: &str = "SELECT pet, fingerprint FROM retries WHERE key = ?1";
 pub const RECORD: &str = "INSERT INTO retries (pet, key, fingerprint, at) SELECT last_insert_rowid(), ?1, ?2, ?3 \
     WHERE changes() = 1";
 
-/// Removes those of the oldest `?1` records that were made before `?2`, or by a clock that was more than a day ahead.
-/// Its cost does not depend on how many there are.
+/// Removes those of the oldest `?1` records that were made before `?2`. Its cost does not depend on how many there are.
 pub const FORGET: &str = "DELETE FROM retries WHERE pet IN (SELECT pet FROM retries ORDER BY pet LIMIT ?1) \
-    AND at NOT BETWEEN ?2 AND ?2 + 2 * 86400";
+    AND at < ?2";
 
 /// How many of the oldest records to look at in a batch that adds so many: more than it adds, so that the table shrinks
 /// under any load.
