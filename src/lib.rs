@@ -96,7 +96,7 @@ pub use metrics::note_dropped_log_lines;
 pub use model::{ApiKey, KeyScope, PetStatus};
 #[cfg(feature = "site")]
 pub use project::{
-    Deploy, Deployed, DnsRecord, Domain, DomainState, DomainView, Overview, Plan, Project, Redirect, Refusal,
+    Deploy, DnsRecord, Domain, DomainState, DomainView, Overview, Plan, Project, Redirect, Refusal,
     RefusalCode, Removed,
 };
 pub use server::{HealthCheck, Server, Stopper, drill};

@@ -156,21 +156,17 @@ fn get_asset(context: &mut AdminContext, call: &Call) -> Result<Response, Failur
 
 /// Tells the proxy that makes certificates whether it may make one: 200 exactly for the names that may have a certificate.
 fn check_certificate(context: &mut AdminContext, call: &Call) -> Result<Response, Failure> {
-    let Some(name) = call.query(&DOMAIN)? else {
-        let message = "The query parameter 'domain' is missing; it must be the name of a domain.";
-        return Err(ApiError::with_message(Code::InvalidParameter, message).into());
-    };
+    let missing = "The query parameter 'domain' is missing; it must be the name of a domain.";
+    let name = call.query(&DOMAIN)?;
+    let name = name.ok_or_else(|| ApiError::with_message(Code::InvalidParameter, missing))?;
     let name = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
-    let domain = context.store.domain(&name)?;
-    let is_allowed = domain.as_ref().is_some_and(|domain| domain.state.may_have_certificate());
+    let allowed = context.store.domain(&name)?.filter(|domain| domain.state.may_have_certificate());
     let shown: String = name.chars().take(MAX_NAME).flat_map(char::escape_default).collect();
-    let may = if is_allowed { "may" } else { "may not" };
+    let may = if allowed.is_some() { "may" } else { "may not" };
     log::info!("request {}: {shown} {may} have a certificate", call.request.id);
-    match domain {
-        Some(domain) if is_allowed => Ok(Response::json(200, &json!({ "domain": domain.name }))),
-        _ => Err(ApiError::with_message(Code::NotFound, "The name is not a verified domain of the project.")
-            .into()),
-    }
+    let message = "The name is not a verified domain of the project.";
+    let domain = allowed.ok_or_else(|| ApiError::with_message(Code::NotFound, message))?;
+    Ok(Response::json(200, &json!({ "domain": domain.name })))
 }
 
 /// Reads on a connection other than the project's, which may be waiting for a lock.

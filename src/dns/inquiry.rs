@@ -38,19 +38,19 @@ impl Dns {
     }
 
     /// The resolvers, which query others for what they do not know.
-    pub fn resolvers(&self) -> NameServers {
+    pub fn resolvers(&self) -> NameServers<'_> {
         self.servers(self.resolvers.clone(), true)
     }
 
-    pub(super) fn servers(&self, addresses: Vec<SocketAddr>, resolve: bool) -> NameServers {
-        NameServers { addresses, resolve, patience: self.patience, until: self.until }
+    pub(super) fn servers(&self, addresses: Vec<SocketAddr>, resolve: bool) -> NameServers<'_> {
+        NameServers { dns: self, addresses, resolve }
     }
 
     /// The authoritative servers of the name's zone, or the given resolver if there is one.
     ///
     /// # Errors
     /// If they cannot be found.
-    pub fn authorities(&self, name: &str) -> Result<NameServers, DnsError> {
+    pub fn authorities(&self, name: &str) -> Result<NameServers<'_>, DnsError> {
         let mut resolvers = self.resolvers();
         if self.is_given {
             return Ok(resolvers);
@@ -80,7 +80,7 @@ impl Dns {
         zone: &str,
         names: &[String],
         mut resolvers: NameServers,
-    ) -> Result<NameServers, DnsError> {
+    ) -> Result<NameServers<'_>, DnsError> {
         let mut addresses = Vec::new();
         let mut last = DnsError::no_servers(zone);
         for kind in [RecordType::A, RecordType::AAAA] {

@@ -1,29 +1,28 @@
 //! A list of equivalent servers: if one fails, the next is asked.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use simple_dns::RCODE;
 
 use super::exchange::exchange;
 use super::message::Response;
-use super::{Answer, DnsError, RecordType};
+use super::{Answer, Dns, DnsError, RecordType};
 
 /// How often each server is asked.
 const ROUNDS: u32 = 2;
 
-/// Equivalent servers, and the deadline of the inquiry.
-pub(crate) struct NameServers {
+/// Equivalent servers.
+pub(crate) struct NameServers<'d> {
+    /// The inquiry whose deadline the questions share.
+    pub(super) dns: &'d Dns,
     /// In the order in which to ask them.
     pub(super) addresses: Vec<SocketAddr>,
     /// Whether they may query others. If not, only authoritative responses count.
     pub(super) resolve: bool,
-    /// How long to wait for each in the first round.
-    pub(super) patience: Duration,
-    pub(super) until: Instant,
 }
 
-impl NameServers {
+impl NameServers<'_> {
     /// Asks for the records of one type. A name that does not exist has no records.
     ///
     /// # Errors
@@ -33,7 +32,7 @@ impl NameServers {
         for round in 1..=ROUNDS {
             for _ in 0..self.addresses.len() {
                 let server = self.addresses[0];
-                let until = self.until.min(Instant::now() + self.patience * round);
+                let until = self.dns.until.min(Instant::now() + self.dns.patience * round);
                 let response = exchange(server, (name, kind), self.resolve, until);
                 match response.and_then(|response| self.judge(server, response)) {
                     Ok(answer) => return Ok(answer),
@@ -41,7 +40,7 @@ impl NameServers {
                 }
                 // A server that failed goes to the end, for this question and the next ones.
                 self.addresses.rotate_left(1);
-                if Instant::now() >= self.until {
+                if Instant::now() >= self.dns.until {
                     return Err(last);
                 }
             }

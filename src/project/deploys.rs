@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Project;
-use super::folder::{Folder, StaticFile};
+use super::folder::{self, StaticFile};
 use super::media_type;
 use super::refusal::{Refusal, RefusalCode};
 use crate::clock::unix_time;
@@ -15,28 +15,17 @@ const MAX_DEPLOYS: i64 = 5;
 /// A transaction of a deploy ends once it has this many bytes, so that creates do not wait long for it.
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// The result of a deploy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Deployed {
-    /// The number of the deploy.
-    pub id: i64,
-    /// How many static files it has alongside the built-in site.
-    pub files: usize,
-    /// How many hidden files and folders were left out.
-    pub hidden: usize,
-}
-
 impl Project {
     /// Publishes the built-in site, alongside the static files of a folder: all of them, or nothing changes.
+    /// Returns the number of the deploy, and how many static files it has.
     ///
     /// # Errors
     /// [`RefusalCode::INVALID_FOLDER`] if the folder cannot be published as it is; [`RefusalCode::UNKNOWN_DEPLOY`] if
     /// another deploy began before this one ended.
-    pub fn deploy(&mut self, folder: Option<&Path>) -> Result<Deployed, Refusal> {
-        let folder = folder.map(Folder::list).transpose()?.unwrap_or_default();
+    pub fn deploy(&mut self, folder: Option<&Path>) -> Result<(i64, usize), Refusal> {
+        let files = folder.map(folder::list).transpose()?.unwrap_or_default();
         let deploy = self.store.change_project(|project| project.add_deploy())?;
-        let mut left = folder.files.iter().peekable();
+        let mut left = files.iter().peekable();
         while left.peek().is_some() {
             let (mut batch, mut bytes) = (Vec::new(), 0);
             while bytes < BATCH_BYTES
@@ -54,7 +43,7 @@ impl Project {
             check_present(project.go_live(deploy, unix_time())?)?;
             Ok::<_, Refusal>(project.keep_deploys(MAX_DEPLOYS)?)
         })?;
-        Ok(Deployed { id: deploy, files: folder.files.len(), hidden: folder.hidden })
+        Ok((deploy, files.len()))
     }
 
     /// Returns the deploys that are kept, the newest first.
@@ -120,7 +109,7 @@ mod tests {
             [(vec![0; 1000], true), (bytes(16), true), (bytes(256), false), (b"x".to_vec(), false)]
         {
             std::fs::write(folder.0.join("file.txt"), &content).unwrap();
-            let file = read(&Folder::list(&folder.0).unwrap().files[0]).unwrap();
+            let file = read(&folder::list(&folder.0).unwrap()[0]).unwrap();
             assert_eq!(file.gzip.is_some(), is_smaller, "{} bytes", content.len());
             assert_eq!(file.content, content);
         }
@@ -129,7 +118,7 @@ mod tests {
     #[test]
     fn deploys_are_listed_from_the_newest_and_the_one_before_can_be_live_again() {
         let (_folder, mut project) = project();
-        let second = project.deploy(None).unwrap().id;
+        let second = project.deploy(None).unwrap().0;
         let listed = |project: &Project| -> Vec<_> {
             project.deploys().unwrap().iter().map(|deploy| (deploy.id, deploy.is_live)).collect()
         };

@@ -1,14 +1,13 @@
 //! A folder of static files to publish alongside the built-in site. Links are refused, so nothing outside the folder is
 //! published. Whoever deploys must not change the folder meanwhile: what is read is not checked again.
 
-use std::fs::{self, Metadata};
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::refusal::{Refusal, RefusalCode};
 use crate::api;
 
-/// The most static files of a deploy, and the most folders.
+/// The most static files of a deploy.
 const MAX_FILES: usize = 2000;
 /// The largest file, in bytes: the tests attack the service with responses of this size.
 const MAX_FILE_BYTES: u64 = 2 * 1024 * 1024;
@@ -17,16 +16,7 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The only hidden folder that is published (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
 
-/// The files to publish, checked but not read.
-#[derive(Debug, Default)]
-pub struct Folder {
-    /// Ordered by their paths.
-    pub files: Vec<StaticFile>,
-    /// How many hidden files and folders are left out.
-    pub hidden: usize,
-}
-
-/// One file of the folder.
+/// One file to publish, checked but not read.
 #[derive(Debug)]
 pub struct StaticFile {
     /// The path in requests, without percent-encoding, such as `/guide/first.html`.
@@ -35,48 +25,50 @@ pub struct StaticFile {
     place: PathBuf,
 }
 
-impl Folder {
-    /// Lists a folder.
-    ///
-    /// # Errors
-    /// [`RefusalCode::INVALID_FOLDER`], with a message that names the file that cannot be published.
-    pub fn list(root: &Path) -> Result<Self, Refusal> {
-        let name = root.display();
-        let (mut folder, mut folders, mut bytes) = (Self::default(), 0, 0);
-        let mut left = vec![(root.to_owned(), String::new())];
-        while let Some((place, parent)) = left.pop() {
-            folders += 1;
-            let failed = |error| unreadable(&place, &error);
-            for entry in fs::read_dir(&place).map_err(failed)? {
-                let entry = entry.map_err(failed)?;
-                let entry_name = entry.file_name();
-                if entry_name.as_encoded_bytes().starts_with(b".") && entry_name != WELL_KNOWN {
-                    folder.hidden += 1;
-                    continue;
-                }
-                let place = entry.path();
-                let path = format!("{parent}/{}", entry_name.to_string_lossy());
-                check_name(&path, entry_name.to_str())?;
-                // For a link, the metadata of the link itself.
-                let found = entry.metadata().map_err(|error| unreadable(&place, &error))?;
-                if found.is_dir() {
-                    left.push((place, path));
-                } else {
-                    check_file(&place, &found)?;
-                    bytes += found.len();
-                    folder.files.push(StaticFile { path, place });
-                }
-                if folder.files.len() > MAX_FILES || folders + left.len() > MAX_FILES {
-                    return invalid(format!("{name} has more than {MAX_FILES} files or folders"));
-                }
+/// Lists the files of a folder to publish, ordered by their paths. Hidden files and folders are left out.
+///
+/// # Errors
+/// [`RefusalCode::INVALID_FOLDER`], with a message that names the file that cannot be published.
+pub fn list(root: &Path) -> Result<Vec<StaticFile>, Refusal> {
+    let name = root.display();
+    let (mut files, mut bytes) = (Vec::new(), 0);
+    let mut left = vec![(root.to_owned(), String::new())];
+    while let Some((place, parent)) = left.pop() {
+        let failed = |error| unreadable(&place, &error);
+        for entry in fs::read_dir(&place).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let entry_name = entry.file_name();
+            if entry_name.as_encoded_bytes().starts_with(b".") && entry_name != WELL_KNOWN {
+                continue;
+            }
+            let place = entry.path();
+            let path = format!("{parent}/{}", entry_name.to_string_lossy());
+            check_name(&path, entry_name.to_str())?;
+            // For a link, the metadata of the link itself.
+            let found = entry.metadata().map_err(|error| unreadable(&place, &error))?;
+            if found.is_dir() {
+                left.push((place, path));
+                continue;
+            }
+            let shown = place.display();
+            if !found.is_file() {
+                return invalid(format!("{shown} is a link or not a file; put the file itself there"));
+            }
+            if found.len() > MAX_FILE_BYTES {
+                return invalid(format!("{shown} has more than {MAX_FILE_BYTES} bytes"));
+            }
+            bytes += found.len();
+            files.push(StaticFile { path, place });
+            if files.len() > MAX_FILES {
+                return invalid(format!("{name} has more than {MAX_FILES} files"));
             }
         }
-        if bytes > MAX_BYTES {
-            return invalid(format!("{name} has more than {MAX_BYTES} bytes"));
-        }
-        folder.files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(folder)
     }
+    if bytes > MAX_BYTES {
+        return invalid(format!("{name} has more than {MAX_BYTES} bytes"));
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
 }
 
 impl StaticFile {
@@ -99,17 +91,6 @@ fn check_name(path: &str, name: Option<&str>) -> Result<(), Refusal> {
     }
     if api::is_built_in(path) {
         return invalid(format!("{path} belongs to the built-in site; give it another name"));
-    }
-    Ok(())
-}
-
-fn check_file(place: &Path, found: &Metadata) -> Result<(), Refusal> {
-    let shown = place.display();
-    if !found.is_file() {
-        return invalid(format!("{shown} is a link or not a file; put the file itself there"));
-    }
-    if found.len() > MAX_FILE_BYTES {
-        return invalid(format!("{shown} has more than {MAX_FILE_BYTES} bytes"));
     }
     Ok(())
 }
@@ -144,11 +125,10 @@ mod tests {
         for path in [".git/config", "guide/.DS_Store"] {
             write(&root, path, b"x");
         }
-        let folder = Folder::list(&root.0).unwrap();
-        let found: Vec<_> = folder.files.iter().map(|file| &file.path[..]).collect();
+        let files = list(&root.0).unwrap();
+        let found: Vec<_> = files.iter().map(|file| &file.path[..]).collect();
         assert_eq!(found, ["/.well-known/security.txt", "/a b.css", "/guide/index.html"]);
-        assert_eq!(folder.hidden, 2);
-        assert_eq!(folder.files[2].read().unwrap(), b"x");
+        assert_eq!(files[2].read().unwrap(), b"x");
     }
 
     #[test]
@@ -156,7 +136,7 @@ mod tests {
         let refused = |prepare: fn(&TestFolder)| {
             let root = TestFolder::new();
             prepare(&root);
-            Folder::list(&root.0).unwrap_err().message
+            list(&root.0).unwrap_err().message
         };
         assert!(
             refused(|root| write(root, "docs/x.html", b"")).contains("/docs belongs to the built-in site")
@@ -180,7 +160,7 @@ mod tests {
             refused(|root| write(root, "big.bin", &vec![0; MAX_FILE_BYTES as usize + 1]))
                 .contains("/big.bin has more")
         );
-        let no_folder = |path| Folder::list(Path::new(path)).unwrap_err().message;
+        let no_folder = |path| list(Path::new(path)).unwrap_err().message;
         assert!(no_folder("/nowhere").contains("/nowhere cannot be read"));
         assert!(no_folder("/dev/null").contains("Not a directory"));
     }
@@ -189,9 +169,9 @@ mod tests {
     fn file_that_is_gone_is_named() {
         let root = TestFolder::new();
         write(&root, "a/b.txt", b"x");
-        let folder = Folder::list(&root.0).unwrap();
+        let files = list(&root.0).unwrap();
         fs::remove_file(root.0.join("a/b.txt")).unwrap();
-        assert!(folder.files[0].read().unwrap_err().message.contains("/a/b.txt cannot be read"));
+        assert!(files[0].read().unwrap_err().message.contains("/a/b.txt cannot be read"));
     }
 
     #[test]
@@ -205,25 +185,16 @@ mod tests {
         for number in 0..MAX_BYTES / MAX_FILE_BYTES {
             sized(&root, &format!("{number}.bin"), MAX_FILE_BYTES);
         }
-        Folder::list(&root.0).unwrap();
+        list(&root.0).unwrap();
         write(&root, "one.txt", b"x");
-        let said = Folder::list(&root.0).unwrap_err().message;
+        let said = list(&root.0).unwrap_err().message;
         assert!(said.ends_with("has more than 67108864 bytes"), "{said}");
 
         let files = TestFolder::new();
         (0..MAX_FILES).for_each(|number| write(&files, &number.to_string(), b""));
-        Folder::list(&files.0).unwrap();
+        list(&files.0).unwrap();
         write(&files, "one.txt", b"");
-        let said = Folder::list(&files.0).unwrap_err().message;
-        assert!(said.ends_with("has more than 2000 files or folders"), "{said}");
-
-        let folders = TestFolder::new();
-        let make = |number: usize| fs::create_dir(folders.0.join(number.to_string())).unwrap();
-        // The folder itself counts.
-        (1..MAX_FILES).for_each(make);
-        Folder::list(&folders.0).unwrap();
-        make(MAX_FILES);
-        let said = Folder::list(&folders.0).unwrap_err().message;
-        assert!(said.ends_with("has more than 2000 files or folders"), "{said}");
+        let said = list(&files.0).unwrap_err().message;
+        assert!(said.ends_with("has more than 2000 files"), "{said}");
     }
 }

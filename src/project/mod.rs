@@ -31,7 +31,6 @@ use crate::error::Error;
 use crate::store::{self, Writer};
 
 pub use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
-pub use deploys::Deployed;
 pub use domains::Removed;
 pub use overview::{DomainView, Overview};
 pub use record::DnsRecord;
@@ -82,14 +81,6 @@ impl Project {
     /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
     pub fn overview(&self) -> Result<Overview, Refusal> {
         Ok(Overview::of(&*self.store, &self.hosting, unix_time())?)
-    }
-
-    /// Returns the plan of the project.
-    ///
-    /// # Errors
-    /// [`RefusalCode::STORAGE_UNAVAILABLE`] if the database cannot be read.
-    pub fn plan(&self) -> Result<Plan, Refusal> {
-        Ok(self.store.plan()?)
     }
 
     /// Sets the plan of the project. Existing domains stay, whatever the plan.

@@ -31,7 +31,7 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
             "is an IP address or looks like one. A certificate needs a name such as pets.example.com.",
         );
     }
-    if name == platform || is_below(&name, platform) {
+    if name == platform || name.ends_with(&format!(".{platform}")) {
         return refuse(&format!("belongs to the hosting platform {platform}. Give a name of your own."));
     }
     if registered(&name).is_none() {
@@ -55,11 +55,6 @@ fn to_ascii(name: &str) -> Result<String, ()> {
         DnsLength::Verify,
     );
     ascii.map(|name| name.into_owned()).map_err(drop)
-}
-
-/// Whether a name lies below another one.
-pub fn is_below(name: &str, above: &str) -> bool {
-    name.strip_suffix(above).is_some_and(|rest| rest.ends_with('.'))
 }
 
 /// A name in U-labels (RFC 5890, section 2.3.2.1), or as it is if it has none.

@@ -375,7 +375,6 @@ fn deployed_files_are_served_alongside_the_site() {
     assert_eq!(
         hosted.done(&["site", "deploy", &path]),
         "deploy 2 is live, with 6 static files\n\
-         1 hidden file or folder was left out\n\
          / still shows the reference; your index.html is at /index.html\n"
     );
     let get = |target: &str| hosted.server.send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"));

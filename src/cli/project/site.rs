@@ -29,20 +29,13 @@ fn plan(call: &Call) -> Done {
     if let Some(word) = call.operands.first() {
         project.set_plan(word.parse().map_err(|expected| Failure::wrong("PLAN", expected, word))?)?;
     }
-    Ok(print(&format!("{}\n", project.plan()?.as_str()))?)
+    Ok(print(&format!("{}\n", project.overview()?.plan.as_str()))?)
 }
 
 fn deploy(call: &Call) -> Done {
     let folder = call.operands.first().map(Path::new);
-    let deployed = Project::open(&call.config)?.deploy(folder)?;
-    let files = count(deployed.files, "static file");
-    let mut text = format!("deploy {} is live, with {files}\n", deployed.id);
-    if deployed.hidden > 0 {
-        text += &match deployed.hidden {
-            1 => "1 hidden file or folder was left out\n".to_owned(),
-            hidden => format!("{hidden} hidden files or folders were left out\n"),
-        };
-    }
+    let (deploy, files) = Project::open(&call.config)?.deploy(folder)?;
+    let mut text = format!("deploy {deploy} is live, with {}\n", count(files, "static file"));
     if folder.is_some_and(|folder| folder.join("index.html").is_file()) {
         text += "/ still shows the reference; your index.html is at /index.html\n";
     }
