@@ -47,8 +47,7 @@ pub struct Soundness {
 /// cannot be read as a database of this version. [`ErrorKind::Conflict`] if other processes keep writing to it.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
     let Checked { pets, schema_version, schema, faults } = checked(&Whole::of(file)?)?;
-    let all: Vec<Fault> =
-        schema.gaps.into_iter().chain(schema.changes.into_iter().map(Fault::change)).chain(faults).collect();
+    let all: Vec<Fault> = schema.gaps.into_iter().chain(schema.changes).chain(faults).collect();
     let nodes = compare_nodes(file)?;
     let of_nodes = (!nodes.is_empty()).then_some(ErrorKind::ReplicasDiffer);
     Ok(Soundness {

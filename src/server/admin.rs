@@ -39,12 +39,11 @@ impl Admin {
         died: impl FnOnce(Error) + Send + 'static,
     ) -> Result<Self, Error> {
         let stopper = Stopper::default();
-        let open = if config.read_only { Reader::open_only } else { Reader::open };
         let mut lanes = Lanes::new(folder, &stopper, None);
         for (name, kind) in [("admin-read", LaneKind::Read), ("admin-write", LaneKind::Write)] {
             let service = AdminService::new(AdminContext {
                 metrics: metrics.clone(),
-                store: open(&config.database)?,
+                store: Reader::open(&config.database)?,
                 database: config.database.clone(),
                 read_only: config.read_only,
                 settings: settings.clone(),

@@ -26,11 +26,12 @@ pub use engine::{
     Committed, Database, MOST_PUT_OFF, MOST_TRIES, OpenStore, Outcome, Reader, Whole, WriteAccess, Writer,
 };
 pub use error::{Cause, StoreError};
-pub use opening::{compare_nodes, exists, meters, open_ephemeral, open_for_service, open_only_to_read};
+pub use opening::{compare_nodes, exists, meters, open_for_service, open_only_to_read};
 pub use project::FileInfo;
 pub use rqlite::{IS_SHARED, close};
 pub use sqlite::{
-    BUSY_TIMEOUT, Checked, Claim, CopyTarget, Fault, SCHEMA_VERSION, Snapshot, lacks_log, log_of, retire,
+    BUSY_TIMEOUT, Checked, Claim, CopyTarget, Fault, SCHEMA_VERSION, Snapshot, lacks_log, log_of,
+    open_ephemeral, retire,
 };
 
 #[cfg(test)]

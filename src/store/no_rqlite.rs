@@ -2,25 +2,19 @@
 
 use std::path::Path;
 
-use super::engine::{HostMeter, OpenStore, Reader, Whole, Writer};
+use super::engine::{HostMeter, OpenStore};
 use crate::error::{Error, unsupported};
 
 /// Whether several services can share a database.
 pub const IS_SHARED: bool = false;
 
-pub fn open_reader(_: &Path) -> Result<Box<Reader>, Error> {
+pub fn refuse<T>(_: &Path) -> Result<T, Error> {
     Err(unsupported())
 }
 
-pub fn open_writer(_: &Path) -> Result<Box<Writer>, Error> {
-    Err(unsupported())
-}
+pub use self::{refuse as open_reader, refuse as open_writer, refuse as fetch, refuse as compare};
 
 pub fn open_for_service(_: &Path, _: usize) -> Result<OpenStore, Error> {
-    Err(unsupported())
-}
-
-pub fn fetch(_: &Path) -> Result<Whole, Error> {
     Err(unsupported())
 }
 
@@ -34,10 +28,6 @@ impl Closed {
 
 pub fn close(_: &Path) -> Result<Closed, Error> {
     Err(unsupported())
-}
-
-pub fn compare(_: &Path) -> Result<Vec<String>, Error> {
-    Ok(Vec::new())
 }
 
 pub fn meters(_: &Path) -> Vec<HostMeter> {

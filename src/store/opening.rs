@@ -2,27 +2,19 @@
 
 use std::path::Path;
 
-use super::engine::{HostMeter, OpenStore, Reader, Whole, Writer};
+use super::engine::{HostMeter, OpenStore, Reader, Whole, WriteAccess, Writer};
 use super::sqlite::{FileReader, FileWriter};
 use super::{rqlite, sqlite};
 use crate::error::{Error, ErrorKind, fail, is_cluster};
 
 impl Reader {
-    /// Opens a connection that cannot write, to a database that `Writer::open` has seen.
+    /// Opens a connection that cannot write.
     ///
     /// # Errors
-    /// If it cannot be opened, or is not a database of ours.
+    /// If the database does not exist, is not a petstore database of this version, has the log of another one, or this
+    /// user may not read it.
     pub fn open(path: &Path) -> Result<Box<Self>, Error> {
         if is_cluster(path) { rqlite::open_reader(path) } else { Ok(Box::new(FileReader::open(path)?)) }
-    }
-
-    /// Opens a connection that cannot write, to a database that this service does not have to itself.
-    ///
-    /// # Errors
-    /// If it does not exist, is not a petstore database of this version, has the log of another one, or this user may
-    /// not read it.
-    pub fn open_only(path: &Path) -> Result<Box<Self>, Error> {
-        Ok(Box::new(FileReader::open_only(path)?))
     }
 
     /// Opens an existing database without changing it.
@@ -90,24 +82,19 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     }
 }
 
-/// Opens a new database that is deleted with its service: a file with this many sample pets, never flushed to the disk.
-///
-/// # Errors
-/// As [`open_for_service`].
-pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
-    sqlite::open_ephemeral(path, readers, sample)
-}
-
 /// Opens an existing database for a service with this many readers, only for reading.
 ///
 /// # Errors
-/// As `Reader::open_only`.
+/// As [`Reader::open`], or if the database is a cluster.
 pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error> {
     if is_cluster(path) {
         let message = "a service that only reads needs a file, and the database is a cluster; give clients a read-only key instead";
         return fail(ErrorKind::Config("read_only"), message);
     }
-    sqlite::open_only_to_read(path, readers)
+    let writer = WriteAccess::Refused(Reader::open(path)?);
+    let readers = (0..readers).map(|_| Reader::open(path)).collect::<Result<_, _>>()?;
+    let about = format!("read-only database {}", path.display());
+    Ok(OpenStore { writer, readers, reads_at_once: sqlite::READS_AT_ONCE, claim: None, about })
 }
 
 #[cfg(test)]

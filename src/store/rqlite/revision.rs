@@ -34,11 +34,6 @@ impl Revision {
         }
     }
 
-    /// Makes a revision of the columns of [`REVISION`].
-    pub fn new(changes: i64, seq: i64, mark: String) -> Self {
-        Self { changes, seq, mark }
-    }
-
     /// Whether the small tables are the same in both.
     pub fn has_same_small_tables(&self, other: &Self) -> bool {
         (self.changes, &self.mark) == (other.changes, &other.mark)
@@ -56,7 +51,7 @@ mod tests {
 
     #[test]
     fn database_has_all_of_another_if_it_is_the_same_and_no_older() {
-        let revision = |changes, seq, mark: &str| Revision::new(changes, seq, mark.to_owned());
+        let revision = |changes, seq, mark: &str| Revision { changes, seq, mark: mark.to_owned() };
         let seen = revision(5, 7, "a");
         for newer in [seen.clone(), revision(6, 7, "a"), revision(5, 8, "a")] {
             assert!(newer.has_all_of(&seen), "{newer:?}");

@@ -176,10 +176,6 @@ impl Session {
     ///
     /// # Errors
     /// If the cluster does not answer.
-    pub fn refresh(&self) -> Result<(), StoreError> {
-        self.refresh_within(PATIENCE)
-    }
-
     fn refresh_within(&self, patience: Duration) -> Result<(), StoreError> {
         let start = Instant::now();
         let answers = self.read(&[Statement::plain(REVISION)], self.fresh, patience)?;
@@ -231,12 +227,11 @@ impl Session {
 
     /// Returns the rows of each statement, no older than the last revision seen.
     fn ask(&self, statements: &[Statement]) -> Result<Vec<Rows>, StoreError> {
-        let seen = self.seen();
         let statements = [&[Statement::plain(REVISION)], statements].concat();
         let ask = |level| -> Result<Option<Vec<Rows>>, StoreError> {
             let mut rows = self.read(&statements, level, PATIENCE)?;
             let revision = Revision::of(&rows.remove(0))?;
-            Ok(seen.as_ref().is_none_or(|seen| revision.has_all_of(seen)).then_some(rows))
+            Ok(self.has_seen_no_more_than(&revision).then_some(rows))
         };
         match ask(Level::None) {
             Ok(Some(rows)) => return Ok(rows),

@@ -45,7 +45,7 @@ pub fn fetch(path: &Path) -> Result<Whole, Error> {
         return Err(unused(path));
     }
     let session = Session::new(std::sync::Arc::clone(&client), level)?;
-    session.refresh()?;
+    session.begin()?;
     let folder = std::env::temp_dir().join(format!("petstore-copy-{:016x}", random()?));
     let cannot = |error| Error::io(format!("cannot write to {} (TMPDIR)", folder.display()), error);
     DirBuilder::new().mode(0o700).create(&folder).map_err(cannot)?;
@@ -79,8 +79,9 @@ fn open(copy: &Path) -> rusqlite::Result<Connection> {
 /// Makes a copy that of a single machine: removes what only a cluster has, and returns the revision of the copy.
 fn strip(copy: &Path) -> Result<Revision, StoreError> {
     let connection = open(copy)?;
-    let revision =
-        connection.query_row(REVISION, [], |row| Ok(Revision::new(row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let revision = connection.query_row(REVISION, [], |row| {
+        Ok(Revision { changes: row.get(0)?, seq: row.get(1)?, mark: row.get(2)? })
+    })?;
     let objects = connection
         .prepare(OBJECTS)?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?

@@ -31,11 +31,6 @@ impl Fault {
         Self { line: format!("{what}; this SQL repairs it: {sql}"), is_loss: false }
     }
 
-    /// Something that another program has changed on purpose.
-    pub fn change(line: String) -> Self {
-        Self { line, is_loss: false }
-    }
-
     /// The kind of an error for some faults.
     pub fn kind(faults: &[Self]) -> ErrorKind {
         let is_loss = faults.iter().any(|fault| fault.is_loss);
@@ -50,8 +45,8 @@ pub struct Differences {
     pub tables: Vec<String>,
     /// What the service cannot work with.
     pub gaps: Vec<Fault>,
-    /// Tables that are defined in another way, which the service works with, one line each.
-    pub changes: Vec<String>,
+    /// Tables that are defined in another way, which the service works with.
+    pub changes: Vec<Fault>,
     /// What petstore did not make, such as `the table _litestream_seq`.
     pub foreign: Vec<String>,
 }
@@ -101,7 +96,8 @@ impl Differences {
         let missing: Vec<_> = expected.iter().filter(|name| !found.contains(name)).collect();
         let foreign: Vec<_> = found.iter().filter(|name| !expected.contains(name)).collect();
         if missing.is_empty() && foreign.is_empty() {
-            self.changes.push(format!("the table {table} is defined in another way"));
+            let line = format!("the table {table} is defined in another way");
+            self.changes.push(Fault { line, is_loss: false });
         }
         let lacks = |name| Fault::loss(format!("the table {table} lacks the column {name}"));
         self.gaps.extend(missing.into_iter().map(lacks));
@@ -112,8 +108,8 @@ impl Differences {
     /// One line about all of them; `None` if there are none.
     pub fn line(&self) -> Option<String> {
         let also = (!self.foreign.is_empty()).then(|| format!("it also has {}", self.foreign.join(", ")));
-        let gaps = self.gaps.iter().map(|gap| gap.line.clone());
-        let lines: Vec<String> = gaps.chain(self.changes.iter().cloned()).chain(also).collect();
+        let faults = self.gaps.iter().chain(&self.changes).map(|fault| fault.line.clone());
+        let lines: Vec<String> = faults.chain(also).collect();
         (!lines.is_empty()).then(|| lines.join("; "))
     }
 }
@@ -245,7 +241,7 @@ mod tests {
              status INTEGER NOT NULL)",
         );
         assert!(found.gaps.is_empty());
-        assert_eq!(found.changes, ["the table redirects is defined in another way"]);
+        assert_eq!(found.line().as_deref(), Some("the table redirects is defined in another way"));
     }
 
     #[test]

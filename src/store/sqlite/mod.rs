@@ -1,8 +1,8 @@
 //! The engine in one file: SQLite, within this process.
 //!
 //! - The file: `open_file.rs` names and identifies it, `connection.rs` connects to it, `claim.rs` gives it to one
-//!   service, `opening.rs` has the order in which a service opens it, and `read_only.rs` opens it for one that only
-//!   reads. `log_check.rs` refuses the log of another, and `watch.rs` notices when it is moved or deleted.
+//!   service, `opening.rs` has the order in which a service opens it, and `read_only.rs` opens it only for
+//!   reading. `log_check.rs` refuses the log of another, and `watch.rs` notices when it is moved or deleted.
 //! - The schema: `schema.rs` says whose database it is and brings it up to date; `differences.rs` says what other programs
 //!   have changed or added, and `soundness.rs` checks the whole database.
 //! - `batch.rs` draws the lines around what belongs together, and `checkpoint.rs` keeps the log short.
@@ -44,7 +44,6 @@ use log_check::check_log;
 pub use log_check::lacks_log;
 pub use open_file::log_of;
 pub use opening::{open_ephemeral, open_for_service};
-pub use read_only::open_only_to_read;
 pub use retire::retire;
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use snapshot::Snapshot;
@@ -62,7 +61,7 @@ use watch::Watch;
 /// How long another process is waited for to release its lock.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// A batch shares a snapshot, which costs little: with more requests at once, none is answered sooner.
-const READS_AT_ONCE: usize = 64;
+pub const READS_AT_ONCE: usize = 64;
 /// The most bytes of the write-ahead log that stay once it has been moved into the database file.
 const MAX_IDLE_LOG_BYTES: i64 = 16 * 1024 * 1024;
 
@@ -148,20 +147,6 @@ impl FileReader {
         self.data_version =
             self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         Ok(())
-    }
-}
-
-impl FileReader {
-    /// Opens a connection that cannot write, to a database that [`FileWriter::open`] has seen.
-    ///
-    /// # Errors
-    /// If it cannot be opened, or is not a database of ours.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = open_file::open(path)?;
-        let connection =
-            connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| cannot_open(path, error))?;
-        schema::check(&connection, path, schema::STEPS)?;
-        Self::new(connection, path, file)
     }
 }
 

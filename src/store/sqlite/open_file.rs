@@ -1,6 +1,6 @@
 //! The files of a database: their names, their identity, and handles that stay open alongside SQLite's.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
@@ -63,12 +63,6 @@ impl FileId {
     pub fn of(path: &Path) -> io::Result<Self> {
         let file = statx(CWD, path, AtFlags::empty(), StatxFlags::INO)?;
         Ok(Self { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino })
-    }
-}
-
-impl From<&Metadata> for FileId {
-    fn from(file: &Metadata) -> Self {
-        Self { device: file.dev(), inode: file.ino() }
     }
 }
 
@@ -153,7 +147,8 @@ impl OpenFile {
         let file = Arc::new(File::open(path)?);
         // The file that just came to this path may be open already; then this handle must not be closed
         // first.
-        let id = FileId::from(&file.metadata()?);
+        let found = file.metadata()?;
+        let id = FileId { device: found.dev(), inode: found.ino() };
         open.push((id, Arc::clone(&file)));
         Ok(Self { id, file: Some(file) })
     }

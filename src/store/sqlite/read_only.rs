@@ -1,6 +1,6 @@
-//! Opens a database for a service that only reads it: a copy, a file on a disk that can only be read, or the database
-//! of a service that writes. Such a service claims nothing and changes nothing in the database. Next to a file without
-//! a log, SQLite makes an empty one and its index if it may.
+//! Opens a connection that cannot write: to the service's own database, or for a service that only reads: a copy, a
+//! file on a disk that can only be read, or the database of a service that writes. It changes nothing in the database.
+//! Next to a file without a log, SQLite makes an empty one and its index if it may.
 
 use std::path::Path;
 
@@ -8,29 +8,16 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::log_check::check_log;
 use super::open_file::{self, Stamp, immutable, journal_of, log_of};
-use super::{FileReader, READS_AT_ONCE, cannot_open, connect, schema};
+use super::{FileReader, cannot_open, connect, schema};
 use crate::error::Error;
-use crate::store::engine::{OpenStore, Reader, WriteAccess};
-
-/// Opens an existing database for a service with this many readers, only for reading.
-///
-/// # Errors
-/// As [`FileReader::open_only`].
-pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error> {
-    let open = || Ok(Box::new(FileReader::open_only(path)?) as Box<Reader>);
-    let writer = WriteAccess::Refused(open()?);
-    let readers = (0..readers).map(|_| open()).collect::<Result<_, Error>>()?;
-    let about = format!("read-only database {}", path.display());
-    Ok(OpenStore { writer, readers, reads_at_once: READS_AT_ONCE, claim: None, about })
-}
 
 impl FileReader {
-    /// Opens a connection that cannot write, to a database that this service does not have to itself.
+    /// Opens a connection that cannot write.
     ///
     /// # Errors
     /// If it does not exist, is not a petstore database of this version, has the log of another one, or this user may
     /// not read it.
-    pub fn open_only(path: &Path) -> Result<Self, Error> {
+    pub fn open(path: &Path) -> Result<Self, Error> {
         if !path.exists() {
             return Err(Error::no_database(path));
         }
@@ -82,7 +69,7 @@ mod tests {
     #[test]
     fn only_reader_sees_each_commit_and_takes_nothing_from_the_writer() {
         let (folder, mut writer, _reader) = pair();
-        let mut only = FileReader::open_only(&folder.database()).unwrap();
+        let mut only = FileReader::open(&folder.database()).unwrap();
         writer.insert_pet(&new_pet("Rex")).unwrap();
         writer.commit().unwrap();
         assert_eq!(names(&mut only), ["Rex"]);
@@ -101,7 +88,7 @@ mod tests {
             std::fs::copy(&path, killed.0.join(path.file_name().unwrap())).unwrap();
         }
         let log = std::fs::read(log_of(&killed.database())).unwrap();
-        let mut only = FileReader::open_only(&killed.database()).unwrap();
+        let mut only = FileReader::open(&killed.database()).unwrap();
         assert_eq!(names(&mut only), ["Rex"]);
         drop(only);
         assert_eq!(std::fs::read(log_of(&killed.database())).unwrap(), log);
@@ -113,14 +100,14 @@ mod tests {
         let newest = schema::newest_version(schema::STEPS);
         for (version, kind) in [(newest + 1, ErrorKind::DatabaseNewer), (0, ErrorKind::DatabaseMissing)] {
             writer.connection.pragma_update(None, "user_version", version).unwrap();
-            assert_eq!(FileReader::open_only(&folder.database()).err().unwrap().kind(), kind);
+            assert_eq!(FileReader::open(&folder.database()).err().unwrap().kind(), kind);
         }
     }
 
     #[test]
     fn change_of_a_file_that_nobody_could_change_is_noticed() {
         let (folder, mut writer, _reader) = pair();
-        let mut only = FileReader::open_only(&folder.database()).unwrap();
+        let mut only = FileReader::open(&folder.database()).unwrap();
         only.watch.expect_unchanged(&folder.database(), Stamp::of(&folder.database()).unwrap());
         assert_eq!(only.look(), Ok(()));
         writer.insert_pet(&new_pet("Rex")).unwrap();
@@ -146,12 +133,9 @@ mod tests {
     #[test]
     fn missing_database_is_not_made() {
         let folder = Folder::new();
-        assert_eq!(
-            FileReader::open_only(&folder.database()).err().unwrap().kind(),
-            ErrorKind::DatabaseMissing
-        );
+        assert_eq!(FileReader::open(&folder.database()).err().unwrap().kind(), ErrorKind::DatabaseMissing);
         assert!(!folder.database().exists());
         drop(FileWriter::open(&folder.database()).unwrap());
-        FileReader::open_only(&folder.database()).unwrap();
+        FileReader::open(&folder.database()).unwrap();
     }
 }

@@ -32,11 +32,10 @@ pub fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
 pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
     let read = || Ok((is_foreign(connection)?, schema_version(connection)?));
     let (is_foreign, version) = read().map_err(|error| cannot_open(path, error))?;
-    let newest = newest_version(steps);
     if is_foreign {
         return Err(foreign(path));
     }
-    if version > newest {
+    if version > newest_version(steps) {
         return Err(newer(path, version));
     }
     Ok(())
@@ -80,16 +79,12 @@ pub fn foreign(path: &Path) -> Error {
     Error::new(ErrorKind::DatabaseForeign, message)
 }
 
-/// What the header says the database belongs to; 0 if it says nothing.
-fn application(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.pragma_query_value(None, "application_id", |row| row.get(0))
-}
-
 /// Whether the database is another application's, of whatever version. An empty one without a name is nobody's.
 pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM sqlite_schema";
     let objects: i64 = connection.query_row(sql, [], |row| row.get(0))?;
-    let id = application(connection)?;
+    // What the header says the database belongs to; 0 if it says nothing.
+    let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     Ok(id != APPLICATION_ID && (id, schema_version(connection)?, objects) != (0, 0, 0))
 }
 

@@ -12,6 +12,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -137,13 +138,9 @@ impl Client {
         let wrong = |why: String| Error::new(ErrorKind::Config("database"), why);
         let address =
             Address::parse(address).map_err(|why| wrong(format!("the address of the database {why}")))?;
-        let password = match std::env::var("PETSTORE_DATABASE_PASSWORD") {
-            Ok(password) => Some(password),
-            Err(std::env::VarError::NotPresent) => None,
-            Err(std::env::VarError::NotUnicode(_)) => {
-                return Err(wrong("PETSTORE_DATABASE_PASSWORD is not UTF-8 text".to_owned()));
-            }
-        };
+        let password = std::env::var_os("PETSTORE_DATABASE_PASSWORD").map(OsString::into_string);
+        let password = (password.transpose())
+            .map_err(|_| wrong("PETSTORE_DATABASE_PASSWORD is not UTF-8 text".to_owned()))?;
         let client = Self::new(address, password.as_deref())?;
         let version = client.rqlite_version(patience)?;
         if is_old(&version) && !client.address.allows_old {
