@@ -1,6 +1,7 @@
-//! CSV (RFC 4180). Reading is strict: the usual crates also accept malformed CSV, such as a quote within a plain
-//! field, and nobody notices a misread pet until it is too late.
+//! Records of CSV (RFC 4180), and plain lines. Reading CSV is strict: the usual crates also accept malformed CSV, such as
+//! a quote within a plain field, and nobody notices a misread pet until it is too late.
 
+use super::Format;
 use crate::model::MEMBERS;
 
 /// The columns of a pet, in the order of an export.
@@ -24,9 +25,10 @@ pub fn push_field(out: &mut Vec<u8>, text: &str) {
 }
 
 /// The state of a record after a byte.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum State {
-    #[default]
+    /// In a line that has no fields.
+    Line,
     FieldStart,
     Plain,
     Quoted,
@@ -36,9 +38,10 @@ enum State {
     Return,
 }
 
-/// One record, which is read byte by byte.
-#[derive(Debug, Default)]
+/// One record or line, which is read byte by byte.
 pub struct Record {
+    /// The state before its first byte.
+    begin: State,
     /// The fields, one after the other.
     bytes: Vec<u8>,
     /// Where each field but the last ends.
@@ -52,11 +55,16 @@ pub struct Record {
 const OPEN: &str = "A quoted field has no closing quote.";
 
 impl Record {
+    pub fn new(format: Format) -> Self {
+        let begin = if format == Format::Csv { State::FieldStart } else { State::Line };
+        Self { begin, bytes: Vec::new(), ends: Vec::new(), state: begin, fault: None }
+    }
+
     /// Begins the next record.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
-        self.state = State::FieldStart;
+        self.state = self.begin;
         self.fault = None;
     }
 
@@ -70,6 +78,7 @@ impl Record {
                 self.state = State::Quoted;
             }
             (_, b'\n') => return true,
+            (State::Line, _) => self.bytes.push(byte),
             (State::Return, _) => {
                 self.blame(
                     "A carriage return must be in a quoted field, or end the line together with a line feed.",
@@ -125,9 +134,18 @@ impl Record {
         self.ends.clear();
     }
 
-    /// Whether the record is an empty line.
+    /// Whether the record is an empty line, or the line only white space.
     pub fn is_blank(&self) -> bool {
-        self.len() == 0 && self.fault.is_none()
+        let is_line = self.begin == State::Line;
+        self.fault.is_none() && (self.len() == 0 || is_line && self.bytes.trim_ascii().is_empty())
+    }
+
+    /// The line.
+    ///
+    /// # Errors
+    /// A sentence that describes the fault.
+    pub fn line(&self) -> Result<&[u8], &'static str> {
+        self.fault.map_or(Ok(&self.bytes), Err)
     }
 
     /// The fields of the record.
@@ -135,12 +153,9 @@ impl Record {
     /// # Errors
     /// A sentence that describes the fault.
     pub fn fields(&self) -> Result<Vec<&str>, &'static str> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
-        }
-        let mut start = 0;
-        let ends = self.ends.iter().copied().chain([self.bytes.len()]);
-        let field = |end| str::from_utf8(&self.bytes[std::mem::replace(&mut start, end)..end]);
+        let (bytes, mut start) = (self.line()?, 0);
+        let ends = self.ends.iter().copied().chain([bytes.len()]);
+        let field = |end| str::from_utf8(&bytes[std::mem::replace(&mut start, end)..end]);
         ends.map(field).collect::<Result<_, _>>().map_err(|_| "The line is not UTF-8 text.")
     }
 }
@@ -151,7 +166,7 @@ mod tests {
 
     /// The records of a text, each as its fields or its fault.
     fn read(text: &str) -> Vec<Result<Vec<String>, &'static str>> {
-        let (mut records, mut record) = (Vec::new(), Record::default());
+        let (mut records, mut record) = (Vec::new(), Record::new(Format::Csv));
         let mut rest = text.bytes().peekable();
         while rest.peek().is_some() {
             record.clear();
@@ -194,7 +209,7 @@ mod tests {
 
     #[test]
     fn character_cut_by_a_comma_is_refused() {
-        let mut record = Record::default();
+        let mut record = Record::new(Format::Csv);
         "é".bytes().for_each(|byte| assert!(!record.take(byte) && !record.take(b',')));
         assert!(record.fields().is_err());
     }

@@ -1,7 +1,7 @@
 //! Reads an input pet by pet: each row is a pet or a sentence that says what is wrong with it. Only one row is in
 //! memory at a time, and it takes at most [`MAX_ROW`] bytes.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 
 use super::Format;
 use super::csv::{Record, columns};
@@ -23,19 +23,13 @@ pub struct Rows<R> {
     keep_ids: bool,
     /// The line on which the next row begins, counted from 1.
     next_line: u64,
-    current: Current,
-}
-
-/// The row under way.
-enum Current {
-    /// A line, and whether it was too long and is cut off.
-    Ndjson { line: Vec<u8>, is_cut: bool },
-    /// A record, and the places of the columns in it.
-    Csv { record: Record, places: Places },
+    /// The current row.
+    record: Record,
+    /// The places of the columns of CSV.
+    places: Option<Places>,
 }
 
 /// The places of the columns in a record, counted from 0, and their number.
-#[derive(Debug, Default, PartialEq)]
 struct Places {
     id: Option<usize>,
     /// In the order of [`MEMBERS`].
@@ -53,17 +47,12 @@ impl<R: BufRead> Rows<R> {
         if source.fill_buf()?.starts_with(MARK) {
             source.consume(MARK.len());
         }
-        let current = match format {
-            Format::Ndjson => Current::Ndjson { line: Vec::new(), is_cut: false },
-            Format::Csv => Current::Csv { record: Record::default(), places: Places::default() },
-        };
-        let mut rows = Self { source, keep_ids, next_line: 1, current };
+        let mut rows = Self { source, keep_ids, next_line: 1, record: Record::new(format), places: None };
         if format == Format::Csv {
             let has_header = rows.advance()?.is_some();
-            let Current::Csv { record, places } = &mut rows.current else { return Ok(Ok(rows)) };
-            let fields = if has_header { record.fields() } else { Ok(Vec::new()) };
+            let fields = if has_header { rows.record.fields() } else { Ok(Vec::new()) };
             match fields.map_err(str::to_owned).and_then(|fields| Places::of(&fields, keep_ids)) {
-                Ok(found) => *places = found,
+                Ok(found) => rows.places = Some(found),
                 Err(why) => return Ok(Err(why)),
             }
         }
@@ -79,23 +68,10 @@ impl<R: BufRead> Rows<R> {
     pub fn advance(&mut self) -> io::Result<Option<u64>> {
         loop {
             let line = self.next_line;
-            let is_blank = match &mut self.current {
-                Current::Ndjson { line, is_cut } => {
-                    line.clear();
-                    if !read_line(&mut self.source, line, is_cut)? {
-                        return Ok(None);
-                    }
-                    self.next_line += 1;
-                    !*is_cut && line.trim_ascii().is_empty()
-                }
-                Current::Csv { record, .. } => {
-                    record.clear();
-                    let Some(count) = read_record(&mut self.source, record)? else { return Ok(None) };
-                    self.next_line += count;
-                    record.is_blank()
-                }
-            };
-            if !is_blank {
+            self.record.clear();
+            let Some(count) = read_record(&mut self.source, &mut self.record)? else { return Ok(None) };
+            self.next_line += count;
+            if !self.record.is_blank() {
                 return Ok(Some(line));
             }
         }
@@ -107,30 +83,26 @@ impl<R: BufRead> Rows<R> {
     /// A sentence that says what is wrong with it, in the words of the HTTP interface.
     #[inline(never)] // It is called in two places, and large.
     pub fn row(&self) -> Result<Row<'_>, String> {
-        match &self.current {
-            Current::Ndjson { is_cut: true, .. } => Err(TOO_LONG.to_owned()),
-            Current::Ndjson { line, .. } => {
-                let row = if self.keep_ids {
-                    NewPet::with_id_from_json(line).map(|(id, new)| (Some(id), new))
-                } else {
-                    NewPet::from_json(line).map(|new| (None, new))
-                };
-                // The row is one line of many.
-                row.map_err(|invalid| invalid.into_message().replace(" at line 1 column ", " at column "))
-            }
-            Current::Csv { record, places } => {
-                let fields = record.fields()?;
-                if fields.len() != places.count {
-                    let (has, count) = (fields.len(), places.count);
-                    return Err(format!("The row has {has} fields, and the header has {count}."));
-                }
-                let id = places.id.filter(|_| self.keep_ids);
-                let id = id.map(|place| NewPet::id_from_column(fields[place])).transpose();
-                let new =
-                    NewPet::from_columns(places.members.map(|place| place.map_or("", |place| fields[place])));
-                id.and_then(|id| Ok((id, new?))).map_err(Invalid::into_message)
-            }
+        let Some(places) = &self.places else {
+            let line = self.record.line()?;
+            let row = if self.keep_ids {
+                NewPet::with_id_from_json(line).map(|(id, new)| (Some(id), new))
+            } else {
+                NewPet::from_json(line).map(|new| (None, new))
+            };
+            // The row is one line of many.
+            return row
+                .map_err(|invalid| invalid.into_message().replace(" at line 1 column ", " at column "));
+        };
+        let fields = self.record.fields()?;
+        if fields.len() != places.count {
+            let (has, count) = (fields.len(), places.count);
+            return Err(format!("The row has {has} fields, and the header has {count}."));
         }
+        let id = places.id.filter(|_| self.keep_ids);
+        let id = id.map(|place| NewPet::id_from_column(fields[place])).transpose();
+        let new = NewPet::from_columns(places.members.map(|place| place.map_or("", |place| fields[place])));
+        id.and_then(|id| Ok((id, new?))).map_err(Invalid::into_message)
     }
 }
 
@@ -157,16 +129,6 @@ impl Places {
         }
         Ok(Self { id: place("id"), members: MEMBERS.map(|member| place(member.name())), count: header.len() })
     }
-}
-
-/// Reads a line without its end; `false` at the end of the input. Cuts off a line that is too long.
-fn read_line(source: &mut impl BufRead, line: &mut Vec<u8>, is_cut: &mut bool) -> io::Result<bool> {
-    let length = source.take(MAX_ROW as u64 + 1).read_until(b'\n', line)?;
-    *is_cut = line.pop_if(|byte| *byte == b'\n').is_none() && length > MAX_ROW;
-    if *is_cut {
-        source.skip_until(b'\n')?;
-    }
-    Ok(length > 0)
 }
 
 /// Reads a record, and returns its number of lines; `None` at the end of the input.
@@ -294,15 +256,13 @@ mod tests {
         for (length, fits) in [(MAX_ROW / 2, true), (MAX_ROW, true), (MAX_ROW + 1, false)] {
             for size in [7, 4096, 2 * MAX_ROW] {
                 let text = "x".repeat(length) + "\n";
-                let mut source = io::BufReader::with_capacity(size, text.as_bytes());
-                let (mut line, mut is_cut) = (Vec::new(), false);
-                assert!(read_line(&mut source, &mut line, &mut is_cut).unwrap());
-                assert_eq!(!is_cut, fits, "{length} in pieces of {size}");
-                let mut source = io::BufReader::with_capacity(size, text.as_bytes());
-                let mut record = Record::default();
-                assert_eq!(read_record(&mut source, &mut record).unwrap(), Some(1));
-                assert_eq!(record.fields().is_ok(), fits, "{length} in pieces of {size}");
-                assert!(record.len() <= MAX_ROW, "what is too long is not kept");
+                for format in [Format::Ndjson, Format::Csv] {
+                    let mut source = io::BufReader::with_capacity(size, text.as_bytes());
+                    let mut record = Record::new(format);
+                    assert_eq!(read_record(&mut source, &mut record).unwrap(), Some(1));
+                    assert_eq!(record.line().is_ok(), fits, "{length} in pieces of {size}");
+                    assert!(record.len() <= MAX_ROW, "what is too long is not kept");
+                }
             }
         }
     }
