@@ -3,13 +3,11 @@
 //! Knows the store, and neither HTTP nor the command line.
 
 mod care;
-mod info;
 mod ring;
 pub(crate) mod secret;
 mod uses;
 
 pub(crate) use care::{KeyCare, last_expiries};
-pub use info::{fingerprint, keys};
-pub use ring::{Expiry, KeyRing, RingState};
-pub use secret::new_key as new_api_key;
+pub use ring::{Expiry, KeyRing, RingState, keys};
+pub use secret::{fingerprint, new_key as new_api_key};
 pub(crate) use uses::KeyUses;

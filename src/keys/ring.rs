@@ -5,12 +5,11 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use super::info::hexadecimal;
-use super::secret;
+use super::secret::{self, hexadecimal};
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
 use crate::model::{ApiKey, KeyScope};
-use crate::store::{MOST_TRIES, Writer};
+use crate::store::{MOST_TRIES, Reader, Writer};
 
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 64;
@@ -225,6 +224,24 @@ impl KeyRing {
     fn newest(&self, name: &str) -> Result<Option<ApiKey>, Error> {
         Ok(self.store.keys()?.into_iter().rfind(|key| key.name == name))
     }
+}
+
+/// Lists every API key of an existing database, by name, the newest of a name last.
+///
+/// Changes nothing, and waits for no lock of another process.
+///
+/// ```no_run
+/// for key in petstore::api_keys("pets.db".as_ref())? {
+///     println!("{} {} {}", petstore::fingerprint(&key.digest), key.name, key.scope.as_str());
+/// }
+/// # Ok::<(), petstore::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::DatabaseMissing`](crate::ErrorKind::DatabaseMissing) and the other kinds of a database that
+/// cannot be opened or read.
+pub fn keys(database: &Path) -> Result<Vec<ApiKey>, Error> {
+    Ok(Reader::open_existing(database)?.keys()?)
 }
 
 fn api_key(key: &str, name: &str, scope: KeyScope, created_at: i64, expires_at: Option<i64>) -> ApiKey {

@@ -21,12 +21,22 @@ pub fn new_key() -> Result<String, Error> {
     let mut bits = [0u8; 32];
     getrandom::fill(&mut bits)
         .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))?;
-    Ok(bits.iter().fold(PREFIX.to_owned(), |key, byte| key + &format!("{byte:02x}")))
+    Ok(PREFIX.to_owned() + &hexadecimal(&bits))
 }
 
 /// The digest under which the database stores a key.
 pub fn digest(key: &str) -> Digest {
     hmac_sha256::Hash::hash(key.as_bytes())
+}
+
+/// The first eight hexadecimal digits of a key's SHA-256 digest, which tell apart keys of one name.
+pub fn fingerprint(digest: &Digest) -> String {
+    hexadecimal(digest)[..8].to_owned()
+}
+
+/// Prints a digest as 64 hexadecimal digits.
+pub(super) fn hexadecimal(digest: &Digest) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether a text looks like a key that petstore has made. Its digest tells nothing about so many random bits.

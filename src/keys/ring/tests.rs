@@ -1,7 +1,7 @@
 //! Tests of the ring: names, rotations and revocations, alone and against other processes.
 
 use super::*;
-use crate::keys::info::fingerprint;
+use crate::keys::fingerprint;
 use crate::store::tests::{Folder, refuse_writes};
 
 const NAMED: &str = "ci";
