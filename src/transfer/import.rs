@@ -9,7 +9,7 @@ use super::Format;
 use super::ids::Ids;
 use super::input::{Input, Source};
 use super::rows::{MARK, Rows};
-use crate::error::{Error, ErrorKind, fail, is_cluster};
+use crate::error::{Error, ErrorKind, fail};
 use crate::model::{NewPet, Pet};
 use crate::store::{self, Writer};
 
@@ -75,16 +75,10 @@ pub struct Import {
     input: Input,
     options: ImportOptions,
     database: PathBuf,
-    found: Found,
-}
-
-/// The result of the check.
-#[derive(Debug, Default)]
-struct Found {
+    /// The number of lines.
     lines: u64,
     /// The number of pets to write.
     valid: u64,
-    refused: u64,
     /// Lines that are refused although the pet itself is valid, in ascending order.
     unwanted: Vec<u64>,
     /// The ids that are kept, including those before the first line to write.
@@ -93,7 +87,7 @@ struct Found {
 
 impl Import {
     /// Checks all pets of a source, and calls `refuse` for each invalid one with its line and a sentence that says
-    /// why. Writes nothing.
+    /// why. Writes nothing. A relative `database` must lead to the same file when the pets are written.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidRows`] if a pet is invalid and [`ImportOptions::skip_invalid`] is not set,
@@ -105,7 +99,7 @@ impl Import {
         database: &Path,
         source: Source,
         options: ImportOptions,
-        mut refuse: impl FnMut(u64, &str),
+        refuse: impl FnMut(u64, &str),
     ) -> Result<Self, Error> {
         // An unusable database is reported before the input is read.
         let store = if store::exists(database) { Some(Writer::open(database)?) } else { None };
@@ -113,21 +107,77 @@ impl Import {
             check_new(database, store.as_deref())?;
         }
         let input = Input::open(source)?;
-        let found = check(&input, &options, database, store.as_deref(), &mut refuse)?;
-        if found.refused > 0 && !options.skip_invalid {
-            let lines =
-                if found.refused == 1 { "1 line is" } else { &format!("{} lines are", found.refused) };
+        let (database, unwanted, ids) = (database.to_owned(), Vec::new(), Ids::default());
+        let mut import = Self { input, options, database, lines: 0, valid: 0, unwanted, ids };
+        let refused = import.check_rows(store.as_deref(), refuse)?;
+        if refused > 0 && !import.options.skip_invalid {
+            let lines = if refused == 1 { "1 line is" } else { &format!("{refused} lines are") };
             let line = format!("{lines} refused, so nothing was written");
             return fail(ErrorKind::InvalidRows, line);
         }
-        let absolute = if is_cluster(database) { None } else { std::path::absolute(database).ok() };
-        let database = absolute.unwrap_or_else(|| database.to_owned());
-        Ok(Self { input, options, database, found })
+        Ok(import)
+    }
+
+    /// Checks every row, and returns how many are refused.
+    fn check_rows(
+        &mut self,
+        store: Option<&Writer>,
+        mut refuse: impl FnMut(u64, &str),
+    ) -> Result<u64, Error> {
+        let (mut refused, from_line) = (0, self.options.from_line);
+        let mut rows = open(&self.input, &self.options)?;
+        // If ids are kept: the line before the first to write, and whether its pet is in the database.
+        let mut is_continued = None;
+        while let Some(line) = rows.advance().map_err(|error| self.input.cannot_read(error))? {
+            let is_written = line < from_line;
+            let row = rows.row();
+            let is_valid = row.is_ok();
+            let kept = row.and_then(|(id, new)| {
+                let Some(id) = id else { return Ok(()) };
+                if !self.ids.insert(id) {
+                    return Err(format!("The id {id} is given more than once."));
+                }
+                if from_line == 1 {
+                    return Ok(());
+                }
+                let is_same = |pet: Pet| pet.values() == new.values();
+                let there = store.map_or(Ok(None), |store| store.pet(id, is_same));
+                let there = there.map_err(|error| error.to_string())?;
+                if is_written {
+                    is_continued = Some((line, there == Some(true)));
+                } else if there.is_some() {
+                    return Err(format!("The id {id} is already in the database."));
+                }
+                Ok(())
+            });
+            match kept {
+                _ if is_written => {}
+                Ok(()) => self.valid += 1,
+                Err(why) => {
+                    refused += 1;
+                    if is_valid {
+                        self.unwanted.push(line);
+                    }
+                    refuse(line, &why);
+                }
+            }
+        }
+        self.lines = rows.next_line() - 1;
+        if from_line > 1 && from_line > self.lines {
+            let lines = self.lines;
+            let line = format!("line {from_line} is beyond the end: the last line is {lines}");
+            return fail(ErrorKind::InvalidInput, line);
+        }
+        if let Some((line, false)) = is_continued {
+            let line = format!("the pet in line {line} is not in {}", self.database.display());
+            return fail(ErrorKind::InvalidInput, line);
+        }
+        Ok(refused)
     }
 
     /// The number of pets to write.
     pub fn valid(&self) -> u64 {
-        self.found.valid
+        self.valid
     }
 
     /// Writes the pets in batches, each flushed to the disk, and calls `progress` after each. Between the batches a
@@ -138,7 +188,7 @@ impl Import {
     /// lock for 30 seconds, and the kinds of a database that cannot be written. Every pet up to the last [`LinesWritten::line`] is written then.
     pub fn write(self, stop: &AtomicBool, mut progress: impl FnMut(LinesWritten)) -> Result<(), Error> {
         let mut line = self.options.from_line - 1;
-        let lines = self.found.lines;
+        let lines = self.lines;
         let done = self.write_batches(stop, |written| {
             line = written;
             progress(LinesWritten { line, lines });
@@ -192,7 +242,7 @@ impl Import {
                 check_new(&self.database, Some(store))?;
             }
             // From here on a running service assigns other ids.
-            store.reserve_ids(self.found.ids.last())?;
+            store.reserve_ids(self.ids.last())?;
         }
         for (id, new) in batch {
             match id {
@@ -219,7 +269,7 @@ impl Import {
             }
             // The check has refused the invalid pets.
             if let Ok((id, new)) = rows.row()
-                && self.found.unwanted.binary_search(&line).is_err()
+                && self.unwanted.binary_search(&line).is_err()
             {
                 bytes += new.name.len();
                 batch.push((id, new.to_static()));
@@ -268,64 +318,6 @@ fn check_new(database: &Path, store: Option<&Writer>) -> Result<(), Error> {
             fail(ErrorKind::DatabaseNotNew, line)
         }
     }
-}
-
-fn check(
-    input: &Input,
-    options: &ImportOptions,
-    database: &Path,
-    store: Option<&Writer>,
-    refuse: &mut impl FnMut(u64, &str),
-) -> Result<Found, Error> {
-    let mut found = Found::default();
-    let mut rows = open(input, options)?;
-    // If ids are kept: the line before the first to write, and whether its pet is in the database.
-    let mut is_continued = None;
-    while let Some(line) = rows.advance().map_err(|error| input.cannot_read(error))? {
-        let is_written = line < options.from_line;
-        let row = rows.row();
-        let is_valid = row.is_ok();
-        let kept = row.and_then(|(id, new)| {
-            let Some(id) = id else { return Ok(()) };
-            if !found.ids.insert(id) {
-                return Err(format!("The id {id} is given more than once."));
-            }
-            if options.from_line == 1 {
-                return Ok(());
-            }
-            let is_same = |pet: Pet| pet.values() == new.values();
-            let there = store.map_or(Ok(None), |store| store.pet(id, is_same));
-            let there = there.map_err(|error| error.to_string())?;
-            if is_written {
-                is_continued = Some((line, there == Some(true)));
-            } else if there.is_some() {
-                return Err(format!("The id {id} is already in the database."));
-            }
-            Ok(())
-        });
-        match kept {
-            _ if is_written => {}
-            Ok(()) => found.valid += 1,
-            Err(why) => {
-                found.refused += 1;
-                if is_valid {
-                    found.unwanted.push(line);
-                }
-                refuse(line, &why);
-            }
-        }
-    }
-    found.lines = rows.next_line() - 1;
-    let (from_line, lines) = (options.from_line, found.lines);
-    if from_line > 1 && from_line > lines {
-        let line = format!("line {from_line} is beyond the end: the last line is {lines}");
-        return fail(ErrorKind::InvalidInput, line);
-    }
-    if let Some((line, false)) = is_continued {
-        let line = format!("the pet in line {line} is not in {}", database.display());
-        return fail(ErrorKind::InvalidInput, line);
-    }
-    Ok(found)
 }
 
 #[cfg(test)]
