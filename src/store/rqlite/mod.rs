@@ -74,7 +74,7 @@ fn connect(path: &Path) -> Result<(Arc<Client>, Level), Error> {
     let client = Client::connect(&address, schema::PATIENCE)?;
     // An old rqlite answers `linearizable` without asking a quorum. An old node may lead during an upgrade, even if the
     // node that answered is new.
-    let level = if client.address().allows_old { Level::Strong } else { Level::Linearizable };
+    let level = if client.address.allows_old { Level::Strong } else { Level::Linearizable };
     let client = Arc::new(client);
     clients.push((address.into_owned(), Arc::downgrade(&client), level));
     Ok((client, level))
@@ -117,7 +117,7 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
         }
     }
     let version = client.rqlite_version(schema::PATIENCE)?;
-    let about = format!("cluster {} of rqlite {version}", client.address());
+    let about = format!("cluster {} of rqlite {version}", client.address);
     let readers = (0..readers).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
     Ok(OpenStore { writer, readers, reads_at_once: READS_AT_ONCE, claim: None, about })
 }

@@ -100,7 +100,7 @@ pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
         }
         std::thread::sleep(PAUSE);
     }
-    fail(ErrorKind::Conflict, format!("{} was changed while its nodes were compared", client.address()))
+    fail(ErrorKind::Conflict, format!("{} was changed while its nodes were compared", client.address))
 }
 
 fn findings(leader: &State, hosts: &[(&str, Result<State, String>)]) -> Vec<String> {

@@ -85,7 +85,7 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
     }
     let message = format!(
         "the schema of {} cannot be brought to this version; has another program made triggers named cluster_…?",
-        client.address()
+        client.address
     );
     Err(StoreError::Internal(message).into())
 }
@@ -98,7 +98,7 @@ pub fn look(client: &Client, fresh: Level) -> Result<(), Error> {
     let rows = client.read(&[Statement::plain(OBJECTS)], fresh, PATIENCE)?;
     let copy = copy_of(rows.iter().flatten().flatten().filter_map(Value::text))?;
     copy.pragma_update(None, "user_version", newest()).map_err(StoreError::from)?;
-    let address = client.address().to_string();
+    let address = client.address.to_string();
     differences::refuse_gaps(&copy, address.as_ref())?;
     differences::warn(&copy, address.as_ref());
     Ok(())

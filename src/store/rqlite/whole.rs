@@ -60,7 +60,7 @@ pub fn fetch(path: &Path) -> Result<Whole, Error> {
     }
     // Of a node that takes itself for the leader still.
     let message =
-        format!("the copy of {} lacks what it has acknowledged; run the command again", client.address());
+        format!("the copy of {} lacks what it has acknowledged; run the command again", client.address);
     fail(ErrorKind::DatabaseUnreachable, message)
 }
 

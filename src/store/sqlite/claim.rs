@@ -82,14 +82,15 @@ fn is_locked(file: &File) -> bool {
 /// Whether the service of another process has the database.
 pub fn is_served(file: &OpenFile) -> bool {
     // A service of this process holds the lock itself.
-    !held(&CLAIMED).contains(&file.id()) && is_locked(file)
+    !held(&CLAIMED).contains(&file.id) && is_locked(file)
 }
 
 /// A database that belongs to one service, whatever links point to it. Drop it after every connection of the
 /// service to the database.
 #[derive(Debug)]
 pub struct Claim {
-    is_new: bool,
+    /// Whether the claim has created the file.
+    pub is_new: bool,
     locked: OpenFile,
 }
 
@@ -103,13 +104,13 @@ impl Claim {
         let locked = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
         // A service of this process has the same lock.
         let mut claimed = held(&CLAIMED);
-        let is_claimed = claimed.contains(&locked.id());
+        let is_claimed = claimed.contains(&locked.id);
         if is_claimed || !lock(&locked).map_err(|error| cannot_open(path, error))? {
             let message =
                 format!("another process holds the database {}, perhaps a running service", path.display());
             return Err(Error::new(ErrorKind::DatabaseInUse, message));
         }
-        claimed.push(locked.id());
+        claimed.push(locked.id);
         drop(claimed);
         let claim = Self { is_new, locked };
         // A restore that had the lock may have put another file here.
@@ -124,11 +125,6 @@ impl Claim {
     pub fn check_log(&self, path: &Path) -> Result<(), Error> {
         log_check::check_log(path, &self.locked)
     }
-
-    /// Whether this call created the file.
-    pub fn is_new(&self) -> bool {
-        self.is_new
-    }
 }
 
 impl Drop for Claim {
@@ -136,7 +132,7 @@ impl Drop for Claim {
         let mut claimed = held(&CLAIMED);
         // Others may have the file open for longer.
         let _ = self.locked.unlock();
-        claimed.retain(|id| *id != self.locked.id());
+        claimed.retain(|id| *id != self.locked.id);
     }
 }
 
@@ -190,7 +186,7 @@ mod tests {
         fs::hard_link(&path, &hard).unwrap();
         symlink(&path, &soft).unwrap();
         let claim = Claim::take(&path).unwrap();
-        assert!(!claim.is_new());
+        assert!(!claim.is_new);
         for name in [&path, &hard, &soft] {
             assert_eq!(Claim::take(name).unwrap_err().kind(), ErrorKind::DatabaseInUse);
         }
@@ -203,7 +199,7 @@ mod tests {
         let folder = Folder::new();
         let path = folder.database();
         let claim = Claim::take(&path).unwrap();
-        assert!(claim.is_new());
+        assert!(claim.is_new);
         // An empty log has nothing of another database.
         fs::write(log_of(&path), "").unwrap();
         claim.check_log(&path).and_then(|()| claim.locked.check_place(&path)).unwrap();

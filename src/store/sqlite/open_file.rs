@@ -130,7 +130,8 @@ pub fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A handle of a file that stays open while any such handle exists in this process.
 #[derive(Debug)]
 pub struct OpenFile {
-    id: FileId,
+    /// The identity of the file.
+    pub id: FileId,
     /// `None` only while it is dropped.
     file: Option<Arc<File>>,
 }
@@ -151,11 +152,6 @@ impl OpenFile {
         let id = FileId { device: found.dev(), inode: found.ino() };
         open.push((id, Arc::clone(&file)));
         Ok(Self { id, file: Some(file) })
-    }
-
-    /// The identity of the file.
-    pub fn id(&self) -> FileId {
-        self.id
     }
 
     /// Whether its header says that it is written with a write-ahead log. An empty file says nothing.
@@ -225,12 +221,12 @@ mod tests {
         let (first, second) =
             (OpenFile::at(&folder.database()).unwrap(), OpenFile::at(&folder.database()).unwrap());
         let neighbour = OpenFile::at(&other.database()).unwrap();
-        assert_eq!((open(first.id()), open(neighbour.id())), (1, 1));
-        let id = first.id();
+        assert_eq!((open(first.id), open(neighbour.id)), (1, 1));
+        let id = first.id;
         drop(first);
         assert_eq!(open(id), 1, "a handle is left");
         drop(second);
-        assert_eq!((open(id), open(neighbour.id())), (0, 1));
+        assert_eq!((open(id), open(neighbour.id)), (0, 1));
     }
 
     #[test]

@@ -48,7 +48,7 @@ fn open_with(
 ) -> Result<OpenStore, Error> {
     // The claim first: from here on, no other service opens the database or removes its log.
     let claim = Claim::take(path)?;
-    let about = format!("{} database {}", if claim.is_new() { "new" } else { "existing" }, path.display());
+    let about = format!("{} database {}", if claim.is_new { "new" } else { "existing" }, path.display());
     // The writer before the readers: it makes the schema that they expect.
     let mut writer = open_writer(path)?;
     differences::warn(&writer.connection, path);

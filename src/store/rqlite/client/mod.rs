@@ -13,7 +13,6 @@ mod statement;
 mod tests;
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -66,7 +65,8 @@ pub enum Level {
 pub struct Client {
     agent: Agent,
     names: Names,
-    address: Address,
+    /// Where the nodes are; what people read has no options.
+    pub address: Address,
     nodes: Vec<Node>,
     /// The index of the node that is asked first.
     favourite: AtomicUsize,
@@ -94,12 +94,6 @@ impl Node {
 
     fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("Client").field("address", &self.address.to_string()).finish_non_exhaustive()
     }
 }
 
@@ -152,11 +146,6 @@ impl Client {
             return fail(ErrorKind::RqliteOlder, message);
         }
         Ok(client)
-    }
-
-    /// The address, for people.
-    pub fn address(&self) -> &Address {
-        &self.address
     }
 
     /// The version of rqlite that the node that answers names, such as `9.4.5`.

@@ -234,7 +234,6 @@ fn wrong_password_is_named_and_no_password_is_ever_shown() {
     let client = client_of(&address, Some("hush-hush"));
     create(&client);
     assert_eq!(numbers(&client), [0; 0]);
-    assert!(!format!("{client:?}").contains("hush"));
     for (address, password) in
         [(address.clone(), Some("hush-wrong")), (address.clone(), None), (nodes.address(), None)]
     {
@@ -255,7 +254,7 @@ fn wrong_password_is_named_and_no_password_is_ever_shown() {
         assert_eq!(wrong.meters()[0].requests, 1, "it is not tried again");
     }
     assert!(Client::new(Address::parse("rqlite://one").unwrap(), Some("")).is_ok(), "it is none");
-    let line = Client::new(Address::parse("rqlite://one").unwrap(), Some("hush")).unwrap_err().to_string();
+    let line = Client::new(Address::parse("rqlite://one").unwrap(), Some("hush")).err().unwrap().to_string();
     assert!(line.contains("no user") && !line.contains("hush"), "{line}");
 }
 
@@ -332,7 +331,7 @@ fn authorities_that_cannot_be_read_are_named() {
     let file = folder.0.join("ca.pem");
     let refusal = || {
         let address = format!("rqlites://one/?ca={}", file.display());
-        Client::new(Address::parse(&address).unwrap(), None).unwrap_err()
+        Client::new(Address::parse(&address).unwrap(), None).err().unwrap()
     };
     assert_eq!(refusal().kind(), ErrorKind::FileMissing);
     std::fs::write(&file, "no certificate").unwrap();
