@@ -85,7 +85,7 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
 /// Opens an existing database for a service with this many readers, only for reading.
 ///
 /// # Errors
-/// As [`Reader::open`], or if the database is a cluster.
+/// As `Reader::open`, or if the database is a cluster.
 pub fn open_only_to_read(path: &Path, readers: usize) -> Result<OpenStore, Error> {
     if is_cluster(path) {
         let message = "a service that only reads needs a file, and the database is a cluster; give clients a read-only key instead";
