@@ -238,7 +238,7 @@ impl KeyRing {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::DatabaseMissing`](crate::ErrorKind::DatabaseMissing) and the other kinds of a database that
+/// [`ErrorKind::DatabaseMissing`] and the other kinds of a database that
 /// cannot be opened or read.
 pub fn keys(database: &Path) -> Result<Vec<ApiKey>, Error> {
     Ok(Reader::open_existing(database)?.keys()?)
