@@ -117,7 +117,8 @@ impl<H> Operation<H> {
 
     /// The segment of `path` that is the value of a parameter. The path must match the row's.
     pub fn segment<'p>(&self, parameter: &str, path: &'p str) -> Option<&'p str> {
-        let mut segments = self.path.split('/').zip(path.split('/'));
+        let (names, values) = (self.path.get(self.literal..)?, path.get(self.literal..)?);
+        let mut segments = names.split('/').zip(values.split('/'));
         let is_named = |name: &str| name.strip_prefix('{')?.strip_suffix('}').map(|name| name == parameter);
         segments.find(|(name, _)| is_named(name) == Some(true)).map(|(_, segment)| segment)
     }

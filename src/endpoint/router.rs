@@ -85,11 +85,15 @@ impl<H: Handler> Router<H> {
 
 /// Whether a path matches a row's. A parameter matches one segment that is not empty.
 fn fits<H>(row: &Operation<H>, path: &str) -> bool {
-    let (literal, row) = row.path.split_at(row.literal);
-    let Some(path) = path.strip_prefix(literal) else { return false };
-    let meets =
-        |(name, segment): (&str, &str)| name == segment || (name.starts_with('{') && !segment.is_empty());
-    row.split('/').zip(path.split('/')).all(meets) && row.split('/').count() == path.split('/').count()
+    let (literal, names) = row.path.split_at(row.literal);
+    let Some(rest) = path.strip_prefix(literal) else { return false };
+    if names.is_empty() {
+        return rest.is_empty();
+    }
+    let mut segments = rest.split('/');
+    let mut meets =
+        |name: &str| segments.next().is_some_and(|s| name == s || (name.starts_with('{') && !s.is_empty()));
+    names.split('/').all(&mut meets) && segments.next().is_none()
 }
 
 #[cfg(test)]
