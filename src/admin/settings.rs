@@ -24,7 +24,7 @@ const API: &str = "/settings/api/";
 
 pub static OPERATIONS: &[Operation] = &[
     asset("/settings/domains", "getSettings"),
-    asset("/assets/{file}", "getSettingsAsset"),
+    asset("/assets/{digest}/{file}", "getSettingsAsset"),
     Operation {
         parameters: &[&DOMAIN],
         ..Operation::new("/internal/tls-allowed", "checkCertificate", Handler("GET", check_certificate))

@@ -13,8 +13,11 @@ pub static PAGES: &[Operation] = &[
     row("/", "getReference"),
     row("/docs", "getGuide"),
     row("/docs/{page}", "getPage"),
-    row("/assets/{file}", "getAsset"),
+    Operation { handler: Handler::Get(get_asset), ..row("/assets/{digest}/{file}", "getAsset") },
 ];
+
+/// Where every file of the pages is for clients that know another digest.
+pub const LATEST: &str = "/assets/latest/";
 
 /// The request header field that tells a browser from a program.
 pub const ACCEPT: &str = "Accept";
@@ -112,6 +115,16 @@ const fn row(path: &'static str, id: &'static str) -> Operation {
 
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     match context.assets.get(&*call.target.path) {
+        Some(asset) => Ok(asset.respond(call.asset_fields())),
+        None => not_found(context, call),
+    }
+}
+
+/// Returns a file of the pages. A page that was made before an upgrade, or by another instance, names another digest:
+/// it gets the file as it is now, which it does not keep.
+fn get_asset(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
+    let name = call.target.path.rsplit('/').next().unwrap_or_default();
+    match context.assets.get(&*call.target.path).or_else(|| context.assets.get(&format!("{LATEST}{name}"))) {
         Some(asset) => Ok(asset.respond(call.asset_fields())),
         None => not_found(context, call),
     }

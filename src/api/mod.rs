@@ -20,7 +20,7 @@ use crate::endpoint::{self, Failure, Router};
 use crate::http::Response;
 use crate::store::Committed;
 
-pub use assets::{ACCEPT, FILE, NOT_FOUND, is_deployed};
+pub use assets::{ACCEPT, FILE, LATEST, NOT_FOUND, is_deployed};
 pub use context::{ReadContext, WriteContext};
 pub use entity_tag::ETAG;
 pub use paging::is_long_page;

@@ -14,7 +14,7 @@ pub const ASSET_HEADERS: [&str; 2] = ["Accept-Encoding", "If-None-Match"];
 pub type Assets = BTreeMap<String, Asset>;
 
 /// A document and its compressed form.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Asset {
     content_type: &'static str,
     /// Its entity tag without the quotes.
@@ -31,6 +31,12 @@ impl Asset {
         let (tag, gzip) = (tag_of(&bytes), gzip(&bytes).map(Vec::into_boxed_slice));
         let asset = Self { content_type, tag, gzip, plain: bytes.into(), fields: Fields::default() };
         asset.header("Cache-Control", "no-cache")
+    }
+
+    /// The document at a path that no other content ever has: clients keep it and ask no more (RFC 8246).
+    pub fn immutable(mut self) -> Self {
+        self.fields.remove("Cache-Control");
+        self.header("Cache-Control", "public, max-age=31536000, immutable")
     }
 
     /// Adds a header field to the responses with the document.

@@ -6,11 +6,13 @@ use crate::harness::{KEY, Server};
 #[test]
 fn site_needs_no_key_and_knows_who_has_it_already() {
     let server = Server::start();
-    for (target, kind) in [
-        ("/", "text/html; charset=utf-8"),
-        ("/docs/errors", "text/html; charset=utf-8"),
-        ("/assets/site.css", "text/css"),
-        ("/assets/reference.js", "text/javascript; charset=utf-8"),
+    let folder = folder_of_files(&server);
+    let (styles, script) = (format!("{folder}site.css"), format!("{folder}reference.js"));
+    for (target, kind, kept) in [
+        ("/", "text/html; charset=utf-8", "no-cache"),
+        ("/docs/errors", "text/html; charset=utf-8", "no-cache"),
+        (&styles, "text/css", IMMUTABLE),
+        (&script, "text/javascript; charset=utf-8", IMMUTABLE),
     ] {
         let mut connection = server.connect();
         let mut ask = |fields: &str| {
@@ -19,6 +21,7 @@ fn site_needs_no_key_and_knows_who_has_it_already() {
         };
         let plain = ask("");
         assert_eq!((plain.status, plain.header("Content-Type")), (200, Some(kind)), "{target}");
+        assert_eq!(plain.header("Cache-Control"), Some(kept), "{target}");
         assert_eq!(plain.header("Content-Encoding"), None);
         let compressed = ask("Accept-Encoding: gzip, br\r\n");
         assert_eq!(compressed.header("Content-Encoding"), Some("gzip"), "{target}");
@@ -30,11 +33,40 @@ fn site_needs_no_key_and_knows_who_has_it_already() {
 }
 
 #[test]
+fn files_are_kept_for_good_under_their_digest_and_not_under_another() {
+    let server = Server::start();
+    let folder = folder_of_files(&server);
+    let now = server.ask("GET", &format!("{folder}search.json"), "");
+    assert_eq!(now.expect(200).header("Cache-Control"), Some(IMMUTABLE));
+    // As an open page does that an earlier version or another instance made.
+    let before = server.ask("GET", "/assets/0123456789abcdef0123456789abcdef/search.json", "");
+    assert_eq!(before.expect(200).header("Cache-Control"), Some("no-cache"));
+    assert_eq!(before.body, now.body);
+    // The index tells of the settings, so its content depends on them.
+    let other = Server::start_with(|command| command.args(["--base-url", "https://pets.example/v1"]));
+    assert_ne!(folder_of_files(&other), folder);
+}
+
+/// The cache control of what never changes.
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+
+/// Where the pages of a server have their files.
+fn folder_of_files(server: &Server) -> String {
+    let page = String::from_utf8(server.ask("GET", "/", "").expect(200).body.clone()).unwrap();
+    page.split('"').find_map(|path| path.strip_suffix("site.css")).unwrap().to_owned()
+}
+
+#[test]
 fn page_that_is_not_there_is_a_page_for_browsers_and_a_failure_for_programs() {
     let server = Server::start();
-    for target in
-        ["/docs/nowhere", "/assets/nowhere.js", "/assets/..%2Fsite.css", "/nowhere/at/all", "/sitemap.xml"]
-    {
+    for target in [
+        "/docs/nowhere",
+        "/assets/nowhere.js",
+        "/assets/x/nowhere.js",
+        "/assets/x/..%2Fsite.css",
+        "/nowhere/at/all",
+        "/sitemap.xml",
+    ] {
         let reply = browse(&server, target, "application/json");
         reply.expect_error(404, "not_found", "path");
         let page = browse(&server, target, BROWSER);

@@ -444,8 +444,15 @@ test('the reference takes at most 60 KB, and next time hardly any', async () => 
   await page.goto(service.url, { waitUntil: 'networkidle' });
   assert.ok(bytes > 10_000 && bytes <= 60_000, `${bytes} bytes`);
   bytes = 0;
+  const [asked, kept] = [[], new Set()];
+  session.on('Network.requestServedFromCache', ({ requestId }) => kept.add(requestId));
+  session.on('Network.responseReceived', ({ requestId, response }) => {
+    if (!response.fromDiskCache && !kept.has(requestId)) asked.push(response.url);
+  });
+  await page.goto(`${service.url}/docs/errors`, { waitUntil: 'networkidle' });
   await page.goto(service.url, { waitUntil: 'networkidle' });
-  assert.ok(bytes < 10_000, `${bytes} bytes the second time`);
+  assert.deepEqual(asked, [`${service.url}/docs/errors`, `${service.url}/`]);
+  assert.ok(bytes < 20_000, `${bytes} bytes the second time`);
   await close();
 });
 

@@ -68,7 +68,7 @@ async function open() {
   dialog.showModal();
   input.select();
   try {
-    index ??= await (await fetch('/assets/search.json')).json();
+    index ??= await (await fetch(new URL('./search.json', import.meta.url))).json();
     show();
   } catch {
     status.textContent = 'The search failed to load. Check your connection, and open it again.';

@@ -1,29 +1,37 @@
 //! The style sheets, scripts and pictures of the pages, as they are in `files/`.
 
-use crate::http::{Asset, Assets};
+use crate::api::LATEST;
+use crate::http::{Asset, Assets, tag_of};
 
 /// The names of files and their bytes.
-type Files = &'static [(&'static str, &'static [u8])];
+type Files<'f> = &'f [(&'f str, &'f [u8])];
 
 macro_rules! files {
     ($($name:literal)*) => { &[$(($name, include_bytes!(concat!("../files/", $name)))),*] };
 }
 
 /// What the reference and the pages load.
-pub const SITE: Files = files!("code.js" "elements.js" "icon.svg" "reference.css" "reference.js" "search.js"
+pub const SITE: Files<'static> = files!("code.js" "elements.js" "icon.svg" "reference.css" "reference.js" "search.js"
     "site.css" "theme.js");
 /// What the settings page loads.
-pub const SETTINGS: Files = files!("elements.js" "icon.svg" "settings.css" "settings-dialogs.js" "settings-domain.js"
+pub const SETTINGS: Files<'static> = files!("elements.js" "icon.svg" "settings.css" "settings-dialogs.js" "settings-domain.js"
     "settings-parts.js" "settings-redirects.js" "settings.js" "site.css" "theme.js");
 
-/// Adds files below `/assets/`.
-pub fn add(assets: &mut Assets, files: Files) {
+/// Adds files that know each other by their names, and returns the path of their folder. It has a digest of all of them,
+/// so that browsers can keep them for good.
+pub fn add(assets: &mut Assets, files: Files<'_>) -> String {
+    let all: Vec<&[u8]> = files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes]).collect();
+    let folder = format!("/assets/{}/", tag_of(&all.concat()));
     for (name, bytes) in files {
         let content_type = match name.rsplit('.').next() {
             Some("js") => "text/javascript; charset=utf-8",
             Some("css") => "text/css",
+            Some("json") => "application/json",
             _ => "image/svg+xml",
         };
-        assets.insert(format!("/assets/{name}"), Asset::new(content_type, bytes.to_vec()));
+        let asset = Asset::new(content_type, bytes.to_vec());
+        assets.insert(format!("{LATEST}{name}"), asset.clone());
+        assets.insert(format!("{folder}{name}"), asset.immutable());
     }
+    folder
 }

@@ -25,8 +25,10 @@ pub use settings::assets as settings;
 pub fn add(assets: &mut Assets, config: &Config, address: &Address) {
     // The address that examples call.
     let base = config.base_url.clone().unwrap_or_else(|| address.local_url() + BASE);
-    reference::add(assets, config, &base);
-    pages::add(assets, config, &base);
-    places::add(assets, config);
-    files::add(assets, files::SITE);
+    let pages = pages::filled(config, &base);
+    let index = search::index(&pages);
+    let files = files::add(assets, &[files::SITE, &[("search.json", index.as_bytes())]].concat());
+    reference::add(assets, config, &base, &files);
+    pages::add(assets, config, pages, &files);
+    places::add(assets, config, &files);
 }

@@ -27,8 +27,8 @@ pub struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Puts the page into its frame.
-    pub fn into_asset(self, config: &Config) -> Asset {
+    /// Puts the page into its frame. `files` is the folder of what it loads.
+    pub fn into_asset(self, config: &Config, files: &str) -> Asset {
         let is_listed = PAGES.iter().any(|entry| entry.path == self.path);
         let root = root(config).filter(|_| is_listed);
         let address = root.map(|root| format!("{META}{root}{}\">\n", self.path));
@@ -43,7 +43,8 @@ impl Page<'_> {
             .replace("<main id=\"main\">", &format!("<main id=\"main\" class=\"{}\">", self.class))
             .replace("{{version}}", env!("CARGO_PKG_VERSION"))
             .replace("{{main}}", &self.main)
-            .replace("{{interface}}", VERSION);
+            .replace("{{interface}}", VERSION)
+            .replace("\"/assets/", &format!("\"{files}"));
         Asset::new("text/html; charset=utf-8", html.into_bytes())
             .header("Content-Security-Policy", policy(self.asks))
             .header("Referrer-Policy", "no-referrer")

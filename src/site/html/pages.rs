@@ -3,16 +3,25 @@
 use crate::config::Config;
 use crate::http::Assets;
 use crate::site::html::markup::escape;
-use crate::site::html::navigation::PAGES;
+use crate::site::html::navigation::{Entry, PAGES};
 use crate::site::html::page::Page;
-use crate::site::html::search;
 use crate::site::html::tables::{Section, fill};
 
-/// Adds the pages and the index of the search. `base` is the address that examples call.
-pub fn add(assets: &mut Assets, config: &Config, base: &str) {
-    let mut found = Vec::new();
-    for (entry, text) in PAGES.iter().filter_map(|entry| Some((entry, entry.text.first()?))) {
-        let (html, sections) = fill(text, config, base);
+/// A page, its HTML and its sections.
+pub type Filled = (&'static Entry, String, Vec<Section>);
+
+/// Every page with a text. `base` is the address that examples call.
+pub fn filled(config: &Config, base: &str) -> Vec<Filled> {
+    let fill = |entry: &'static Entry| {
+        let (html, sections) = fill(entry.text.first()?, config, base);
+        Some((entry, html, sections))
+    };
+    PAGES.iter().filter_map(fill).collect()
+}
+
+/// Adds the pages. `files` is the folder of what they load.
+pub fn add(assets: &mut Assets, config: &Config, pages: Vec<Filled>, files: &str) {
+    for (entry, html, sections) in pages {
         let title = sections.first().map_or(entry.name, |[_, _, title, _]| title);
         let page = Page {
             path: entry.path,
@@ -23,10 +32,8 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str) {
             main: format!("{}<article>\n{html}</article>\n", contents(&sections)),
             asks: &[],
         };
-        assets.insert(entry.path.into(), page.into_asset(config));
-        found.extend(search::entries(entry.path, entry.name, &sections));
+        assets.insert(entry.path.into(), page.into_asset(config, files));
     }
-    assets.insert("/assets/search.json".into(), search::asset(found));
 }
 
 /// The list of a page's headings, for its side. Empty if there are hardly any.
@@ -52,7 +59,6 @@ mod tests {
 
     use super::*;
     use crate::config::Address;
-    use crate::site::html::navigation::Entry;
 
     /// Every page with a text.
     fn entries() -> impl Iterator<Item = &'static Entry> {
@@ -105,7 +111,7 @@ mod tests {
             assert!(deprecations.contains(part), "{part}: {deprecations}");
         }
         assert!(domains.contains("<span class=\"whole\">"), "{domains}");
-        let found = page("/assets/search.json");
+        let found = page("/assets/latest/search.json");
         assert!(found.contains("\"title\":\"Replacing GET /v1/pets/{petId}\",\"page\""), "{found}");
         assert!(!found.contains("{{"), "{found}");
     }
@@ -216,11 +222,8 @@ mod tests {
                 let path = if path.is_empty() { entry.path } else { path };
                 let is_known = match path {
                     "/" => id.is_empty() || crate::api::ROUTER.operations().any(|row| row.id == id),
-                    "/openapi.json"
-                    | "/favicon.ico"
-                    | "/assets/site.css"
-                    | "/assets/icon.svg"
-                    | "/assets/elements.js" => true,
+                    "/openapi.json" | "/favicon.ico" => true,
+                    _ if path.starts_with("/assets/") => !page(path).is_empty(),
                     _ => {
                         entries().any(|page| page.path == path)
                             && (id.is_empty() || ids(&page(path)).contains(&id))

@@ -8,8 +8,9 @@ use crate::site::document::root;
 use crate::site::html::navigation::{Entry, PAGES};
 use crate::site::html::page::Page;
 
-/// Adds the page, the icon, the rules for robots and, if the public address is known, the map of the site.
-pub fn add(assets: &mut Assets, config: &Config) {
+/// Adds the page, the icon, the rules for robots and, if the public address is known, the map of the site. `files`
+/// is the folder of what the page loads.
+pub fn add(assets: &mut Assets, config: &Config, files: &str) {
     let page = Page {
         path: NOT_FOUND,
         title: "Page not found",
@@ -19,7 +20,7 @@ pub fn add(assets: &mut Assets, config: &Config) {
         main: format!("<article>\n{}</article>\n", include_str!("../files/not-found.html")),
         asks: &[],
     };
-    assets.insert(NOT_FOUND.into(), page.into_asset(config));
+    assets.insert(NOT_FOUND.into(), page.into_asset(config, files));
     assets
         .insert(FAVICON.into(), Asset::new("image/x-icon", include_bytes!("../files/favicon.ico").to_vec()));
     // Nobody without a key gets anything there (RFC 9309).
