@@ -19,11 +19,13 @@ use crate::service::Authenticator;
 
 /// The most characters of a name that are logged: those of the longest name in DNS.
 const MAX_NAME: usize = 253;
+/// The path of the page.
+const PAGE: &str = "/settings/domains";
 /// The prefix of the interface's paths.
 const API: &str = "/settings/api/";
 
 pub static OPERATIONS: &[Operation] = &[
-    asset("/settings/domains", "getSettings"),
+    asset(PAGE, "getSettings"),
     asset("/assets/{digest}/{file}", "getSettingsAsset"),
     Operation {
         parameters: &[&DOMAIN],
@@ -84,19 +86,22 @@ impl AdminContext {
 }
 
 /// The header fields that [`guard`] reads.
-pub const GUARD_FIELDS: &[&str] = &["Authorization", "Host", "Origin"];
+pub const GUARD_FIELDS: &[&str] = &["Accept", "Authorization", "Host", "Origin"];
 
 /// Refuses requests that other sites cause, and requests to the interface without an admin key. Notes the name of
-/// the key for the access log.
+/// the key for the access log. Leads a browser from `/` to the page.
 ///
 /// # Errors
-/// 401, 403 or 421; the store's failure, if it cannot be read.
+/// That redirect; 401, 403 or 421; the store's failure, if it cannot be read.
 pub fn guard(
     context: &mut AdminContext,
     request: &Request,
     target: &Target,
     key_name: &mut Option<String>,
 ) -> Result<(), Failure> {
+    if target.path == "/" && request.header_values("Accept").any(|value| value.contains("text/html")) {
+        return Err(Failure::Instead(Response::new(302, b"").header("Location", PAGE)));
+    }
     let is_interface = target.path.starts_with(API);
     if is_interface || context.settings.assets.contains_key(&*target.path) {
         is_at_home(request)?;

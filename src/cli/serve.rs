@@ -76,7 +76,7 @@ fn run(call: &Call) -> Done {
     log::warn!("{}", server.summary());
     let address = server.address();
     supervisor::say_ready(address);
-    announce(address, server.admin_address(), made_key.as_deref());
+    announce(address, server.admin_address(), config.read_only, made_key.as_deref());
     if let Some(ring) = ring {
         first_key::show(ring, &config, |key| usage(address, key));
     }
@@ -122,11 +122,14 @@ fn log_panic(panic: &PanicHookInfo) {
     log::error!("the thread {} {what}", thread.name().unwrap_or("without a name"));
 }
 
-/// Prints the first line for scripts, which wait for it, and the key of an ephemeral database for people.
-fn announce(address: &Address, admin: Option<SocketAddr>, made_key: Option<&str>) {
+/// Prints the first lines for scripts, which wait for them, and the key of an ephemeral database for people.
+fn announce(address: &Address, admin: Option<SocketAddr>, is_read_only: bool, made_key: Option<&str>) {
     let mut text = format!("petstore listening on {address}\n");
     if let Some(admin) = admin {
         text += &format!("petstore admin on http://{admin}\n");
+        if cfg!(feature = "site") && !is_read_only {
+            text += &format!("petstore settings on {}/settings/domains\n", Address::Tcp(admin).local_url());
+        }
     }
     if let Some(key) = made_key {
         text += &format!(

@@ -21,6 +21,6 @@ pub fn hosts(config: &Config, _: Option<&Arc<Upkeep>>) -> Hosts {
 }
 
 /// What the admin address serves besides metrics: nothing.
-pub fn settings(_: &str, _: Option<&Arc<Upkeep>>) -> ProjectSettings {
+pub fn settings(_: &Config, _: &str, _: Option<&Arc<Upkeep>>) -> ProjectSettings {
     ProjectSettings
 }

@@ -33,8 +33,8 @@ pub fn hosts(config: &Config, upkeep: Option<&Arc<Upkeep>>) -> Hosts {
 }
 
 /// What the admin address serves besides metrics. `site` is the address of the site, for links.
-pub fn settings(site: &str, upkeep: Option<&Arc<Upkeep>>) -> ProjectSettings {
-    // The key of the environment has no admin scope.
-    let authenticator = Authenticator::new(None);
+pub fn settings(config: &Config, site: &str, upkeep: Option<&Arc<Upkeep>>) -> ProjectSettings {
+    // The key of the environment lacks the admin scope, and is told so.
+    let authenticator = Authenticator::new(config.api_key.as_deref());
     ProjectSettings { upkeep: upkeep.cloned(), assets: Arc::new(html::settings(site)), authenticator }
 }

@@ -87,7 +87,7 @@ impl Running {
         let admin = admin.map(|listening| {
             let stopper = stopper.clone();
             let died = move |error: Error| stopper.stop_because(error.context("the admin address has died"));
-            let settings = project::settings(&guide, upkeep.as_ref());
+            let settings = project::settings(config, &guide, upkeep.as_ref());
             Admin::start(config, listening, &metrics, &folder, &settings, died)
         });
         let admin = admin.transpose()?;

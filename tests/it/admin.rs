@@ -141,6 +141,26 @@ fn metrics_are_not_served_to_the_page_of_another_site() {
     ask("evil.example:9090").expect_error(421, "misdirected_request", "Metrics");
 }
 
+#[cfg(feature = "site")]
+#[test]
+fn browser_is_led_to_the_settings_and_a_program_is_not() {
+    let (mut server, admin) = start();
+    let get = |target: &str, accept: &str| {
+        let mut connection = Connection::open(admin);
+        connection.send(format!("GET {target} HTTP/1.1\r\nHost: {admin}\r\nAccept: {accept}\r\n\r\n"));
+        connection.reply()
+    };
+    let pages = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
+    let settings = get("/", pages).expect(302).header("Location").unwrap().to_owned();
+    assert_eq!(settings, "/settings/domains");
+    get(&settings, pages).expect(200);
+    get("/", "*/*").expect_error(404, "not_found", "path");
+    get("/else", pages).expect_error(404, "not_found", "path");
+    server.signal("TERM");
+    let (_, printed, _) = server.ended();
+    assert!(printed.contains(&format!("petstore settings on http://{admin}{settings}\n")), "{printed}");
+}
+
 #[test]
 fn each_address_serves_its_own() {
     let (mut server, admin) = start();
