@@ -17,7 +17,7 @@ try {
   for (const name of ['shop.example.com', 'blog.example.com']) {
     await page.getByLabel('Domain', { exact: true }).fill(name);
     await page.getByRole('button', { name: 'Add domain' }).click();
-    await shows(card(name), 'waiting for its DNS record');
+    await shows(card(name), 'waiting for DNS');
   }
   await page.getByLabel('Domain', { exact: true }).fill('pair.example.com');
   await page.getByLabel('Also add').check();

@@ -14,7 +14,7 @@ use crate::store::{Database, Writer};
 /// The most domains of a project.
 const MAX_DOMAINS: usize = 100;
 /// How many seconds pass between two checks of a domain.
-const CHECK_EVERY: i64 = 600;
+pub(super) const CHECK_EVERY: i64 = 600;
 
 /// What went with a domain that was removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -5,6 +5,7 @@ use idna::uts46::{DnsLength, Hyphens, Uts46};
 
 use super::record::registered;
 use super::refusal::{Refusal, RefusalCode};
+use crate::http::host::without_port;
 
 /// Parses the name of a domain to be added. `platform` is the host of the hosting platform, whose own names cannot be
 /// added. Returns the name in A-labels and lower case.
@@ -12,18 +13,18 @@ use super::refusal::{Refusal, RefusalCode};
 /// # Errors
 /// [`RefusalCode::INVALID_DOMAIN`].
 pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
-    let given = text.trim();
+    let given = host_of(text.trim());
     let given = given.strip_suffix('.').unwrap_or(given);
     let shown: String = given.chars().take(80).filter(|c| !c.is_control()).collect();
     let refuse = |why: &str| Err(Refusal::new(RefusalCode::INVALID_DOMAIN, format!("'{shown}' {why}")));
     let Ok(name) = to_ascii(given) else {
         return refuse(
-            "cannot be a domain. Give a name alone, such as pets.example.com, without scheme, port, path or wildcard: its \
-             labels may have letters, digits and hyphens, at most 63 octets each and 253 together.",
+            "is not a domain name. Enter one such as pets.example.com, without a wildcard: its labels may have letters, \
+             digits and hyphens, at most 63 octets each and 253 together.",
         );
     };
     let Some((_, last)) = name.rsplit_once('.') else {
-        return refuse("has only one label. Give the whole name, such as pets.example.com.");
+        return refuse("has no dot. Enter the full domain name, such as pets.example.com.");
     };
     // Clients take such a name for an address (WHATWG URL standard, 'ends in a number').
     if last.bytes().all(|b| b.is_ascii_digit()) {
@@ -38,6 +39,13 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
         return refuse("is a public suffix, under which anybody can register names. Give a name under it.");
     }
     Ok(name)
+}
+
+/// The host of a URL that was pasted; other text as it is.
+fn host_of(text: &str) -> &str {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    without_port(authority.rsplit('@').next().unwrap_or_default())
 }
 
 /// A name as it is stored. Text that cannot be a name is returned as it is, and equals no stored name.
@@ -86,6 +94,10 @@ mod tests {
             ("Bücher。Example", "xn--bcher-kva.example"),
             ("straße.example", "xn--strae-oqa.example"),
             ("example.co.uk", "example.co.uk"),
+            ("https://user:pw@Pets.example.com.:443/path?query#part", "pets.example.com"),
+            ("http://pets.example.com/", "pets.example.com"),
+            ("pets.example.com:8080/path", "pets.example.com"),
+            ("//pets.example.com", ""),
             ("a_b.example.com", ""),
         ] {
             assert_eq!(parse(text, PLATFORM).unwrap_or_default(), kept, "{text}");
@@ -97,24 +109,22 @@ mod tests {
         let long = format!("{}example.com", "a.".repeat(130));
         let label = format!("{}.com", "a".repeat(64));
         for (text, fault) in [
-            ("", "name alone"),
-            ("https://pets.example.com", "name alone"),
-            ("pets.example.com/x", "name alone"),
-            ("pets.example.com:443", "without scheme, port"),
+            ("", "not a domain name"),
+            ("https:///pets.example.com", "'' is not a domain name"),
             ("*.example.com", "wildcard"),
             ("192.0.2.1", "IP address"),
-            ("[2001:db8::1]", "name alone"),
-            ("2001:db8::1", "name alone"),
+            ("[2001:db8::1]", "not a domain name"),
+            ("2001:db8::1", "not a domain name"),
             ("192.0.2", "IP address"),
-            ("localhost", "one label"),
-            ("com", "one label"),
+            ("localhost", "no dot. Enter the full domain name"),
+            ("com", "no dot"),
             ("co.uk", "suffix"),
             ("github.io", "suffix"),
-            ("-a.example.com", "hyphens"),
-            ("a..example.com", "hyphens"),
-            (".example.com", "hyphens"),
-            ("xn--a.example.com", "hyphens"),
-            ("a\u{0}b.example.com", "hyphens"),
+            ("-a.example.com", "digits and hyphens"),
+            ("a..example.com", "digits and hyphens"),
+            (".example.com", "digits and hyphens"),
+            ("xn--a.example.com", "digits and hyphens"),
+            ("a\u{0}b.example.com", "digits and hyphens"),
             (&long, "253 together"),
             (&label, "63 octets"),
             ("sites.example.net", "hosting platform"),
@@ -141,6 +151,6 @@ mod tests {
         let longest = format!("{label}.{label}.{label}.{}.test", "a".repeat(56));
         assert_eq!((longest.len(), parse(&longest, "sites.test")), (253, Ok(longest.clone())));
         let said = parse("a\u{1b}[31m b.test", "sites.test").unwrap_err().message;
-        assert!(said.starts_with("'a[31m b.test' cannot be a domain"), "{said}");
+        assert!(said.starts_with("'a[31m b.test' is not a domain name"), "{said}");
     }
 }

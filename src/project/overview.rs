@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use super::check::CAA_UNKNOWN;
+use super::domains::CHECK_EVERY;
 use super::name;
 use super::record::DnsRecord;
+use super::verify::{CONFLICTING_RECORD, WRONG_TARGET};
 use crate::config::Hosting;
 use crate::model::{Deploy, Domain, DomainState, Plan, Redirect};
 use crate::store::{Database, StoreError};
@@ -24,6 +26,8 @@ pub struct Overview {
     pub deploy: Option<Deploy>,
     /// The primary domain, which pages name as their canonical address; null if there is none.
     pub primary: Option<String>,
+    /// How many seconds after a check of a domain a running service checks it again.
+    pub check_every: i64,
     /// Every domain, by name.
     pub domains: Vec<DomainView>,
     /// Every redirect, by its source.
@@ -40,7 +44,7 @@ pub struct DomainView {
     pub domain: Domain,
     /// The name in U-labels, such as `bücher.example`.
     pub display_name: String,
-    /// The state in words.
+    /// The state in a few words; what follows from it stands behind a semicolon.
     pub state_text: &'static str,
     /// The DNS record that it needs.
     pub record: DnsRecord,
@@ -57,6 +61,7 @@ impl Overview {
             address: hosting.address(),
             deploy: project.deploys()?.into_iter().find(|deploy| deploy.is_live),
             primary: project.primary()?,
+            check_every: CHECK_EVERY,
             domains: project.domains()?.into_iter().map(view).collect(),
             redirects: project.redirects()?,
         })
@@ -73,24 +78,27 @@ impl DomainView {
     pub(super) fn of(domain: Domain, platform: &str) -> Self {
         Self {
             display_name: name::to_unicode(&domain.name),
-            state_text: text(domain.state),
+            state_text: text(&domain),
             record: DnsRecord::of(&domain.name, platform),
             domain,
         }
     }
 }
 
-/// A state in words.
-fn text(state: DomainState) -> &'static str {
-    match state {
-        DomainState::PendingDns => "waiting for its DNS record; not served yet",
+/// The state of a domain in words.
+fn text(domain: &Domain) -> &'static str {
+    let is_wrong =
+        [WRONG_TARGET, CONFLICTING_RECORD].iter().any(|code| domain.reason.as_deref() == Some(code));
+    match domain.state {
+        DomainState::PendingDns if is_wrong => "wrong DNS record",
+        DomainState::PendingDns => "waiting for DNS",
         DomainState::Verified => {
             "verified; the certificate is created on the first HTTPS request, usually within a couple of minutes"
         }
-        DomainState::Active => "served over HTTPS",
+        DomainState::Active => "live",
         DomainState::CertificateDelayed => {
-            "verified, but without a certificate yet; verify it again to check its DNS record and CAA records"
+            "no certificate yet; verify the domain again to check its DNS record and CAA records"
         }
-        DomainState::DnsChanged => "its DNS record is no longer correct; its certificate is not renewed",
+        DomainState::DnsChanged => "wrong DNS record; the certificate is not renewed until it is right again",
     }
 }

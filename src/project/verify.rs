@@ -12,9 +12,9 @@ use crate::model::DomainEvent;
 const OTHERS: [RecordType; 4] = [RecordType::A, RecordType::AAAA, RecordType::MX, RecordType::TXT];
 
 /// The name has other records.
-const CONFLICTING_RECORD: &str = "conflicting_record";
+pub(super) const CONFLICTING_RECORD: &str = "conflicting_record";
 /// The record points elsewhere.
-const WRONG_TARGET: &str = "wrong_target";
+pub(super) const WRONG_TARGET: &str = "wrong_target";
 /// There is no record, or DNS does not show it yet.
 const NOT_FOUND_YET: &str = "not_found_yet";
 
@@ -54,20 +54,32 @@ fn subdomain(name: &str, host: &str, authorities: &mut NameServers) -> Result<Fi
         others.extend(answer.own().filter(|record| record.kind() == kind).map(ToString::to_string));
     }
     if !others.is_empty() {
-        let advice = if targets.is_empty() { hidden(host) } else { String::new() };
+        let (also, advice) = if targets.is_empty() { ("", hidden(host)) } else { ("also ", String::new()) };
+        let (what, them) = named(&others);
         let conflict = format!(
-            "{name} has other records than a CNAME record: {}. Remove them: a name with a CNAME record cannot have others.{advice}",
-            list(others)
+            "{name} {also}has {what}. Remove {them}: a name with a CNAME can't have other records.{advice}"
         );
         return Ok(wrong(CONFLICTING_RECORD, conflict));
     }
     if targets.is_empty() {
         let missing = format!(
-            "{name} has no CNAME record yet. Create one with the value {host}; DNS may take up to 48 hours to show it."
+            "{name} has no CNAME record yet. Create one with the value {host}. DNS changes can take up to 48 hours."
         );
         return Ok(wrong(NOT_FOUND_YET, missing));
     }
     Ok(Finding::RIGHT)
+}
+
+/// Records for a sentence, and their pronoun.
+fn named(records: &BTreeSet<String>) -> (String, &'static str) {
+    let mut all = records.iter();
+    let (Some(record), None) = (all.next(), all.next()) else {
+        return (format!("other records: {}", list(records)), "them");
+    };
+    let article = if record.starts_with("TXT") { "a" } else { "an" };
+    let (kind, value) = record.split_once(' ').unwrap_or((record, ""));
+    let value = if value.is_empty() { String::new() } else { format!(" ({value})") };
+    (format!("{article} {kind} record{value}"), "it")
 }
 
 /// What else may be wrong if a name has addresses, but not those of the platform host.
@@ -94,7 +106,7 @@ fn apex(name: &str, host: &str, authorities: &mut NameServers, dns: &Dns) -> Res
     if own.is_empty() {
         let missing = format!(
             "{name} has no addresses yet. Create an ALIAS or ANAME record with the value {host}, or A and AAAA records \
-             with its addresses {known}; DNS may take up to 48 hours to show it."
+             with its addresses {known}. DNS changes can take up to 48 hours."
         );
         return Ok(wrong(NOT_FOUND_YET, missing));
     }
@@ -105,7 +117,7 @@ fn apex(name: &str, host: &str, authorities: &mut NameServers, dns: &Dns) -> Res
     let elsewhere = if stray.len() < own.len() {
         format!(
             "{name} leads to {host}, but also has addresses that {host} does not have: {}. Remove the records with these \
-             addresses. A leftover AAAA record is a common mistake: who has IPv6 tries it first.",
+             addresses. A leftover AAAA record is a common mistake: clients with IPv6 try it first.",
             list(stray)
         )
     } else {

@@ -29,10 +29,10 @@ for (const [look, options] of Object.entries(LOOKS)) {
     dns.records['example.com'] = { CAA: '0 issue "other.example"' };
     await verify('blocked', 'other.example', 'Re-verify');
     has('changed', {});
-    await verify('changed', 'no longer correct', 'Re-verify');
+    await verify('changed', 'wrong DNS record', 'Re-verify');
     await visit(service, 'active.example.com');
     await comeBack();
-    await shows(card('active.example.com'), 'served over HTTPS');
+    await shows(card('active.example.com'), 'live');
 
     const isWhole = async (what) => {
       assert.deepEqual(await barriers(page), [], what);

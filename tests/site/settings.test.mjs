@@ -55,7 +55,7 @@ test('what keeps domains from being added is said, with the commands', async (t)
   await needs.waitFor({ state: 'hidden' });
   await shows(page.locator('#plan'), 'pro');
   assert.equal(await field.inputValue(), 'www.example.com');
-  for (const [name, why] of [['', 'cannot be a domain'], ['192.0.2.7', 'is an IP address'], [`x.${HOST}`, 'hosting platform']]) {
+  for (const [name, why] of [['*.example.com', 'is not a domain name'], ['192.0.2.7', 'is an IP address'], [`x.${HOST}`, 'hosting platform']]) {
     await field.fill(name);
     await field.press('Enter');
     await shows(problem, why);
@@ -156,7 +156,7 @@ test('verification is busy, and its result is shown and announced', async (t) =>
   await shows(message, 'other.example');
   dns.records['www.example.com'] = {};
   await verify.click();
-  await shows(state, 'no longer correct');
+  await shows(state, 'wrong DNS record');
   assert.ok(await shown.locator('.record').isVisible());
 
   dns.records = { 'www.example.com': RIGHT };
@@ -164,8 +164,8 @@ test('verification is busy, and its result is shown and announced', async (t) =>
   await shows(state, 'verified');
   await visit(service, 'www.example.com');
   await comeBack();
-  await shows(state, 'served over HTTPS');
-  await announced(page, 'www.example.com: served over HTTPS');
+  await shows(state, 'live');
+  await announced(page, 'www.example.com: live');
 });
 
 test('the page looks again by itself while somebody sees it', async (t) => {
@@ -175,7 +175,7 @@ test('the page looks again by itself while somebody sees it', async (t) => {
   await page.locator('#settings').waitFor();
   await run('domain', 'add', 'www.example.com');
   await page.clock.runFor(31_000);
-  await shows(card('www.example.com'), 'waiting for its DNS record');
+  await shows(card('www.example.com'), 'waiting for DNS');
   dns.records['www.example.com'] = RIGHT;
   await run('domain', 'verify', 'www.example.com');
   await page.clock.runFor(31_000);
@@ -342,7 +342,7 @@ test('the newest domain comes first, and one that needs nothing is a line', asyn
   await shows(calm.locator('.state'), 'verified');
   await visit(service, 'b.example.com');
   await comeBack();
-  await shows(calm.locator('.state'), 'served over HTTPS');
+  await shows(calm.locator('.state'), 'live');
   // Nothing closes while somebody works there.
   assert.equal(await toggle.getAttribute('aria-expanded'), 'true');
   await page.getByLabel('Domain', { exact: true }).focus();
