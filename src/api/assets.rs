@@ -19,6 +19,15 @@ pub static PAGES: &[Operation] = &[
 /// Where every file of the pages is for clients that know another digest.
 pub const LATEST: &str = "/assets/latest/";
 
+/// Pages under other addresses. The contract names that of the deprecations.
+const MOVED: [(&str, &str); 5] = [
+    ("/docs/deprecations", "/docs/versions#deprecations"),
+    ("/docs/first-call", "/docs/quickstart"),
+    ("/docs/pages", "/docs/pagination"),
+    ("/docs/changes", "/docs/changelog"),
+    ("/docs/running", "/docs/settings"),
+];
+
 /// The request header field that tells a browser from a program.
 pub const ACCEPT: &str = "Accept";
 
@@ -114,8 +123,11 @@ const fn row(path: &'static str, id: &'static str) -> Operation {
 }
 
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    match context.assets.get(&*call.target.path) {
-        Some(asset) => Ok(asset.respond(call.asset_fields())),
+    if let Some(asset) = context.assets.get(&*call.target.path) {
+        return Ok(asset.respond(call.asset_fields()));
+    }
+    match MOVED.iter().find(|(old, _)| *old == call.target.path) {
+        Some((_, new)) => Ok(Response::new(308, b"").header("Location", new)),
         None => not_found(context, call),
     }
 }

@@ -81,6 +81,25 @@ fn page_that_is_not_there_is_a_page_for_browsers_and_a_failure_for_programs() {
 }
 
 #[test]
+fn page_is_found_at_its_other_address() {
+    let server = Server::start();
+    for (old, new) in [
+        ("deprecations", "versions#deprecations"),
+        ("first-call", "quickstart"),
+        ("pages", "pagination"),
+        ("changes", "changelog"),
+        ("running", "settings"),
+    ] {
+        let reply = browse(&server, &format!("/docs/{old}"), BROWSER);
+        let location = reply.expect(308).header("Location").unwrap();
+        assert_eq!(location, format!("/docs/{new}"));
+        let (path, id) = location.split_once('#').unwrap_or((location, "<h1 id="));
+        let page = String::from_utf8(browse(&server, path, BROWSER).expect(200).body.clone()).unwrap();
+        assert!(page.contains(id), "{location}");
+    }
+}
+
+#[test]
 fn interface_answers_browsers_in_json_too() {
     let server = Server::start();
     let mut connection = server.connect();

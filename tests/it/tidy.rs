@@ -73,7 +73,7 @@ fn readme_names_settings_as_they_are_and_the_site_all() {
         let named = [0, 1, 3].map(|i| row[i].clone());
         assert!(settings.any(|setting| setting == named), "{named:?} differs, or is out of order");
     }
-    let page = read("src/site/pages/running.md");
+    let page = read("src/site/pages/settings.md");
     assert!(page.contains("{{settings}}") && page.contains("{{variables}}"));
     for row in rows.iter().filter(|row| row[0].is_empty()) {
         let is_known = VARIABLES.iter().any(|[name, _, default]| *name == row[1] && *default == row[3]);
@@ -134,7 +134,10 @@ fn links_of_the_documents_lead_somewhere() {
                 None => document.with_file_name(file),
             };
             let is_there = root().join(&path).exists();
-            let has_heading = || read(&path).lines().any(|l| l.starts_with('#') && anchor(l) == heading);
+            let has_heading = || {
+                let is_setting = SETTINGS.iter().any(|setting| setting.flag == heading);
+                is_setting || read(&path).lines().any(|l| l.starts_with('#') && anchor(l) == heading)
+            };
             assert!(is_there && (heading.is_empty() || has_heading()), "{}: {link}", document.display());
         }
     }

@@ -44,7 +44,7 @@ for (const [language, words] of Object.entries(RUN)) {
 test('every block of code is copied with one press, and nothing but the code', async () => {
   const { page, said, close } = await open(browser);
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-  await page.goto(`${service.url}/docs/first-call`);
+  await page.goto(`${service.url}/docs/quickstart`);
   const blocks = await page.locator('pre').all();
   assert.equal(await page.getByRole('button', { name: 'Copy code' }).count(), blocks.length);
   const status = page.locator('body > [role=status]');
@@ -61,7 +61,7 @@ test('every block of code is copied with one press, and nothing but the code', a
 
 test('every page has a copy button for every block of code', async () => {
   const { page, said, close } = await open(browser);
-  await page.goto(`${service.url}/docs/first-call`);
+  await page.goto(`${service.url}/docs/quickstart`);
   const paths = await page.locator('nav a').evaluateAll((links) => links.map((link) => link.pathname));
   assert.ok(paths.includes('/') && paths.includes('/docs/errors'), `${paths}`);
   for (const path of new Set(paths)) {
@@ -75,7 +75,7 @@ test('every page has a copy button for every block of code', async () => {
 test('a page without HTTPS copies as well', async () => {
   const { page, close } = await open(browser);
   await page.addInitScript(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }));
-  await page.goto(`${service.url}/docs/first-call`);
+  await page.goto(`${service.url}/docs/quickstart`);
   await page.evaluate(() => document.addEventListener('copy', () => (document.title = String(getSelection()))));
   await page.locator('.code .copy').first().click();
   // The button says so for two seconds only.

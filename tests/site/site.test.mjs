@@ -275,7 +275,7 @@ test('a browser gets a page for what is not there, whole and open to all', async
     assert.ok(width <= 0, `${width} px wider than the window`);
     await page.getByRole('link', { name: 'quickstart', exact: true }).click();
     await page.getByRole('heading', { level: 1 }).waitFor();
-    assert.equal(new URL(page.url()).pathname, '/docs/first-call');
+    assert.equal(new URL(page.url()).pathname, '/docs/quickstart');
     // Chromium itself reports every response from 400 on.
     assert.deepEqual(said.filter((line) => !line.includes('status of 404')), []);
     await close();
@@ -321,7 +321,7 @@ test('without JavaScript there is something to read', async () => {
 
 test('what is linked to is there, and in view', async () => {
   const { page, said, close } = await open(browser);
-  for (const place of ['errors#invalid_json', 'running#listen', 'limits#timeout-idle', 'keys#the-first-key']) {
+  for (const place of ['errors#invalid_json', 'settings#listen', 'limits#timeout-idle', 'keys#the-first-key']) {
     await page.goto(`${service.url}/docs/${place}`);
     const target = page.locator(':target');
     assert.equal(`#${await target.getAttribute('id')}`, place.slice(place.indexOf('#')));
@@ -335,11 +335,11 @@ test('what is linked to is there, and in view', async () => {
 
 test('contents stand at the side, and pages lead to each other', async () => {
   const { page, close } = await open(browser);
-  await page.goto(`${service.url}/docs/running`);
+  await page.goto(`${service.url}/docs/settings`);
   const [contents, text] = await Promise.all(['.contents', 'article'].map((part) => page.locator(part).boundingBox()));
   assert.ok(contents.x >= text.x + text.width && contents.y < 400, JSON.stringify({ contents, text }));
   await page.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'Health checks' }).click();
-  assert.ok(page.url().endsWith('/docs/running#health-checks'));
+  assert.ok(page.url().endsWith('/docs/settings#health-checks'));
   assert.ok(await inView(page.locator('.contents')));
   const paths = await pages();
   await page.goto(service.url + paths[0]);
@@ -396,7 +396,7 @@ test('the search finds pages, headings, codes, settings and operations, with the
   assert.equal(await field.isVisible(), false);
   for (const [words, path] of [
     ['invalid_json', '/docs/errors#invalid_json'],
-    ['petstore_listen', '/docs/running#listen'],
+    ['petstore_listen', '/docs/settings#listen'],
     ['rotating a key', '/docs/keys#rotating-a-key'],
     ['request body', '/docs/limits#request-body'],
     ['Custom domains', '/docs/domains'],

@@ -33,19 +33,19 @@ macro_rules! pages {
 pub const PAGES: &[Entry] = pages! {
     Guide:
     "/docs" "Overview" "What this API is for, and where to begin." in "index";
-    "/docs/first-call" "Quickstart" "List pets, add one, and see an error, with curl." in "first-call";
+    "/docs/quickstart" "Quickstart" "List pets, add one, and see an error, with curl." in "quickstart";
     "/docs/keys" "API keys" "Create, rotate and revoke API keys, and choose what they can do." in "keys";
-    "/docs/pages" "Pagination" "Read long lists page by page, and poll them for changes." in "pages";
-    "/docs/retries" "Retries" "Retry a create without adding a second pet." in "retries";
+    "/docs/pagination" "Pagination" "Read long lists page by page, and poll them for changes." in "pagination";
+    "/docs/retries" "Retries" "Retry a POST without adding a second pet." in "retries";
+    "/docs/browsers" "Browser apps" "Call the API from scripts on a page of another origin (CORS)." in "browsers";
     Reference:
     "/" "Operations" "Every operation with its parameters and responses. Try them in your browser.";
-    "/docs/errors" "Errors" "Every error code, with an example and what to do about it." in "errors";
+    "/docs/errors" "Errors" "Every error code, what has happened, and what to do about it." in "errors";
     "/docs/limits" "Limits" "How large a request can be, and how long it can take." in "limits";
-    "/docs/versions" "Versions" "What can change within a version, and what the stability marks mean." in "versions";
-    "/docs/deprecations" "Deprecations" "Operations that will be removed, and what to call instead." in "deprecations";
-    "/docs/changes" "Changelog" "What each release changes for clients, newest first." in "changes";
+    "/docs/versions" "Versions" "What can change, which operations will be removed, and what to call instead." in "versions";
+    "/docs/changelog" "Changelog" "What each release changes for clients, newest first." in "changelog";
     Operate:
-    "/docs/running" "Running" "Settings, backup and restore, and health checks." in "running";
+    "/docs/settings" "Settings" "Every setting, as a flag and as an environment variable." in "settings";
     "/docs/domains" "Domains" "Serve your site from your own domain, over HTTPS." in "domains";
 };
 

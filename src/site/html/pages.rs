@@ -102,13 +102,13 @@ mod tests {
 
     #[test]
     fn markdown_is_rendered() {
-        let (deprecations, domains) = (page("/docs/deprecations"), page("/docs/domains"));
+        let (versions, domains) = (page("/docs/versions"), page("/docs/domains"));
         for part in [
-            "<h2 id=\"replacing-get-v1petspetid\"><a class=\"anchor\" href=\"#replacing-get-v1petspetid\">\
-             Replacing <code>GET /v1/pets/{petId}</code></a></h2>",
-            "<td data-head=\"header\"><code>Deprecation</code></td><td data-head=\"value\">when it was",
+            "<h3 id=\"replacing-get-v1petspetid\"><a class=\"anchor\" href=\"#replacing-get-v1petspetid\">\
+             Replacing <code>GET /v1/pets/{petId}</code></a></h3>",
+            "<td data-head=\"Header\"><code>Deprecation</code></td><td data-head=\"Value\">When it was",
         ] {
-            assert!(deprecations.contains(part), "{part}: {deprecations}");
+            assert!(versions.contains(part), "{part}: {versions}");
         }
         assert!(domains.contains("<span class=\"whole\">"), "{domains}");
         let found = page("/assets/latest/search.json");
@@ -130,16 +130,16 @@ mod tests {
             "<title>Documentation · Pet store inventory</title>",
             "<summary>Menu <span>Guide: Overview</span></summary>",
             "<h2 id=\"guide\"><a class=\"anchor\" href=\"#guide\">Guide</a></h2>\n<dl>\n\
-             <dt><a href=\"/docs/first-call\">Quickstart</a></dt>\n\
+             <dt><a href=\"/docs/quickstart\">Quickstart</a></dt>\n\
              <dd>List pets, add one, and see an error, with curl.</dd>\n",
             "<nav class=\"turn\" aria-label=\"Previous and next page\">\n\
-             <a href=\"/docs/first-call\" rel=\"next\"><span>Next</span> Quickstart</a>\n</nav>\n",
+             <a href=\"/docs/quickstart\" rel=\"next\"><span>Next</span> Quickstart</a>\n</nav>\n",
         ] {
             assert!(guide.contains(part), "{part}: {guide}");
         }
         let keys = page("/docs/keys");
-        let turn = "<a href=\"/docs/first-call\" rel=\"prev\"><span>Previous</span> Quickstart</a>\n\
-            <a href=\"/docs/pages\" rel=\"next\"><span>Next</span> Pagination</a>\n</nav>\n";
+        let turn = "<a href=\"/docs/quickstart\" rel=\"prev\"><span>Previous</span> Quickstart</a>\n\
+            <a href=\"/docs/pagination\" rel=\"next\"><span>Next</span> Pagination</a>\n</nav>\n";
         assert!(keys.contains(turn), "{keys}");
     }
 
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn examples_call_the_production_address() {
-        assert!(page("/docs/first-call").contains("curl -i https://pets.example/v1/pets"));
+        assert!(page("/docs/quickstart").contains("curl -i https://pets.example/v1/pets"));
     }
 
     /// The ids of a page.
@@ -194,7 +194,7 @@ mod tests {
         }
         for (path, id) in [
             ("/docs/errors", "invalid_json"),
-            ("/docs/running", "listen"),
+            ("/docs/settings", "listen"),
             ("/docs/limits", "request-body"),
             ("/docs/limits", "timeout-idle"),
             ("/docs/keys", "the-first-key"),

@@ -6,7 +6,7 @@ use crate::config::{Config, SETTINGS, VARIABLES};
 use crate::http::Code;
 use crate::http::limits::LIMITS;
 use crate::http::response::reason;
-use crate::site::document::{BASE, VERSION};
+use crate::site::document::VERSION;
 use crate::site::html::markup::{escape, inline, pretty};
 use crate::site::html::navigation::{Text, index};
 
@@ -25,10 +25,9 @@ pub struct Filling {
 /// The name of a gap, and the function that fills it.
 type Gap = (&'static str, fn(&Config) -> Filling);
 
-const ALL: [Gap; 9] = [
+const ALL: [Gap; 8] = [
     ("pages", |_| index("/docs")),
-    ("operations", |_| operations(|operation| operation.path.starts_with(BASE))),
-    ("marks", |_| operations(|operation| operation.is_experimental)),
+    ("labels", |_| labels()),
     ("deprecations", |_| deprecations()),
     ("codes", |_| codes()),
     ("limits", |_| limits()),
@@ -69,17 +68,11 @@ impl Filling {
     }
 }
 
-/// A table of the operations that a page wants.
-fn operations(is_wanted: fn(&Operation) -> bool) -> Filling {
-    let rows = ROUTER.operations().filter(|operation| is_wanted(operation)).map(|operation| {
-        let mark = match operation.deprecation {
-            Some(deprecation) => format!("deprecated; to be removed on {}", day(deprecation.sunset)),
-            None if operation.is_experimental => "experimental".to_owned(),
-            None => "stable".to_owned(),
-        };
-        (in_reference(operation), [title(operation), operation.summary.to_owned(), mark])
-    });
-    table(["operation", "what it does", "stability"], rows)
+fn labels() -> Filling {
+    let rows = ROUTER.operations().filter(|operation| operation.is_experimental);
+    let rows =
+        rows.map(|operation| (in_reference(operation), [title(operation), "`experimental`".to_owned()]));
+    table(["Operation", "Label"], rows)
 }
 
 fn title(operation: &Operation) -> String {
@@ -97,7 +90,7 @@ fn deprecations() -> Filling {
         let instead = format!("`GET {}` with the `status` filter", deprecation.successor);
         Some((in_reference(operation), [title(operation), day(deprecation.sunset), instead]))
     });
-    table(["operation", "to be removed on", "call instead"], rows)
+    table(["Operation", "Will be removed on", "Call instead"], rows)
 }
 
 /// Each code under a heading: its status, what to do, and the response.
@@ -119,7 +112,7 @@ fn limits() -> Filling {
         let (link, most) = (limit.what.replace(' ', "-"), format!("{} {}", limit.most, limit.unit));
         (format!("#{link}"), [limit.what.to_owned(), most, limit.status.to_string()])
     });
-    table(["limit", "maximum", "status if exceeded"], rows)
+    table(["Limit", "Maximum", "Status if exceeded"], rows)
 }
 
 fn deadlines(config: &Config) -> Filling {
@@ -127,7 +120,7 @@ fn deadlines(config: &Config) -> Filling {
         let most = format!("{} s", deadline.most.as_secs_f64());
         (format!("#timeout-{}", deadline.name), [deadline.span.to_owned(), most, deadline.then.to_owned()])
     });
-    table(["phase", "timeout", "on timeout"], rows)
+    table(["Phase", "Timeout", "On timeout"], rows)
 }
 
 fn settings() -> Filling {
@@ -135,7 +128,7 @@ fn settings() -> Filling {
         let names = format!("`{}`\n`{}`", setting.usage(), setting.variable());
         (format!("#{}", setting.flag), [names, setting.help.to_owned(), setting.default.to_owned()])
     });
-    table(["flag and variable", "meaning", "default"], rows)
+    table(["Flag and variable", "Meaning", "Default"], rows)
 }
 
 fn variables() -> Filling {
@@ -143,7 +136,7 @@ fn variables() -> Filling {
         let id = name.to_lowercase().replace('_', "-");
         (format!("#{id}"), [format!("`{name}`"), (*help).to_owned(), (*default).to_owned()])
     });
-    table(["variable", "meaning", "default"], rows)
+    table(["Variable", "Meaning", "Default"], rows)
 }
 
 /// A table. Each row has the link of the first line of its first cell. A row that links to a fragment has that id.
@@ -200,11 +193,12 @@ mod tests {
         assert!(codes.contains("</a></h3>\n<p>503 Service Unavailable. "), "{codes}");
         assert!(codes.contains("&quot;code&quot;: &quot;not_found&quot;,\n"), "{codes}");
         assert!(sections.iter().any(|[id, element, ..]| id == "not_found" && element == "h3"));
-        let operations = filled("{{operations}}").0;
-        assert!(operations.contains("<a href=\"/#getPet\"><code>GET /v1/pets/{petId}</code></a>"));
-        assert!(operations.contains(">stable</td>") && operations.contains(">experimental</td>"));
-        let marks = filled("{{marks}}").0;
-        assert!(marks.contains("/v1/store/orders") && !marks.contains("/v1/pets"));
+        let labels = filled("{{labels}}").0;
+        assert!(
+            labels.contains("<a href=\"/#listOrders\"><code>GET /v1/store/orders</code></a>"),
+            "{labels}"
+        );
+        assert!(labels.contains(">experimental<") && !labels.contains("/v1/pets"), "{labels}");
         let deprecations = filled("{{deprecations}}").0;
         assert!(deprecations.contains("2030-12-05") && deprecations.contains("<code>GET /v1/pets</code>"));
         assert!(filled("{{limits}}").0.contains("65536 bytes"));
