@@ -78,6 +78,11 @@ pub struct Config {
     /// The number of threads that read from the database, from 1 to 64. Default: half the processors, at least 1 and
     /// at most 4. The other half is for the thread that serves connections, and for the one that writes.
     pub workers: usize,
+    /// What the service is called, on its pages and in the interface description. From 1 to 60 characters. Default: `Pet
+    /// store inventory`.
+    pub title: String,
+    /// What it is and what one can rely on, for its first page. From 1 to 300 characters. Default: a sentence on this service.
+    pub description: String,
     /// The production URL in the interface description. Its path ends in `/v1`. Default: none.
     pub base_url: Option<String>,
     /// The staging URL in the interface description. Its path ends in `/v1`. Default: none.
@@ -120,6 +125,8 @@ impl Default for Config {
             open_files: None,
             client_memory: memory::default(),
             workers: default_workers(std::thread::available_parallelism().map_or(1, usize::from)),
+            title: settings::TITLE.to_owned(),
+            description: settings::DESCRIPTION.to_owned(),
             base_url: None,
             staging_url: None,
             trusted_proxies: loopback(),

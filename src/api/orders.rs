@@ -1,14 +1,18 @@
 //! `GET /v1/store/orders`: the specification names it but does not describe it.
 
-use super::pets::ANIMALS;
+use super::pets::PETS_TAG;
 use super::{Call, Handler, Operation, ReadContext};
-use crate::endpoint::Failure;
+use crate::endpoint::{Failure, Tag};
 use crate::http::{ApiError, Code, Response};
 
+/// A group of its own for people, with the tag of the specification.
+static STORE: Tag = Tag { title: "Store", about: "Orders in the store.", ..PETS_TAG };
+
 pub static OPERATIONS: &[Operation] = &[Operation {
+    title: "List store orders",
     summary: "List store orders",
     about: "Planned, but not specified yet. Returns 501.",
-    tag: Some(&ANIMALS),
+    tag: Some(&STORE),
     rows: Some(0),
     codes: &[Code::NotImplemented],
     is_experimental: true,

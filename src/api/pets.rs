@@ -13,15 +13,16 @@ use crate::store::Outcome;
 
 const PETS: &str = "/v1/pets";
 
-/// The tag that the specification gives all its operations (section 1).
-pub static ANIMALS: Tag = Tag { name: "animals", about: "The pets in the inventory." };
+/// The specification gives all its operations one tag (section 1).
+pub static PETS_TAG: Tag = Tag { name: "animals", title: "Pets", about: "The pets in the inventory." };
 
 pub static OPERATIONS: &[Operation] = &[
     Operation {
+        title: "List pets",
         summary: "List all animals",
         about: "Returns pets in ascending order of their ids, one page at a time. If another page follows, the \
             `Link` header has its address.",
-        tag: Some(&ANIMALS),
+        tag: Some(&PETS_TAG),
         rows: PAGE_ROWS,
         parameters: &[&LIMIT, &STATUS, &AFTER, &IF_NONE_MATCH],
         headers: &[IF_NONE_MATCH.name],
@@ -35,9 +36,10 @@ pub static OPERATIONS: &[Operation] = &[
         ..Operation::new(PETS, "listPets", Handler::Get(list))
     },
     Operation {
+        title: "Add a pet",
         summary: "Add an animal",
         about: "Adds a pet. When you receive the 201, the pet is already on disk.",
-        tag: Some(&ANIMALS),
+        tag: Some(&PETS_TAG),
         rows: Some(0),
         parameters: &[&IDEMPOTENCY_KEY],
         headers: &["Content-Type", "Content-Encoding", IDEMPOTENCY_KEY.name],
@@ -61,9 +63,10 @@ pub static OPERATIONS: &[Operation] = &[
         ..Operation::new(PETS, "createPet", Handler::Post(create))
     },
     Operation {
+        title: "Get a pet",
         summary: "Get an animal",
         about: "Returns one pet by its identifier.",
-        tag: Some(&ANIMALS),
+        tag: Some(&PETS_TAG),
         rows: Some(1),
         parameters: &[&PET_ID, &IF_NONE_MATCH],
         headers: &[IF_NONE_MATCH.name],
@@ -87,7 +90,7 @@ static PET_ID: PathParameter<Integer> =
     PathParameter { name: "petId", about: "The identifier of the pet.", schema: Integer::INT64 };
 const NO_PET: &str = "There is no pet with this id.";
 const LOCATION: HeaderField =
-    HeaderField { name: "Location", about: "The path of the new pet.", example: "/v1/pets/7" };
+    HeaderField { name: "Location", about: "The path of the new pet.", example: "/v1/pets/1" };
 
 /// The schemas of the interface description: their names and their JSON Schemas.
 pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {

@@ -7,7 +7,7 @@ use super::{all, help};
 
 pub const COMMANDS: &[Command] = &[
     Command {
-        takes: Takes::Only(&["base-url", "staging-url"]),
+        takes: Takes::Only(&["title", "base-url", "staging-url"]),
         ..Command::new("openapi", "", "print the OpenAPI description", |call| {
             Ok(print(&petstore::openapi(&call.config))?)
         })

@@ -45,6 +45,12 @@ const TMPDIR: [&str; 3] = [
     "/tmp",
 ];
 
+/// What the service is called.
+pub(super) const TITLE: &str = "Pet store inventory";
+/// What it is and what one can rely on.
+pub(super) const DESCRIPTION: &str = "An HTTP API for the inventory of a pet store. When you get the 201 for a new pet, it is \
+    on disk, and with an Idempotency-Key you can retry without adding it twice.";
+
 /// Every setting, also those that this build lacks.
 pub(super) const ALL: &[Setting] = &[
     Setting::new("listen", "ADDRESS")
@@ -114,6 +120,15 @@ pub(super) const ALL: &[Setting] = &[
     Setting::new("log-format", "FORMAT")
         .help("format of log lines: text, or json for one object per line")
         .default("text"),
+    Setting::new("title", "TEXT")
+        .help("name of the service, for its pages and the OpenAPI description")
+        .default(TITLE)
+        .set(|config, text| put(&mut config.title, line(text, 60), "1 to 60 characters in one line"))
+        .field("title", |config| Some(config.title.clone())),
+    Setting::new("description", "TEXT")
+        .help("what the service is, in one or two sentences, for its first page")
+        .set(|config, text| put(&mut config.description, line(text, 300), "1 to 300 characters in one line"))
+        .field("description", |config| Some(config.description.clone())),
     Setting::new("base-url", "URL")
         .help("public URL of the API, ending in /v1, for the OpenAPI description and the guide")
         .set(|config, text| put(&mut config.base_url, url(text).map(Some), URL))
@@ -142,6 +157,12 @@ fn number(text: &str, most: usize) -> Option<usize> {
     text.parse().ok().filter(|number| (1..=most).contains(number))
 }
 
+/// Text without control characters and without spaces around it, of at most so many characters.
+fn line(text: &str, most: usize) -> Option<String> {
+    let is_line = text.trim() == text && !text.chars().any(char::is_control);
+    (is_line && (1..=most).contains(&text.chars().count())).then(|| text.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +189,7 @@ mod tests {
         for text in ["9090", ":9090", "127.0.0.1:9090"] {
             assert_eq!(set("admin", text).unwrap().admin, Some(([127, 0, 0, 1], 9090).into()));
         }
+        assert_eq!(set("title", "Tim’s <pets>").unwrap().title, "Tim’s <pets>");
         for url in ["https://h:1/x/v1", "http://[::1]:8080/v1", "https://[::1]/v1", "https://Pets.example/v1"]
         {
             assert_eq!(set("base-url", url).unwrap().base_url.unwrap(), url);
@@ -222,6 +244,9 @@ mod tests {
             ("allow-origin", "https://App.example"),
             ("allow-origin", "https://"),
             ("allow-origin", "null"),
+            ("title", ""),
+            ("title", " a"),
+            ("description", "a\nb"),
         ] {
             assert!(set(flag, text).is_err(), "{flag} {text}");
         }

@@ -24,7 +24,9 @@ pub struct Operation<H> {
     pub id: &'static str,
     /// Its handler.
     pub handler: H,
-    /// A summary in one line, for the interface description.
+    /// What it does in a few words, as pages show it.
+    pub title: &'static str,
+    /// A summary in one line, as the specification fixes it for the interface description.
     pub summary: &'static str,
     /// The text of the interface description.
     pub about: &'static str,
@@ -51,10 +53,13 @@ pub struct Operation<H> {
     pub deprecation: Option<&'static Deprecation>,
 }
 
-/// A group of operations in the interface description.
+/// A group of operations. Groups of the pages may share a tag of the interface description.
 #[derive(Debug, PartialEq)]
 pub struct Tag {
+    /// Its name in the interface description.
     pub name: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
     pub about: &'static str,
 }
 
@@ -100,6 +105,7 @@ impl<H> Operation<H> {
             literal: literal(path),
             id,
             handler,
+            title: "",
             summary: "",
             about: "",
             tag: None,

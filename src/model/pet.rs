@@ -103,7 +103,7 @@ const BROUGHT_ID: Required<Integer> = Required { schema: Integer::between(1, i64
 /// The schemas of pets for the interface description: their names and their JSON Schemas.
 pub fn pet_schemas() -> Vec<(&'static str, serde_json::Value)> {
     let new = json!({ "name": "Rex", "categoryId": 3, "status": "available" });
-    let pet = json!({ "id": 7, "name": "Rex", "categoryId": 3, "status": "available" });
+    let pet = json!({ "id": 1, "name": "Rex", "categoryId": 3, "status": "available" });
     vec![
         PetStatus::SCHEMA.component("The availability of a pet."),
         ("NewPet", describe("A pet to add.", &MEMBERS, new)),

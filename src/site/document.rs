@@ -71,7 +71,7 @@ fn document(config: &Config) -> Value {
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
-            "title": "Pet store inventory",
+            "title": config.title,
             "version": VERSION,
             "summary": "List pets, add a pet, and fetch a single one.",
             "description": "Every operation needs an API key as a bearer token. Every error response has the \
@@ -116,11 +116,13 @@ pub fn root(config: &Config) -> Option<&str> {
 fn describe_tags() -> Value {
     let mut tags: Vec<&Tag> = Vec::new();
     for tag in ROUTER.operations().filter_map(|operation| operation.tag) {
-        if !tags.contains(&tag) {
+        if !tags.iter().any(|known| known.name == tag.name) {
             tags.push(tag);
         }
     }
-    tags.iter().map(|tag| json!({ "name": tag.name, "description": tag.about })).collect()
+    let describe =
+        |tag: &&Tag| json!({ "name": tag.name, "x-displayName": tag.title, "description": tag.about });
+    tags.iter().map(describe).collect()
 }
 
 /// The names and the base addresses of the servers.
@@ -313,7 +315,7 @@ mod tests {
         }
         let document = document(&Config::default());
         assert_eq!(document["info"]["version"], "1.0.0");
-        let tag = json!({ "name": "animals", "description": "The pets in the inventory." });
+        let tag = json!({ "name": "animals", "x-displayName": "Pets", "description": "The pets in the inventory." });
         assert!(document["tags"].as_array().unwrap().contains(&tag));
         for schema in ["PetStatus", "NewPet", "Pet", "Pets", "Error"] {
             assert!(document["components"]["schemas"][schema].is_object(), "{schema}");

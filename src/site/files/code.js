@@ -1,11 +1,11 @@
-// Code on the pages: a button that copies each block, and one language for all samples, which the browser remembers.
+// Code on the pages: a button that copies each block that one runs, and one language for all samples, which the browser remembers.
 import { copyButton, element } from './elements.js';
 
 const status = element('p', { class: 'unseen', role: 'status' });
 document.body.append(status);
 
 const announce = (text) => (status.textContent = text);
-for (const block of document.querySelectorAll('pre')) {
+for (const block of document.querySelectorAll('pre:not(.wrap, .fields)')) {
   const frame = element('div', { class: 'code' });
   block.replaceWith(frame);
   frame.append(block, copyButton('code', block, announce));

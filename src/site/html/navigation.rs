@@ -1,6 +1,9 @@
 //! Every page, and how the pages lead to each other.
 
-use crate::site::html::tables::Filling;
+use crate::api::ROUTER;
+use crate::site::html::markup::escape;
+use crate::site::html::reference::method;
+use crate::site::html::tables::{Filling, in_reference};
 
 /// The HTML that the build script made of a page, and its headings as [`Section`](super::tables::Section)s.
 pub type Text<'t> = (&'t str, &'t [[&'t str; 4]]);
@@ -59,13 +62,23 @@ pub fn here(here: &str) -> String {
 pub fn entries(here: &str) -> String {
     let entry = |Entry { path, name, .. }: &Entry| {
         let current = if *path == here { " aria-current=\"page\"" } else { "" };
-        format!("<li><a href=\"{path}\"{current}>{name}</a></li>\n")
+        let operations = if *path == "/" { operations() } else { String::new() };
+        format!("<li><a href=\"{path}\"{current}>{name}</a>{operations}</li>\n")
     };
     let group = |entries: &[Entry]| {
         let (name, entries) = (entries[0].group, entries.iter().map(entry).collect::<String>());
-        format!("<li>{name}\n<ul>\n{entries}</ul>\n</li>\n")
+        format!("<p id=\"nav-{name}\">{name}</p>\n<ul aria-labelledby=\"nav-{name}\">\n{entries}</ul>\n")
     };
     groups().map(group).collect()
+}
+
+/// The operations, each with its method.
+fn operations() -> String {
+    let described = ROUTER.operations().filter(|row| row.tag.is_some());
+    let entry = |row| {
+        format!("<li><a href=\"{}\">{} {}</a></li>\n", in_reference(row), method(row), escape(row.title))
+    };
+    format!("\n<ul>\n{}</ul>\n", described.map(entry).collect::<String>())
 }
 
 /// The groups with a sentence on each page but the one at a path.

@@ -1,109 +1,127 @@
-//! One operation of the reference as HTML: what a caller needs first, then what comes back, and a form to try it.
+//! One operation of the reference as HTML: what it does, a form to try it, and all that a caller needs to know.
 
 use serde_json::Value;
 
-use crate::api::Operation;
+use crate::api::{Operation, ROUTER};
 use crate::clock::day;
 use crate::endpoint::{HeaderField, Success};
 use crate::http::response::reason;
 use crate::site::document::{own_codes, shared_codes};
 use crate::site::html::components::{example, resolve, schema};
 use crate::site::html::markup::{escape, heading, inline, pretty, text};
+use crate::site::html::reference::method;
 use crate::site::html::samples;
 use crate::site::html::trial::form;
 
 /// The whole operation, closed. `base` is the address that samples call.
 pub fn html(operation: &Operation, base: &str) -> String {
-    let (id, method, path) = (operation.id, operation.method(), operation.path);
+    let (id, path) = (operation.id, operation.path);
     let described: Vec<Value> = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
     let parameters = described.iter().map(|p| {
-        let place = format!("{}, ", text(&p["in"]));
-        value(text(&p["name"]), &place, p["required"] == true, text(&p["description"]), &p["schema"])
+        let kind = [text(&p["in"]), &kind(&p["schema"]), presence(p["required"] == true)];
+        value(text(&p["name"]), &kind, text(&p["description"]), &p["schema"])
     });
-    let (trial, answers) = match &operation.success {
-        Some(success) => {
-            let (request, response) = (samples::block(operation, base), pretty(&example(success.schema)));
-            let trial = format!(
-                "<div class=\"trial\">\n{}{request}{}<pre tabindex=\"0\" class=\"wrap\"><code>{response}</code></pre>\n{}</div>\n",
-                heading(id, "Example request"),
-                heading(id, "Example response"),
-                form(operation, &described)
-            );
-            (trial, answers(id, success))
-        }
-        None => {
-            let note = "<p>You cannot try this operation yet.</p>\n";
-            (String::new(), note.to_owned())
-        }
-    };
+    let success = operation.success.as_ref();
+    let trial = success.map(|success| trial(operation, &described, success, base)).unwrap_or_default();
     format!(
         "<details class=\"operation\" id=\"{id}\">\n\
-         <summary><h3><span class=\"method {0}\">{method}</span> <code>{path}</code> <span>{1}</span> \
-         <span class=\"marks\">{2}</span></h3></summary>\n\
-         <div class=\"parts\">\n<div class=\"asks\">\n<p>{3}</p>\n{4}{5}</div>\n{trial}\
-         <div class=\"answers\">\n{answers}{6}</div>\n</div>\n</details>\n",
-        method.to_lowercase(),
-        escape(operation.summary),
+         <summary><h3>{} <code>{path}</code> <span>{}</span> <span class=\"marks\">{}</span></h3></summary>\n\
+         <div class=\"parts\">\n<div class=\"about\">\n<p>{}</p>\n{}</div>\n{trial}\
+         <div class=\"contract\">\n{}{}{}{}</div>\n</div>\n</details>\n",
+        method(operation),
+        escape(operation.title),
         marks(operation),
-        inline(&about(operation)),
+        inline(operation.about),
+        deprecation(operation),
         list(id, "Parameters", parameters),
         body(operation),
+        success.map(|success| response(id, success)).unwrap_or_default(),
         failures(operation),
     )
 }
 
-/// The stability of the operation, in words.
+/// The form, and under it what it sends and what comes back.
+fn trial(operation: &Operation, parameters: &[Value], success: &Success, base: &str) -> String {
+    format!(
+        "<div class=\"trial\">\n{}{}{}{}<pre tabindex=\"0\" class=\"wrap\"><code>{}</code></pre>\n</div>\n",
+        form(operation, parameters),
+        heading(operation.id, "Example request"),
+        samples::block(operation, base),
+        heading(operation.id, "Example response"),
+        pretty(&example(success.schema))
+    )
+}
+
+/// The stability of the operation, in a word.
 fn marks(operation: &Operation) -> String {
-    let stability = operation.is_experimental.then(|| "experimental".to_owned());
-    let deprecation = operation.deprecation.map(|deprecation| {
-        let sunset = day(deprecation.sunset);
-        format!("deprecated; to be removed on {sunset}; call GET {} instead", deprecation.successor)
+    let stability = operation.is_experimental.then_some("<span class=\"mark\">experimental</span>");
+    let deprecation = operation.deprecation.map(|_| "<span class=\"mark warn\">deprecated</span>");
+    stability.into_iter().chain(deprecation).collect()
+}
+
+/// When the operation ends, and what to call instead.
+fn deprecation(operation: &Operation) -> String {
+    let text = operation.deprecation.map(|end| {
+        let (sunset, successor) = (day(end.sunset), end.successor);
+        format!("Deprecated: it will be removed on {sunset}. Call `GET {successor}` instead, {}.", end.how)
     });
-    let planned = operation.success.is_none().then(|| "planned".to_owned());
-    let marks = stability.into_iter().chain(deprecation).chain(planned);
-    marks.map(|mark| format!("<span class=\"mark\">{}</span> ", inline(&mark))).collect()
+    text.map(|text| format!("<p class=\"deprecation\">{}</p>\n", inline(&text))).unwrap_or_default()
 }
 
-fn about(operation: &Operation) -> String {
-    let Some(deprecation) = operation.deprecation else { return operation.about.to_owned() };
-    format!("{} Call `GET {}` instead, {}.", operation.about, deprecation.successor, deprecation.how)
-}
-
-/// The members of the body, and its example.
+/// The fields of the request body.
 fn body(operation: &Operation) -> String {
-    let Some(name) = operation.body else { return String::new() };
-    let schema = schema(name);
-    let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
-    let members = schema["properties"].as_object().into_iter().flatten().map(|(name, member)| {
-        let is_required = required.iter().any(|required| required == name);
-        value(name, "", is_required, text(&member["description"]), member)
-    });
-    list(operation.id, "Request body", members)
+    let fields = fields(&schema(operation.body.unwrap_or_default()), |_, is_required| presence(is_required));
+    list(operation.id, "Request body", fields.into_iter())
 }
 
-/// What a caller gets if all goes well.
-fn answers(id: &str, success: &Success) -> String {
-    let field = |field: &HeaderField| entry(field.name, "header", field.about);
-    let line = entry(&success.status.to_string(), reason(success.status), success.about);
-    list(id, "Success", std::iter::once(line).chain(success.headers.iter().map(field)))
+/// What a caller gets if all goes well: the fields of the body, then the header fields.
+fn response(id: &str, success: &Success) -> String {
+    let whole = schema(success.schema);
+    let (object, shape) = match whole.get("items") {
+        Some(item) => (resolve(item), "A JSON array. Each item has these fields:"),
+        None => (whole, "A JSON object with these fields:"),
+    };
+    let note = |name: &str, is_required: bool| match is_sent(name) {
+        true if is_required => "",
+        true => "optional",
+        false => "in responses only",
+    };
+    let header = |field: &HeaderField| entry(field.name, &[], field.about);
+    format!(
+        "{}<p><code class=\"ok\">{} {}</code> {}</p>\n<p class=\"shape\">{shape}</p>\n<dl>\n{}</dl>\n{}",
+        heading(id, "Response"),
+        success.status,
+        reason(success.status),
+        inline(success.about),
+        fields(&object, note).concat(),
+        list(id, "Response headers", success.headers.iter().map(header))
+    )
 }
 
-/// The failures that the operation itself causes, and where the others are.
+/// Whether the body of some request has a field of this name.
+fn is_sent(name: &str) -> bool {
+    ROUTER.operations().filter_map(|row| row.body).any(|body| schema(body)["properties"].get(name).is_some())
+}
+
+/// The failures that the operation itself causes, folded, and where the others are.
 fn failures(operation: &Operation) -> String {
     let own = own_codes(operation).into_iter().flat_map(|(status, codes)| {
         codes.into_iter().map(move |code| {
             let link = format!("<a href=\"/docs/errors#{0}\"><code>{0}</code></a>", code.as_str());
             format!(
-                "<div><dt><code>{status}</code> {link}</dt><dd>{}</dd></div>\n",
+                "<div><dt><code class=\"bad\">{status}</code> {link}</dt><dd>{}</dd></div>\n",
                 inline(&operation.message(code))
             )
         })
     });
+    let own: Vec<String> = own.collect();
     let mut others: Vec<String> = shared_codes().map(|code| code.status().to_string()).collect();
     others.dedup();
+    let (id, number, entries) = (operation.id, own.len(), own.concat());
     format!(
-        "{}<p>Any operation can also return {}: see <a href=\"/docs/errors\">errors</a>.</p>\n",
-        list(operation.id, "Errors", own),
+        "<details class=\"errors\" id=\"{id}-errors\">\n<summary><h4>{number} {}</h4></summary>\n<dl>\n{entries}</dl>\n\
+         <p>Any operation can also return {}: see <a href=\"/docs/errors\">Errors</a>.</p>\n</details>\n",
+        if number == 1 { "error" } else { "errors" },
         others.join(", ")
     )
 }
@@ -114,13 +132,40 @@ fn list(id: &str, words: &str, entries: impl Iterator<Item = String>) -> String 
     if entries.is_empty() { entries } else { format!("{}<dl>\n{entries}</dl>\n", heading(id, words)) }
 }
 
-fn entry(name: &str, kind: &str, about: &str) -> String {
-    format!("<div><dt><code>{name}</code> <span>{kind}</span></dt><dd>{}</dd></div>\n", inline(about))
+/// A name, what kind of thing it is in a few words, and what it means.
+fn entry(name: &str, kind: &[&str], about: &str) -> String {
+    let kind: Vec<&str> = kind.iter().copied().filter(|word| !word.is_empty()).collect();
+    let kind = if kind.is_empty() { String::new() } else { format!(" <span>{}</span>", kind.join(", ")) };
+    format!("<div><dt><code>{name}</code>{kind}</dt><dd>{}</dd></div>\n", inline(about))
 }
 
-/// A parameter or a member of a body: its type after its place, and its allowed words, bounds and default at the end of
-/// the first clause of what it means.
-fn value(name: &str, place: &str, is_required: bool, about: &str, schema: &Value) -> String {
+/// The fields of an object. `note` adds a word to each, from its name and whether it is required.
+fn fields(object: &Value, note: impl Fn(&str, bool) -> &'static str) -> Vec<String> {
+    let required = object["required"].as_array().map_or(&[][..], Vec::as_slice);
+    let field = |(name, field): (&String, &Value)| {
+        let is_required = required.iter().any(|required| required == name);
+        value(name, &[&kind(field), note(name, is_required)], text(&field["description"]), field)
+    };
+    object["properties"].as_object().into_iter().flatten().map(field).collect()
+}
+
+fn presence(is_required: bool) -> &'static str {
+    if is_required { "required" } else { "optional" }
+}
+
+/// The type of a value: `int64` for what takes every such number.
+fn kind(schema: &Value) -> String {
+    let schema = resolve(schema);
+    let name = if is_int64(&schema) { "int64" } else { text(&schema["type"]) };
+    name.to_owned()
+}
+
+fn is_int64(schema: &Value) -> bool {
+    (schema["minimum"].as_i64(), schema["maximum"].as_i64()) == (Some(i64::MIN), Some(i64::MAX))
+}
+
+/// A parameter or a field of a body: its allowed words, bounds and default at the end of the first clause of what it means.
+fn value(name: &str, kind: &[&str], about: &str, schema: &Value) -> String {
     let schema = resolve(schema);
     let mut words = String::new();
     if let Some(allowed) = schema["enum"].as_array() {
@@ -128,18 +173,14 @@ fn value(name: &str, place: &str, is_required: bool, about: &str, schema: &Value
         words += &format!(": {}", allowed.join(", "));
     }
     let bounds = (schema["minimum"].as_i64(), schema["maximum"].as_i64());
-    let is_any = bounds == (Some(i64::MIN), Some(i64::MAX));
-    if let (Some(minimum), Some(maximum), false) = (bounds.0, bounds.1, is_any) {
+    if let (Some(minimum), Some(maximum), false) = (bounds.0, bounds.1, is_int64(&schema)) {
         words += &format!(", {minimum} to {maximum}");
     }
     if let Some(default) = schema.get("default") {
         words += &format!(", default {default}");
     }
     let (first, rest) = about.split_at(about.find(['.', ';']).unwrap_or(about.len()));
-    let size = if is_any { "64-bit " } else { "" };
-    let presence = if is_required { "required" } else { "optional" };
-    let kind = format!("{place}{size}{}, {presence}", text(&schema["type"]));
-    entry(name, &kind, &format!("{first}{words}{rest}"))
+    entry(name, kind, &format!("{first}{words}{rest}"))
 }
 
 #[cfg(test)]
@@ -155,10 +196,7 @@ mod tests {
     fn bounds_and_defaults_are_words() {
         let list = of("listPets");
         assert!(list.contains(", 1 to 100, default 20.</dd>"), "{list}");
-        assert!(
-            list.contains("<code>after</code> <span>query, 64-bit integer, optional</span></dt>"),
-            "{list}"
-        );
+        assert!(list.contains("<code>after</code> <span>query, int64, optional</span></dt>"), "{list}");
         assert!(
             list.contains(": <code>available</code>, <code>pending</code>, <code>sold</code>.</dd>"),
             "{list}"
@@ -168,21 +206,26 @@ mod tests {
     #[test]
     fn operation_is_shown_with_what_it_takes_and_returns() {
         let one = of("getPet");
-        let about = "<p>Returns one pet by its identifier. Call <code>GET /v1/pets</code> instead, \
-            with the <code>status</code> filter.</p>";
-        assert!(one.contains(about), "{one}");
+        for part in [
+            "<p>Returns one pet by its identifier.</p>\n<p class=\"deprecation\">Deprecated: it will be removed on",
+            "Call <code>GET /v1/pets</code> instead, with the <code>status</code> filter.</p>",
+        ] {
+            assert!(one.contains(part), "{part}: {one}");
+        }
         let create = of("createPet");
         for (name, kind) in [
             ("name", "string, required"),
-            ("categoryId", "64-bit integer, required"),
+            ("categoryId", "int64, required"),
             ("status", "string, optional"),
+            ("id", "int64, in responses only"),
         ] {
             let member = format!("<dt><code>{name}</code> <span>{kind}</span></dt>");
             assert!(create.contains(&member), "{create}");
         }
-        let success = "Success</a></h4>\n<dl>\n<div><dt><code>201</code> <span>Created</span></dt><dd>The pet was added.</dd></div>\n\
-             <div><dt><code>Location</code> <span>header</span></dt><dd>The path of the new pet.</dd></div>\n";
+        let success = "Response</a></h4>\n<p><code class=\"ok\">201 Created</code> The pet was added.</p>\n";
         assert!(create.contains(success), "{create}");
+        assert!(create.contains("<summary><h4>12 errors</h4></summary>"), "{create}");
+        assert!(of("listPets").contains("A JSON array. Each item has these fields:"));
     }
 
     #[test]
@@ -217,7 +260,10 @@ mod tests {
     #[test]
     fn failures_are_those_of_the_operation() {
         let list = of("listPets");
-        assert!(list.contains("<code>400</code> <a href=\"/docs/errors#invalid_parameter\">"), "{list}");
+        assert!(
+            list.contains("<code class=\"bad\">400</code> <a href=\"/docs/errors#invalid_parameter\">"),
+            "{list}"
+        );
         assert!(
             list.contains("also return 400, 408, 413, 414, 417, 421, 431, 500, 501, 503, 505:"),
             "{list}"
@@ -242,10 +288,7 @@ mod tests {
             "{orders}"
         );
         let one = of("getPet");
-        assert!(
-            one.contains("deprecated; to be removed on <span class=\"whole\">2030-12-05; </span>call GET"),
-            "{one}"
-        );
+        assert!(one.contains("<span class=\"mark warn\">deprecated</span>"), "{one}");
         assert!(one.contains("<form") && one.contains(" required"), "{one}");
     }
 

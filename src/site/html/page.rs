@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::http::Asset;
 
 use crate::site::document::{VERSION, root};
+use crate::site::html::markup::escape;
 use crate::site::html::navigation::{PAGES, entries, here, neighbours};
 
 /// The beginning of the element with the address of a page (ogp.me).
@@ -14,7 +15,8 @@ const FRAME: &str = include_str!("../files/page.html");
 pub struct Page<'a> {
     /// Its path.
     pub path: &'a str,
-    pub title: &'a str,
+    /// Its title; none for the first page, which has the title of the service.
+    pub title: Option<&'a str>,
     /// What it is about, in one sentence: for search engines and previews of links.
     pub about: &'a str,
     /// More elements for the head, one per line.
@@ -32,8 +34,10 @@ impl Page<'_> {
         let is_listed = PAGES.iter().any(|entry| entry.path == self.path);
         let root = root(config).filter(|_| is_listed);
         let address = root.map(|root| format!("{META}{root}{}\">\n", self.path));
+        let title = self.title.map(|title| format!("{title} · ")).unwrap_or_default();
         let html = FRAME
-            .replace("{{title}}", self.title)
+            .replace("{{title}}", self.title.unwrap_or("{{site}}"))
+            .replace("{{titles}}", &title)
             .replace("{{about}}", self.about)
             .replace("{{address}}", &address.unwrap_or_default())
             .replace("{{head}}", self.head)
@@ -44,7 +48,10 @@ impl Page<'_> {
             .replace("{{version}}", env!("CARGO_PKG_VERSION"))
             .replace("{{main}}", &self.main)
             .replace("{{interface}}", VERSION)
-            .replace("\"/assets/", &format!("\"{files}"));
+            .replace("\"/assets/", &format!("\"{files}"))
+            // Last: text of the operator is no template.
+            .replace("{{description}}", &escape(&config.description))
+            .replace("{{site}}", &escape(&config.title));
         Asset::new("text/html; charset=utf-8", html.into_bytes())
             .header("Content-Security-Policy", policy(self.asks))
             .header("Referrer-Policy", "no-referrer")

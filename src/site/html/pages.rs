@@ -25,7 +25,7 @@ pub fn add(assets: &mut Assets, config: &Config, pages: Vec<Filled>, files: &str
         let title = sections.first().map_or(entry.name, |[_, _, title, _]| title);
         let page = Page {
             path: entry.path,
-            title: &escape(title),
+            title: Some(&escape(title)),
             about: entry.about,
             head: "",
             class: "page doc",
@@ -36,14 +36,14 @@ pub fn add(assets: &mut Assets, config: &Config, pages: Vec<Filled>, files: &str
     }
 }
 
-/// The list of a page's headings, for its side. Empty if there are hardly any.
+/// The list of a page's headings, for its side. Empty if there are none.
 fn contents(sections: &[Section]) -> String {
     let listed = sections.iter().filter(|[_, element, ..]| ["h2", "h3"].contains(&&**element));
     let item = |[id, element, title, _]: &Section| {
         format!("<li class=\"{element}\"><a href=\"#{id}\">{}</a></li>\n", escape(title))
     };
     let items: Vec<String> = listed.map(item).collect();
-    if items.len() < 2 {
+    if items.is_empty() {
         return String::new();
     }
     format!(

@@ -13,7 +13,7 @@ use crate::site::html::page::Page;
 pub fn add(assets: &mut Assets, config: &Config, files: &str) {
     let page = Page {
         path: NOT_FOUND,
-        title: "Page not found",
+        title: Some("Page not found"),
         about: "There is no page at this address.",
         head: "",
         class: "page doc",

@@ -8,6 +8,7 @@ use crate::site::document::named_servers;
 use crate::site::html::markup::escape;
 use crate::site::html::operation;
 use crate::site::html::page::Page;
+use crate::site::html::settings::PATH;
 
 /// Adds the reference at the root. `base` is the address that samples call, and `files` the folder of what it loads.
 pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
@@ -15,17 +16,31 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
         [&config.base_url, &config.staging_url].into_iter().flatten().map(|url| origin(url)).collect();
     let page = Page {
         path: "/",
-        title: "Reference",
-        about: "Every operation of the API with its parameters and responses, and a form to try it.",
+        title: None,
+        about: "{{description}}",
         head: "<link rel=\"stylesheet\" href=\"/assets/reference.css\">\n\
                <script src=\"/assets/reference.js\" defer></script>\n",
         class: "page reference",
         main: include_str!("../files/reference.html")
+            .replace("{{settings}}", &settings(config))
             .replace("{{servers}}", &choice(config))
             .replace("{{reference}}", &operations(base)),
         asks: &asks,
     };
     assets.insert("/".into(), page.into_asset(config, files));
+}
+
+/// A link to the settings page. It is for whoever runs the service on this machine, so it is not on a public site.
+fn settings(config: &Config) -> String {
+    let admin = config.admin.filter(|admin| admin.ip().is_loopback() && config.base_url.is_none());
+    let link = |admin| format!(" <a href=\"http://{admin}{PATH}\">Settings</a>");
+    admin.map(link).unwrap_or_default()
+}
+
+/// The method of an operation, in its colour.
+pub fn method(operation: &Operation) -> String {
+    let method = operation.method();
+    format!("<span class=\"method {}\">{method}</span>", method.to_lowercase())
 }
 
 /// The choice of the server, which is hidden if there is only one.
@@ -45,8 +60,9 @@ fn operations(base: &str) -> String {
         let tag = group.first()?.tag?;
         let operations: String = group.iter().map(|row| operation::html(row, base)).collect();
         Some(format!(
-            "<h2 id=\"{0}\"><a class=\"anchor\" href=\"#{0}\">{0}</a></h2>\n<p>{1}</p>\n{operations}",
-            tag.name,
+            "<h2 id=\"{0}\"><a class=\"anchor\" href=\"#{0}\">{1}</a></h2>\n<p>{2}</p>\n{operations}",
+            tag.title.to_lowercase(),
+            tag.title,
             escape(tag.about)
         ))
     });
@@ -92,7 +108,26 @@ mod tests {
     }
 
     #[test]
-    fn reference_loads_at_most_40_kilobytes_and_nothing_from_elsewhere() {
+    fn service_has_the_name_and_the_settings_of_whoever_runs_it() {
+        let mut config = Config { title: "Tim & <Jo>".to_owned(), ..Config::default() };
+        config.admin = Some(([127, 0, 0, 1], 8081).into());
+        let page = |config: &Config| {
+            let assets =
+                crate::site::assets(config, &crate::config::Address::Tcp(([127, 0, 0, 1], 1).into()));
+            let page = assets.get("/").unwrap().respond([None, None].map(Option::into_iter));
+            String::from_utf8(page.body().to_vec()).unwrap()
+        };
+        let html = page(&config);
+        let link = " <a href=\"http://127.0.0.1:8081/settings/domains\">Settings</a>";
+        for part in ["<title>Tim &amp; &lt;Jo&gt;</title>", "<span>Tim &amp; &lt;Jo&gt;</span></a>", link] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        config.base_url = Some("https://pets.example/v1".to_owned());
+        assert!(!page(&config).contains("/settings/domains"), "a link that leads nobody there");
+    }
+
+    #[test]
+    fn reference_loads_at_most_32_kibibytes_and_nothing_from_elsewhere() {
         let assets = assets();
         let page = assets.get("/").unwrap().respond([None, None].map(Option::into_iter));
         let policy = page.field("Content-Security-Policy").unwrap();
@@ -106,7 +141,7 @@ mod tests {
         loaded.dedup();
         assert!(loaded.iter().any(|path| path.ends_with("/reference.js")), "{loaded:?}");
         let bytes: usize = loaded.iter().map(|path| get(&assets, path).body().len()).sum();
-        assert!(bytes <= 40_000, "{bytes}");
+        assert!(bytes <= 32 << 10, "{bytes}");
     }
 
     #[test]
@@ -118,7 +153,8 @@ mod tests {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), all, "{ids:?}");
-        for id in ["animals", "createPet", "createPet-request-body", "listPets-errors", "getPet-try-it"] {
+        for id in ["pets", "store", "createPet", "createPet-request-body", "listPets-errors", "getPet-try-it"]
+        {
             assert!(ids.contains(&id), "{id}: {ids:?}");
         }
     }

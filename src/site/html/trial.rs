@@ -20,7 +20,7 @@ pub fn form(operation: &Operation, parameters: &[Value]) -> String {
         )
     });
     format!(
-        "<form class=\"try\" data-method=\"{}\" data-path=\"{}\" aria-label=\"Try {id}\" hidden>\n{}\
+        "<form class=\"try\" data-method=\"{}\" data-path=\"{}\" aria-label=\"Try {id}\">\n{}\
          <div class=\"inputs\">\n{fields}{}</div>\n\
          <p class=\"send\"><button aria-describedby=\"{id}-note\">Execute</button> <span id=\"{id}-note\" class=\"note\">\
          </span></p>\n\

@@ -1,0 +1,84 @@
+'use strict';
+// The frame of the pages: what is linked to is open, the place in the side bar is kept, and the section in view is marked.
+(() => {
+  const target = () => document.getElementById(location.hash.slice(1));
+
+  // What must be done before the first paint. An element `at-once` does its task as soon as the parser has read what is
+  // before it, whatever else is still under way.
+  const tasks = {
+    keepPlace() {
+      const side = document.querySelector('.side');
+      const entry = side.querySelector('[aria-current]');
+      // A browser may forbid storage: then the side bar starts at its top.
+      try {
+        side.scrollTop = sessionStorage.getItem('side');
+        addEventListener('pagehide', () => sessionStorage.setItem('side', side.scrollTop));
+      } catch {}
+      if (entry && !isWithin(entry, side)) side.scrollTop += entry.getBoundingClientRect().top - side.clientHeight / 2;
+    },
+    openLinked,
+  };
+  customElements.define(
+    'at-once',
+    class extends HTMLElement {
+      connectedCallback() {
+        tasks[this.getAttribute('task')]();
+      }
+    },
+  );
+
+  function isWithin(part, whole) {
+    const [inner, outer] = [part, whole].map((element) => element.getBoundingClientRect());
+    return inner.top >= outer.top && inner.bottom <= outer.bottom;
+  }
+
+  // Opens what the address names, and all that it is in.
+  function openLinked() {
+    for (let part = target(); part; part = part.parentElement) if (part.localName === 'details') part.open = true;
+  }
+  addEventListener('hashchange', () => {
+    openLinked();
+    target()?.scrollIntoView();
+  });
+
+  // The address names the operation that was opened last, or what is in it.
+  function follow(operation) {
+    const isLinked = operation.contains(target());
+    if (operation.open && !isLinked) history.replaceState(null, '', `#${operation.id}`);
+    if (!operation.open && isLinked) history.replaceState(null, '', location.pathname);
+    const send = operation.querySelector('.send');
+    if (operation.open && !isLinked && send?.getBoundingClientRect().bottom > innerHeight) operation.scrollIntoView();
+  }
+
+  // The last of the headings above the upper third of the window; at the end of the page, the one that is linked to.
+  function mark(links) {
+    const isEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
+    const above = links.filter(([, part]) => part.getBoundingClientRect().top <= innerHeight / 3);
+    const linked = links.find(([, part]) => part === target());
+    const [current] = (isEnd && (linked ?? links.at(-1))) || above.at(-1) || [];
+    for (const [link] of links) {
+      if (link === current) link.setAttribute('aria-current', 'true');
+      else link.removeAttribute('aria-current');
+    }
+  }
+
+  document.addEventListener('DOMContentLoaded', () => {
+    const operations = [...document.querySelectorAll('details.operation')];
+    for (const operation of operations) operation.addEventListener('toggle', () => follow(operation));
+
+    // The links of the side bar and of the contents that lead into this page.
+    const links = [...document.querySelectorAll('.side li li a, .contents a')].flatMap((link) => {
+      const part = link.pathname === location.pathname && document.getElementById(link.hash.slice(1));
+      return part ? [[link, part]] : [];
+    });
+    const observer = new IntersectionObserver(() => mark(links), { rootMargin: '0px 0px -66%' });
+    for (const [, part] of links) observer.observe(part);
+    const bottom = document.querySelector('.bottom');
+    if (bottom && links.length) new IntersectionObserver(() => mark(links)).observe(bottom);
+
+    const menu = document.querySelector('.menu');
+    const close = () => (menu.open = false);
+    document.querySelector('.side').addEventListener('click', (event) => event.target.closest('a') && close());
+    document.addEventListener('keydown', (event) => event.key === 'Escape' && close());
+  });
+})();
