@@ -87,6 +87,8 @@ codes! {
         => "Send a valid key. The response is the same whether the key is unknown, expired or revoked.";
     InsufficientScope = 403 Writes "insufficient_scope" "This API key is read-only; this operation needs a key with write access."
         => "Ask the operator for a key with write access.";
+    HttpsRequired = 403 Some "https_required" "This service accepts requests over HTTPS only. If this one had an API key, replace the key: others could read it."
+        => "Returned by the proxy, not by the service. Send the request to the `https://` URL, with a new key if it had one.";
     NotFound = 404 Some "not_found" "There is nothing at this path."
         => "Check the path and the id.";
     MethodNotAllowed = 405 Some "method_not_allowed" "This path does not support this method; the Allow header lists the methods that it supports."
@@ -222,6 +224,15 @@ impl ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn proxies_return_the_body_of_the_code_that_is_theirs() {
+        let body = Code::HttpsRequired.example().to_string();
+        for proxy in ["nginx.conf", "Caddyfile", "haproxy.cfg"] {
+            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/deploy");
+            assert!(std::fs::read_to_string(folder.join(proxy)).unwrap().contains(&body), "{proxy}: {body}");
+        }
+    }
 
     #[test]
     fn codes_are_distinct_snake_case() {
