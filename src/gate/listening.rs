@@ -35,6 +35,17 @@ pub struct Listening {
 /// How long to wait when there are no descriptors or no memory for one more.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Whether a socket listens. Not every system tells.
+#[cfg(target_os = "linux")]
+fn listens(socket: &Socket) -> bool {
+    socket.is_listener().unwrap_or(true)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn listens(_: &Socket) -> bool {
+    true
+}
+
 enum ListeningSocket {
     Tcp(mio::net::TcpListener),
     Unix(mio::net::UnixListener),
@@ -99,7 +110,7 @@ impl Listening {
         if socket.peer_addr().is_ok() {
             return Err(cannot("it is a connection"));
         }
-        if !socket.is_listener().unwrap_or(true) {
+        if !listens(&socket) {
             return Err(cannot("it does not listen"));
         }
         Self::new(socket, true).map_err(|error| cannot(&error.to_string()))

@@ -1,6 +1,6 @@
 //! The files of a database: their names, their identity, and handles that stay open alongside SQLite's.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
@@ -8,8 +8,6 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
-
-use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
 
 use crate::error::{Error, ErrorKind as Kind, words};
 
@@ -60,9 +58,21 @@ impl FileId {
     /// Asks only for the inode. `fs::metadata` also asks for the times, and since Linux 6.13 a file whose times
     /// were asked for gets a fine-grained time at its next write, which makes the flush two fifths more expensive
     /// (`docs.kernel.org/filesystems/multigrain-ts.html`).
+    #[cfg(target_os = "linux")]
     pub fn of(path: &Path) -> io::Result<Self> {
+        use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
         let file = statx(CWD, path, AtFlags::empty(), StatxFlags::INO)?;
         Ok(Self { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino })
+    }
+
+    /// The identity of the file at a path.
+    #[cfg(not(target_os = "linux"))]
+    pub fn of(path: &Path) -> io::Result<Self> {
+        fs::metadata(path).map(|file| Self::of_open(&file))
+    }
+
+    fn of_open(file: &Metadata) -> Self {
+        Self { device: file.dev(), inode: file.ino() }
     }
 }
 
@@ -148,8 +158,7 @@ impl OpenFile {
         let file = Arc::new(File::open(path)?);
         // The file that just came to this path may be open already; then this handle must not be closed
         // first.
-        let found = file.metadata()?;
-        let id = FileId { device: found.dev(), inode: found.ino() };
+        let id = FileId::of_open(&file.metadata()?);
         open.push((id, Arc::clone(&file)));
         Ok(Self { id, file: Some(file) })
     }

@@ -12,7 +12,6 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::OsString;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +23,7 @@ use ureq::http::header::CONTENT_TYPE;
 use ureq::http::{HeaderMap, HeaderValue};
 use ureq::{Agent, Body, RequestBuilder};
 
+use crate::environment::from_environment;
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::engine::HostMeter;
 use agent::{ANSWER, NEXT, Names};
@@ -124,7 +124,7 @@ impl Client {
     }
 
     /// Makes a client for the address of a database, and checks the version of a node. The password comes from
-    /// the environment variable `PETSTORE_DATABASE_PASSWORD`.
+    /// the environment.
     ///
     /// # Errors
     /// If the address is wrong, no node answers in time, the password is refused, or rqlite is too old.
@@ -132,9 +132,7 @@ impl Client {
         let wrong = |why: String| Error::new(ErrorKind::Config("database"), why);
         let address =
             Address::parse(address).map_err(|why| wrong(format!("the address of the database {why}")))?;
-        let password = std::env::var_os("PETSTORE_DATABASE_PASSWORD").map(OsString::into_string);
-        let password = (password.transpose())
-            .map_err(|_| wrong("PETSTORE_DATABASE_PASSWORD is not UTF-8 text".to_owned()))?;
+        let password = from_environment("PETSTORE_DATABASE_PASSWORD")?;
         let client = Self::new(address, password.as_deref())?;
         let version = client.rqlite_version(patience)?;
         if is_old(&version) && !client.address.allows_old {
