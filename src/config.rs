@@ -54,7 +54,7 @@ pub struct Config {
     ///
     /// With the feature `cluster`, it can be the address of an rqlite cluster:
     /// `rqlite://[USER@]HOST[:PORT],HOST[:PORT]…/`, or `rqlites://` for TLS. The password comes from the environment
-    /// variable `PETSTORE_DATABASE_PASSWORD`. [`Config::join_access`] moves the two fields that follow into the address,
+    /// variable `PETSTORE_DATABASE_PASSWORD`, or from the file that `PETSTORE_DATABASE_PASSWORD_FILE` names. [`Config::join_access`] moves the two fields that follow into the address,
     /// for functions that take the path of a database.
     pub database: PathBuf,
     /// The file with the certificate authorities for `rqlites://`, in PEM. Used with the feature `cluster` only. Default:

@@ -44,6 +44,7 @@
 #![cfg_attr(any(test, fuzzing), allow(clippy::unwrap_used, reason = "a panic is how a test fails"))]
 
 mod config;
+mod environment;
 mod error;
 mod server;
 
@@ -88,6 +89,7 @@ pub use config::{
     Address, Config, Deadline, Deadlines, Ephemeral, Hosting, Listen, Network, SETTINGS, SetField, Setting,
     VARIABLES,
 };
+pub use environment::from_environment;
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};

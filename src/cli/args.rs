@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use lexopt::{Arg, Parser, ValueExt};
 use petstore::{Config, SETTINGS, Setting};
 
-use super::command::{Call, Command, Takes};
+use super::command::{Call, Command};
 use super::program::ProgramSettings;
 use super::{all, help};
 
@@ -149,12 +149,6 @@ fn set(
         };
         done.map_err(|expected| format!("{name} must be {expected}, not '{text}'"))?;
     }
-    if command.takes == Takes::All
-        && let Some(key) = variable("PETSTORE_API_KEY")
-    {
-        // The message does not repeat the value: even a wrong one is a secret.
-        call.config.api_key = Some(key.into_string().map_err(|_| "PETSTORE_API_KEY is not UTF-8 text")?);
-    }
     call.config.join_access();
     Ok(())
 }
@@ -195,20 +189,17 @@ mod tests {
 
     #[test]
     fn flag_wins_over_the_environment() {
-        let environment =
-            [("PETSTORE_DATABASE", "a.db"), ("PETSTORE_WORKERS", "3"), ("PETSTORE_API_KEY", "k")];
+        let environment = [("PETSTORE_DATABASE", "a.db"), ("PETSTORE_WORKERS", "3")];
         let config = served(&["--workers=5", "serve"], &environment);
         assert_eq!((config.workers, config.database), (5, PathBuf::from("a.db")));
-        assert_eq!(config.api_key.as_deref(), Some("k"));
         served(&["--workers", "5"], &[("PETSTORE_WORKERS", "wrong, and not asked for")]);
     }
 
     #[test]
     fn command_reads_only_the_settings_that_it_takes() {
-        let environment =
-            [("PETSTORE_DATABASE", "a.db"), ("PETSTORE_WORKERS", "wrong"), ("PETSTORE_API_KEY", "k")];
+        let environment = [("PETSTORE_DATABASE", "a.db"), ("PETSTORE_WORKERS", "wrong")];
         let (_, call) = parsed(&["key", "list"], &environment).unwrap();
-        assert_eq!((call.config.database, call.config.api_key), (PathBuf::from("a.db"), None));
+        assert_eq!(call.config.database, PathBuf::from("a.db"));
         let (_, call) = parsed(&["openapi", "--base-url", "https://pets.example/v1"], &environment).unwrap();
         assert_eq!(call.config.base_url.as_deref(), Some("https://pets.example/v1"));
         let error = parsed(&["key", "list", "--workers", "2"], &[]).unwrap_err();

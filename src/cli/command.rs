@@ -53,7 +53,7 @@ impl Command {
 /// Which settings a command takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Takes {
-    /// All of them, and the API key of the environment.
+    /// All of them, and what only the environment gives.
     All,
     /// These, by their flags. With the database comes what a cluster needs.
     Only(&'static [&'static str]),

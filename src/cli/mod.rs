@@ -7,6 +7,7 @@ mod advice;
 mod args;
 mod command;
 mod first_key;
+mod healthcheck;
 mod help;
 mod json_line;
 mod keys;
@@ -22,6 +23,7 @@ mod serve;
 mod signals;
 mod supervisor;
 mod transfer;
+mod variables;
 
 use std::process::ExitCode;
 
@@ -34,6 +36,7 @@ use signal_hook::consts::SIGXFSZ;
 /// Every command, in the order of the help text. Without a command, the first runs.
 const COMMANDS: &[&[Command]] = &[
     serve::COMMANDS,
+    healthcheck::COMMANDS,
     keys::COMMANDS,
     maintenance::COMMANDS,
     pets::COMMANDS,
@@ -59,6 +62,7 @@ pub fn run() -> ExitCode {
         Ok(Wish::Run(command, call)) => {
             if call.command != "serve" {
                 logging::warn_plainly();
+                variables::warn_unknown();
             }
             // A write beyond the file size limit (ulimit -f) fails instead of killing the process.
             let done = signals::ignore(&[SIGXFSZ]).map_err(Failure::from).and_then(|()| (command.run)(&call));

@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGUSR1, SIGUSR2};
 
 use super::command::{Call, Command, Done, Failure, Flag, Takes};
 use super::output::print;
-use super::{first_key, logging, signals, supervisor};
+use super::{first_key, logging, signals, supervisor, variables};
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
@@ -52,6 +52,9 @@ fn run(call: &Call) -> Done {
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
     logging::start(own.log_format)?;
+    variables::warn_unknown();
+    config.api_key =
+        petstore::from_environment("PETSTORE_API_KEY").map_err(|error| Failure::Usage(error.to_string()))?;
     std::panic::set_hook(Box::new(log_panic));
     let began = Instant::now();
     // Programs that rotate log files send SIGHUP or SIGUSR1.

@@ -13,8 +13,10 @@ pub const DATABASE: &str = if cfg!(feature = "cluster") {
     "the SQLite file; serve, import and key add create it if it does not exist"
 };
 
-/// The environment variable with the password.
+/// The environment variables with the password.
 pub const PASSWORD: [&str; 3] = ["PETSTORE_DATABASE_PASSWORD", "the password of the user of a cluster", ""];
+pub const PASSWORD_FILE: [&str; 3] =
+    ["PETSTORE_DATABASE_PASSWORD_FILE", "a file with the password, in place of the password itself", ""];
 
 pub const CA: Setting = Setting::new("database-ca", "FILE")
     .built_if(cfg!(feature = "cluster"))

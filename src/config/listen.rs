@@ -49,12 +49,13 @@ impl Listen {
         is_name.then_some(Self::Host(host.to_owned(), port.parse().ok()?))
     }
 
-    /// What [`Listen::parse`] reads; `None` if there is nothing to check, or if it is not UTF-8.
-    pub(super) fn text(&self) -> Option<String> {
+    /// What the flag `--listen` takes; `None` for a socket that was passed, and for a path that is not UTF-8.
+    pub fn text(&self) -> Option<String> {
         match self {
+            Self::Tcp(address) => Some(address.to_string()),
             Self::Host(host, port) => Some(format!("{host}:{port}")),
             Self::Unix(path) => path.to_str().map(|path| format!("{UNIX}{path}")),
-            Self::Tcp(_) | Self::Socket(_) => None,
+            Self::Socket(_) => None,
         }
     }
 }

@@ -31,11 +31,14 @@ pub static SETTINGS: LazyLock<Vec<Setting>> =
 /// assert_eq!(log[2], "warn");
 /// ```
 pub const VARIABLES: &[[&str; 3]] = {
-    const ALL: &[[&str; 3]] = &[cluster::PASSWORD, API_KEY, RUST_LOG, TMPDIR];
-    if cfg!(feature = "cluster") { ALL } else { ALL.split_at(1).1 }
+    const ALL: &[[&str; 3]] =
+        &[cluster::PASSWORD, cluster::PASSWORD_FILE, API_KEY, API_KEY_FILE, RUST_LOG, TMPDIR];
+    if cfg!(feature = "cluster") { ALL } else { ALL.split_at(2).1 }
 };
 
 const API_KEY: [&str; 3] = ["PETSTORE_API_KEY", "an additional API key", ""];
+const API_KEY_FILE: [&str; 3] =
+    ["PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""];
 const RUST_LOG: [&str; 3] =
     ["RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"];
 const TMPDIR: [&str; 3] = [

@@ -84,7 +84,7 @@ fn full_disk_is_503_and_passes() {
     assert_eq!(kept, acknowledged + 1, "what was acknowledged is there, and nothing else");
 }
 
-fn limit_file_size(pid: u32, size: &str) {
+pub fn limit_file_size(pid: u32, size: &str) {
     let words = ["--pid", &pid.to_string(), &format!("--fsize={size}:")];
     let status = std::process::Command::new("prlimit").args(words).status().unwrap();
     assert!(status.success());

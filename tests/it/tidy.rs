@@ -314,6 +314,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("error", &[]),
+    ("environment", &[]),
     ("clock", &[]),
     ("config", &[]),
     ("dns", &[]),
@@ -372,7 +373,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("transfer", &["json", "model", "store"]),
     ("project", &["api", "clock", "config", "dns", "http", "model", "store"]),
     ("maintenance", &["clock", "store"]),
-    ("store", &["clock", "model"]),
+    ("store", &["clock", "environment", "model"]),
 ];
 
 fn arrows() -> BTreeSet<(String, String)> {

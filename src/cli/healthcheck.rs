@@ -1,0 +1,75 @@
+//! `petstore healthcheck`: asks a running service whether it is ready. For images without a shell.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use petstore::{Error, ErrorKind, Listen};
+
+use super::command::{Call, Command, Done, Takes};
+use super::output::{print, start_thread};
+
+pub const COMMANDS: &[Command] = &[Command {
+    takes: Takes::Only(&["listen"]),
+    ..Command::new(
+        "healthcheck",
+        "",
+        "ask the service at --listen whether it is ready, as GET /readyz does",
+        run,
+    )
+}];
+
+/// How long everything may take, from the name of the host to the last byte.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// More than the response has.
+const MAX_BYTES: u64 = 16 * 1024;
+const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+fn run(call: &Call) -> Done {
+    let listen = call.config.listen.clone();
+    let address = listen.text().unwrap_or_default();
+    if address.ends_with(":0") && !matches!(listen, Listen::Unix(_)) {
+        let line =
+            format!("with port 0 ({address}), only the service knows its port; give that with --listen");
+        return Err(Error::new(ErrorKind::InvalidInput, line).into());
+    }
+    let (sender, response) = mpsc::channel();
+    start_thread("healthcheck", Box::new(move || drop(sender.send(ask(&listen)))))?;
+    let late = |_| Err(io::Error::other(format!("no response within {} s", PATIENCE.as_secs())));
+    let response = response.recv_timeout(PATIENCE).unwrap_or_else(late);
+    let response = response.map_err(|error| Error::io(format!("cannot ask {address}"), error))?;
+    let (head, body) = response.split_once("\r\n\r\n").unwrap_or_default();
+    if head.starts_with("HTTP/1.1 200 ") {
+        return Ok(print(&format!("{address} is ready\n"))?);
+    }
+    // Whoever listens there may not be petstore.
+    let said = [head.lines().next().unwrap_or("no HTTP"), body].join(" ").replace(char::is_control, " ");
+    Err(Error::new(ErrorKind::Io, format!("{address} is not ready: {}", said.trim_end())).into())
+}
+
+/// Sends the request, and returns the response.
+fn ask(listen: &Listen) -> io::Result<String> {
+    match listen {
+        Listen::Tcp(address) => {
+            let mut address = *address;
+            match address.ip() {
+                ip if !ip.is_unspecified() => {}
+                ip if ip.is_ipv4() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+                _ => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            }
+            exchange(TcpStream::connect(address)?)
+        }
+        Listen::Host(host, port) => exchange(TcpStream::connect((host.as_str(), *port))?),
+        Listen::Unix(path) => exchange(UnixStream::connect(path)?),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+fn exchange(mut stream: impl Read + Write) -> io::Result<String> {
+    stream.write_all(REQUEST)?;
+    let mut response = String::new();
+    stream.take(MAX_BYTES).read_to_string(&mut response)?;
+    Ok(response)
+}

@@ -1,0 +1,64 @@
+//! Environment variables that are probably misspelt.
+
+use std::cmp::Reverse;
+
+use petstore::{SETTINGS, VARIABLES};
+
+/// Warns of every `PETSTORE_` variable that the program does not know.
+pub fn warn_unknown() {
+    for (name, value) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if let Some(known) = nearest(&name, &value.to_string_lossy()) {
+            log::warn!("the environment variable {name} is unknown and has no effect; did you mean {known}?");
+        }
+    }
+}
+
+/// The known variable that is most like an unknown one; `None` if it is known, or none of ours.
+fn nearest(name: &str, value: &str) -> Option<String> {
+    // Kubernetes sets such variables for a service that is called petstore.
+    let is_foreign = ["PETSTORE_SERVICE_", "PETSTORE_PORT_"].iter().any(|prefix| name.starts_with(prefix))
+        || value.starts_with("tcp://");
+    if !name.starts_with("PETSTORE_") || is_foreign {
+        return None;
+    }
+    let mut known = SETTINGS.iter().map(petstore::Setting::variable).collect::<Vec<_>>();
+    known.extend(VARIABLES.iter().map(|[variable, ..]| (*variable).to_owned()));
+    let same = |(a, b): &(char, char)| a == b;
+    let likeness = |known: &String| {
+        let first = name.chars().zip(known.chars()).take_while(same).count();
+        let last = name.chars().rev().zip(known.chars().rev()).take_while(same).count();
+        (first + last, Reverse(known.len()))
+    };
+    if known.iter().any(|known| known == name) { None } else { known.into_iter().max_by_key(likeness) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_variable_is_named_for_unknown_ones_alone() {
+        for (name, known) in [
+            ("PETSTORE_DATABSE", "PETSTORE_DATABASE"),
+            ("PETSTORE_WORKER", "PETSTORE_WORKERS"),
+            ("PETSTORE_API_KEYS", "PETSTORE_API_KEY"),
+            ("PETSTORE_KEY_FILE", "PETSTORE_FIRST_KEY_FILE"),
+            ("PETSTORE_LISTEN_ADDRESS", "PETSTORE_LISTEN"),
+            ("PETSTORE_TRUSTED_PROXIES", "PETSTORE_TRUSTED_PROXY"),
+            ("PETSTORE_log_format", "PETSTORE_LOG_FORMAT"),
+        ] {
+            assert_eq!(nearest(name, "x").as_deref(), Some(known), "{name}");
+        }
+        for (name, value) in [
+            ("PETSTORE_API_KEY_FILE", "/run/key"),
+            ("PETSTORE_SERVICE_HOST", "10.0.0.1"),
+            ("PETSTORE_PORT", "tcp://10.0.0.1:8080"),
+            ("PETSTORE_PORT_8080_TCP_ADDR", "10.0.0.1"),
+            ("MY_PETSTORE_WORKER", "1"),
+            ("PETSTORE", "target/release/petstore"),
+        ] {
+            assert_eq!(nearest(name, value), None, "{name}");
+        }
+    }
+}
