@@ -29,10 +29,11 @@ try {
   await card('shop.example.com').getByRole('button', { name: 'Verify' }).click();
   await shows(card('shop.example.com').locator('.state'), 'verified');
   await card('blog.example.com').getByRole('button', { name: 'Verify' }).click();
-  await shows(card('blog.example.com').locator('.message'), 'A 192.0.2.7');
+  await shows(card('blog.example.com').locator('.message'), 'an A record (192.0.2.7)');
 
-  await card('shop.example.com').getByRole('button', { name: 'Make primary' }).click();
-  await shows(card('shop.example.com').locator('.badge'), 'primary');
+  await page.getByRole('button', { name: 'More for shop.example.com' }).click();
+  await page.getByRole('menuitem', { name: 'Make primary' }).click();
+  await shows(card('shop.example.com').locator('.badge'), 'Primary');
   await page.getByLabel('From').selectOption('www.example.com');
   await page.getByLabel('To', { exact: true }).selectOption('shop.example.com');
   await page.getByRole('button', { name: 'Add redirect' }).click();

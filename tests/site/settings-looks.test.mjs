@@ -20,10 +20,10 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await card(`${label}.example.com`).getByRole('button', { name }).click();
       await shows(card(`${label}.example.com`), text);
     };
-    for (const label of ['active', 'blocked', 'changed', 'verified']) await verify(label, 'verified; the', 'Verify');
+    for (const label of ['active', 'blocked', 'changed', 'verified']) await verify(label, 'the certificate is created', 'Verify');
     // Only what is verified may be led to.
     await run('domain', 'redirect', 'add', 'leads.example.com', 'active.example.com');
-    await verify('conflict', 'A 192.0.2.7', 'Verify');
+    await verify('conflict', 'an A record (192.0.2.7)', 'Verify');
     await verify('hostile', '<b>bold', 'Verify');
     assert.equal(await page.locator('.card b').count(), 0);
     dns.records['example.com'] = { CAA: '0 issue "other.example"' };
@@ -33,6 +33,18 @@ for (const [look, options] of Object.entries(LOOKS)) {
     await visit(service, 'active.example.com');
     await comeBack();
     await shows(card('active.example.com'), 'live');
+    const seen = await page.locator('.card').evaluateAll((all) => {
+      const looks = all.map((node) => {
+        const [pill, mark] = ['.state', '.mark'].map((part) => getComputedStyle(node.querySelector(part)));
+        const shape = [mark.borderTopWidth, mark.borderRadius, mark.clipPath, mark.backgroundColor === pill.color].join();
+        return [node.dataset.look, { colours: `${pill.color} ${pill.backgroundColor}`, shape, words: node.querySelector('.words').textContent }];
+      });
+      return looks.filter(([, { words }]) => ['waiting for DNS', 'wrong DNS record', 'live'].includes(words));
+    });
+    const looks = Object.fromEntries(seen);
+    assert.deepEqual(Object.keys(looks).sort(), ['live', 'waiting', 'wrong']);
+    for (const sign of ['colours', 'shape', 'words'])
+      assert.equal(new Set(Object.values(looks).map((of) => of[sign])).size, 3, `${sign}: ${JSON.stringify(looks)}`);
 
     const isWhole = async (what) => {
       assert.deepEqual(await barriers(page), [], what);
@@ -46,7 +58,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
     await page.locator('.working').waitFor();
     await page.getByRole('button', { name: 'More for active.example.com' }).click();
     await isWhole('menu');
-    await page.getByRole('menuitem').click();
+    await page.getByRole('menuitem', { name: 'Remove' }).click();
     await shows(page.getByRole('dialog'), 'the redirect from leads.example.com to active.example.com');
     await isWhole('question');
     dns.release();

@@ -2,23 +2,37 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { LOOKS } from './harness.mjs';
+import { KEY, LOOKS } from './harness.mjs';
 import { announced, enter, holdsFocus, HOST, RIGHT, shows, start, unexpected, visit } from './settings.mjs';
 
 test('a key that is wrong or lacks the scope is told why, and a right one is kept nowhere', async (t) => {
   const { page, said, asked, service, key } = await start(t, { isOpen: false });
   const field = page.getByLabel('API key', { exact: true });
-  const problem = page.locator('#key-problem');
+  const [problem, help] = [page.locator('#key-problem'), page.locator('#key-help')];
   await enter(page, 'wrong');
   await shows(problem, 'The API key is unknown, expired or revoked.');
   assert.equal(await field.getAttribute('aria-invalid'), 'true');
   await holdsFocus(field);
-  await enter(page, await service.run('key', 'add', 'plain'));
-  await shows(problem, 'petstore key add NAME --admin');
+  // The key of the environment as well.
+  for (const other of [await service.run('key', 'add', 'plain'), KEY]) {
+    assert.ok(await help.isVisible());
+    await enter(page, other);
+    await shows(problem, 'petstore key add NAME --admin');
+    // The same is not said twice.
+    assert.ok(await help.isHidden());
+    await enter(page, 'wrong');
+    await shows(problem, 'unknown, expired or revoked');
+  }
   await enter(page, 'schlüssel');
   await shows(problem, 'letters, digits and punctuation');
   assert.ok(await page.locator('#settings').isHidden());
 
+  for (const given of [`export API_KEY='${key}'`, `"${key}"`, `Authorization: Bearer ${key}`]) {
+    await enter(page, given);
+    await page.locator('#settings').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await field.waitFor();
+  }
   await enter(page, ` Bearer ${key} `);
   await page.locator('#settings').waitFor();
   assert.ok(await problem.isHidden());
@@ -29,37 +43,73 @@ test('a key that is wrong or lacks the scope is told why, and a right one is kep
   assert.ok(kept.every((text) => !text.includes(key)));
   assert.equal(await field.inputValue(), '');
   assert.ok(asked.every((url) => url.startsWith(`${service.admin}/`) && !url.includes(key)), `${asked}`);
-  await page.getByRole('button', { name: 'Forget the key' }).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
   await field.waitFor();
   assert.ok(await page.locator('#settings').isHidden());
   assert.deepEqual(unexpected(said), []);
 });
 
-test('what keeps domains from being added is said, with the commands', async (t) => {
+test('no domain can be added before three numbered conditions hold', async (t) => {
   const { page, service, comeBack } = await start(t, { isReady: false });
   const field = page.getByLabel('Domain', { exact: true });
-  const [problem, needs] = [page.locator('#add-problem'), page.locator('#needs')];
-  await shows(needs.locator('code').first(), 'petstore site plan pro');
-  await field.fill('www.example.com');
-  await field.press('Enter');
-  await shows(problem.locator('code'), 'petstore site plan pro');
-  assert.equal(await field.getAttribute('aria-describedby'), await problem.getAttribute('id'));
-  assert.equal(await field.getAttribute('aria-invalid'), 'true');
-  await holdsFocus(field);
+  const [needs, problem] = [page.locator('#needs'), page.locator('#add-problem')];
+  const add = page.getByRole('button', { name: 'Add domain' });
+  const said = async () => (await needs.getByRole('listitem').allInnerTexts()).map((text) => text.replace(/\s+/g, ' '));
+  const [plan, deploy] = ['Set the plan to pro or enterprise', 'Deploy the site'];
+  const platform = 'Start the service with the host of the platform ✓ Done';
+  assert.deepEqual(await said(), [`${plan}: petstore site plan pro`, `${deploy}: petstore site deploy`, platform]);
+  assert.ok((await field.isDisabled()) && (await add.isDisabled()));
 
   await service.run('site', 'plan', 'pro');
-  await page.getByRole('button', { name: 'Add domain' }).click();
-  await shows(problem.locator('code'), 'petstore site deploy');
+  await comeBack();
+  await shows(page.locator('#plan'), 'pro');
+  assert.deepEqual(await said(), [`${plan} ✓ Done`, `${deploy}: petstore site deploy`, platform]);
+  assert.ok(await field.isDisabled());
   await service.run('site', 'deploy');
   await comeBack();
   await needs.waitFor({ state: 'hidden' });
-  await shows(page.locator('#plan'), 'pro');
-  assert.equal(await field.inputValue(), 'www.example.com');
-  for (const [name, why] of [['*.example.com', 'is not a domain name'], ['192.0.2.7', 'is an IP address'], [`x.${HOST}`, 'hosting platform']]) {
+  await shows(page.locator('#deploy'), '#1,');
+  for (const [name, why] of [
+    ['', 'Enter a domain name, such as pets.example.com.'],
+    ['shop', 'Enter the full domain name'],
+    ['*.example.com', 'is not a domain name'],
+    ['192.0.2.7', 'is an IP address'],
+    [`x.${HOST}`, 'hosting platform'],
+  ]) {
     await field.fill(name);
     await field.press('Enter');
     await shows(problem, why);
+    await holdsFocus(field);
+    assert.equal(await field.getAttribute('aria-invalid'), 'true');
+    assert.equal(await field.getAttribute('aria-describedby'), await problem.getAttribute('id'));
   }
+  // Somebody changes the plan meanwhile.
+  await service.run('site', 'plan', 'free');
+  await field.fill('www.example.com');
+  await field.press('Enter');
+  await shows(problem.locator('code'), 'petstore site plan pro');
+});
+
+test('a pasted URL is reduced to its host', async (t) => {
+  const { page, card } = await start(t);
+  for (const [pasted, name] of [
+    ['https://shop.example.com/path?query#part', 'shop.example.com'],
+    [' http://user:word@Blog.Example.com.:8443/ ', 'blog.example.com'],
+  ]) {
+    await page.getByLabel('Domain', { exact: true }).fill(pasted);
+    await page.getByRole('button', { name: 'Add domain' }).click();
+    await card(name).waitFor();
+    assert.equal(await card(name).getByRole('heading').innerText(), name);
+  }
+});
+
+test('the target shown is the target accepted', async (t) => {
+  const { page, dns, card } = await start(t, { domains: ['www.example.com'] });
+  const target = await page.locator('#target').innerText();
+  assert.equal(await card('www.example.com').locator('td[data-head="Value"] code').innerText(), target);
+  dns.records['www.example.com'] = { CNAME: target };
+  await card('www.example.com').getByRole('button', { name: 'Verify' }).click();
+  await shows(card('www.example.com').locator('.state'), 'verified');
 });
 
 test('an added domain shows its record, whose values can be copied', async (t) => {
@@ -128,7 +178,7 @@ test('a service without a platform shows no record, and says what it needs', asy
 test('verification is busy, and its result is shown and announced', async (t) => {
   const { page, dns, service, comeBack, card } = await start(t, { domains: ['www.example.com'] });
   const shown = card('www.example.com');
-  const verify = shown.locator('.actions button').first();
+  const verify = shown.locator('.acts button');
   const [state, message] = [shown.locator('.state'), shown.locator('.message')];
   dns.records['www.example.com'] = { CNAME: 'elsewhere.example' };
   dns.hold();
@@ -148,8 +198,10 @@ test('verification is busy, and its result is shown and announced', async (t) =>
   await announced(page, 'www.example.com: verified');
   await shows(verify, 'Re-verify');
   await holdsFocus(verify);
-  await shown.locator('.badge', { hasText: 'primary' }).waitFor();
-  assert.ok(await shown.locator('.record').isHidden());
+  await shown.locator('.badge', { hasText: 'Primary' }).waitFor();
+  // Whoever changes the DNS provider needs it.
+  await shows(shown.locator('caption'), 'The record in the DNS settings of example.com');
+  await shows(shown.locator('.details'), 'Checks again in 10 min.');
 
   dns.records['example.com'] = { CAA: '0 issue "other.example"' };
   await verify.click();
@@ -157,7 +209,7 @@ test('verification is busy, and its result is shown and announced', async (t) =>
   dns.records['www.example.com'] = {};
   await verify.click();
   await shows(state, 'wrong DNS record');
-  assert.ok(await shown.locator('.record').isVisible());
+  await shows(shown.locator('caption'), 'Create this record');
 
   dns.records = { 'www.example.com': RIGHT };
   await verify.click();
@@ -189,6 +241,7 @@ test('a refresh keeps the focus, what is typed, what is chosen and what is there
   const copy = card('d.example.com').getByRole('button', { name: 'Copy Name' });
   await page.getByLabel('From').selectOption('d.example.com');
   await field.fill('half.typ');
+  if (await copy.isHidden()) await card('d.example.com').locator('.toggle').click();
   await copy.focus();
   await page.evaluate(() => document.querySelectorAll('.card *').forEach((node) => (node.isOld = true)));
   for (const [words, there] of [
@@ -218,18 +271,36 @@ test('a request that fails says so and takes nothing away', async (t) => {
   const trouble = page.locator('#trouble');
   await page.route('**/settings/api/**', (route) => route.abort());
   await comeBack();
-  await shows(trouble, 'The service does not answer');
+  await shows(trouble, 'The service isn’t responding');
   await card('www.example.com').getByRole('button', { name: 'Verify' }).click();
-  await shows(card('www.example.com').locator('.problem'), 'The service does not answer');
+  await shows(card('www.example.com').locator('.problem'), 'The service isn’t responding');
   await page.unroute('**/settings/api/**');
   await comeBack();
   await trouble.waitFor({ state: 'hidden' });
+});
+
+test('a key that is revoked during use leads back to its field', async (t) => {
+  const { page, said, service, card } = await start(t, { domains: ['www.example.com'] });
+  const [field, problem] = [page.getByLabel('API key', { exact: true }), page.locator('#key-problem')];
+  const open = card('www.example.com');
   await service.run('key', 'revoke', 'operator');
-  await comeBack();
-  await shows(trouble, 'unknown, expired or revoked');
-  await card('www.example.com').waitFor();
+  await open.getByRole('button', { name: 'Verify' }).click();
+  await shows(problem, 'Your key no longer works: it was revoked or has expired. Enter another key.');
+  await holdsFocus(field);
+  assert.ok((await page.locator('#settings').isHidden()) && (await page.locator('#trouble').isHidden()));
   await enter(page, await service.run('key', 'add', 'next', '--admin'));
-  await trouble.waitFor({ state: 'hidden' });
+  await open.waitFor();
+  assert.ok(await open.locator('.problem').isHidden());
+  assert.ok(await problem.isHidden());
+
+  await open.getByRole('button', { name: 'More for' }).click();
+  await page.getByRole('menuitem', { name: 'Remove' }).click();
+  await service.run('key', 'revoke', 'next');
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+  await shows(problem, 'Your key no longer works');
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  await holdsFocus(field);
+  assert.deepEqual(unexpected(said), []);
 });
 
 test('the menu and the question before a removal can be used with the keyboard', async (t) => {
@@ -244,9 +315,10 @@ test('the menu and the question before a removal can be used with the keyboard',
   const question = page.getByRole('dialog');
   const more = button('b.example.com');
   await more.focus();
-  for (const key of ['Enter', ' ', 'ArrowDown', 'ArrowUp']) {
+  const first = page.getByRole('menuitem', { name: 'Copy record' });
+  for (const [key, focused] of [['Enter', first], [' ', first], ['ArrowDown', first], ['ArrowUp', item]]) {
     await page.keyboard.press(key);
-    await holdsFocus(item);
+    await holdsFocus(focused);
     assert.equal(await more.getAttribute('aria-expanded'), 'true');
     await page.keyboard.press('Escape');
     await holdsFocus(more);
@@ -258,7 +330,7 @@ test('the menu and the question before a removal can be used with the keyboard',
 
   for (const leave of ['Enter', 'Escape']) {
     await more.focus();
-    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowUp');
     await page.keyboard.press('Enter');
     await shows(question, 'Remove b.example.com?');
     await holdsFocus(page.getByRole('button', { name: 'Cancel' }));
@@ -272,13 +344,13 @@ test('the menu and the question before a removal can be used with the keyboard',
   ]) {
     // Those that were added in different seconds stand in the order of their times, others in that of their names.
     const neighbour = await card(`${name}.example.com`).evaluate(
-      (node) => (node.nextElementSibling ?? node.previousElementSibling).querySelector('h3').textContent,
+      (node) => (node.nextElementSibling ?? node.previousElementSibling).querySelector('.toggle').textContent,
     );
     await button(`${name}.example.com`).click();
     await item.click();
     await question.getByRole('button', { name: 'Remove' }).click();
     await card(`${name}.example.com`).waitFor({ state: 'detached' });
-    await holdsFocus(card(neighbour).getByRole('heading'));
+    await holdsFocus(card(neighbour).locator('.toggle'));
     await announced(page, `${name}.example.com is removed${consequence}`);
   }
   // Somebody else was quicker: the question stays, and says so.
@@ -297,12 +369,13 @@ test('a domain becomes primary, and others lead to it', async (t) => {
   await run('domain', 'verify', 'www.example.com');
   await page.reload();
   await enter(page, key);
-  await card('old.example.com').locator('.badge', { hasText: 'primary' }).waitFor();
-  await card('www.example.com').getByRole('button', { name: 'Make primary' }).click();
-  await card('www.example.com').locator('.badge', { hasText: 'primary' }).waitFor();
+  await card('old.example.com').locator('.badge', { hasText: 'Primary' }).waitFor();
+  await page.getByRole('button', { name: 'More for www.example.com' }).click();
+  await page.getByRole('menuitem', { name: 'Make primary' }).click();
+  await card('www.example.com').locator('.badge', { hasText: 'Primary' }).waitFor();
   await announced(page, 'www.example.com is primary');
-  await holdsFocus(card('www.example.com').getByRole('heading'));
-  assert.equal(await page.locator('.badge:visible', { hasText: 'primary' }).count(), 1);
+  await holdsFocus(page.getByRole('button', { name: 'More for www.example.com' }));
+  assert.equal(await page.locator('.badge:visible', { hasText: 'Primary' }).count(), 1);
 
   const [add, problem, rows] = [page.getByRole('button', { name: 'Add redirect' }), page.locator('#redirect-problem'), page.locator('#redirects li')];
   await add.click();
@@ -323,44 +396,86 @@ test('a domain becomes primary, and others lead to it', async (t) => {
   await holdsFocus(page.locator('#redirects-title'));
 });
 
-test('the newest domain comes first, and one that needs nothing is a line', async (t) => {
+test('the newest domain comes first, and one at a time is open', async (t) => {
   const domains = ['a.example.com', 'b.example.com', 'c.example.com'];
-  const { page, said, dns, service, comeBack, card } = await start(t, { domains });
+  const { page, said, dns, service, comeBack, card, key } = await start(t, { domains, isOpen: false });
   await page.route('**/settings/api/project', async (route) => {
     const response = await route.fetch();
     const project = await response.json();
     project.domains.forEach((domain, at) => (domain.addedAt = `2026-01-0${at + 1}T00:00:00Z`));
     await route.fulfill({ response, json: project });
   });
-  await comeBack();
-  await page.waitForFunction(() => [...document.querySelectorAll('h3')].map((node) => node.innerText[0]).join('') === 'cba');
-  const calm = card('b.example.com');
-  const toggle = calm.getByRole('button', { name: 'Details of b.example.com' });
-  assert.ok(await toggle.isHidden());
+  await enter(page, key);
+  await card('c.example.com').waitFor();
+  const names = await page.locator('.card h3').allInnerTexts();
+  assert.deepEqual(names.map((name) => name[0]), ['c', 'b', 'a']);
+  const toggle = (label) => card(`${label}.example.com`).locator('.toggle');
+  const open = async () => (await page.locator('.toggle[aria-expanded="true"]').allInnerTexts()).join();
+  const height = async (label) => (await card(`${label}.example.com`).boundingBox()).height;
+  // The first that waits.
+  assert.equal(await open(), 'c.example.com');
+  dns.records['b.example.com'] = { CNAME: 'elsewhere.example' };
+  await card('b.example.com').getByRole('button', { name: 'Verify' }).click();
+  await shows(card('b.example.com').locator('.state'), 'wrong DNS record');
+  // A row tells the reason, and stays short.
+  await card('b.example.com').locator('.why', { hasText: 'points to elsewhere.example' }).waitFor();
+  assert.ok((await height('b')) < 90, `${await height('b')} px`);
+  assert.equal(await open(), 'c.example.com');
+  await toggle('b').press('Enter');
+  assert.equal(await open(), 'b.example.com');
   dns.records['b.example.com'] = RIGHT;
-  await calm.getByRole('button', { name: 'Verify' }).click();
-  await shows(calm.locator('.state'), 'verified');
+  await card('b.example.com').getByRole('button', { name: 'Verify' }).click();
+  await shows(card('b.example.com').locator('.state'), 'verified');
   await visit(service, 'b.example.com');
   await comeBack();
-  await shows(calm.locator('.state'), 'live');
+  await shows(card('b.example.com').locator('.state'), 'live');
   // Nothing closes while somebody works there.
-  assert.equal(await toggle.getAttribute('aria-expanded'), 'true');
-  await page.getByLabel('Domain', { exact: true }).focus();
+  assert.equal(await open(), 'b.example.com');
+  await shows(card('b.example.com').locator('.record'), HOST);
+  await toggle('b').press('Enter');
+  assert.equal(await open(), '');
+  assert.ok((await height('b')) < 70, `${await height('b')} px`);
   await comeBack();
-  await calm.locator('.actions').waitFor({ state: 'hidden' });
-  const { height } = await calm.boundingBox();
-  assert.ok(height < 70, `${height} px`);
-  await toggle.press('Enter');
-  await calm.getByRole('button', { name: 'Re-verify' }).waitFor();
-  await comeBack();
-  await toggle.press('Enter');
-  await calm.locator('.actions').waitFor({ state: 'hidden' });
-  await holdsFocus(toggle);
+  assert.equal(await open(), '');
+  await holdsFocus(toggle('b'));
   assert.deepEqual(said, []);
+});
+
+test('a name and a value in a record are broken between labels, and a type never', async (t) => {
+  const name = `${'long-'.repeat(9)}one.${'long-'.repeat(9)}two.example.com`;
+  for (const look of Object.values(LOOKS)) {
+    const { page } = await start(t, { domains: [name], look });
+    const lines = (head) =>
+      page.locator(`.card td[data-head="${head}"] code`).evaluate((node) => {
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size;
+      });
+    for (const head of ['Type', 'Value', 'TTL']) assert.equal(await lines(head), 1, `${head} at ${look.viewport.width} px`);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  }
+});
+
+test('a record is copied from the menu', async (t) => {
+  const look = { ...LOOKS.light, permissions: ['clipboard-read', 'clipboard-write'] };
+  const { page } = await start(t, { look, domains: ['www.example.com'] });
+  const copy = async () => {
+    await page.getByRole('button', { name: 'More for www.example.com' }).click();
+    await page.getByRole('menuitem', { name: 'Copy record' }).click();
+  };
+  await copy();
+  await announced(page, `Copied www.example.com. 3600 IN CNAME ${HOST}.`);
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), `www.example.com. 3600 IN CNAME ${HOST}.`);
+  await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }));
+  await copy();
+  await holdsFocus(page.locator('.record'));
 });
 
 test('the page links to the page on domains, where the site is', async (t) => {
   const { page, service } = await start(t, { isOpen: false });
+  // A browser that is given the admin address alone is led there.
+  await page.goto(service.admin);
+  assert.equal(page.url(), `${service.admin}/settings/domains`);
   const links = page.locator('a[href$="/docs/domains"]');
   assert.equal(await links.count(), 2);
   await page.getByRole('link', { name: 'Custom domains', exact: true }).first().click();

@@ -2,7 +2,8 @@
 import { element } from './elements.js';
 import { busy, complain, isBusy, show } from './settings-parts.js';
 
-// A menu button (WAI-ARIA Authoring Practices, 'Menu Button'). `items` has a label and what it does for each item.
+// A menu button (WAI-ARIA Authoring Practices, 'Menu Button'). `items` has a label, what it does, and perhaps a class for
+// each item. Returns also the items, each of which may be hidden.
 export function menuButton(label, id, items) {
   const dots = element('span', { 'aria-hidden': 'true' }, '⋯');
   const button = element(
@@ -10,8 +11,8 @@ export function menuButton(label, id, items) {
     { type: 'button', class: 'dots', 'aria-label': label, 'aria-haspopup': 'menu', 'aria-expanded': 'false', 'aria-controls': id },
     dots,
   );
-  const entries = items.map(([text, act]) => {
-    const entry = element('li', { role: 'menuitem', tabindex: '-1' }, text);
+  const entries = items.map(([text, act, style = '']) => {
+    const entry = element('li', { role: 'menuitem', tabindex: '-1', class: style }, text);
     entry.addEventListener('click', () => {
       close();
       button.focus();
@@ -20,25 +21,27 @@ export function menuButton(label, id, items) {
     return entry;
   });
   const menu = element('ul', { id, role: 'menu', 'aria-label': label, hidden: '' }, ...entries);
-  const whole = element('div', { class: 'menu' }, button, menu);
+  const usable = () => entries.filter((entry) => !entry.hidden);
+  const node = element('div', { class: 'menu' }, button, menu);
 
   const open = (at) => {
     menu.hidden = false;
     button.setAttribute('aria-expanded', 'true');
-    entries.at(at).focus();
+    usable().at(at).focus();
   };
   const close = () => {
     menu.hidden = true;
     button.setAttribute('aria-expanded', 'false');
   };
   button.addEventListener('click', () => (menu.hidden ? open(0) : close()));
-  whole.addEventListener('keydown', (event) => {
-    const at = entries.indexOf(document.activeElement);
+  node.addEventListener('keydown', (event) => {
+    const all = usable();
+    const at = all.indexOf(document.activeElement);
     const steps = { ArrowDown: at + 1, ArrowUp: at < 0 ? -1 : at - 1, Home: 0, End: -1 };
     if (event.key in steps && (at >= 0 || event.key.startsWith('Arrow'))) {
-      open(steps[event.key] % entries.length);
+      open(steps[event.key] % all.length);
     } else if (at >= 0 && (event.key === 'Enter' || event.key === ' ')) {
-      entries[at].click();
+      all[at].click();
     } else if (event.key === 'Escape' && !menu.hidden) {
       close();
       button.focus();
@@ -47,10 +50,10 @@ export function menuButton(label, id, items) {
     }
     event.preventDefault();
   });
-  whole.addEventListener('focusout', (event) => {
-    if (!whole.contains(event.relatedTarget)) close();
+  node.addEventListener('focusout', (event) => {
+    if (!node.contains(event.relatedTarget)) close();
   });
-  return whole;
+  return { node, entries };
 }
 
 const [question, title, text, problem, yes, no] = ['', '-title', '-text', '-problem', '-yes', '-no'].map((part) =>
@@ -66,6 +69,9 @@ export function ask(asked, consequence, act) {
   answer = act;
   question.showModal();
 }
+
+// Withdraws the question.
+export const withdraw = () => question.close();
 
 no.addEventListener('click', () => isBusy(yes) || question.close());
 question.addEventListener('cancel', (event) => isBusy(yes) && event.preventDefault());

@@ -14,7 +14,7 @@ export class Failure extends Error {
   }
 }
 
-// Calls the interface below /settings/api/. Returns the body of the response; null where it has none.
+// Calls the interface under /settings/api/. Returns the body of the response; null where it has none.
 export async function call(key, method, path, body) {
   let response;
   let text;
@@ -29,7 +29,7 @@ export async function call(key, method, path, body) {
     });
     text = await response.text();
   } catch {
-    throw new Failure('The service does not answer. This page may be out of date.', 0);
+    throw new Failure('The service isn’t responding. This page may be out of date.', 0);
   }
   let value = null;
   try {
@@ -75,6 +75,17 @@ export function announce(text) {
 export function time(utc) {
   const title = `${utc.replace('T', ' ').replace('Z', '')} UTC`;
   return element('time', { datetime: utc, title }, LOCAL.format(new Date(utc)));
+}
+
+// How long until a time plus some seconds: 'in 2 min'.
+export function until(utc, seconds) {
+  const minutes = utc ? Math.ceil((new Date(utc).getTime() + seconds * 1000 - Date.now()) / 60_000) : 0;
+  return minutes > 1 ? `in ${minutes} min` : 'within a minute';
+}
+
+// A name that breaks before its dots.
+export function dotted(name) {
+  return name.split(/(?=\.)/).flatMap((part) => [element('wbr'), part]).slice(1);
 }
 
 // Marks a button as one that does nothing for now. Unlike a disabled one it keeps the focus.

@@ -1,11 +1,13 @@
 // Project settings → Domains: the key, what is shown, and when it is looked at again.
 import { element } from './elements.js';
-import { DomainCard } from './settings-domain.js';
-import { announce, busy, call, complain, show, time, words } from './settings-parts.js';
+import { withdraw } from './settings-dialogs.js';
+import { DomainCard, lookOf } from './settings-domain.js';
+import { announce, busy, call, complain, dotted, Failure, show, time, words } from './settings-parts.js';
 import { listen, showRedirects } from './settings-redirects.js';
 
-// While a look at a domain is under way, and else while somebody sees the page.
+// While a look at a domain is under way, while something is to be done in a terminal, and else while somebody sees the page.
 const SHORT_MS = 2_000;
+const LACKS_MS = 5_000;
 const LONG_MS = 30_000;
 
 const find = (id) => document.getElementById(id);
@@ -27,11 +29,26 @@ const [entry, keyForm, keyField, keyShow, keyProblem, trouble, settings, list, a
 let key = '';
 let timer;
 let isChecking = false;
+// Whether a condition is missing without which no domain can be added.
+let lacks = false;
 let latest = null;
 const cards = new Map();
 
 const page = {
-  call: (method, path, body) => call(key, method, path, body),
+  async call(method, path, body) {
+    try {
+      return await call(key, method, path, body);
+    } catch (failure) {
+      if (!isOfKey(failure)) throw failure;
+      signOut(failure);
+      // That is said beside the field for the key, and nowhere else.
+      throw new Failure('', failure.status);
+    }
+  },
+  // Opens the details of one card, or of none.
+  open(card) {
+    for (const other of cards.values()) other.expand(other === card);
+  },
   refresh,
   refreshSoon(milliseconds) {
     clearTimeout(timer);
@@ -41,7 +58,7 @@ const page = {
   removed(card, consequence) {
     const next = card.node.nextElementSibling ?? card.node.previousElementSibling;
     drop(card);
-    (next?.querySelector('h3') ?? find('domains-title')).focus();
+    (next?.querySelector('.toggle') ?? find('domains-title')).focus();
     announce([`${card.domain.displayName} is removed`, consequence].filter(Boolean).join('. '));
   },
 };
@@ -66,19 +83,42 @@ function shown(project) {
   const wasChecking = isChecking;
   isChecking = project.domains.some((domain) => domain.isChecking);
   if (isChecking || wasChecking) page.refreshSoon(SHORT_MS);
-  else if (!document.hidden) page.refreshSoon(LONG_MS);
+  else if (!document.hidden) page.refreshSoon(lacks ? LACKS_MS : LONG_MS);
 }
 
 function failed(failure) {
   complain(trouble, failure);
-  // A key that is no longer valid has to be entered again.
-  if (failure.status === 401 || failure.status === 403) entry.hidden = false;
-  else if (!document.hidden) page.refreshSoon(LONG_MS);
+  if (key && !document.hidden) page.refreshSoon(LONG_MS);
+}
+
+// Whether another key may help.
+const isOfKey = ({ status }) => status === 401 || status === 403;
+
+// Leads back to the field for the key.
+function signOut(failure) {
+  if (!key) return;
+  key = '';
+  clearTimeout(timer);
+  withdraw();
+  complain(trouble, null);
+  settings.hidden = true;
+  entry.hidden = false;
+  const why = failure.status === 401 ? 'Your key no longer works: it was revoked or has expired. Enter another key.' : failure.message;
+  refuseKey(new Failure(why, failure.status));
+}
+
+// Shows why a key is not accepted. The help line may say the same.
+function refuseKey(failure) {
+  complain(keyProblem, failure);
+  find('key-help').hidden = failure.status === 403;
+  keyField.setAttribute('aria-invalid', 'true');
+  keyField.focus();
 }
 
 function update(project) {
   const focused = document.activeElement;
   const card = focused.closest('.card');
+  const wasEmpty = cards.size === 0;
   facts(project);
   const names = new Set(project.domains.map(({ name }) => name));
   for (const [name, old] of cards) if (!names.has(name)) drop(old);
@@ -88,14 +128,16 @@ function update(project) {
     if (!cards.has(domain.name)) cards.set(domain.name, new DomainCard(domain, page));
     const { node } = cards.get(domain.name);
     if (list.children[at] !== node) list.insertBefore(node, list.children[at] ?? null);
-    cards.get(domain.name).update(domain, project.redirects);
+    cards.get(domain.name).update(domain, project);
   });
+  // The first that somebody may have to do something for. What is open then stays open until another one is opened.
+  if (wasEmpty) page.open(cards.get(project.domains.find((domain) => lookOf(domain) !== 'live')?.name));
   find('no-domains').hidden = names.size > 0;
   const wasInRedirects = find('redirects').contains(focused);
   showRedirects(project, page);
   // What had the focus may be gone.
   if (focused === document.body || focused.checkVisibility()) return;
-  const heading = card?.isConnected ? card.querySelector('h3') : find('domains-title');
+  const heading = card?.isConnected ? card.querySelector('.toggle') : find('domains-title');
   (wasInRedirects ? find('redirects-title') : heading).focus();
 }
 
@@ -104,43 +146,49 @@ function drop(card) {
   cards.delete(card.name);
 }
 
-// The plan, the deploy and the platform, and what keeps domains from being added.
-function facts({ plan, deploy, address, platformHost }) {
+// The plan, the deploy and the target of DNS records, and what keeps domains from being added.
+function facts({ plan, deploy, platformHost }) {
   show(find('plan'), plan);
   show(find('deploy'), deploy ?? 'none yet', () => {
-    if (!deploy) return ['none yet'];
+    if (!deploy) return ['None yet'];
     const files = deploy.files === 1 ? '1 static file' : `${deploy.files} static files`;
-    return [`number ${deploy.id}, `, time(deploy.deployedAt), deploy.files ? `, ${files}` : ''];
+    return [`#${deploy.id}, `, time(deploy.deployedAt), deploy.files ? `, ${files}` : ''];
   });
-  show(find('address'), address ?? 'none', () => [address ? element('code', {}, address) : 'none']);
+  show(find('target'), platformHost ?? 'none', () => (platformHost ? [element('code', {}, ...dotted(platformHost))] : ['Not set yet']));
   const needs = [
-    plan === 'free' && "Domains need the plan pro or enterprise. Run 'petstore site plan pro'.",
-    !deploy && "Domains need a deployed site. Run 'petstore site deploy'.",
-    !platformHost &&
-      "Domains need the host of the platform. Start the service with 'petstore serve --platform-host HOST'.",
-  ].filter(Boolean);
-  show(find('needs'), needs.length && needs, () => needs.map((need) => element('p', { class: 'note' }, ...words(need))));
+    ['Set the plan to pro or enterprise', 'petstore site plan pro', plan !== 'free'],
+    ['Deploy the site', 'petstore site deploy', Boolean(deploy)],
+    ['Start the service with the host of the platform', 'petstore serve --platform-host HOST', Boolean(platformHost)],
+  ];
+  lacks = needs.some(([, , isDone]) => !isDone);
+  find('needs').hidden = !lacks;
+  find('add-fields').disabled = lacks;
+  show(find('needs-list'), needs, () => needs.map(need));
+}
+
+// A condition with its command, or that it holds.
+function need([what, command, isDone]) {
+  if (isDone) return element('li', { class: 'done' }, `${what} `, element('span', { class: 'badge' }, '✓ Done'));
+  return element('li', {}, `${what}: `, element('code', {}, ...words(`'${command}'`)[1].childNodes));
 }
 
 keyForm.addEventListener('submit', (event) => {
   event.preventDefault();
-  // As people paste it from an example.
-  const given = keyField.value.trim().replace(/^Bearer\s+/i, '');
+  const given = pasted(keyField.value);
   busy(keyForm.querySelector('.main'), async () => {
     try {
-      // What else cannot be sent in a header field.
+      // What else can't be sent in a header field.
       if (!/^[\x21-\x7e]+$/.test(given)) throw new Error('Enter an API key: letters, digits and punctuation, without spaces.');
       const project = await call(given, 'GET', 'project');
       key = given;
       latest = null;
       shown(project);
     } catch (failure) {
-      complain(keyProblem, failure);
-      keyField.setAttribute('aria-invalid', 'true');
-      keyField.focus();
+      refuseKey(failure);
       return;
     }
     complain(keyProblem, null);
+    find('key-help').hidden = false;
     keyField.removeAttribute('aria-invalid');
     keyForm.reset();
     hideKey();
@@ -150,6 +198,12 @@ keyForm.addEventListener('submit', (event) => {
     announce(`The settings are open. Domains: ${cards.size}`);
   });
 });
+
+// A key as people paste it: with its header field, as a line of a shell, in quotes.
+function pasted(text) {
+  const bare = text.trim().replace(/^export\s+\w+=/, '').replace(/^(['"])(.*)\1$/, '$2');
+  return bare.replace(/^(Authorization:\s*)?Bearer\s+/i, '');
+}
 
 keyShow.addEventListener('click', () => {
   if (keyField.type === 'text') {
@@ -176,10 +230,12 @@ addForm.addEventListener('submit', (event) => {
     complain(addProblem, null);
     addField.removeAttribute('aria-invalid');
     try {
+      if (!addField.value.trim()) throw new Error('Enter a domain name, such as pets.example.com.');
       const added = await page.call('POST', find('add-www').checked ? 'pairs' : 'domains', { name: addField.value });
       const [{ name, displayName, record }, www] = [added].flat();
       addForm.reset();
       await refresh();
+      page.open(cards.get(name));
       cards.get(name)?.record.focus();
       const names = [displayName, www?.displayName].filter(Boolean).join(' and ');
       announce(`${names}: added. In the DNS settings of ${record.zone}, create the records shown.`);
