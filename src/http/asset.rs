@@ -1,10 +1,11 @@
 //! Documents that are made once and served often, with a strong entity tag, and compressed for clients that
-//! accept gzip.
+//! accept gzip. Only the compressed form is kept in memory: clients that do not accept it are rare.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::http::gzip::gzip;
+use crate::http::gzip::{gunzip, gzip};
 use crate::http::{Fields, Response};
 
 /// The request header fields that decide in which form an asset is sent.
@@ -13,23 +14,24 @@ pub const ASSET_HEADERS: [&str; 2] = ["Accept-Encoding", "If-None-Match"];
 /// The documents by their paths.
 pub type Assets = BTreeMap<String, Asset>;
 
-/// A document and its compressed form.
+/// A document. Clones share its bytes.
 #[derive(Clone, Debug)]
 pub struct Asset {
     content_type: &'static str,
     /// Its entity tag without the quotes.
     tag: String,
-    /// `None`: it is never sent compressed.
-    gzip: Option<Box<[u8]>>,
-    plain: Box<[u8]>,
+    bytes: Arc<[u8]>,
+    /// Whether these are its compressed form. If not, it is never sent compressed.
+    is_gzip: bool,
     fields: Fields,
 }
 
 impl Asset {
     /// A document that may change at the next start: clients revalidate it each time, which costs a 304.
     pub fn new(content_type: &'static str, bytes: Vec<u8>) -> Self {
-        let (tag, gzip) = (tag_of(&bytes), gzip(&bytes).map(Vec::into_boxed_slice));
-        let asset = Self { content_type, tag, gzip, plain: bytes.into(), fields: Fields::default() };
+        let (tag, gzip) = (tag_of(&bytes), gzip(&bytes));
+        let (is_gzip, bytes) = (gzip.is_some(), gzip.unwrap_or(bytes).into());
+        let asset = Self { content_type, tag, bytes, is_gzip, fields: Fields::default() };
         asset.header("Cache-Control", "no-cache")
     }
 
@@ -47,9 +49,10 @@ impl Asset {
 
     /// The response to a client that sent these values of [`ASSET_HEADERS`]; 304 if it has the document already.
     pub fn respond<'a>(&self, fields: [impl Iterator<Item = &'a str>; 2]) -> Response {
-        let form = Form::choose(&self.tag, self.gzip.is_some(), fields);
-        let bytes = self.gzip.as_ref().filter(|_| form.gzip).unwrap_or(&self.plain);
-        let content = (!form.is_known).then(|| bytes.to_vec().into());
+        let form = Form::choose(&self.tag, self.is_gzip, fields);
+        let unpack = self.is_gzip && !form.gzip;
+        let content = || if unpack { gunzip(&self.bytes) } else { self.bytes.to_vec() }.into();
+        let content = (!form.is_known).then(content);
         form.respond(self.content_type, content).with(&self.fields)
     }
 }
