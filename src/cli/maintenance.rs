@@ -27,7 +27,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         flags: &[
             Flag::new("strict", "also fail if other programs have added tables, indexes or triggers"),
-            Flag::new("restored", "also restore FILE to a folder in TMPDIR, serve it, and read every pet"),
+            Flag::new("restored", "also restore FILE to a folder in TMPDIR, and start a service on it"),
         ],
         ..Command::new("check", "[FILE]", "check whether the database or a backup is sound", check)
     },
@@ -121,7 +121,7 @@ fn restore(call: &Call) -> Done {
 
 fn drill(file: &Path) -> Done {
     let pets = count(petstore::drill(file, &stop()?)?, "pet");
-    Ok(print(&format!("{} can be restored: a service served {pets} from it\n", file.display()))?)
+    Ok(print(&format!("{} can be restored: a service runs on it, with {pets}\n", file.display()))?)
 }
 
 /// Whether a signal has asked the task under way to stop. A second signal ends the process at once.

@@ -1,7 +1,6 @@
 //! The private folder of a service: the sockets of its lanes, and its database if that is ephemeral.
 
-use std::fs::{DirBuilder, DirEntry, File, TryLockError};
-use std::io;
+use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -22,8 +21,7 @@ pub struct SocketFolder {
 }
 
 impl SocketFolder {
-    /// Creates the folder in the folder for temporary files (`TMPDIR`), and removes those that killed services have
-    /// left there.
+    /// Creates the folder in the folder for temporary files (`TMPDIR`).
     ///
     /// # Errors
     /// Fails if the folder cannot be created.
@@ -38,24 +36,21 @@ impl SocketFolder {
     fn new_in(parent: &Path) -> Result<Self, Error> {
         let cannot =
             |error| Error::io(format!("cannot create a folder in {} (TMPDIR)", parent.display()), error);
-        loop {
-            let random = getrandom::u64()
-                .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))?;
-            let path = parent.join(format!("{PREFIX}{random:016x}"));
-            if path.as_os_str().len() + LONGEST_NAME.len() > MAX_PATH {
-                let parent = parent.display();
-                let line = format!(
-                    "the path of the folder for temporary files (TMPDIR) is too long for sockets: {parent}"
-                );
-                return Err(Error::new(ErrorKind::InvalidInput, line));
-            }
-            DirBuilder::new().mode(0o700).create(&path).map_err(cannot)?;
-            // Until it is locked, another start may take it for abandoned. Then there is one more try.
-            if let Some(lock) = lock(&path).map_err(cannot)? {
-                remove_abandoned(parent);
-                return Ok(Self { path, _lock: lock });
-            }
+        let random = getrandom::u64()
+            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot get random bits: {error}")))?;
+        let path = parent.join(format!("{PREFIX}{random:016x}"));
+        if path.as_os_str().len() + LONGEST_NAME.len() > MAX_PATH {
+            let parent = parent.display();
+            let line = format!(
+                "the path of the folder for temporary files (TMPDIR) is too long for sockets: {parent}"
+            );
+            return Err(Error::new(ErrorKind::InvalidInput, line));
         }
+        DirBuilder::new().mode(0o700).create(&path).map_err(cannot)?;
+        let lock = File::open(&path).map_err(cannot)?;
+        // A file system without locks has no clean-up that asks for them.
+        let _ = lock.try_lock();
+        Ok(Self { path, _lock: lock })
     }
 
     /// The path of a file in the folder.
@@ -70,45 +65,12 @@ impl Drop for SocketFolder {
     }
 }
 
-/// Locks a folder as its owner; `None` if another process has it locked, or has removed it. If the file system knows
-/// no locks, nobody else gets one either, so nobody removes the folder.
-fn lock(path: &Path) -> io::Result<Option<File>> {
-    match File::open(path) {
-        Ok(folder) if matches!(folder.try_lock(), Err(TryLockError::WouldBlock)) => Ok(None),
-        Ok(folder) => Ok(path.exists().then_some(folder)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Removes the folders that killed services have left, except those that this user may not enter. Waits for nobody.
-fn remove_abandoned(parent: &Path) {
-    let Ok(entries) = std::fs::read_dir(parent) else { return };
-    let is_named = |entry: &DirEntry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
-    for entry in entries.flatten().filter(is_named) {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir())
-            && let Ok(folder) = File::open(entry.path())
-            && folder.try_lock().is_ok()
-        {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::Folder;
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixListener;
-
-    /// A folder as a service leaves it if it is killed.
-    fn left(parent: &Path, name: &str) -> PathBuf {
-        let path = parent.join(format!("{PREFIX}{name}"));
-        std::fs::create_dir(&path).unwrap();
-        std::fs::write(path.join("pets.db"), "pets").unwrap();
-        path
-    }
 
     #[test]
     fn folder_is_private_and_removed_at_the_end() {
@@ -123,33 +85,6 @@ mod tests {
     }
 
     #[test]
-    fn abandoned_folders_are_removed_and_no_others() {
-        let parent = Folder::for_sockets();
-        let abandoned = left(&parent.0, "abandoned");
-        let elsewhere = Folder::for_sockets();
-        let target = left(&elsewhere.0, "target");
-        std::os::unix::fs::symlink(&target, parent.0.join(format!("{PREFIX}link"))).unwrap();
-        let alive = SocketFolder::new_in(&parent.0).unwrap();
-        drop(SocketFolder::new_in(&parent.0).unwrap());
-        assert!(!abandoned.exists());
-        for path in [alive.path.clone(), target] {
-            assert!(path.exists(), "{}", path.display());
-        }
-    }
-
-    #[test]
-    fn folder_that_another_start_takes_for_abandoned_is_not_used() {
-        let parent = Folder::for_sockets();
-        let path = left(&parent.0, "young");
-        let other = File::open(&path).unwrap();
-        other.try_lock().unwrap();
-        assert!(lock(&path).unwrap().is_none());
-        std::fs::remove_dir_all(&path).unwrap();
-        drop(other);
-        assert!(lock(&path).unwrap().is_none());
-    }
-
-    #[test]
     fn unusable_parents_are_named() {
         let parent = Folder::for_sockets();
         let refusal = |path: &Path| SocketFolder::new_in(path).err().unwrap();
@@ -158,7 +93,6 @@ mod tests {
         let file = parent.0.join("file");
         std::fs::write(&file, "").unwrap();
         assert_eq!(refusal(&file).kind(), ErrorKind::FileMissing);
-        assert!(lock(&file.join("folder")).is_err(), "which another try would not mend");
     }
 
     #[test]
