@@ -22,13 +22,11 @@ pub struct Faults {
 
 /// How a request fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
-    /// 503, and nothing is done.
-    Refused,
-    /// 503, and whether it was done is unknown.
-    Unknown { is_done: bool },
-    /// The connection ends without a response.
-    BrokenOff { is_done: bool },
+struct Fault {
+    /// The code of its 503; `None`: the connection ends without a response.
+    code: Option<Code>,
+    /// Whether it is carried out all the same.
+    is_done: bool,
 }
 
 impl Faults {
@@ -40,15 +38,11 @@ impl Faults {
     /// Draws the next number. The sequence is the same in every run.
     fn draw(&self) -> Option<Fault> {
         let bits = xxh3_64(&self.drawn.fetch_add(1, Relaxed).to_le_bytes());
-        let is_done = bits & 1 == 1;
-        let fault = match (bits >> 1) % 3 {
-            0 => Fault::Refused,
-            1 => Fault::Unknown { is_done },
-            _ => Fault::BrokenOff { is_done },
-        };
+        let code = [Some(Code::Overloaded), Some(Code::OutcomeUnknown), None][(bits >> 1) as usize % 3];
+        let is_done = bits & 1 == 1 && code != Some(Code::Overloaded);
         // The upper half, which does not depend on the lowest bits.
         let part = (bits >> 32) as f64 / 2f64.powi(32);
-        (part < self.rate).then_some(fault)
+        (part < self.rate).then_some(Fault { code, is_done })
     }
 
     /// Has requests to a service fail.
@@ -75,15 +69,15 @@ impl<S: Service> Service for Faulty<S> {
         };
         log::info!("request {} fails intentionally: {fault:?}", request.id);
         let mut flush = Duration::ZERO;
-        if let Fault::Unknown { is_done: true } | Fault::BrokenOff { is_done: true } = fault {
+        if fault.is_done {
             flush = self.service.answer(one, responses);
             responses.clear();
         }
-        responses.push(match fault {
+        responses.push(match fault.code {
+            None => Response::only(Course::BreakOff),
             // As the gate answers if a lane breaks off: only the outcome of a write matters.
-            Fault::Unknown { .. } if request.method == "POST" => failed(Code::OutcomeUnknown),
-            Fault::Refused | Fault::Unknown { .. } => failed(Code::Overloaded),
-            Fault::BrokenOff { .. } => Response::only(Course::BreakOff),
+            Some(Code::OutcomeUnknown) if request.method == "POST" => failed(Code::OutcomeUnknown),
+            Some(_) => failed(Code::Overloaded),
         });
         flush
     }
@@ -115,13 +109,14 @@ mod tests {
         };
         let (one, other) = (drawn(), drawn());
         assert_eq!(one, other);
-        for (fault, expected) in [
-            (Fault::Refused, 3000),
-            (Fault::Unknown { is_done: false }, 1500),
-            (Fault::Unknown { is_done: true }, 1500),
-            (Fault::BrokenOff { is_done: false }, 1500),
-            (Fault::BrokenOff { is_done: true }, 1500),
+        for (code, is_done, expected) in [
+            (Some(Code::Overloaded), false, 3000),
+            (Some(Code::OutcomeUnknown), false, 1500),
+            (Some(Code::OutcomeUnknown), true, 1500),
+            (None, false, 1500),
+            (None, true, 1500),
         ] {
+            let fault = Fault { code, is_done };
             let count = one.iter().filter(|drawn| **drawn == Some(fault)).count();
             assert!(count.abs_diff(expected) < expected / 8, "{fault:?}: {count}");
         }
