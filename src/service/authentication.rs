@@ -140,20 +140,18 @@ fn missing() -> ApiError {
 }
 
 fn invalid() -> ApiError {
-    ApiError::with_message(Code::Unauthorized, "The API key is unknown, expired or revoked.").header(
-        "WWW-Authenticate",
-        "Bearer realm=\"petstore\", error=\"invalid_token\", \
-         error_description=\"The API key is unknown, expired or revoked\"",
-    )
+    let what = "The API key is unknown, expired or revoked";
+    challenge(ApiError::with_message(Code::Unauthorized, format!("{what}.")), "invalid_token", what)
 }
 
 /// Refuses a write with a read-only key (RFC 6750, section 3.1).
 pub fn insufficient_scope() -> ApiError {
-    ApiError::new(Code::InsufficientScope).header(
-        "WWW-Authenticate",
-        "Bearer realm=\"petstore\", error=\"insufficient_scope\", \
-         error_description=\"This API key is read-only\"",
-    )
+    challenge(ApiError::new(Code::InsufficientScope), "insufficient_scope", "This API key is read-only")
+}
+
+fn challenge(refusal: ApiError, error: &str, what: &str) -> ApiError {
+    let value = format!("Bearer realm=\"petstore\", error=\"{error}\", error_description=\"{what}\"");
+    refusal.header("WWW-Authenticate", value)
 }
 
 #[cfg(test)]
