@@ -37,7 +37,6 @@ struct Meters {
     batch: Histogram,
     flush: Histogram,
     failed_writes: AtomicU64,
-    replays: AtomicU64,
     levels: Mutex<Levels>,
     budget: usize,
 }
@@ -65,26 +64,19 @@ impl Metrics {
             batch: Histogram::new(REQUESTS, 1.0),
             flush: Histogram::new(SECONDS, NANO),
             failed_writes: AtomicU64::new(0),
-            replays: AtomicU64::new(0),
             levels: Mutex::default(),
             budget,
         })))
     }
 
-    /// Prints a counter for an operation and a status from the start, so that its first count is seen as an
-    /// increase (`prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics`); without an operation, for
-    /// responses with the status. Has no effect once the meters are shared; an operation that was never announced is
-    /// not counted.
-    pub fn announce(&mut self, operation: Option<&'static str>, status: u16) {
-        let Some(meters) = self.0.as_mut().and_then(Arc::get_mut) else { return };
-        let statuses = match operation {
-            Some(operation) => meters.requests.entry(operation).or_default(),
-            None => &mut meters.responses,
-        };
-        statuses.announced.push(usize::from(status));
+    /// Counts requests to an operation from now on. Has no effect once the meters are shared.
+    pub fn announce(&mut self, operation: &'static str) {
+        if let Some(meters) = self.0.as_mut().and_then(Arc::get_mut) {
+            meters.requests.insert(operation, Statuses::default());
+        }
     }
 
-    /// Counts a request that the service has answered.
+    /// Counts a request that the service has answered, if its operation was announced.
     pub fn handled(&self, operation: &str, status: u16) {
         if let Some(meters) = &self.0
             && let Some(statuses) = meters.requests.get(operation)
@@ -121,13 +113,6 @@ impl Metrics {
     pub fn undone(&self, writes: usize) {
         if let Some(meters) = &self.0 {
             meters.failed_writes.fetch_add(writes as u64, Relaxed);
-        }
-    }
-
-    /// Counts creates that had been carried out before.
-    pub fn replayed(&self, creates: usize) {
-        if let Some(meters) = &self.0 {
-            meters.replays.fetch_add(creates as u64, Relaxed);
         }
     }
 
@@ -174,36 +159,32 @@ impl Metrics {
         let help = "Duration of commits, with their flush to disk.";
         text.histogram("flush_duration_seconds", help, &meters.flush);
         text.counter("failed_writes_total", "Writes that failed.", &meters.failed_writes);
-        let help = "Creates that repeated an earlier one with the same Idempotency-Key.";
-        text.counter("replayed_creates_total", help, &meters.replays);
         let help = "Log lines that were dropped because nobody read them in time.";
         text.counter("dropped_log_lines_total", help, &DROPPED_LINES);
     }
 }
 
 /// A counter for each status.
-struct Statuses {
-    counts: Box<[AtomicU64]>,
-    /// The statuses that are printed even if their count is 0.
-    announced: Vec<usize>,
-}
+struct Statuses(Box<[AtomicU64]>);
 
 impl Default for Statuses {
     fn default() -> Self {
-        Self { counts: (0..600).map(|_| AtomicU64::new(0)).collect(), announced: Vec::new() }
+        Self((0..600).map(|_| AtomicU64::new(0)).collect())
     }
 }
 
 impl Statuses {
     fn count(&self, status: u16) {
-        if let Some(count) = self.counts.get(usize::from(status)) {
+        if let Some(count) = self.0.get(usize::from(status)) {
             count.fetch_add(1, Relaxed);
         }
     }
 
+    /// The statuses so far. Those that alerts look at are there from the start, so that the first count is seen as an
+    /// increase (`prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics`).
     fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
-        let counts = self.counts.iter().map(|count| count.load(Relaxed)).enumerate();
-        counts.filter(|(status, count)| *count > 0 || self.announced.contains(status))
+        let counts = self.0.iter().map(|count| count.load(Relaxed)).enumerate();
+        counts.filter(|(status, count)| *count > 0 || [500, 503].contains(status))
     }
 }
 
@@ -312,17 +293,15 @@ mod tests {
     #[test]
     fn what_is_told_is_printed() {
         let mut metrics = Metrics::watched(7);
-        metrics.announce(Some("listPets"), 503);
+        metrics.announce("listPets");
         metrics.handled("listPets", 200);
         metrics.handled("listPets", 200);
         metrics.answered(200, Duration::from_millis(3));
         metrics.answered(200, Duration::from_secs(11));
-        metrics.announce(None, 503);
         metrics.refused("uri_too_long", 1);
         metrics.refused("overloaded", 0);
         metrics.committed(5, Duration::from_millis(1));
         metrics.undone(2);
-        metrics.replayed(17);
         metrics.hold(|| Levels { connections: 3, reads: 1, writes: 2, held: 4 });
         note_dropped_log_lines(9);
         for _ in 0..2 {
@@ -347,7 +326,6 @@ mod tests {
                 "petstore_write_batch_size_sum 5",
                 "petstore_flush_duration_seconds_count 1",
                 "petstore_failed_writes_total 2",
-                "petstore_replayed_creates_total 17",
                 "petstore_connections 3",
                 "petstore_waiting_requests{lane=\"write\"} 2",
                 "petstore_held_bytes 4",

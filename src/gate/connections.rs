@@ -235,8 +235,8 @@ impl Gate {
                 Err(_) => client.close(shared),
             }
         }
-        if client.address() != connection.address {
-            connection.address = client.address();
+        if client.address != connection.address {
+            connection.address = client.address;
             connection.is_exempt = shared.is_exempt(connection.address);
             self.addresses.leave(connection.address_index);
             connection.address_index = self.addresses.join(connection.address);

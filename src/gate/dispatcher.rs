@@ -5,22 +5,20 @@ use std::time::{Duration, Instant};
 
 use crate::gate::Gate;
 use crate::gate::client::State;
-use crate::gate::lanes::{ClientId, Lane, Sent};
+use crate::gate::lanes::{ClientId, Lane};
 use crate::gate::waiting::{Size, Turns};
 use crate::http::response::Course;
 use crate::lane::{LaneKind, Malformed};
 
 /// How long a lane may stay closed before the service ends, so that a supervisor restarts it.
 const MAX_SHUT: Duration = Duration::from_secs(5);
-/// What a large response counts in the bytes of a lane, however large it is: about a list of 100 pets.
-const LARGE_BYTES: usize = 8 * 1024;
 
 impl Gate {
     /// Sends waiting requests down the lanes, as long as there is room.
     pub(super) fn dispatch(&mut self) {
         for kind in [LaneKind::Read, LaneKind::Write] {
             let waiting = &mut self.waiting[kind as usize];
-            while let Some((id, size)) = waiting.peek() {
+            while let Some((id, _)) = waiting.peek() {
                 let connection = self.connections.get_mut(id.slot).filter(|c| c.serial == id.serial);
                 let connection = connection.filter(|c| c.client.state() == State::Waiting);
                 let Some(connection) = connection else {
@@ -28,14 +26,13 @@ impl Gate {
                     waiting.pop();
                     continue;
                 };
-                let response = if size == Size::Large { LARGE_BYTES } else { 0 };
-                let bytes = connection.client.request().len() + response;
+                let bytes = connection.client.request.len();
                 let free =
                     self.lanes.iter_mut().filter(|lane| lane.address.kind == kind && lane.has_room(bytes));
                 let Some(lane) = free.min_by_key(|lane| lane.load()) else { break };
                 waiting.pop();
                 let client = &mut connection.client;
-                lane.push(Sent { client: Some(id), bytes }, client.id(), client.request());
+                lane.push(Some(id), client.id(), &client.request);
                 client.go_inside(kind, &self.shared);
                 connection.count_held(&mut self.held);
             }
@@ -46,7 +43,7 @@ impl Gate {
     pub(super) fn join_queue(&mut self, slot: usize, kind: LaneKind) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
         connection.client.queue(&self.shared);
-        let is_small = kind == LaneKind::Write || (self.is_small)(connection.client.request().line());
+        let is_small = kind == LaneKind::Write || (self.is_small)(connection.client.request.line());
         let size = if is_small { Size::Small } else { Size::Large };
         let id = ClientId { slot, serial: connection.serial };
         // Each connection of an exempt address takes turns by itself, and has one request at a time.
@@ -99,12 +96,12 @@ impl Gate {
     /// Delivers the complete responses in `input`; returns how many bytes they were.
     fn deliver(&mut self, index: usize, input: &[u8]) -> io::Result<usize> {
         let mut consumed = 0;
-        while let Some((sent, response)) = self.lanes[index]
+        while let Some((client, response)) = self.lanes[index]
             .next_response(&input[consumed..])
             .map_err(|Malformed| io::Error::from(ErrorKind::InvalidData))?
         {
             consumed += response.length;
-            let Some(slot) = sent.client.and_then(|id| self.slot_inside(id)) else { continue };
+            let Some(slot) = client.and_then(|id| self.slot_inside(id)) else { continue };
             let client = &mut self.connections[slot].client;
             match response.course {
                 Course::PassOn => client.go_on(&self.shared),

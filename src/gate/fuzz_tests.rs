@@ -152,7 +152,7 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
             input = rest;
         }
         assert!(client.held() <= MAX_HELD, "{}", client.held());
-        assert_eq!(client.deadline().is_none(), matches!(client.state(), State::Ready(_) | State::Closed));
+        assert_eq!(client.deadline.is_none(), matches!(client.state(), State::Ready(_) | State::Closed));
     }
     assert_eq!(client.held(), 0);
     out
@@ -161,9 +161,9 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
 /// Does with a request what its target says: loses it, passes it on, or responds with the request.
 fn respond(client: &mut Client, kind: LaneKind, shared: &mut Shared) {
     let mut written = Vec::new();
-    client.request().write(Ticket { epoch: 1, place: 2 }, client.id(), &mut written);
+    client.request.write(Ticket { epoch: 1, place: 2 }, client.id(), &mut written);
     client.queue(shared);
-    let asked = client.request().line().to_vec();
+    let asked = client.request.line().to_vec();
     client.go_inside(kind, shared);
     match asked.last() {
         Some(b'0') => client.lose(shared),

@@ -22,8 +22,10 @@ pub struct Listening {
     /// Dropped before the socket, so that nobody finds the file of a closed socket.
     _file: Option<SocketFile>,
     socket: ListeningSocket,
-    address: Address,
-    is_passed: bool,
+    /// The address, with the actual port.
+    pub address: Address,
+    /// Whether a supervisor keeps the socket open, so that the next service accepts the clients that wait.
+    pub is_passed: bool,
     /// Whether clients may be waiting: set by events, cleared when none is left.
     pub is_ready: bool,
     /// Until when to accept nobody, because resources are short.
@@ -104,14 +106,9 @@ impl Listening {
             .try_clone()
             .map(Socket::from)
             .map_err(|error| cannot(&format!("it is not open: {error}")))?;
-        if socket.r#type().ok() != Some(Type::STREAM) {
-            return Err(cannot("it is not a stream socket"));
-        }
-        if socket.peer_addr().is_ok() {
-            return Err(cannot("it is a connection"));
-        }
-        if !listens(&socket) {
-            return Err(cannot("it does not listen"));
+        let is_stream = socket.r#type().ok() == Some(Type::STREAM);
+        if !is_stream || socket.peer_addr().is_ok() || !listens(&socket) {
+            return Err(cannot("it is not a stream socket that listens"));
         }
         Self::new(socket, true).map_err(|error| cannot(&error.to_string()))
     }
@@ -136,16 +133,6 @@ impl Listening {
             paused_until: None,
             is_short: false,
         })
-    }
-
-    /// The address, with the actual port.
-    pub fn address(&self) -> &Address {
-        &self.address
-    }
-
-    /// Whether a supervisor keeps the socket open, so that the next service accepts the clients that wait.
-    pub fn is_passed(&self) -> bool {
-        self.is_passed
     }
 
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
@@ -237,7 +224,7 @@ mod tests {
     #[test]
     fn address_that_cannot_be_bound_is_named() {
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
-        let address = listening.address().tcp().unwrap();
+        let address = listening.address.tcp().unwrap();
         let line = format!("cannot listen on {address}: the address is in use");
         assert_eq!(refused(&address.into()), (ErrorKind::AddressInUse, line));
         // Reserved for documentation (RFC 5737).
@@ -250,7 +237,7 @@ mod tests {
     #[test]
     fn host_is_looked_up() {
         let listening = Listening::bind(&Listen::Host("localhost".to_owned(), 0)).unwrap();
-        assert!(listening.address().tcp().unwrap().ip().is_loopback());
+        assert!(listening.address.tcp().unwrap().ip().is_loopback());
         // A name that never exists (RFC 6761, section 6.4).
         let (kind, line) = refused(&Listen::Host("nowhere.invalid".to_owned(), 80));
         assert_eq!(kind, ErrorKind::AddressUnavailable);
@@ -262,11 +249,11 @@ mod tests {
         let tcp = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = Address::Tcp(tcp.local_addr().unwrap());
         let listening = Listening::bind(&passed(tcp)).unwrap();
-        assert_eq!((listening.address(), listening.is_passed()), (&address, true));
+        assert_eq!((listening.address, listening.is_passed), (address, true));
         let folder = Folder::new();
         let path = folder.0.join("socket");
         let listening = Listening::bind(&passed(UnixListener::bind(&path).unwrap())).unwrap();
-        assert_eq!(listening.address(), &Address::Unix(path.clone()));
+        assert_eq!(listening.address, Address::Unix(path.clone()));
         drop(listening);
         assert!(path.exists(), "the file is the supervisor's");
     }
@@ -279,10 +266,10 @@ mod tests {
         let bound = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
         bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
         for (listen, why) in [
-            (passed(file), "it is not a stream socket"),
-            (passed(datagrams), "it is not a stream socket"),
-            (passed(one), "it is a connection"),
-            (passed(bound), "it does not listen"),
+            (passed(file), "it is not a stream socket that listens"),
+            (passed(datagrams), "it is not a stream socket that listens"),
+            (passed(one), "it is not a stream socket that listens"),
+            (passed(bound), "it is not a stream socket that listens"),
         ] {
             let (kind, line) = refused(&listen);
             assert_eq!(kind, ErrorKind::SocketUnusable, "{line}");
@@ -308,7 +295,7 @@ mod tests {
     /// A socket without events so far, and its address.
     fn listening() -> (Listening, SocketAddr) {
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
-        let address = listening.address().tcp().unwrap();
+        let address = listening.address.tcp().unwrap();
         (listening, address)
     }
 

@@ -16,44 +16,33 @@ const REQUEST_BYTES: usize = 2048;
 /// When to ask again: what was free the first time has then been free long enough.
 const AGAIN: Duration = Duration::from_millis(1200);
 
+/// How often to ask after the start, and after a crowd.
+const TIMES: u32 = 2;
+
 /// Watches how much is held for clients.
-#[derive(Default)]
-pub enum Memory {
-    /// Not much has been held.
-    Calm,
-    /// Much is held; or the service has just started, which needs more than it keeps.
-    #[default]
-    Crowd,
-    /// The crowd has gone; ask the allocator again at this time.
-    Gone(Instant),
+pub struct Memory {
+    /// How often the allocator is still to be asked, so that [`Memory::look`] must be called even if nothing happens.
+    pub left: u32,
+    /// When it was last asked.
+    asked: Option<Instant>,
+}
+
+impl Default for Memory {
+    /// A start needs more than the service keeps.
+    fn default() -> Self {
+        Self { left: TIMES, asked: None }
+    }
 }
 
 impl Memory {
-    /// Whether [`Memory::look`] must be called even if nothing happens.
-    pub fn is_watched(&self) -> bool {
-        !matches!(self, Self::Calm)
-    }
-
     /// Notes how much is held. Call it now and then.
     pub fn look(&mut self, held: usize, now: Instant) {
-        match *self {
-            _ if held >= CROWD_BYTES => *self = Self::Crowd,
-            Self::Crowd => {
-                ask();
-                *self = Self::Gone(now + AGAIN);
-            }
-            Self::Gone(at) if now >= at => {
-                ask();
-                *self = Self::Calm;
-            }
-            Self::Calm | Self::Gone(_) => {}
+        if held >= CROWD_BYTES {
+            *self = Self::default();
+        } else if self.left > 0 && self.asked.is_none_or(|at| now >= at + AGAIN) {
+            *self = Self { left: self.left - 1, asked: Some(now) };
+            (0..REQUESTS).for_each(|_| drop(black_box(Vec::<u8>::with_capacity(REQUEST_BYTES))));
         }
-    }
-}
-
-fn ask() {
-    for _ in 0..REQUESTS {
-        drop(black_box(Vec::<u8>::with_capacity(REQUEST_BYTES)));
     }
 }
 
@@ -63,25 +52,25 @@ mod tests {
 
     #[test]
     fn watch_lasts_until_the_crowd_has_been_gone_for_a_while() {
-        let (mut memory, now) = (Memory::Calm, Instant::now());
+        let (mut memory, now) = (Memory { left: 0, asked: None }, Instant::now());
         memory.look(CROWD_BYTES - 1, now);
-        assert!(!memory.is_watched());
+        assert!(memory.left == 0);
         memory.look(CROWD_BYTES, now);
         memory.look(0, now);
-        assert!(memory.is_watched());
+        assert!(memory.left > 0);
         memory.look(0, now + AGAIN / 2);
-        assert!(memory.is_watched());
+        assert!(memory.left > 0);
         memory.look(0, now + AGAIN);
-        assert!(!memory.is_watched());
+        assert!(memory.left == 0);
     }
 
     #[test]
     fn what_the_start_needed_is_returned() {
         let (mut memory, now) = (Memory::default(), Instant::now());
-        assert!(memory.is_watched());
+        assert!(memory.left > 0);
         memory.look(0, now);
         memory.look(0, now + AGAIN);
-        assert!(!memory.is_watched());
+        assert!(memory.left == 0);
     }
 
     #[test]
@@ -91,6 +80,6 @@ mod tests {
         memory.look(0, now);
         memory.look(CROWD_BYTES, now);
         memory.look(0, now + AGAIN);
-        assert!(memory.is_watched());
+        assert!(memory.left > 0);
     }
 }

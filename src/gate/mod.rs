@@ -34,7 +34,6 @@ use slab::Slab;
 
 use crate::config::Deadlines;
 use crate::error::{Error, ErrorKind};
-use crate::http::Code;
 use crate::lane::LaneKind;
 use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
@@ -61,21 +60,6 @@ const EVENTS: usize = 256;
 const TICK: Duration = Duration::from_millis(100);
 /// The bytes to read from a lane at once.
 const LANE_READ_BYTES: usize = 256 * 1024;
-
-/// The codes with which the gate itself refuses requests.
-const REFUSALS: &[Code] = &[
-    Code::BadRequest,
-    Code::RequestTimeout,
-    Code::ContentTooLarge,
-    Code::UriTooLong,
-    Code::ExpectationFailed,
-    Code::HeadersTooLarge,
-    Code::NotImplemented,
-    Code::TransferCoding,
-    Code::Overloaded,
-    Code::OutcomeUnknown,
-    Code::HttpVersion,
-];
 
 const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
@@ -125,6 +109,8 @@ pub struct Gate {
     end_by: Option<Instant>,
     troubles: QuietLog,
     next_tick: Instant,
+    /// Whether the last tick found nobody, and told the metrics so.
+    was_empty: bool,
     /// The buffers for reading from clients and lanes.
     scratch: Vec<u8>,
     lane_scratch: Vec<u8>,
@@ -140,7 +126,6 @@ impl Gate {
         let cannot = |error| Error::io("cannot start", error);
         let poll = Poll::new().map_err(cannot)?;
         stopper.attach(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
-        REFUSALS.iter().for_each(|code| config.metrics.refused(code.as_str(), 0));
         let now = Instant::now();
         let lane = |(i, address)| Lane::new(address, Token(FIRST_LANE + i), now);
         let lanes = config.lanes.into_iter().enumerate().map(lane).collect();
@@ -174,6 +159,7 @@ impl Gate {
             end_by: None,
             troubles: QuietLog::new("petstore::gate"),
             next_tick: now,
+            was_empty: true,
             scratch: vec![0; READ_BYTES],
             lane_scratch: vec![0; LANE_READ_BYTES],
         };
@@ -259,9 +245,8 @@ impl Gate {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
-        let is_idle = self.connections.is_empty() && self.lanes.iter().all(Lane::is_open);
-        let tick =
-            (!is_idle || self.memory.is_watched()).then(|| self.next_tick.saturating_duration_since(now));
+        let is_idle = self.was_empty && self.connections.is_empty() && self.lanes.iter().all(Lane::is_open);
+        let tick = (!is_idle || self.memory.left > 0).then(|| self.next_tick.saturating_duration_since(now));
         let accept = self.listening.as_ref().and_then(|listening| listening.next_try(now));
         [tick, accept].into_iter().flatten().min()
     }
@@ -273,7 +258,8 @@ impl Gate {
             return;
         }
         self.next_tick = now + TICK;
-        for slot in self.slots_of(|client| client.deadline().is_some_and(|deadline| deadline <= now)) {
+        self.was_empty = self.connections.is_empty();
+        for slot in self.slots_of(|client| client.deadline.is_some_and(|deadline| deadline <= now)) {
             if let Some(connection) = self.connections.get_mut(slot) {
                 connection.client.expire(&mut self.shared);
                 self.drive(slot);

@@ -43,7 +43,7 @@ impl Gate {
             *of_address.entry(connection.address_index).or_default() += connection.held;
         }
         let order = |(slot, c): (usize, &Connection)| {
-            let (steps, since) = (c.held / SMALL_BYTES, Reverse(c.client.since()));
+            let (steps, since) = (c.held / SMALL_BYTES, Reverse(c.client.since));
             (steps > 0, of_address[&c.address_index], steps, since, slot)
         };
         let mut holders: Vec<_> =
@@ -123,8 +123,8 @@ fn place(connection: &Connection) -> Option<Place> {
     let (client, serial) = (&connection.client, connection.serial);
     match client.state() {
         _ if connection.is_own => None,
-        State::Idle | State::Head | State::Body | State::Lingering => Some((0, Some(client.since()), serial)),
-        State::Responding => Some((1, Some(client.since()), serial)),
+        State::Idle | State::Head | State::Body | State::Lingering => Some((0, Some(client.since), serial)),
+        State::Responding => Some((1, Some(client.since), serial)),
         State::Ready(_) | State::Waiting => Some((WAITING, None, serial)),
         State::Inside(_) | State::Closed => None,
     }

@@ -81,7 +81,7 @@ impl Stopper {
     }
 
     /// Whether it was told to end.
-    pub(crate) fn is_stopping(&self) -> bool {
+    pub(super) fn is_stopping(&self) -> bool {
         self.0.stopping.load(Ordering::SeqCst)
     }
 

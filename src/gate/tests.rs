@@ -57,14 +57,14 @@ impl Bench {
         let folder = Folder::new();
         let path = folder.0.join("lane");
         let far_end = FarEnd::bind(&path);
-        let lane = LaneAddress { path, kind: LaneKind::Read, window: 1, window_bytes: usize::MAX };
+        let lane = LaneAddress { path, kind: LaneKind::Read, window: 1 };
         let bench = Self::start(max_connections, folder, vec![lane]);
         (bench, far_end.accept())
     }
 
     fn start(max_connections: usize, folder: Folder, lanes: Vec<LaneAddress>) -> Self {
         let listening = Listening::bind(&(LOOPBACK, 0).into()).unwrap();
-        let address = listening.address().tcp().unwrap();
+        let address = listening.address.tcp().unwrap();
         let config = GateConfig { max_connections, ..config(lanes) };
         let mut gate = Gate::new(listening, config, Stopper::default()).unwrap();
         // Who lingers here does so until the test has seen it.
@@ -114,7 +114,7 @@ fn connect(address: SocketAddr, sent: &str) -> TcpStream {
 #[test]
 fn address_has_a_quarter_of_the_connections_unless_many_may_stand_behind_it() {
     let mut bench = Bench::new(8);
-    bench.gate.shared.intake.trusted = TrustedProxies::new(vec!["192.0.2.9/32".parse().unwrap()]);
+    bench.gate.shared.intake.trusted = TrustedProxies(vec!["192.0.2.9/32".parse().unwrap()]);
     let mut inside = vec![bench.let_in(far(1), ""), bench.let_in(far(1), "")];
     let response = all(bench.let_in(far(1), GET));
     assert!(response.starts_with("HTTP/1.1 503 ") && response.contains("This address has"), "{response}");
@@ -404,7 +404,7 @@ fn crowd_holds_up_neither_lanes_nor_newcomers() {
 #[test]
 fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
     let mut bench = Bench::new(100);
-    bench.gate.memory = Memory::Calm;
+    bench.gate.memory.left = 0;
     let hour = Duration::from_secs(3600);
     bench.gate.next_tick = Instant::now() + hour;
     let waits_for_the_tick = |gate: &Gate| gate.timeout().is_some_and(|timeout| timeout > hour / 2);
@@ -416,7 +416,7 @@ fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
     bench.gate.memory.look(MEMORY, Instant::now());
     assert!(waits_for_the_tick(&bench.gate), "memory is to be given back");
     bench.gate.memory = Memory::default();
-    let address = LaneAddress { path: "/".into(), kind: LaneKind::Read, window: 1, window_bytes: 1 };
+    let address = LaneAddress { path: "/".into(), kind: LaneKind::Read, window: 1 };
     bench.gate.lanes.push(Lane::new(address, Token(9), Instant::now()));
     assert!(waits_for_the_tick(&bench.gate), "a lane is closed");
     bench.gate.lanes.clear();
@@ -430,7 +430,7 @@ fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
 fn deadlines_are_kept_to_the_tick() {
     let mut bench = Bench::new(100);
     let client = bench.let_in(far(1), "");
-    let deadline = bench.gate.connections[0].client.deadline().unwrap();
+    let deadline = bench.gate.connections[0].client.deadline.unwrap();
     bench.gate.next_tick = deadline;
     bench.gate.shared.now = deadline - Duration::from_nanos(1);
     bench.gate.tick();

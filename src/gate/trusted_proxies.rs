@@ -6,7 +6,7 @@ use crate::config::Network;
 
 /// The trusted proxies; by default the loopback addresses.
 #[derive(Clone, Debug)]
-pub struct TrustedProxies(Vec<Network>);
+pub struct TrustedProxies(pub Vec<Network>);
 
 impl Default for TrustedProxies {
     fn default() -> Self {
@@ -15,11 +15,6 @@ impl Default for TrustedProxies {
 }
 
 impl TrustedProxies {
-    /// Trusts only these networks.
-    pub fn new(networks: Vec<Network>) -> Self {
-        Self(networks)
-    }
-
     /// Whether this is the address of a trusted proxy.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -68,7 +63,7 @@ mod tests {
 
     #[test]
     fn client_is_read_however_it_is_written() {
-        let trusted = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
+        let trusted = TrustedProxies(vec!["10.0.0.0/8".parse().unwrap()]);
         for (value, expected) in [
             ("1.2.3.4", Some("1.2.3.4")),
             ("1.2.3.4:5678", Some("1.2.3.4")),

@@ -15,8 +15,6 @@ use crate::store::Reader;
 
 /// Its share of what is held for clients. It is in addition to theirs.
 const MEMORY_SHARE: usize = 4;
-/// The most requests in a lane at once, and their bytes.
-const WINDOW: (usize, usize) = (8, 64 * 1024);
 
 /// The running admin address. Dropping it ends it.
 pub struct Admin {
@@ -48,7 +46,7 @@ impl Admin {
                 read_only: config.read_only,
                 settings: settings.clone(),
             });
-            lanes.open(kind, WINDOW, name, name.to_owned(), service)?;
+            lanes.open(kind, ADMIN_CONNECTIONS, name, name.to_owned(), service)?;
         }
         let Lanes { workers, addresses, .. } = lanes;
         let mut gate_config = gate_config(config, ADMIN_CONNECTIONS, addresses, admin::header_fields());

@@ -16,7 +16,7 @@ pub fn gate_config(
     lanes: Vec<LaneAddress>,
     passed_on: Vec<&'static str>,
 ) -> GateConfig {
-    let trusted = TrustedProxies::new(config.trusted_proxies.clone());
+    let trusted = TrustedProxies(config.trusted_proxies.clone());
     GateConfig {
         max_connections,
         client_memory: config.client_memory,
@@ -44,14 +44,14 @@ impl<'a> Lanes<'a> {
         Self { folder, stopper, faults, workers: Vec::new(), addresses: Vec::new() }
     }
 
-    /// Starts the worker of one more lane, which has at most so many requests and bytes at once.
+    /// Starts the worker of one more lane, which has at most `window` requests at once.
     ///
     /// # Errors
     /// If there are too few threads or descriptors.
     pub fn open(
         &mut self,
         kind: LaneKind,
-        (window, window_bytes): (usize, usize),
+        window: usize,
         socket: &str,
         name: String,
         service: impl Service,
@@ -64,7 +64,7 @@ impl<'a> Lanes<'a> {
             Some(faults) => Worker::start(&path, name, faults.around(service), died)?,
             None => Worker::start(&path, name, service, died)?,
         });
-        self.addresses.push(LaneAddress { path, kind, window, window_bytes });
+        self.addresses.push(LaneAddress { path, kind, window });
         Ok(())
     }
 }

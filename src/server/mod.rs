@@ -76,7 +76,7 @@ impl Server {
         let folder = SocketFolder::new()?;
         let listening = Listening::bind(&config.listen)?;
         let admin = config.admin.map(|address| Listening::bind(&address.into())).transpose()?;
-        let admin_address = admin.as_ref().and_then(|listening| listening.address().tcp());
+        let admin_address = admin.as_ref().and_then(|listening| listening.address.tcp());
         let store = match &config.ephemeral {
             Some(ephemeral) => {
                 config.database = folder.file("pets.db");
@@ -85,7 +85,7 @@ impl Server {
             None if config.read_only => store::open_only_to_read(&config.database, config.workers)?,
             None => store::open_for_service(&config.database, config.workers)?,
         };
-        let address = listening.address().clone();
+        let address = listening.address.clone();
         let summary = summary(&config, &address, places, &store);
         let stopper = Stopper::default();
         let running = Running::start(&Arc::new(config), places, folder, listening, admin, store, &stopper)?;

@@ -16,10 +16,8 @@ use crate::site::{self, document};
 use crate::store::{OpenStore, WriteAccess};
 use crate::worker::Worker;
 
-/// The bytes of the requests in one lane for reading at once, with their responses: 64 lists of 100 pets.
-const READ_BYTES: usize = 512 * 1024;
-/// The most requests in the lane for writing at once, and their bytes: they share a flush of the disk.
-const WRITE_WINDOW: (usize, usize) = (512, 256 * 1024);
+/// The most requests in the lane for writing at once: they share a flush of the disk.
+const WRITES_AT_ONCE: usize = 512;
 
 /// All that runs for a service. The fields drop in their order: whoever sends requests before whoever serves them,
 /// and the claim on the database after the last connection to it.
@@ -57,30 +55,27 @@ impl Running {
         let upkeep = project::start(config)?;
         let shared = Shared {
             config: Arc::clone(config),
-            assets: Arc::new(site::assets(config, listening.address())),
+            assets: Arc::new(site::assets(config, &listening.address)),
             authenticator: Authenticator::new(config.api_key.as_deref()),
             lost,
             metrics: metrics.clone(),
             hosts: project::hosts(config, upkeep.as_ref()),
         };
-        let guide = document::root(config).map_or_else(|| listening.address().local_url(), str::to_owned);
+        let guide = document::root(config).map_or_else(|| listening.address.local_url(), str::to_owned);
         let fail = config.ephemeral.as_ref().map(|ephemeral| ephemeral.fail).filter(|rate| *rate > 0.0);
         let mut lanes = Lanes::new(&folder, stopper, fail.map(Faults::new));
         for (i, store) in readers.into_iter().enumerate() {
             let service = ReadService::new(store, shared.clone());
-            let window = (reads_at_once, READ_BYTES);
-            lanes.open(LaneKind::Read, window, &format!("read-{i}"), format!("reader-{i}"), service)?;
+            let name = format!("reader-{i}");
+            lanes.open(LaneKind::Read, reads_at_once, &format!("read-{i}"), name, service)?;
         }
-        let (kind, window, name) = (LaneKind::Write, WRITE_WINDOW, "writer".to_owned());
+        let (kind, window, name) = (LaneKind::Write, WRITES_AT_ONCE, "writer".to_owned());
         match writer {
             WriteAccess::Writes(writer) => {
-                let stopper = stopper.clone();
-                let service = WriteService::new(writer, shared, move || stopper.is_stopping());
-                lanes.open(kind, window, "write", name, service)?;
+                lanes.open(kind, window, "write", name, WriteService::new(writer, shared))?;
             }
             WriteAccess::Refused(reader) => {
-                let service = ReadService::refusing(reader, shared);
-                lanes.open(kind, window, "write", name, service)?;
+                lanes.open(kind, window, "write", name, ReadService::refusing(reader, shared))?;
             }
         }
         let Lanes { workers, addresses, .. } = lanes;
@@ -92,7 +87,7 @@ impl Running {
         });
         let admin = admin.transpose()?;
         let mut gate_config = gate_config(config, places, addresses, service::header_fields(config));
-        gate_config.intake.origins = Origins::new(config.allow_origins.clone());
+        gate_config.intake.origins = Origins(config.allow_origins.clone());
         gate_config.is_small = service::is_small;
         gate_config.metrics = metrics;
         let gate = Gate::new(listening, gate_config, stopper.clone())?;

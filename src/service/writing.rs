@@ -19,15 +19,12 @@ pub struct WriteService {
     key_care: KeyCare,
     /// When the writer has been idle long enough to move the write-ahead log into the database.
     rests_at: Option<Instant>,
-    /// Whether the service is ending.
-    is_stopping: Box<dyn Fn() -> bool + Send>,
 }
 
 /// How long nothing is written before the writer counts as idle.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// How long a batch waits for the lock of another process once the service is ending. With a wait already under way,
-/// of 5 s at most, it fits the 10 s of `Deadlines::drain`. Without a quorum, a cluster takes up to 15 s.
+/// How long the last work waits for the lock of another process.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the response to a request waits for.
@@ -64,16 +61,11 @@ struct Batch<'r> {
 struct MustUndo;
 
 impl WriteService {
-    /// The service of the only writer. `is_stopping` tells whether the service is ending.
-    pub fn new(store: Box<Writer>, shared: Shared, is_stopping: impl Fn() -> bool + Send + 'static) -> Self {
+    /// The service of the only writer.
+    pub fn new(store: Box<Writer>, shared: Shared) -> Self {
         let key_care = KeyCare::new(shared.authenticator.uses(), Instant::now());
-        Self {
-            context: WriteContext::new(store),
-            pipeline: Pipeline::new(shared),
-            key_care,
-            rests_at: None,
-            is_stopping: Box::new(is_stopping),
-        }
+        let (context, pipeline) = (WriteContext::new(store), Pipeline::new(shared));
+        Self { context, pipeline, key_care, rests_at: None }
     }
 
     /// Handles a request up to the commit.
@@ -136,7 +128,6 @@ impl WriteService {
         let writes = unanswered.iter().filter(|one| one.is_write()).count();
         match &committed {
             Ok(committed) => {
-                self.pipeline.shared.metrics.replayed(committed.replays);
                 if writes > committed.replays {
                     self.context.written(Ok(()));
                 }
@@ -217,7 +208,7 @@ fn fate(writes: usize, error: &StoreError) -> String {
 
 impl Service for WriteService {
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration {
-        self.context.store.be_patient(if (self.is_stopping)() { LAST_PATIENCE } else { BUSY_TIMEOUT });
+        self.context.store.be_patient(BUSY_TIMEOUT);
         self.answer_together(requests, responses).unwrap_or_else(|MustUndo| {
             requests.chunks(1).flat_map(|request| self.answer_together(request, responses)).sum()
         })

@@ -178,7 +178,7 @@ fn sockets_that_cannot_be_served_are_refused() {
     let mut command = crate::harness::passed();
     command.env("PETSTORE_DATABASE", folder.database());
     let refused = Process::start_with_input(&mut command, OwnedFd::from(deaf).into()).output();
-    expect_refusal(refused, 1, "it does not listen");
+    expect_refusal(refused, 1, "it is not a stream socket that listens");
     let other = |count: &str, close: &str| {
         let script = format!(r#"exec 3{close}; LISTEN_FDS={count} LISTEN_PID=$$ exec "$0""#);
         let mut command = Command::new("sh");

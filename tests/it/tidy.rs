@@ -250,26 +250,6 @@ fn documents_name_only_paths_that_are_there() {
     }
 }
 
-#[test]
-fn gate_announces_all_its_refusals() {
-    let codes = |text: &str| -> BTreeSet<String> {
-        let rest = text.split("Code::").skip(1);
-        rest.map(|rest| rest.chars().take_while(|c| c.is_alphanumeric()).collect()).collect()
-    };
-    let (mut announced, mut made) = (BTreeSet::new(), BTreeSet::new());
-    for file in sources("src/gate").iter().filter(|file| !file.ends_with("tests.rs")) {
-        let text = code(&read(file));
-        match text.split_once("const REFUSALS: &[Code] = &[").and_then(|(_, rest)| rest.split_once("];")) {
-            Some((table, rest)) => {
-                announced.extend(codes(table));
-                made.extend(codes(rest));
-            }
-            None => made.extend(codes(&text)),
-        }
-    }
-    assert_eq!(announced, made);
-}
-
 /// Words that may appear only in some rooms. A room is a file or a folder.
 const WORDS: &[(&str, &[&str])] = &[
     ("rusqlite", &["src/store"]),

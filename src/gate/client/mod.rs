@@ -77,15 +77,17 @@ pub struct Client {
     /// Whether its X-Forwarded-For is believed.
     is_trusted: bool,
     /// The client of the current request: the peer, or the address that a trusted proxy names.
-    address: IpAddr,
+    pub address: IpAddr,
     state: State,
-    since: Instant,
-    deadline: Option<Instant>,
+    /// Since when it is in this state.
+    pub since: Instant,
+    /// When [`Client::expire`] is due.
+    pub deadline: Option<Instant>,
     reader: Reader,
     /// Bytes received and not yet consumed.
     stash: Vec<u8>,
     /// The current request, in the form for a lane.
-    request: LaneRequest,
+    pub request: LaneRequest,
     /// When the current request began.
     begun: Instant,
     /// Bytes for the client, and how many of them have been sent.
@@ -124,16 +126,6 @@ impl Client {
         self.state
     }
 
-    /// Since when it is in this state.
-    pub fn since(&self) -> Instant {
-        self.since
-    }
-
-    /// When [`Client::expire`] is due.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.deadline
-    }
-
     /// Whether to read bytes in this state. If not, they stay with the operating system.
     pub fn wants_input(&self) -> bool {
         matches!(self.state, State::Idle | State::Head | State::Body | State::Lingering)
@@ -144,19 +136,9 @@ impl Client {
         &self.out[self.sent..]
     }
 
-    /// The complete request, for the lane.
-    pub fn request(&self) -> &LaneRequest {
-        &self.request
-    }
-
     /// The identifier of the current request.
     pub fn id(&self) -> &[u8] {
         self.reader.head.as_ref().map_or(b"-", |head| head.id.as_bytes())
-    }
-
-    /// The client's address for the current request.
-    pub fn address(&self) -> IpAddr {
-        self.address
     }
 
     /// The bytes held for the client that are freed if it gives way, without its request in a lane.

@@ -49,7 +49,7 @@ impl Bench {
 
     /// Moves the time to the deadline.
     fn expire(&mut self) -> State {
-        self.shared.now = self.client.deadline().unwrap();
+        self.shared.now = self.client.deadline.unwrap();
         self.client.expire(&mut self.shared);
         self.client.state()
     }
@@ -70,7 +70,7 @@ fn persistent_connection_goes_round() {
         assert_eq!(bench.take(), ("HTTP/1.1 200 OK".to_owned(), State::Idle));
         assert_eq!(bench.receive(POST), State::Body);
         assert_eq!(bench.receive("abc"), State::Ready(LaneKind::Write));
-        assert_eq!(bench.client.request().len(), "POST / HTTP/1.1\r\n\r\nabc".len());
+        assert_eq!(bench.client.request.len(), "POST / HTTP/1.1\r\n\r\nabc".len());
         assert_eq!(bench.answer("y"), State::Responding);
         assert_eq!(bench.take().1, State::Idle);
         assert_eq!(bench.client.held(), 0);
@@ -113,16 +113,16 @@ fn refusal_is_readable_before_the_close() {
 fn deadlines_are_totals() {
     let mut bench = bench();
     bench.receive("G");
-    let head = bench.client.deadline();
+    let head = bench.client.deadline;
     bench.shared.now += bench.shared.deadlines.head / 2;
     bench.receive("E");
-    assert_eq!(bench.client.deadline(), head, "a further byte gains nothing");
+    assert_eq!(bench.client.deadline, head, "a further byte gains nothing");
     bench.receive(&format!("T{}", &POST[4..]));
-    let body = bench.client.deadline();
+    let body = bench.client.deadline;
     assert_eq!(body, Some(bench.shared.now + bench.shared.deadlines.body));
     bench.shared.now += bench.shared.deadlines.body / 2;
     bench.receive("a");
-    assert_eq!(bench.client.deadline(), body);
+    assert_eq!(bench.client.deadline, body);
 }
 
 #[test]
@@ -195,9 +195,9 @@ fn request_that_reads_can_go_on_and_one_that_writes_is_let_go() {
     bench.go_inside(LaneKind::Read);
     bench.client.go_on(&bench.shared);
     assert_eq!(bench.client.state(), State::Ready(LaneKind::Write));
-    assert_eq!(bench.client.request().line(), b"GET /");
+    assert_eq!(bench.client.request.line(), b"GET /");
     bench.go_inside(LaneKind::Write);
-    assert_eq!(bench.client.request().len(), 0);
+    assert_eq!(bench.client.request.len(), 0);
 }
 
 #[test]
@@ -232,10 +232,10 @@ fn draining_ends_persistence() {
 #[test]
 fn idle_client_has_a_last_call() {
     let mut bench = bench();
-    assert_eq!(bench.client.deadline(), Some(bench.shared.now + bench.shared.deadlines.idle));
+    assert_eq!(bench.client.deadline, Some(bench.shared.now + bench.shared.deadlines.idle));
     bench.shared.draining = true;
     bench.client.hurry(&bench.shared);
-    assert_eq!(bench.client.deadline(), Some(bench.shared.now + LAST_CALL));
+    assert_eq!(bench.client.deadline, Some(bench.shared.now + LAST_CALL));
     bench.receive(GET);
     bench.answer("x");
     assert_eq!(bench.take().1, State::Lingering);
@@ -293,14 +293,14 @@ fn client_behind_a_trusted_proxy_is_whom_it_names() {
     let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 6.6.6.6, 1.2.3.4\r\n\r\n";
     let mut bench = bench();
     bench.receive(request);
-    assert_eq!(bench.client.address(), IpAddr::from([1, 2, 3, 4]));
+    assert_eq!(bench.client.address, IpAddr::from([1, 2, 3, 4]));
     bench.answer("x");
     bench.take();
     bench.receive(GET);
-    assert_eq!(bench.client.address(), IpAddr::from([127, 0, 0, 1]), "the next request is for itself");
+    assert_eq!(bench.client.address, IpAddr::from([127, 0, 0, 1]), "the next request is for itself");
     bench.client = Client::new(Peer::Tcp(([10, 0, 0, 1], 9).into()), &bench.shared);
     bench.receive(request);
-    assert_eq!(bench.client.address(), IpAddr::from([10, 0, 0, 1]), "not trusted");
+    assert_eq!(bench.client.address, IpAddr::from([10, 0, 0, 1]), "not trusted");
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn end_between_requests_and_after_the_last_response_closes() {
 fn request_is_held_and_then_its_response() {
     let mut bench = bench();
     bench.receive(GET);
-    assert!(bench.client.held() >= bench.client.request().len());
+    assert!(bench.client.held() >= bench.client.request.len());
     bench.answer("x");
     assert!(bench.client.held() >= bench.client.output().len());
 }

@@ -107,12 +107,7 @@ fn behind_a_proxy(service: impl Service) -> (Folder, Worker, Proxy, Bench) {
     let (far, near) = (folder.0.join("far"), folder.0.join("near"));
     let worker = Worker::start(&far, "test".to_owned(), service, || ()).unwrap();
     let proxy = Proxy::start(near.clone(), far);
-    let bench = Bench::start(vec![LaneAddress {
-        path: near,
-        kind: LaneKind::Read,
-        window: 64,
-        window_bytes: usize::MAX,
-    }]);
+    let bench = Bench::start(vec![LaneAddress { path: near, kind: LaneKind::Read, window: 64 }]);
     (folder, worker, proxy, bench)
 }
 

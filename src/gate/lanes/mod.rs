@@ -20,6 +20,9 @@ use mio::{Interest, Registry, Token};
 
 use crate::lane::{LaneKind, LaneRequest, LaneResponse, Malformed, Ticket};
 
+/// The most bytes of requests in a lane at once, so that its memory stays bounded and later requests do not wait for
+/// long. A single request may exceed it.
+const WINDOW_BYTES: usize = 256 * 1024;
 /// The size above which an empty buffer of a lane is freed.
 const KEEP_BYTES: usize = 256 * 1024;
 
@@ -38,18 +41,14 @@ pub struct LaneAddress {
     pub kind: LaneKind,
     /// The most requests in it at once.
     pub window: usize,
-    /// The most bytes in it at once, of requests and expected responses, so that later requests do not wait
-    /// for long. A single request may exceed it.
-    pub window_bytes: usize,
 }
 
 /// A request inside a lane.
-#[derive(Clone, Copy, Default)]
-pub struct Sent {
+#[derive(Clone, Copy)]
+struct Sent {
     /// `None`: the greeting.
-    pub client: Option<ClientId>,
-    /// The bytes of the request and of its expected response.
-    pub bytes: usize,
+    client: Option<ClientId>,
+    bytes: usize,
 }
 
 /// A lane's connection, and the requests on it.
@@ -62,7 +61,7 @@ pub struct Lane {
     pub shut_since: Option<Instant>,
     /// The requests inside, in the order sent.
     inside: VecDeque<Sent>,
-    /// The bytes of the requests inside and of their expected responses.
+    /// The bytes of the requests inside.
     bytes: usize,
     /// The ticket of the next request.
     next: Ticket,
@@ -110,7 +109,7 @@ impl Lane {
         let mut greeting = LaneRequest::default();
         greeting.begin(b"OPTIONS", [b"*", b""], 0);
         greeting.end_head();
-        self.push(Sent::default(), b"greeting", &greeting);
+        self.push(None, b"greeting", &greeting);
         self.flush(registry)
     }
 
@@ -131,21 +130,18 @@ impl Lane {
         self.inside.len()
     }
 
-    /// Whether there is room for a request with this many bytes, including its response.
+    /// Whether there is room for a request with this many bytes.
     pub fn has_room(&self, bytes: usize) -> bool {
         let has_turn = self.inside.len() < self.address.window;
-        self.is_open()
-            && has_turn
-            && !self.is_full
-            && (self.bytes == 0 || self.bytes + bytes <= self.address.window_bytes)
+        self.is_open() && has_turn && !self.is_full && (self.bytes == 0 || self.bytes + bytes <= WINDOW_BYTES)
     }
 
     /// Adds a complete request with a ticket that its response will carry; [`Lane::flush`] sends it.
-    pub fn push(&mut self, sent: Sent, id: &[u8], request: &LaneRequest) {
+    pub fn push(&mut self, client: Option<ClientId>, id: &[u8], request: &LaneRequest) {
         request.write(self.next, id, &mut self.out);
         self.next.place += 1;
-        self.bytes += sent.bytes;
-        self.inside.push_back(sent);
+        self.bytes += request.len();
+        self.inside.push_back(Sent { client, bytes: request.len() });
     }
 
     /// Sends what the server accepts without blocking.
@@ -210,14 +206,14 @@ impl Lane {
         }
     }
 
-    /// The complete response at the start of `input`, and its request; `None` if it is incomplete.
+    /// The complete response at the start of `input`, and its client; `None` if it is incomplete.
     ///
     /// # Errors
     /// If the bytes are not a response, or not the one to the next request.
     pub fn next_response<'a>(
         &mut self,
         input: &'a [u8],
-    ) -> Result<Option<(Sent, LaneResponse<'a>)>, Malformed> {
+    ) -> Result<Option<(Option<ClientId>, LaneResponse<'a>)>, Malformed> {
         if input.is_empty() {
             return Ok(None);
         }
@@ -230,7 +226,7 @@ impl Lane {
         if sent.client.is_none() {
             self.shut_since = None;
         }
-        Ok(Some((sent, response)))
+        Ok(Some((sent.client, response)))
     }
 
     /// Drops the connection, and returns the clients whose requests were on it.

@@ -42,7 +42,7 @@ pub fn config(lanes: Vec<LaneAddress>) -> GateConfig {
 impl Bench {
     pub fn start(lanes: Vec<LaneAddress>) -> Self {
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
-        let address = listening.address().tcp().unwrap();
+        let address = listening.address.tcp().unwrap();
         let stopper = Stopper::default();
         let gate = Gate::new(listening, config(lanes), stopper.clone()).unwrap();
         let gate = std::thread::spawn(move || gate.run());
@@ -75,7 +75,7 @@ fn served_by_the_test(kind: LaneKind, window: usize) -> (Folder, Bench, FarEnd) 
     let folder = Folder::new();
     let path = folder.0.join("lane");
     let far_end = FarEnd::bind(&path);
-    let bench = Bench::start(vec![LaneAddress { path, kind, window, window_bytes: usize::MAX }]);
+    let bench = Bench::start(vec![LaneAddress { path, kind, window }]);
     (folder, bench, far_end)
 }
 
@@ -139,8 +139,8 @@ fn response_that_passes_on_sends_the_request_down_the_other_lane() {
     let (read, write) = (folder.0.join("read"), folder.0.join("write"));
     let far_ends = [&read, &write].map(|path| FarEnd::bind(path));
     let bench = Bench::start(vec![
-        LaneAddress { path: read, kind: LaneKind::Read, window: 64, window_bytes: usize::MAX },
-        LaneAddress { path: write, kind: LaneKind::Write, window: 64, window_bytes: usize::MAX },
+        LaneAddress { path: read, kind: LaneKind::Read, window: 64 },
+        LaneAddress { path: write, kind: LaneKind::Write, window: 64 },
     ]);
     let [mut read, mut write] = far_ends.map(|far_end| far_end.accept());
     let client = bench.ask("/both");
@@ -182,28 +182,26 @@ fn unasked_response_breaks_the_lane_and_reaches_nobody() {
 
 #[test]
 fn requests_beyond_the_window_wait_their_turn() {
-    for (window, window_bytes) in [(1, usize::MAX), (64, 1)] {
-        let folder = Folder::new();
-        let path = folder.0.join("lane");
-        let far_end = FarEnd::bind(&path);
-        let bench = Bench::start(vec![LaneAddress { path, kind: LaneKind::Read, window, window_bytes }]);
-        let mut lane = far_end.accept();
-        let first = bench.ask("/1");
-        let ticket = expect(&mut lane, "/1");
-        let second = bench.ask("/2");
-        // Once a later client is answered, the second has been read, and could have gone down the lane.
-        assert!(all(bench.send("nonsense\r\n\r\n")).starts_with("HTTP/1.1 400 "));
-        lane.set_nonblocking(true).unwrap();
-        let early = lane.read(&mut [0; 1]).map_err(|error| error.kind());
-        assert_eq!(early, Err(ErrorKind::WouldBlock));
-        lane.set_nonblocking(false).unwrap();
-        answer(&mut lane, ticket, "one");
-        assert!(all(first).ends_with("one"));
-        let ticket = expect(&mut lane, "/2");
-        answer(&mut lane, ticket, "two");
-        assert!(all(second).ends_with("two"));
-        bench.stop();
-    }
+    let folder = Folder::new();
+    let path = folder.0.join("lane");
+    let far_end = FarEnd::bind(&path);
+    let bench = Bench::start(vec![LaneAddress { path, kind: LaneKind::Read, window: 1 }]);
+    let mut lane = far_end.accept();
+    let first = bench.ask("/1");
+    let ticket = expect(&mut lane, "/1");
+    let second = bench.ask("/2");
+    // Once a later client is answered, the second has been read, and could have gone down the lane.
+    assert!(all(bench.send("nonsense\r\n\r\n")).starts_with("HTTP/1.1 400 "));
+    lane.set_nonblocking(true).unwrap();
+    let early = lane.read(&mut [0; 1]).map_err(|error| error.kind());
+    assert_eq!(early, Err(ErrorKind::WouldBlock));
+    lane.set_nonblocking(false).unwrap();
+    answer(&mut lane, ticket, "one");
+    assert!(all(first).ends_with("one"));
+    let ticket = expect(&mut lane, "/2");
+    answer(&mut lane, ticket, "two");
+    assert!(all(second).ends_with("two"));
+    bench.stop();
 }
 
 #[test]
@@ -211,7 +209,7 @@ fn request_takes_the_lane_with_the_fewest() {
     let folder = Folder::new();
     let paths = ["first", "second"].map(|name| folder.0.join(name));
     let far_ends = [0, 1].map(|i| FarEnd::bind(&paths[i]));
-    let address = |path| LaneAddress { path, kind: LaneKind::Read, window: 64, window_bytes: usize::MAX };
+    let address = |path| LaneAddress { path, kind: LaneKind::Read, window: 64 };
     let bench = Bench::start(paths.map(address).into());
     let [mut first, mut second] = far_ends.map(|far_end| far_end.accept());
     let clients = [bench.ask("/1"), bench.ask("/2")];
@@ -242,11 +240,11 @@ fn response_larger_than_what_sockets_hold_arrives_whole() {
 }
 
 /// A lane that is open, its far end, and what watches it.
-fn open_lane(window: usize, window_bytes: usize) -> (Lane, UnixStream, Poll) {
+fn open_lane(window: usize) -> (Lane, UnixStream, Poll) {
     let folder = Folder::new();
     let path = folder.0.join("lane");
     let listener = UnixListener::bind(&path).unwrap();
-    let address = LaneAddress { path, kind: LaneKind::Read, window, window_bytes };
+    let address = LaneAddress { path, kind: LaneKind::Read, window };
     let (mut lane, poll) = (Lane::new(address, Token(7), Instant::now()), Poll::new().unwrap());
     lane.connect(poll.registry()).unwrap();
     let mut far_end = listener.accept().unwrap().0;
@@ -267,10 +265,7 @@ fn respond(lane: &mut Lane, far_end: &mut UnixStream, path: &str) {
     assert_eq!(response.length, length);
 }
 
-/// A request that takes so many bytes.
-fn sent(bytes: usize) -> Sent {
-    Sent { client: Some(ClientId { slot: 1, serial: 1 }), bytes }
-}
+const CLIENT: Option<ClientId> = Some(ClientId { slot: 1, serial: 1 });
 
 /// A request with a body of so many bytes.
 fn request_of(bytes: usize) -> LaneRequest {
@@ -283,14 +278,14 @@ fn request_of(bytes: usize) -> LaneRequest {
 
 #[test]
 fn lane_has_room_for_so_many_requests_and_bytes() {
-    let (mut lane, mut far_end, poll) = open_lane(3, 100);
+    let (mut lane, mut far_end, poll) = open_lane(3);
     for _ in 0..2 {
-        assert!(lane.has_room(1000), "a single one may have more");
-        lane.push(sent(60), b"-", &request_of(0));
-        assert!(lane.has_room(40) && !lane.has_room(41));
-        lane.push(sent(40), b"-", &request_of(0));
-        assert!(lane.has_room(0) && !lane.has_room(1));
-        lane.push(sent(0), b"-", &request_of(0));
+        assert!(lane.has_room(2 * WINDOW_BYTES), "a single one may have more");
+        let first = request_of(60);
+        lane.push(CLIENT, b"-", &first);
+        let left = WINDOW_BYTES - first.len();
+        assert!(lane.has_room(left) && !lane.has_room(left + 1));
+        (0..2).for_each(|_| lane.push(CLIENT, b"-", &request_of(0)));
         assert!(!lane.has_room(0), "three requests");
         lane.flush(poll.registry()).unwrap();
         (0..3).for_each(|_| respond(&mut lane, &mut far_end, "/"));
@@ -299,9 +294,11 @@ fn lane_has_room_for_so_many_requests_and_bytes() {
 
 #[test]
 fn lane_that_takes_no_more_has_no_room_until_it_does() {
-    let (mut lane, mut far_end, mut poll) = open_lane(64, usize::MAX);
+    let (mut lane, mut far_end, mut poll) = open_lane(64);
     let mut events = Events::with_capacity(8);
-    lane.push(sent(0), b"-", &request_of(8 * 1024 * 1024));
+    lane.push(CLIENT, b"-", &request_of(8 * 1024 * 1024));
+    // Not too large for its window.
+    lane.bytes = 0;
     lane.flush(poll.registry()).unwrap();
     assert!(!lane.has_room(0));
     let reader = std::thread::spawn(move || {
@@ -321,13 +318,13 @@ fn lane_that_takes_no_more_has_no_room_until_it_does() {
     poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
     assert!(events.is_empty(), "{events:?}");
     drop(far_end);
-    lane.push(sent(0), b"-", &request_of(0));
+    lane.push(CLIENT, b"-", &request_of(0));
     assert!(lane.flush(poll.registry()).is_err(), "it takes no more for ever");
 }
 
 #[test]
 fn lane_tells_whether_there_may_be_more_to_read() {
-    let (mut lane, mut far_end, poll) = open_lane(64, usize::MAX);
+    let (mut lane, mut far_end, poll) = open_lane(64);
     let mut scratch = [0; 2];
     assert_eq!(lane.receive(&mut scratch, false).unwrap(), (0, false), "nothing has come");
     far_end.write_all(b"12345").unwrap();
@@ -336,7 +333,7 @@ fn lane_tells_whether_there_may_be_more_to_read() {
     assert_eq!(lane.receive(&mut scratch, false).unwrap(), (1, false));
     far_end.write_all(b"6").unwrap();
     assert_eq!(lane.receive(&mut scratch, true).unwrap(), (1, true), "its end has come too");
-    lane.push(sent(0), b"-", &request_of(0));
+    lane.push(CLIENT, b"-", &request_of(0));
     lane.flush(poll.registry()).unwrap();
     // Closed with the request unread, which resets the connection.
     drop(far_end);
@@ -382,12 +379,7 @@ fn start_fails_where_a_lane_does_not_answer() {
     let path = folder.0.join("lane");
     let fails = |path: &Path| {
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
-        let lanes = vec![LaneAddress {
-            path: path.to_owned(),
-            kind: LaneKind::Write,
-            window: 1,
-            window_bytes: usize::MAX,
-        }];
+        let lanes = vec![LaneAddress { path: path.to_owned(), kind: LaneKind::Write, window: 1 }];
         let line = Gate::new(listening, config(lanes), Stopper::default()).err().unwrap().to_string();
         assert!(line.ends_with(": a lane for writing does not answer"), "{line}");
     };

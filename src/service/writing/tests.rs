@@ -90,7 +90,7 @@ fn bench_with(store: Box<Writer>, folder: Folder) -> Bench {
 }
 
 fn bench_of(store: Box<Writer>, reader: Box<Reader>, folder: Folder) -> Bench {
-    let mut service = WriteService::new(store, Shared::for_tests(Authenticator::default()), || false);
+    let mut service = WriteService::new(store, Shared::for_tests(Authenticator::default()));
     service.pipeline.router = &Router(&[ROWS]);
     Bench { service, reader, flush: Duration::ZERO, folder }
 }

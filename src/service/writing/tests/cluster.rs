@@ -69,7 +69,6 @@ fn batch_is_handled_twice_at_most() {
 fn batch_that_may_have_been_carried_out_is_not_handled_again() {
     let (nodes, _, mut bench, _) = bench();
     // At the end of a service, one request must do.
-    bench.service.is_stopping = Box::new(|| true);
     nodes.freeze(0);
     let lines = logged(|| assert_eq!(bench.ask(&["/tried"]), [503]));
     assert_eq!(TRIES.get(), 1);
