@@ -1,7 +1,8 @@
-//! The addresses of the clients: how many connections each has, and whose turn it is.
+//! The addresses of the clients: how many connections each has, whose turn it is, and who is at the other end.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use slab::Slab;
 
@@ -67,6 +68,33 @@ fn group(address: IpAddr) -> IpAddr {
         // A host usually gets a /64 (RFC 6177), and may use any address in it.
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
         address => address,
+    }
+}
+
+/// The peer of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    Tcp(SocketAddr),
+    /// A program on the same machine, which may open the socket's file.
+    Unix,
+}
+
+impl Peer {
+    /// The address for limits and the log: loopback for a Unix socket.
+    pub fn ip(self) -> IpAddr {
+        match self {
+            Self::Tcp(address) => address.ip(),
+            Self::Unix => Ipv4Addr::LOCALHOST.into(),
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix => f.write_str("unix"),
+        }
     }
 }
 

@@ -7,9 +7,9 @@ use std::os::fd::OwnedFd;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 
+use crate::gate::addresses::Peer;
 use crate::gate::client::{Client, State};
 use crate::gate::lanes::ClientId;
-use crate::gate::peer::Peer;
 use crate::gate::{FIRST_LANE, Gate};
 use crate::http::{ApiError, Code};
 

@@ -2,11 +2,11 @@
 
 use std::time::{Instant, UNIX_EPOCH};
 
+use super::addresses::Peer;
 use super::client::{Client, Shared, State};
 use super::connections::READ_BYTES;
-use super::peer::Peer;
 use super::strict_tests::{Read, Request, read};
-use super::wire::general::GeneralFields;
+use super::wire::exchange::GeneralFields;
 use super::wire::head::Intake;
 use super::wire::reader::{Reader, Step};
 use super::wire::request_id::RequestIds;

@@ -14,7 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::config::{Address, Listen};
 use crate::error::{Error, ErrorKind};
-use crate::gate::peer::Peer;
+use crate::gate::addresses::Peer;
 use crate::gate::socket_file::{BACKLOG, SocketFile};
 
 /// A listening socket and its origin.

@@ -15,7 +15,6 @@ mod health_check;
 mod lanes;
 mod listening;
 mod memory;
-mod peer;
 mod room;
 mod socket_file;
 mod stopper;
@@ -44,7 +43,7 @@ use lanes::{ClientId, Lane};
 use memory::Memory;
 use room::Picked;
 use waiting::Waiting;
-use wire::general::GeneralFields;
+use wire::exchange::GeneralFields;
 
 pub use health_check::HealthCheck;
 pub use lanes::LaneAddress;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use mio::Interest;
 use mio::net::UnixStream;
 
+use super::addresses::Peer;
 use super::client::State;
 use super::ending::LAST_WORDS;
 use super::lanes::tests::{MEMORY, config};
-use super::peer::Peer;
 use super::*;
 use crate::config::Listen;
 use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect};

@@ -14,8 +14,8 @@
 //! in the content, which it reads in one piece.
 
 use crate::http::response::{write_decimal, write_field};
+use crate::lane::Ticket;
 use crate::lane::position;
-use crate::lane::ticket::Ticket;
 
 /// After the target.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";

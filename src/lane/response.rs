@@ -11,7 +11,7 @@
 
 use crate::http::response::{Course, write_end_of_head};
 use crate::http::{Response, find_field};
-use crate::lane::ticket::Ticket;
+use crate::lane::Ticket;
 
 /// The bytes of the ticket, status, key name, fields, body and flag.
 const HEAD_LENGTH: usize = Ticket::LENGTH + 4 * 4 + 1;

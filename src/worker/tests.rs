@@ -4,7 +4,6 @@ use super::*;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Instant;
 
 use crate::testing::{Folder, NearEnd, PATIENCE, logged};
 
@@ -281,4 +280,31 @@ fn what_is_due_is_done_without_a_request_but_after_the_greeting() {
     assert_eq!(lane.answer().1, "/greeting 0");
     lane.ask(1, "/a", 0);
     assert_eq!(lane.answer(), (1, "/a 0".to_owned()));
+}
+
+/// A server that was unblocked, so that receiving returns at once.
+fn unblocked() -> (Folder, tiny_http::Server) {
+    let folder = Folder::new();
+    let server = tiny_http::Server::http_unix(&folder.0.join("lane")).unwrap();
+    server.unblock();
+    (folder, server)
+}
+
+#[test]
+fn requests_gather_where_several_came() {
+    let ((_folder, server), mut pacing) = (unblocked(), Pacing::default());
+    pacing.answered(2, 2 * MAX_PAUSE);
+    let began = Instant::now();
+    assert!(pacing.receive(&server, None).is_none());
+    assert!(began.elapsed() >= MAX_PAUSE);
+}
+
+#[test]
+fn next_request_is_looked_out_for_where_the_last_one_came_at_once() {
+    let ((_folder, server), mut pacing) = (unblocked(), Pacing::default());
+    pacing.answered(1, Duration::ZERO);
+    pacing.came_at_once = true;
+    let began = Instant::now();
+    assert!(pacing.receive(&server, None).is_none());
+    assert!(began.elapsed() >= POLL);
 }

@@ -17,8 +17,8 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::config::Deadlines;
-use crate::gate::peer::Peer;
-use crate::gate::wire::general::GeneralFields;
+use crate::gate::addresses::Peer;
+use crate::gate::wire::exchange::GeneralFields;
 use crate::gate::wire::head::{Head, Intake};
 use crate::gate::wire::reader::{Reader, Step};
 use crate::http::{ApiError, Code};

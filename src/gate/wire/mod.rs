@@ -2,13 +2,11 @@
 
 pub mod body;
 pub mod exchange;
-pub mod general;
 pub mod head;
 pub mod origins;
 pub mod reader;
 pub mod request_id;
 pub mod request_line;
-mod trace_parent;
 
 #[cfg(test)]
 mod framing_tests;
