@@ -1,39 +1,18 @@
-// The search over pages, headings, error codes, settings and operations. `/` opens it, and Escape closes it.
+// The search over pages, headings, error codes, settings, and operations with their parts. `/` and Ctrl+K open it, and
+// Escape closes it.
 import { element } from './elements.js';
 
 const MOST = 12;
-const opener = document.getElementById('search-open');
+// What a reader is led to who has asked for nothing yet, or for nothing that is there.
+const SUGGESTED = ['/docs/quickstart', '/docs/keys', '/docs/errors'];
 const dialog = document.getElementById('search');
 const input = dialog.querySelector('input');
 const list = document.getElementById('search-results');
 const status = dialog.querySelector('[role=status]');
-let index;
+// What is loaded when the search is opened first.
+let find;
+let suggested;
 let chosen = 0;
-
-const lower = (text) => text.toLowerCase();
-
-// How well an entry fits: 0 is best, and undefined does not fit.
-function rank({ title, page, text }, query, words) {
-  const [name, all] = [lower(title), lower(`${title} ${page} ${text}`)];
-  if (name === query) return 0;
-  if (name.startsWith(query) || name.split(/[ -]+/).includes(query)) return 1;
-  if (words.every((word) => name.includes(word))) return 2;
-  if (words.every((word) => all.includes(word))) return 3;
-  return undefined;
-}
-
-function find(query) {
-  const words = query.split(/\s+/);
-  const ranked = index.map((entry) => [rank(entry, query, words), entry]);
-  const found = ranked.filter(([rank]) => rank !== undefined);
-  return found.sort(([a], [b]) => a - b).map(([, entry]) => entry);
-}
-
-// The part of a text around the first word that was looked for.
-function excerpt(text, query) {
-  const at = text.lastIndexOf(' ', lower(text).indexOf(query.split(/\s+/)[0]) - 30) + 1;
-  return (at ? '…' : '') + text.slice(at, at + 140);
-}
 
 function choose(number) {
   chosen = number;
@@ -45,22 +24,37 @@ function choose(number) {
   }
 }
 
+function say(query, found) {
+  if (!query) return '';
+  if (!found.length) return `Nothing for '${query}'. Try one of these:`;
+  if (found.length > MOST) return `${MOST} of ${found.length} results`;
+  return found.length === 1 ? '1 result' : `${found.length} results`;
+}
+
 function show() {
-  const query = lower(input.value.trim());
-  const found = query && index ? find(query) : [];
+  if (!find) return;
+  const query = input.value.trim();
+  const found = query ? find(query) : [];
+  status.textContent = say(query, found);
   list.replaceChildren(
-    ...found.slice(0, MOST).map((entry, i) => {
+    ...(found.length ? found.slice(0, MOST) : suggested).map((entry, i) => {
       const attributes = { id: `search-${i}`, href: entry.path, role: 'option', tabindex: '-1' };
       const [title, page] = [element('b', {}, entry.title), element('i', {}, entry.page)];
-      return element('a', attributes, title, ' ', page, ' ', element('span', {}, excerpt(entry.text, query)));
+      return element('a', attributes, title, ' ', page, ' ', element('span', {}, entry.text));
     }),
   );
-  list.hidden = found.length === 0;
-  input.setAttribute('aria-expanded', String(!list.hidden));
-  input.removeAttribute('aria-activedescendant');
-  if (found.length) choose(0);
-  if (query && index) status.textContent = found.length > MOST ? `${MOST} of ${found.length} results` : `${found.length} results`;
-  else if (index) status.textContent = '';
+  list.hidden = false;
+  input.setAttribute('aria-expanded', 'true');
+  choose(0);
+}
+
+async function load() {
+  const index = fetch(new URL('./search.json', import.meta.url)).then((response) => response.json());
+  const [rank, entries] = await Promise.all([import('./search-rank.js'), index]);
+  const pages = SUGGESTED.map((path) => entries.find((entry) => entry.path === path));
+  suggested = [...pages.slice(0, 2), ...entries.filter(rank.isOperation), ...pages.slice(2)];
+  const prepared = rank.prepare(entries);
+  find = (query) => rank.find(prepared, query);
 }
 
 async function open() {
@@ -68,15 +62,17 @@ async function open() {
   dialog.showModal();
   input.select();
   try {
-    index ??= await (await fetch(new URL('./search.json', import.meta.url))).json();
+    if (!find) await load();
     show();
   } catch {
     status.textContent = 'The search failed to load. Check your connection, and open it again.';
   }
 }
 
-opener.hidden = false;
-opener.addEventListener('click', open);
+for (const opener of document.querySelectorAll('#search-open, .search-open')) {
+  opener.hidden = false;
+  opener.addEventListener('click', open);
+}
 input.addEventListener('input', show);
 list.addEventListener('click', () => dialog.close());
 dialog.addEventListener('click', (event) => event.target === dialog && dialog.close());
@@ -94,7 +90,9 @@ document.addEventListener('keydown', (event) => {
   const field = event.target.closest?.('input, textarea, select, [contenteditable]');
   // A closed dialog may keep the focus until the next frame.
   const isTyping = field && (field !== input || dialog.open);
-  if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  const isSlash = event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey;
+  const isCommand = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey;
+  if (!isSlash && !isCommand) return;
   event.preventDefault();
   open();
 });

@@ -1,47 +1,118 @@
-//! The search: a script, and its index of pages, headings, error codes, limits, settings and operations.
+//! The index of the search, made from the sections of the pages and from the tables of the code. `search-rank.js` ranks
+//! its entries.
 
 use serde_json::{Value, json};
 
-use crate::api::ROUTER;
-use crate::site::document::BASE;
+use crate::api::{Operation, ROUTER};
+use crate::http::Code;
+use crate::http::response::reason;
+use crate::site::document::own_codes;
+use crate::site::html::components::schema;
+use crate::site::html::markup::text;
+use crate::site::html::navigation::Entry;
 use crate::site::html::pages::Filled;
 use crate::site::html::tables::{Section, in_reference};
 
-/// The index as JSON: what can be found on pages, such as
-/// `{"title":"not_found","page":"Errors","path":"/docs/errors#not_found","text":"404 Not Found …"}`, and the operations.
+/// How many characters of a text are shown at most. Of the rest the index has each word once.
+const SHOWN: usize = 140;
+
+/// The index as JSON: what can be found on pages, and each operation with its parts.
 pub fn index(pages: &[Filled]) -> String {
-    let mut index = Vec::new();
-    for (page, _, sections) in pages {
-        index.extend(sections.iter().map(|[id, element, title, text]: &Section| {
-            let path = if element == "h1" { page.path.to_owned() } else { format!("{}#{id}", page.path) };
-            json!({ "title": title, "page": page.name, "path": path, "text": text })
-        }));
+    let found =
+        pages.iter().flat_map(|(page, _, sections)| sections.iter().map(|found| section(page, found)));
+    let described = ROUTER.operations().filter(|row| row.tag.is_some());
+    Value::from_iter(found.chain(described.flat_map(operation))).to_string()
+}
+
+/// An entry such as `{"title":"overloaded","page":"503 Service Unavailable","path":"/docs/errors#overloaded",
+/// "text":"Retry after …","words":"the rest"}`.
+fn entry(title: &str, page: &str, path: &str, text: &str) -> Value {
+    let text = text.replace('`', "");
+    let cut = text.char_indices().nth(SHOWN).and_then(|(end, _)| text.get(..end)?.rfind(' '));
+    let (shown, rest) = text.split_at(cut.unwrap_or(text.len()));
+    let mut rest: Vec<&str> = rest.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    rest.sort_unstable();
+    rest.dedup();
+    rest.retain(|word| word.len() > 1 && !shown.contains(word));
+    json!({ "title": title, "page": page, "path": path, "text": shown, "words": rest.join(" ") })
+}
+
+/// A page, or what is under a heading or in a row of a table. An error code is found by its status as well.
+fn section(page: &Entry, [id, element, title, text]: &Section) -> Value {
+    let path = if element == "h1" { page.path.to_owned() } else { format!("{}#{id}", page.path) };
+    let code = Code::ALL.iter().find(|code| code.as_str() == id);
+    let status = code.map(|code| format!("{} {}", code.status(), reason(code.status())));
+    // Of a flag and its value, the flag.
+    let title = if title.starts_with("--") { title.split(' ').next().unwrap_or(title) } else { title };
+    entry(title, status.as_deref().unwrap_or(page.name), &path, text)
+}
+
+/// An operation, then its parameters, the fields of its body, and the header fields of its response.
+fn operation(operation: &Operation) -> Vec<Value> {
+    let (title, path) = (operation.title, in_reference(operation));
+    let part =
+        |name: &str, heading: &str, about: &str| entry(name, title, &format!("{path}{heading}"), about);
+    let mut parts = Vec::new();
+    for parameter in operation.parameters.iter().map(|parameter| parameter.describe()) {
+        parts.push(part(text(&parameter["name"]), "-parameters", text(&parameter["description"])));
     }
-    for operation in ROUTER.operations().filter(|operation| operation.path.starts_with(BASE)) {
-        let title = format!("{} {}", operation.method(), operation.path);
-        let text = format!("{} ({})", operation.summary, operation.id);
-        let path = in_reference(operation);
-        index.push(json!({ "title": title, "page": "Operations", "path": path, "text": text }));
+    for (name, field) in
+        schema(operation.body.unwrap_or_default())["properties"].as_object().into_iter().flatten()
+    {
+        parts.push(part(name, "-request-body", text(&field["description"])));
     }
-    Value::Array(index).to_string()
+    for field in operation.success.iter().flat_map(|success| success.headers) {
+        parts.push(part(field.name, "-response-headers", field.about));
+    }
+    let names = parts.iter().map(|part| text(&part["title"]).to_owned());
+    let statuses = own_codes(operation)
+        .into_iter()
+        .flat_map(|(status, codes)| codes.into_iter().map(move |code| format!("{status} {}", code.as_str())));
+    let success = operation.success.map(|success| success.status.to_string());
+    let words: Vec<String> = names.chain(statuses).chain(success).collect();
+    let about = format!("{} {} {}", operation.about, operation.id, words.join(" "));
+    parts.insert(0, entry(title, &format!("{} {}", operation.method(), operation.path), &path, &about));
+    parts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::site::html::navigation::PAGES;
+    use crate::config::{Address, Config};
 
     #[test]
-    fn index_has_operations_and_what_pages_have() {
-        let sections =
-            [["x", "h1", "X", ""], ["y", "h2", "Y", "z"]].map(|section| section.map(str::to_owned));
-        let json = index(&[(&PAGES[0], String::new(), sections.into())]);
-        let found: Vec<Value> = serde_json::from_str(&json).unwrap();
-        let page =
-            |title, path, text| json!({ "title": title, "page": "Overview", "path": path, "text": text });
-        assert_eq!(found[..2], [page("X", "/docs", ""), page("Y", "/docs#y", "z")]);
-        let is_there =
-            |title, path| found.iter().any(|entry| entry["title"] == title && entry["path"] == path);
-        assert!(is_there("POST /v1/pets", "/#createPet"), "{found:?}");
+    fn index_is_small_and_each_entry_leads_to_its_place() {
+        let assets = crate::site::assets(&Config::default(), &Address::Tcp(([127, 0, 0, 1], 1).into()));
+        let body = |path: &str, encoding: Option<&str>| {
+            let asset = assets.get(path).unwrap_or_else(|| panic!("{path}"));
+            asset.respond([encoding, None].map(Option::into_iter)).body().to_vec()
+        };
+        let compressed = body("/assets/latest/search.json", Some("gzip")).len();
+        assert!(compressed < 20 * 1024, "{compressed}");
+        let index: Vec<Value> = serde_json::from_slice(&body("/assets/latest/search.json", None)).unwrap();
+        for path in index.iter().map(|entry| text(&entry["path"])) {
+            let (page, id) = path.split_once('#').unwrap_or((path, "main"));
+            let html = String::from_utf8(body(page, None)).unwrap();
+            assert!(html.contains(&format!(" id=\"{id}\"")), "{path}");
+        }
+        let has = |title, page| index.iter().any(|entry| entry["title"] == title && entry["page"] == page);
+        for (title, page) in [
+            ("List pets", "GET /v1/pets"),
+            ("limit", "List pets"),
+            ("categoryId", "Add a pet"),
+            ("Location", "Add a pet"),
+            ("overloaded", "503 Service Unavailable"),
+            ("--allow-origin", "Settings"),
+        ] {
+            assert!(has(title, page), "{title}: {page}");
+        }
+    }
+
+    #[test]
+    fn long_text_is_shown_in_part_and_found_as_a_whole() {
+        let text = "one ".repeat(35) + "two, three; four Four four";
+        let entry = entry("", "", "/", &text);
+        assert_eq!(entry["text"].as_str().unwrap().len(), 139, "{entry}");
+        assert_eq!(entry["words"], "Four four three two");
     }
 }

@@ -1,0 +1,127 @@
+// How well the entries of the search's index fit a query. Knows nothing of browsers.
+
+// How much a place counts, and how much a way to fit.
+const [TITLE, PAGE, TEXT] = [10, 4, 1];
+const [WHOLE, SYNONYM, PREFIX, ALMOST, PART] = [1, 0.8, 0.6, 0.5, 0.2];
+
+// Words that say nothing about what is looked for.
+const EMPTY = new Set(
+  'a an and are as at be by can do does for from getting have how i if in into is it me my of on or our so that the this to use using was we what when where which why will with you your'.split(' '),
+);
+
+// What people say, and the words that the pages have for it.
+const SYNONYMS = new Map();
+for (const [said, meant] of Object.entries({
+  'auth authenticate authentication authorisation authorization authorize bearer credentials login password secret sign signin token': 'key keys',
+  'create insert make new post': 'add',
+  'fetch read retrieve show': 'get',
+  'change modify patch put update': 'edit',
+  'erase destroy': 'delete remove',
+  'cors crossorigin preflight': 'origin browser cors',
+  '429 quota rate ratelimit throttle throttled throttling': 'limits',
+  'begin hello intro start started tutorial': 'quickstart',
+  'cursor next offset page paginate paging': 'pagination',
+  'container docker kubernetes podman service systemd': 'install',
+  'caddy haproxy nginx reverse': 'proxy proxies',
+  'alert alerts grafana metrics observability prometheus telemetry': 'monitoring',
+  'update version': 'upgrade upgrades',
+  'dump snapshot': 'backup backups',
+  'recover recovery': 'restore',
+  'cluster failover ha node nodes replica rqlite scale': 'machines',
+  'cname dns hostname': 'domain domains',
+  'certificate https ssl tls': 'domains https',
+  'bind port': 'listen',
+  'config configuration configure env environment flags options': 'settings',
+  'alive liveness readiness uptime': 'health',
+  'news release releases': 'changelog',
+  'obsolete removed sunset': 'deprecated deprecations',
+  'duplicate resend twice': 'retries idempotency',
+  'compromised leaked lost stole stolen': 'revoke revoking safe',
+  'cache caching polling': 'etag poll',
+  'order sort': 'ascending',
+  'payload size': 'body limits',
+  'failure failures problem': 'errors',
+})) for (const word of said.split(' ')) SYNONYMS.set(word, [...(SYNONYMS.get(word) ?? []), ...meant.split(' ')]);
+
+// The words of a text, in small letters; `categoryId` is two and itself.
+function words(text) {
+  const parts = text.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2');
+  return [text, parts].flatMap((text) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+}
+
+// A word without its ending, so that `rotating` and `rotate` are one.
+function stem(word) {
+  const one = word.replace(/(?<=..)ies$/, 'y').replace(/(?<=..[^sui])s$/, '');
+  return one.replace(/(?<=...)(ing|ed|e)$/, '');
+}
+
+// Whether one letter more, less or other, or two that changed places, make one word of another.
+export function isAlmost(a, b) {
+  let same = 0;
+  while (same < a.length && a[same] === b[same]) same += 1;
+  const [x, y] = [a.slice(same), b.slice(same)];
+  const isSwapped = x[0] === y[1] && x[1] === y[0] && x.slice(2) === y.slice(2);
+  return isSwapped || x.slice(1) === y || x === y.slice(1) || x.slice(1) === y.slice(1);
+}
+
+// Splits the entries into words, once.
+export function prepare(entries) {
+  const vocabulary = new Map();
+  const places = ({ title, page, text, words: more = '' }) =>
+    [title, page, `${text} ${more}`].map((text) => {
+      const found = new Set(words(text));
+      for (const word of found) vocabulary.set(word, stem(word));
+      return found;
+    });
+  return { entries: entries.map((entry) => ({ entry, places: places(entry) })), vocabulary };
+}
+
+// The words that a word of the query may mean, and how well each fits.
+function meanings(word, vocabulary) {
+  const fits = new Map();
+  const add = (known, fit) => fits.set(known, Math.max(fit, fits.get(known) ?? 0));
+  const root = stem(word);
+  for (const [known, knownRoot] of vocabulary) {
+    if (knownRoot === root) add(known, WHOLE);
+    else if (known.startsWith(word)) add(known, PREFIX);
+    else if (word.length > 2 && known.includes(word)) add(known, PART);
+  }
+  for (const known of SYNONYMS.get(word) ?? []) add(known, SYNONYM);
+  if (word.length < 5 || [...fits.values()].some((fit) => fit > PART)) return fits;
+  for (const known of vocabulary.keys()) if (isAlmost(word, known)) add(known, ALMOST);
+  for (const [said, meant] of SYNONYMS) if (isAlmost(word, said)) for (const known of meant) add(known, ALMOST);
+  return fits;
+}
+
+// How well a word fits an entry: as well as it fits the best place.
+function value(fits, { places }) {
+  const best = (place) => Math.max(0, ...[...place].map((word) => fits.get(word) ?? 0));
+  return Math.max(...[TITLE, PAGE, TEXT].map((weight, i) => weight * best(places[i])));
+}
+
+// The entries that fit at least half of the words, best first.
+export function find({ entries, vocabulary }, query) {
+  const all = [...new Set(words(query.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2')))];
+  const some = all.filter((word) => !EMPTY.has(word));
+  const asked = some.length ? some : all;
+  const terms = asked.map((word) => {
+    const fits = meanings(word, vocabulary);
+    const values = entries.map((entry) => value(fits, entry));
+    // A word that few entries have tells more.
+    const weight = Math.log(1 + entries.length / (1 + values.filter(Boolean).length));
+    return { fits, weight, values };
+  });
+  const ranked = entries.map((one, i) => {
+    const matched = terms.filter(({ values }) => values[i]).length;
+    if (!matched || matched * 2 < terms.length) return [0, one.entry];
+    const sum = terms.reduce((sum, { weight, values }) => sum + weight * values[i], 0);
+    // A title of few other words, a whole page or an operation is rather what was meant.
+    const title = [...one.places[0]].filter((word) => !EMPTY.has(word));
+    const named = title.filter((word) => terms.some(({ fits }) => (fits.get(word) ?? 0) > PART)).length / title.length;
+    const kind = one.entry.path.includes('#') ? 1 : 1.15;
+    return [(sum * (1 + named) * kind * (isOperation(one.entry) ? 1.25 : 1) * matched ** 2) / terms.length ** 2, one.entry];
+  });
+  return ranked.filter(([rank]) => rank > 0).sort(([a], [b]) => b - a).map(([, entry]) => entry);
+}
+
+export const isOperation = ({ page }) => /^[A-Z]+ \//.test(page);

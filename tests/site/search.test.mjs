@@ -1,0 +1,133 @@
+// The search: what people ask leads to the right place, by the ranking and the index that the service serves.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { barriers, launch, LOOKS, open, serve } from './harness.mjs';
+
+let service;
+let browser;
+let find;
+let isAlmost;
+before(async () => {
+  [service, browser] = await Promise.all([serve(), launch()]);
+  const text = async (path) => (await fetch(new URL(path, service.url))).text();
+  const folder = /"(\/assets\/[^"]+)site\.css"/.exec(await text('/'))[1];
+  const rank = await import(`data:text/javascript,${encodeURIComponent(await text(`${folder}search-rank.js`))}`);
+  const index = rank.prepare(JSON.parse(await text(`${folder}search.json`)));
+  find = (query) => rank.find(index, query);
+  isAlmost = rank.isAlmost;
+});
+after(async () => {
+  await browser?.close();
+  await service?.stop();
+});
+
+// What people ask, and the places that tell them.
+const QUERIES = [
+  ['authentication', '/docs/keys'],
+  ['create pet', '/#createPet'],
+  ['add pet', '/#createPet'],
+  ['list pets', '/#listPets'],
+  ['delete pet', '/docs/settings#export-import-and-edit-pets'],
+  ['status', '/#listPets-parameters', '/#createPet-request-body'],
+  ['limit', '/#listPets-parameters'],
+  ['cors', '/docs/browsers'],
+  ['429', '/docs/limits'],
+  ['getting started', '/docs/quickstart'],
+  ['pagniation', '/docs/pagination'],
+  ['unauthorised', '/docs/errors#unauthorized'],
+  ['rate limit', '/docs/limits'],
+  ['idempotency', '/#createPet-parameters', '/docs/retries'],
+  ['401', '/docs/errors#unauthorized'],
+  ['invalid_json', '/docs/errors#invalid_json'],
+  ['etag', '/#listPets-response-headers'],
+  ['healthz', '/docs/settings#health-checks'],
+  ['cname', '/docs/domains'],
+  ['rotate key', '/docs/keys#rotating-a-key'],
+  ['how do I get an API key', '/docs/keys', '/docs/keys#the-first-key'],
+  ['bearer token', '/docs/keys'],
+  ['next page', '/docs/pagination'],
+  ['change the port', '/docs/settings#listen'],
+  ['what does 503 mean', '/docs/errors#overloaded'],
+  ['retry a request safely', '/docs/retries'],
+  ['get one pet by id', '/#getPet'],
+  ['filter by status', '/#listPets-parameters'],
+  ['maximum body size', '/docs/limits#request-body'],
+  ['PETSTORE_LISTEN', '/docs/settings#listen'],
+  ['read only key', '/docs/keys#creating-keys'],
+  ['my own domain', '/docs/domains'],
+  ['someone stole my key', '/docs/keys#revoking-a-key', '/docs/keys#keeping-a-key-safe'],
+  ['is getPet deprecated', '/docs/versions', '/#getPet'],
+  ['categoryid', '/#createPet-request-body'],
+  ['location header', '/#createPet-response-headers'],
+  ['timeout', '/docs/limits#timeouts'],
+  ['release notes', '/docs/changelog'],
+  ['backup', '/docs/settings#backup-and-restore'],
+  ['prevent duplicate pets', '/docs/retries'],
+];
+
+test('the right place is among the first three results', () => {
+  assert.equal(QUERIES.length, 40);
+  const missed = QUERIES.map(([query, ...places]) => [query, places, find(query).slice(0, 3).map(({ path }) => path)]);
+  assert.deepEqual(missed.filter(([, places, found]) => !found.some((path) => places.includes(path))), []);
+});
+
+test('one wrong letter is forgiven in words of five letters or more', () => {
+  const best = (query) => find(query)[0]?.path;
+  const right = best('pagination');
+  for (const wrong of ['pagnation', 'paginnation', 'paginatiom', 'pagniation', 'agination']) {
+    assert.equal(best(wrong), right, wrong);
+  }
+  for (const [one, other] of [['ab', 'ba'], ['abc', 'ab'], ['abc', 'abd'], ['ab', 'xab'], ['abc', 'axc']]) {
+    assert.ok(isAlmost(one, other) && isAlmost(other, one), `${one}, ${other}`);
+  }
+  for (const [one, other] of [['abcd', 'ab'], ['abcd', 'badc'], ['abc', 'cba'], ['abc', 'xyc']]) {
+    assert.ok(!isAlmost(one, other), `${one}, ${other}`);
+  }
+  assert.deepEqual(find('xyzzy'), []);
+  assert.deepEqual(find('qet'), []);
+});
+
+test('the search opens with /, Ctrl+K and ⌘K, and always has something to offer', async () => {
+  for (const look of Object.values(LOOKS)) {
+    const { page, said, close } = await open(browser, look);
+    await page.goto(`${service.url}/docs/retries`);
+    const field = page.getByRole('combobox', { name: 'Search' });
+    const options = page.locator('#search-results [role=option]');
+    const paths = () => options.evaluateAll((links) => links.map((link) => link.getAttribute('href')));
+    for (const keys of ['/', 'Control+k', 'Meta+k']) {
+      await page.keyboard.press(keys);
+      await options.first().waitFor();
+      const offered = await paths();
+      for (const path of ['/docs/quickstart', '/docs/keys', '/#createPet', '/docs/errors']) assert.ok(offered.includes(path), path);
+      assert.deepEqual(await barriers(page), []);
+      await field.fill('xyzzy');
+      await page.getByText("Nothing for 'xyzzy'. Try one of these:").waitFor();
+      assert.deepEqual(await paths(), offered);
+      await field.fill('');
+      await page.keyboard.press('Escape');
+      assert.equal(await field.isVisible(), false);
+    }
+    // In a field, a slash is a letter, and Ctrl+K still opens the search.
+    await page.goto(service.url);
+    await page.getByLabel('API key', { exact: true }).press('/');
+    assert.equal(await field.isVisible(), false);
+    await page.getByLabel('API key', { exact: true }).press('Control+k');
+    await field.fill('add pet');
+    await options.first().waitFor();
+    await page.keyboard.press('Enter');
+    await page.locator('#createPet[open]').waitFor();
+    assert.deepEqual(said, []);
+    await close();
+  }
+});
+
+test('a page that is not there leads to the search', async () => {
+  const { page, close } = await open(browser);
+  await page.goto(`${service.url}/docs/nowhere`);
+  await page.getByRole('button', { name: 'Search the site' }).click();
+  await page.getByRole('combobox', { name: 'Search' }).fill('errors');
+  await page.getByRole('option').first().click();
+  await page.waitForURL(`${service.url}/docs/errors`);
+  await close();
+});
