@@ -256,10 +256,11 @@ fn answer(done: Result<Response, Refusal>) -> Result<Response, Failure> {
 mod tests {
     use super::*;
     use crate::admin::ROUTER;
+    use crate::config::Config;
 
     #[test]
     fn every_file_of_the_page_has_a_row() {
-        for path in crate::site::html::settings("").keys() {
+        for path in crate::site::html::settings(&Config::default(), "").keys() {
             let routed = ROUTER.route("GET", &Target::parse(path));
             assert!(routed.is_ok_and(|operation| operation.headers == &ASSET_HEADERS[..]), "{path}");
         }

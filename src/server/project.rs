@@ -36,5 +36,5 @@ pub fn hosts(config: &Config, upkeep: Option<&Arc<Upkeep>>) -> Hosts {
 pub fn settings(config: &Config, site: &str, upkeep: Option<&Arc<Upkeep>>) -> ProjectSettings {
     // The key of the environment lacks the admin scope, and is told so.
     let authenticator = Authenticator::new(config.api_key.as_deref());
-    ProjectSettings { upkeep: upkeep.cloned(), assets: Arc::new(html::settings(site)), authenticator }
+    ProjectSettings { upkeep: upkeep.cloned(), assets: Arc::new(html::settings(config, site)), authenticator }
 }

@@ -288,7 +288,7 @@ fn removal_says_what_goes_with_it_and_the_next_verified_domain_is_primary() {
     hosted.done(&["domain", "add", "shop.example.com"]);
     hosted.done(&["domain", "verify", "shop.example.com"]);
     let said = hosted.done(&["domain", "primary", "pets.example.com"]);
-    assert!(said.contains("canonical") && said.contains("nothing is redirected"), "{said}");
+    assert!(said.contains("canonical"), "{said}");
     let said = hosted.done(&["domain", "remove", "Pets.example.com."]);
     let record =
         "pets.example.com is removed and no longer served, unless it is the host of the service's --base-url";

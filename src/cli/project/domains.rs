@@ -106,7 +106,7 @@ fn set_primary(call: &Call) -> Done {
     let name = project.find(call.operand(0))?;
     Ok(print(&format!(
         "{name} is primary: pages requested under other names point to it as their canonical address, so that search \
-         engines index them once; nothing is redirected\n"
+         engines index them once\n"
     ))?)
 }
 

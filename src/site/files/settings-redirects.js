@@ -28,8 +28,8 @@ export function showRedirects({ domains, redirects, address }, page) {
     if (list.children[at] !== rows.get(key)) list.insertBefore(rows.get(key), list.children[at] ?? null);
   });
   const names = domains.map(({ name, displayName }) => [name, displayName === name ? name : `${displayName} (${name})`]);
-  choices(from, [['', 'Choose a domain'], ...names]);
-  choices(to, [['', 'Choose a target'], ...names, ...(address ? [[address, `${address} (platform)`]] : [])]);
+  choices(from, [['', 'Choose…'], ...names]);
+  choices(to, [['', 'Choose…'], ...names, ...(address ? [[address, `${address} (platform)`]] : [])]);
 }
 
 // Keeps what is chosen, where it is still there.

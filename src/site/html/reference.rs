@@ -32,7 +32,8 @@ pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
 
 /// A link to the settings page. It is for whoever runs the service on this machine, so it is not on a public site.
 fn settings(config: &Config) -> String {
-    let admin = config.admin.filter(|admin| admin.ip().is_loopback() && config.base_url.is_none());
+    let is_own = config.base_url.is_none() && !config.read_only;
+    let admin = config.admin.filter(|admin| is_own && admin.ip().is_loopback() && admin.port() > 0);
     let link = |admin| format!(" <a href=\"http://{admin}{PATH}\">Settings</a>");
     admin.map(link).unwrap_or_default()
 }
@@ -122,8 +123,14 @@ mod tests {
         for part in ["<title>Tim &amp; &lt;Jo&gt;</title>", "<span>Tim &amp; &lt;Jo&gt;</span></a>", link] {
             assert!(html.contains(part), "{part}: {html}");
         }
+        let is_linked = |config: &Config| page(config).contains("/settings/domains");
+        assert!(!is_linked(&Config { read_only: true, ..config.clone() }), "they cannot be used");
+        assert!(
+            !is_linked(&Config { admin: Some(([127, 0, 0, 1], 0).into()), ..config.clone() }),
+            "not known yet"
+        );
         config.base_url = Some("https://pets.example/v1".to_owned());
-        assert!(!page(&config).contains("/settings/domains"), "a link that leads nobody there");
+        assert!(!is_linked(&config), "a link that leads nobody there");
     }
 
     #[test]

@@ -1,20 +1,22 @@
 //! The settings page on the admin address. It uses the interface below `/settings/api/`.
 
+use crate::config::Config;
 use crate::http::{Asset, Assets};
 use crate::site::html::files;
-use crate::site::html::markup::inline;
+use crate::site::html::markup::{escape, inline};
 use crate::site::html::page::policy;
 
 /// The path of the page.
 pub const PATH: &str = "/settings/domains";
 
 /// The page and what it loads. `site` is the address of the site, for links.
-pub fn assets(site: &str) -> Assets {
+pub fn assets(config: &Config, site: &str) -> Assets {
     let mut assets = Assets::default();
     let folder = files::add(&mut assets, files::SETTINGS);
     let page = include_str!("../files/settings.html")
         .replace("\"/assets/", &format!("\"{folder}"))
         .replace("{{site}}", &inline(site))
+        .replace("{{name}}", &escape(&config.title))
         .replace("{{version}}", env!("CARGO_PKG_VERSION"));
     let page = Asset::new("text/html; charset=utf-8", page.into_bytes())
         .header("Content-Security-Policy", policy(&[]))
@@ -51,7 +53,7 @@ mod tests {
         for (_, script) in scripts() {
             named.extend(between(script, " from './", "'").map(|name| format!("/assets/{name}")));
         }
-        let assets = assets("https://pets.example");
+        let assets = assets(&Config::default(), "https://pets.example");
         assert!(named.len() > scripts().count(), "{named:?}");
         for path in named.iter().filter(|path| !path.starts_with(['#', '{'])) {
             assert!(assets.contains_key(&path.replace("/assets/", crate::api::LATEST)), "{path}");
