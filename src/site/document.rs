@@ -56,7 +56,7 @@ pub fn print(config: &Config) -> String {
 }
 
 /// The whole document.
-fn document(config: &Config) -> Value {
+pub fn document(config: &Config) -> Value {
     let mut paths = Map::new();
     for operation in ROUTER.operations() {
         // Paths outside are for operators.

@@ -14,8 +14,8 @@ use crate::http::{Asset, Assets};
 /// Every static document of the service. `address` is where the service listens.
 pub fn assets(config: &Config, address: &Address) -> Assets {
     let mut assets = Assets::default();
-    assets
-        .insert("/openapi.json".into(), Asset::new("application/json", document::print(config).into_bytes()));
+    let description = document::document(config).to_string();
+    assets.insert("/openapi.json".into(), Asset::new("application/json", description.into_bytes()));
     html::add(&mut assets, config, address);
     well_known::add(&mut assets, config);
     assets

@@ -17,6 +17,7 @@ fn description_is_for_everybody_and_the_same_as_the_command_prints() {
     let server = Server::start();
     let reply = ask(&server, "");
     assert_eq!(reply.expect(200).json(), *described::document());
+    assert!(!reply.body.contains(&b'\n'), "only the command indents it");
     assert_eq!(reply.header("Content-Type"), Some("application/json"));
     assert_eq!(reply.header("Cache-Control"), Some("no-cache"));
 }

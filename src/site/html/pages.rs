@@ -222,7 +222,7 @@ mod tests {
                 let path = if path.is_empty() { entry.path } else { path };
                 let is_known = match path {
                     "/" => id.is_empty() || crate::api::ROUTER.operations().any(|row| row.id == id),
-                    "/openapi.json" | "/favicon.ico" => true,
+                    "/openapi.json" | "/.well-known/api-catalog" | "/favicon.ico" => true,
                     _ if path.starts_with("/assets/") => !page(path).is_empty(),
                     _ => {
                         entries().any(|page| page.path == path)
