@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::error::{Error, ErrorKind, fail};
 
 /// More than any secret has.
-const MAX_BYTES: u64 = 16 * 1024;
+const MAX_BYTES: usize = 16 * 1024;
 
 /// The value of an environment variable with a secret, such as `PETSTORE_API_KEY`, or the content of the file that
 /// `PETSTORE_API_KEY_FILE` names, without a last line break.
@@ -43,9 +43,13 @@ fn read(path: &Path) -> io::Result<String> {
         log::warn!("every user of this machine can read the secret in {}; change its mode", path.display());
     }
     let mut text = String::new();
-    file.take(MAX_BYTES).read_to_string(&mut text)?;
+    file.take(MAX_BYTES as u64).read_to_string(&mut text)?;
     let line = text.strip_suffix('\n').map_or(&text[..], |line| line.strip_suffix('\r').unwrap_or(line));
-    if line.is_empty() { Err(io::Error::other("it is empty")) } else { Ok(line.to_owned()) }
+    match text.len() {
+        MAX_BYTES => Err(io::Error::other("it is too long")),
+        _ if line.is_empty() => Err(io::Error::other("it is empty")),
+        _ => Ok(line.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -63,10 +67,9 @@ mod tests {
             std::fs::write(&path, content).unwrap();
             assert_eq!(read(&path).unwrap(), secret);
         }
-        for content in [&b""[..], b"\n", b"\xff"] {
+        for content in [&b""[..], b"\n", b"\xff", &[b'x'; MAX_BYTES + 1]] {
             std::fs::write(&path, content).unwrap();
             read(&path).unwrap_err();
         }
-        read("/dev/full".as_ref()).unwrap_err();
     }
 }
