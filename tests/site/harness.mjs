@@ -97,3 +97,10 @@ export async function barriers(page) {
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' | ')}`);
 }
+
+// The addresses in the navigation, so that no page is forgotten.
+export async function pages(service) {
+  const html = await (await fetch(service.url)).text();
+  const navigation = html.slice(html.indexOf('<nav'), html.indexOf('</nav>'));
+  return [...navigation.matchAll(/href="([^"#]+)"/g)].map(([, path]) => path);
+}

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { barriers, KEY, launch, LOOKS, open, serve, SHOTS } from './harness.mjs';
+import { barriers, KEY, launch, LOOKS, open, pages, serve, SHOTS } from './harness.mjs';
 
 let service;
 let browser;
@@ -18,13 +18,6 @@ after(async () => {
   await browser?.close();
   await service?.stop();
 });
-
-// The addresses in the navigation, so that no page is forgotten.
-async function pages() {
-  const html = await (await fetch(service.url)).text();
-  const navigation = html.slice(html.indexOf('<nav'), html.indexOf('</nav>'));
-  return [...navigation.matchAll(/href="([^"#]+)"/g)].map(([, path]) => path);
-}
 
 // What a table or a line cuts: cells that their text leaves, tables that must be scrolled, and code in two lines.
 function cuts() {
@@ -57,7 +50,7 @@ async function openReference(look) {
 
 for (const [look, options] of Object.entries(LOOKS)) {
   test(`every page is whole, silent and open to all: ${look}`, async () => {
-    const paths = await pages();
+    const paths = await pages(service);
     assert.ok(paths.length >= 9, `${paths}`);
     for (const path of paths) {
       const { page, said, asked, close } = await open(browser, options);
@@ -341,7 +334,7 @@ test('contents stand at the side, and pages lead to each other', async () => {
   await page.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'Health checks' }).click();
   assert.ok(page.url().endsWith('/docs/settings#health-checks'));
   assert.ok(await inView(page.locator('.contents')));
-  const paths = await pages();
+  const paths = await pages(service);
   await page.goto(service.url + paths[0]);
   for (const path of paths.slice(1)) {
     await page.locator('.turn [rel=next]').click();
@@ -415,7 +408,7 @@ test('the search finds pages, headings, codes, settings and operations, with the
 });
 
 test('no page takes more than 60 KB, without the script of the reference', async () => {
-  for (const path of await pages()) {
+  for (const path of await pages(service)) {
     const { page, close } = await open(browser);
     const session = await page.context().newCDPSession(page);
     await session.send('Network.enable');

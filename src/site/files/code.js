@@ -11,21 +11,11 @@ for (const block of document.querySelectorAll('pre:not(.wrap, .fields)')) {
   frame.append(block, copyButton('code', block, announce));
 }
 
-// A browser may forbid a page to remember anything.
-const LANGUAGE = 'language';
-const remembered = () => {
-  try {
-    return localStorage.getItem(LANGUAGE);
-  } catch {
-    return null;
-  }
-};
+// A browser may forbid a page to remember anything: the choice then holds for this page.
 const remember = (language) => {
   try {
-    localStorage.setItem(LANGUAGE, language);
-  } catch {
-    // It holds for this page.
-  }
+    localStorage.setItem('language', language);
+  } catch {}
 };
 
 const figures = [...document.querySelectorAll('.samples figure')];
@@ -52,5 +42,6 @@ for (const samples of document.querySelectorAll('.samples')) {
   samples.prepend(group);
   samples.classList.add('chosen');
 }
-const language = remembered();
-choose(languages.includes(language) ? language : languages[0]);
+// What `frame.js` has shown before the first paint.
+const shown = figures.find((figure) => !figure.hidden);
+if (shown) choose(shown.dataset.language);

@@ -16,7 +16,10 @@
       } catch {}
       if (entry && !isWithin(entry, side)) side.scrollTop += entry.getBoundingClientRect().top - side.clientHeight / 2;
     },
-    openLinked,
+    openLinked() {
+      chooseLanguage();
+      openLinked();
+    },
   };
   customElements.define(
     'at-once',
@@ -26,6 +29,19 @@
       }
     },
   );
+
+  // Shows the samples in the language that the reader has chosen, or in the first one.
+  function chooseLanguage() {
+    let chosen;
+    try {
+      chosen = localStorage.getItem('language');
+    } catch {}
+    for (const samples of document.querySelectorAll('.samples')) {
+      const figures = [...samples.querySelectorAll('figure')];
+      const shown = figures.find(({ dataset }) => dataset.language === chosen) ?? figures[0];
+      for (const figure of figures) figure.hidden = figure !== shown;
+    }
+  }
 
   function isWithin(part, whole) {
     const [inner, outer] = [part, whole].map((element) => element.getBoundingClientRect());
@@ -41,20 +57,20 @@
     target()?.scrollIntoView();
   });
 
-  // The address names the operation that was opened last, or what is in it.
+  // The address names the operation that was opened last, or what is in it. What sends its request is in view.
   function follow(operation) {
-    const isLinked = operation.contains(target());
-    if (operation.open && !isLinked) history.replaceState(null, '', `#${operation.id}`);
-    if (!operation.open && isLinked) history.replaceState(null, '', location.pathname);
-    const send = operation.querySelector('.send');
-    if (operation.open && !isLinked && send?.getBoundingClientRect().bottom > innerHeight) operation.scrollIntoView();
+    const isWithin = operation.contains(target());
+    if (!operation.open && isWithin) history.replaceState(null, '', location.pathname);
+    if (!operation.open || (isWithin && target() !== operation)) return;
+    history.replaceState(null, '', `#${operation.id}`);
+    if (operation.querySelector('.send')?.getBoundingClientRect().bottom > innerHeight) operation.scrollIntoView();
   }
 
   // The last of the headings above the upper third of the window; at the end of the page, the one that is linked to.
   function mark(links) {
     const isEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
     const above = links.filter(([, part]) => part.getBoundingClientRect().top <= innerHeight / 3);
-    const linked = links.find(([, part]) => part === target());
+    const linked = links.find(([, part]) => part.contains(target()));
     const [current] = (isEnd && (linked ?? links.at(-1))) || above.at(-1) || [];
     for (const [link] of links) {
       if (link === current) link.setAttribute('aria-current', 'true');

@@ -1,11 +1,10 @@
 'use strict';
-// The reference: one field for the key, a form for each operation, and an address for what is open.
+// The reference: one field for the key, and a form for each operation.
 
 const key = document.getElementById('key');
 const show = document.getElementById('key-show');
 const server = document.getElementById('server');
 const announcement = document.getElementById('announcement');
-const operations = [...document.querySelectorAll('details.operation')];
 const forms = [...document.querySelectorAll('form.try')].map(enliven);
 
 // As people paste it from an example. The key stands in the field, and nowhere else.
@@ -25,24 +24,6 @@ function update() {
   for (const form of forms) form.update();
 }
 update();
-
-// The address names the operation that was opened last, or what is in it.
-const target = () => document.getElementById(location.hash.slice(1));
-const linked = () => target()?.closest('.operation');
-for (const operation of operations) {
-  operation.addEventListener('toggle', () => {
-    const isLinked = linked() === operation;
-    if (operation.open && !isLinked) history.replaceState(null, '', `#${operation.id}`);
-    if (!operation.open && isLinked) history.replaceState(null, '', location.pathname);
-  });
-}
-function openLinked() {
-  if (!linked()) return;
-  linked().open = true;
-  target().scrollIntoView();
-}
-addEventListener('hashchange', openLinked);
-openLinked();
 
 // Makes a form send its request, and show what comes back.
 function enliven(form) {
@@ -84,7 +65,7 @@ function enliven(form) {
     isWaiting = false;
   });
   function updateForm() {
-    note.textContent = secret() ? '' : 'No API key. Enter one at the top of this page, or the response will be 401.';
+    note.textContent = secret() ? '' : 'No API key: enter one above, or this returns 401.';
     if (sent) curl.textContent = command(sent, key.type === 'text');
   }
   return { update: updateForm };

@@ -1,0 +1,259 @@
+// Where things stand on the pages: measured in a browser, in the sizes that people have.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { launch, LOOKS, open, pages, serve } from './harness.mjs';
+
+let service;
+let browser;
+before(async () => {
+  [service, browser] = await Promise.all([serve('--admin', '0'), launch()]);
+});
+after(async () => {
+  await browser?.close();
+  await service?.stop();
+});
+
+const LAPTOP = { viewport: { width: 1366, height: 700 } };
+const NARROW = { viewport: { width: 320, height: 640 } };
+const OPERATIONS = ['listPets', 'createPet', 'getPet'];
+const DEEP = ['/#createPet', '/#createPet-errors', '/#getPet-try-it', '/#listPets', '/docs/errors#overloaded', '/docs/settings#listen'];
+
+const box = (locator) => locator.boundingBox();
+
+// A page at a path. `prepare` runs in it before anything else does.
+async function visit(look, path, prepare) {
+  const tab = await open(browser, look);
+  if (prepare) await tab.page.addInitScript(prepare);
+  await tab.page.goto(service.url + path, prepare && { waitUntil: 'networkidle' });
+  return tab;
+}
+
+test('nothing moves while a page loads, whatever its address names', async () => {
+  const watch = () => {
+    localStorage.setItem('language', 'Python');
+    globalThis.moved = [];
+    new PerformanceObserver((list) => {
+      for (const { value, sources } of list.getEntries()) {
+        globalThis.moved.push([value, sources.map(({ node }) => node?.parentElement?.className)]);
+      }
+    }).observe({ type: 'layout-shift', buffered: true });
+  };
+  for (const look of [LAPTOP, LOOKS.phone]) {
+    for (const path of [...(await pages(service)), ...DEEP]) {
+      const { page, close } = await visit(look, path, watch);
+      const moved = await page.evaluate(() => globalThis.moved);
+      const sum = moved.reduce((all, [value]) => all + value, 0);
+      assert.ok(sum <= 0.02, `${path} at ${look.viewport.width}: ${sum} ${JSON.stringify(moved)}`);
+      await close();
+    }
+  }
+});
+
+test('pages have five sizes of type, and the first one a sixth', async () => {
+  const sizes = () => {
+    for (const details of document.querySelectorAll('details')) details.open = true;
+    const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const found = {};
+    while (words.nextNode()) {
+      const { textContent, parentElement } = words.currentNode;
+      if (textContent.trim()) found[getComputedStyle(parentElement).fontSize] = `<${parentElement.localName}> ${textContent}`;
+    }
+    // The word of a button that is drawn as a picture.
+    delete found['0px'];
+    return found;
+  };
+  for (const path of await pages(service)) {
+    const { page, close } = await visit(LAPTOP, path);
+    const allowed = ['13px', '14px', '16px', '20px', '28px', ...(path === '/' ? ['36px'] : [])];
+    const others = Object.entries(await page.evaluate(sizes)).filter(([size]) => !allowed.includes(size));
+    assert.deepEqual(others, [], path);
+    await close();
+  }
+});
+
+test('fields have 16 px, so that a phone does not zoom', async () => {
+  const { page, close } = await visit(LOOKS.phone, '/');
+  const fields = page.locator('input, select, textarea');
+  const sizes = await fields.evaluateAll((all) => all.map((field) => [field.id, getComputedStyle(field).fontSize]));
+  assert.ok(sizes.length > 5, `${sizes}`);
+  assert.deepEqual(sizes.filter(([, size]) => size !== '16px'), []);
+  await close();
+});
+
+test('what sends a request is in view once an operation is open', async () => {
+  for (const look of [LAPTOP, LOOKS.phone]) {
+    const { height } = look.viewport;
+    for (const id of OPERATIONS) {
+      for (const way of ['a link', 'a click']) {
+        const { page, close } = await visit(look, way === 'a link' ? `/#${id}` : '/');
+        if (way === 'a click') {
+          await page.locator(`#${id} > summary`).click();
+          await page.waitForURL(`**/#${id}`);
+        }
+        const send = await box(page.locator(`#${id} .send button`));
+        const what = `${id} by ${way} at ${look.viewport.width}: ${JSON.stringify(send)}`;
+        assert.ok(send.y > 52 && send.y + send.height <= height, what);
+        await close();
+      }
+    }
+  }
+});
+
+test('the form, the sample and the response stay in view at any height', async () => {
+  for (const viewport of [LAPTOP.viewport, { width: 1024, height: 500 }, { width: 1440, height: 900 }]) {
+    const { page, close } = await visit({ viewport }, '/#createPet');
+    const trial = page.locator('#createPet .trial');
+    await page.evaluate(() => scrollBy({ top: 300, behavior: 'instant' }));
+    const { y, height } = await box(trial);
+    assert.ok(y >= 52 && y + height <= viewport.height, JSON.stringify({ viewport, y, height }));
+    await trial.locator('pre').last().scrollIntoViewIfNeeded();
+    const last = await box(trial.locator('pre').last());
+    assert.ok(last.y + last.height <= viewport.height, JSON.stringify({ viewport, last }));
+    await close();
+  }
+});
+
+test('the header and the side bar stand still, on every page', async () => {
+  const stands = new Set();
+  for (const path of await pages(service)) {
+    const { page, close } = await visit(LAPTOP, path);
+    const places = () =>
+      page.evaluate(() =>
+        [...document.querySelectorAll('.top > *, .side a')].map((part) => {
+          const { x, y, width } = part.getBoundingClientRect();
+          return [part.textContent, x, y, width];
+        }),
+      );
+    const [header, side] = await Promise.all(['.top', '.side'].map((part) => box(page.locator(part))));
+    assert.ok(header.y === 0 && header.height <= 56, JSON.stringify(header));
+    assert.deepEqual([side.x, side.width], [0, 240], path);
+    const before = await places();
+    await page.evaluate(() => scrollTo({ top: document.body.scrollHeight, behavior: 'instant' }));
+    const moved = (await places()).filter(([, ...place], i) => place.some((number, n) => Math.abs(number - before[i][n + 1]) >= 1));
+    assert.deepEqual(moved, [], path);
+    // The summary of the menu, which is not shown, names the page.
+    stands.add(before.filter(([text]) => !text.startsWith('Menu ')).join('\n'));
+    await close();
+  }
+  assert.equal(stands.size, 1, [...stands].join('\n\n'));
+});
+
+test('a side bar that was scrolled stays so on the next page, and shows where one is', async () => {
+  const { page, close } = await visit({ viewport: { width: 1366, height: 360 } }, '/docs');
+  const side = page.locator('.side');
+  await side.evaluate((part) => (part.scrollTop = 120));
+  await side.getByRole('link', { name: 'Errors' }).evaluate((link) => link.click());
+  await page.waitForURL('**/docs/errors');
+  assert.equal(await side.evaluate((part) => part.scrollTop), 120);
+  await page.goto(`${service.url}/docs/domains`);
+  const entry = await box(side.locator('[aria-current=page]'));
+  assert.ok(entry.y > 52 && entry.y + entry.height <= 360, JSON.stringify(entry));
+  await close();
+});
+
+test('the section in view is marked in the contents, and the operation in the side bar', async () => {
+  const { page, close } = await visit(LAPTOP, '/docs/keys');
+  const marked = page.locator('.contents [aria-current]');
+  for (const name of ['Rotating a key', 'Scopes', 'Keeping a key safe']) {
+    const heading = page.getByRole('heading', { name });
+    await heading.evaluate((part) => part.scrollIntoView({ behavior: 'instant' }));
+    await page.locator('.contents [aria-current]', { hasText: name }).waitFor();
+    assert.equal(await marked.count(), 1);
+  }
+  await page.goto(`${service.url}/#createPet`);
+  await page.locator('.side [aria-current=true]', { hasText: 'Add a pet' }).waitFor();
+  assert.equal(await page.locator('.side [aria-current=true]').count(), 1);
+  await close();
+});
+
+test('pages have contents beside them if they have headings', async () => {
+  for (const path of (await pages(service)).filter((path) => path !== '/')) {
+    const { page, close } = await visit(LAPTOP, path);
+    const headings = await page.locator('article :is(h2, h3)').count();
+    assert.equal(await page.locator('.contents').isVisible(), headings > 0, path);
+    await close();
+  }
+});
+
+test('a menu takes the place of the side bar under 1024 px, and closes by itself', async () => {
+  for (const look of [LOOKS.phone, LOOKS.dark]) {
+    const { page, close } = await visit(look, '/');
+    const [menu, side] = [page.locator('.menu summary'), page.locator('.side')];
+    assert.ok((await box(page.locator('.top'))).height <= 56);
+    await page.evaluate(() => scrollTo({ top: 300, behavior: 'instant' }));
+    await menu.click();
+    assert.equal((await box(side)).y, 52);
+    await page.keyboard.press('Escape');
+    await side.waitFor({ state: 'hidden' });
+    await menu.click();
+    await side.getByRole('link', { name: 'Add a pet' }).click();
+    await page.locator('#createPet[open]').waitFor();
+    await side.waitFor({ state: 'hidden' });
+    await close();
+  }
+});
+
+test('errors are folded, and a link to them opens them', async () => {
+  const { page, close } = await visit(LAPTOP, '/#createPet');
+  const errors = page.locator('#createPet-errors');
+  assert.equal(await errors.getAttribute('open'), null);
+  assert.match(await errors.locator('summary').textContent(), /^\d+ errors$/);
+  await page.goto('about:blank');
+  await page.goto(`${service.url}/#createPet-errors`);
+  await page.locator('#createPet[open] #createPet-errors[open]').waitFor();
+  const { y } = await box(errors);
+  assert.ok(y >= 52 && y < 700, `${y}`);
+  await page.locator('#createPet-errors a', { hasText: 'invalid_json' }).click();
+  await page.waitForURL('**/docs/errors#invalid_json');
+  await page.goBack();
+  await page.locator('#createPet[open] #createPet-errors[open]').waitFor();
+  await close();
+});
+
+test('nothing is wider than the narrowest phone', async () => {
+  for (const path of [...(await pages(service)), '/docs/nowhere']) {
+    const { page, close } = await visit(NARROW, path);
+    await page.evaluate(() => document.querySelectorAll('details.operation').forEach((part) => (part.open = true)));
+    const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wider <= 0, `${path} is ${wider} px wider`);
+    await close();
+  }
+});
+
+test('on paper there is all of the text, and nothing to press', async () => {
+  const { page, close } = await open(browser, { viewport: { width: 794, height: 1123 } });
+  await page.emulateMedia({ media: 'print' });
+  for (const path of await pages(service)) {
+    await page.goto(service.url + path);
+    const cut = () => [...document.querySelectorAll('pre, .table')].filter((part) => part.scrollWidth > part.clientWidth).length;
+    assert.equal(await page.evaluate(cut), 0, path);
+    assert.equal(await page.locator(':is(button, input, textarea, .side, .contents, .turn):visible').count(), 0, path);
+  }
+  await page.goto(service.url);
+  for (const part of ['#createPet-request-body', '#createPet-errors dl', '#listOrders .contract', '#getPet .samples pre']) {
+    const { height } = await box(page.locator(part).first());
+    assert.ok(height > 10, `${part}: ${height}`);
+  }
+  await close();
+});
+
+test('the first page says what the service is and leads on', async () => {
+  const own = await serve('--title', 'Tim & <Jo>', '--description', 'Two cats.', '--admin', '38477');
+  const { page, close } = await open(browser);
+  for (const [url, title, text] of [
+    [service.url, 'Pet store inventory', 'it is on disk'],
+    [own.url, 'Tim & <Jo>', 'Two cats.'],
+  ]) {
+    await page.goto(url);
+    assert.equal(await page.title(), title);
+    assert.equal(await page.locator('h1').textContent(), title);
+    assert.equal(await page.locator('.home').textContent(), title);
+    assert.equal(await page.locator('meta[property="og:site_name"]').getAttribute('content'), title);
+    assert.ok((await page.locator('.lead').textContent()).includes(text));
+    assert.equal(await page.locator('.ways').getByRole('link', { name: 'Quickstart' }).count(), 1);
+  }
+  assert.equal(await page.locator('.ways').getByRole('link', { name: 'Settings' }).getAttribute('href'), `${own.admin}/settings/domains`);
+  await close();
+  await own.stop();
+});
