@@ -326,6 +326,19 @@ test('what is linked to is there, and in view', async () => {
   await close();
 });
 
+test('all error codes are one compact table, and each can be linked to', async () => {
+  const { page, close } = await open(browser, { viewport: { width: 1440, height: 900 } });
+  await page.goto(`${service.url}/docs/errors`);
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  assert.ok(height <= 3_000, `${height} px`);
+  const { components } = await (await fetch(`${service.url}/openapi.json`)).json();
+  const codes = components.schemas.Error.properties.code.examples;
+  const rows = await page.locator('tbody tr').evaluateAll((rows) => rows.map((row) => [row.id, parseInt(row.innerText.split('\n')[1])]));
+  assert.deepEqual(rows.map(([id]) => id), codes);
+  assert.deepEqual(rows, rows.toSorted(([, one], [, next]) => one - next), 'they are in the order of their statuses');
+  await close();
+});
+
 test('contents stand at the side, and pages lead to each other', async () => {
   const { page, close } = await open(browser);
   await page.goto(`${service.url}/docs/settings`);

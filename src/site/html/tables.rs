@@ -7,7 +7,7 @@ use crate::http::Code;
 use crate::http::limits::LIMITS;
 use crate::http::response::reason;
 use crate::site::document::VERSION;
-use crate::site::html::markup::{escape, inline, pretty};
+use crate::site::html::markup::{escape, inline};
 use crate::site::html::navigation::{Text, index};
 
 /// What can be linked to and searched for: its id, its element such as `h2`, its title, and the text up to the next one.
@@ -93,18 +93,17 @@ fn deprecations() -> Filling {
     table(["Operation", "Will be removed on", "Call instead"], rows)
 }
 
-/// Each code under a heading: its status, what to do, and the response.
+/// The codes in the order of their statuses. What a message says after its first clause is advice.
 fn codes() -> Filling {
-    let mut codes = Filling::default();
-    for code in Code::ALL {
-        let (name, example) = (code.as_str(), code.example());
-        let advice = format!("{} {}. {}", code.status(), reason(code.status()), code.advice());
-        codes.heading("h3", name, &format!("`{name}`"), &plain(&format!("{advice} {example:#}")));
-        let (advice, example) = (inline(&advice), pretty(&example));
-        codes.html +=
-            &format!("<p>{advice}</p>\n<pre tabindex=\"0\" class=\"wrap\"><code>{example}\n</code></pre>\n");
-    }
-    codes
+    let rows = Code::ALL.iter().map(|code| {
+        let (name, status, message) = (code.as_str(), code.status(), code.usual_message());
+        let clause = |text, end| str::split(text, end).next().unwrap_or_default();
+        let happened =
+            [". ", "; ", ": "].into_iter().fold(&*message, clause).trim_end_matches('.').to_owned();
+        let first = format!("`{name}`\n{status} {}", reason(status));
+        (format!("#{name}"), [first, format!("{happened}. {}", code.advice())])
+    });
+    table(["Code and status", "What happened, and what to do"], rows)
 }
 
 fn limits() -> Filling {
@@ -190,9 +189,9 @@ mod tests {
             fill(&(gap, &[heading]), &Config::default(), "http://a")
         };
         let (codes, sections) = filled("{{codes}}");
-        assert!(codes.contains("</a></h3>\n<p>503 Service Unavailable. "), "{codes}");
-        assert!(codes.contains("&quot;code&quot;: &quot;not_found&quot;,\n"), "{codes}");
-        assert!(sections.iter().any(|[id, element, ..]| id == "not_found" && element == "h3"));
+        assert!(codes.contains("</a><br>503 Service Unavailable</td>"), "{codes}");
+        assert!(codes.contains("<tr id=\"not_found\"><td data-head=\"Code and status\">"), "{codes}");
+        assert!(sections.iter().any(|[id, element, ..]| id == "not_found" && element == "tr"));
         let labels = filled("{{labels}}").0;
         assert!(
             labels.contains("<a href=\"/#listOrders\"><code>GET /v1/store/orders</code></a>"),
