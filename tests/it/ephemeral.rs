@@ -170,10 +170,8 @@ fn reads_fail_too_and_a_client_that_retries_gets_through() {
 
 #[test]
 fn recipe_of_the_guide_for_a_job_works() {
-    let guide = include_str!("../../scripts/deploy/README.md");
-    let section = guide.split("\n## Test a client").nth(1).unwrap();
-    let block = section.lines().skip_while(|line| !line.starts_with("    "));
-    let lines: Vec<&str> = block.map_while(|line| line.strip_prefix("    ")).collect();
+    let page = include_str!("../../src/site/pages/testing.md");
+    let lines: Vec<&str> = page.split("```\n").nth(3).unwrap().lines().collect();
     assert_eq!(lines.len(), 5, "{lines:?}");
     let folder = Folder::new();
     std::os::unix::fs::symlink(program(), folder.path().join("petstore")).unwrap();

@@ -86,14 +86,10 @@ fn advice_about_the_log_of_another_database_costs_nothing() {
         );
         let spoilt = fs::read(copy.database()).unwrap();
         // The very lines of the guide.
-        let guide = include_str!("../../scripts/deploy/README.md");
+        let guide = include_str!("../../src/site/pages/troubleshooting.md");
         let (_, guide) = guide.split_once("### A log of another database").unwrap();
         let mut counts = Vec::new();
-        for line in guide
-            .lines()
-            .skip_while(|line| !line.starts_with("    "))
-            .map_while(|line| line.strip_prefix("    "))
-        {
+        for line in guide.split("```\n").nth(1).unwrap().lines() {
             let line = line.replace("petstore.db", "pets.db");
             match line.strip_prefix("sqlite3 pets.db '") {
                 Some(sql) => {

@@ -41,6 +41,7 @@ pub const PAGES: &[Entry] = pages! {
     "/docs/pagination" "Pagination" "Read long lists page by page, and poll them for changes." in "pagination";
     "/docs/retries" "Retries" "Retry a POST without adding a second pet." in "retries";
     "/docs/browsers" "Browser apps" "Call the API from scripts on a page of another origin (CORS)." in "browsers";
+    "/docs/testing" "Testing" "Test your client against a temporary service that fails on purpose." in "testing";
     Reference:
     "/" "Operations" "Every operation with its parameters and responses. Try them in your browser.";
     "/docs/errors" "Errors" "Every error code, what has happened, and what to do about it." in "errors";
@@ -48,8 +49,18 @@ pub const PAGES: &[Entry] = pages! {
     "/docs/versions" "Versions" "What can change, which operations will be removed, and what to call instead." in "versions";
     "/docs/changelog" "Changelog" "What each release changes for clients, newest first." in "changelog";
     Operate:
+    "/docs/install" "Install" "Install and start the service, with systemd, Docker or neither." in "install";
     "/docs/settings" "Settings" "Every setting, as a flag and as an environment variable." in "settings";
+    "/docs/proxy" "Proxy" "Put TLS in front of the service, with Caddy, nginx or Cloudflare." in "proxy";
     "/docs/domains" "Domains" "Serve your site from your own domain, over HTTPS." in "domains";
+    "/docs/monitoring" "Monitoring" "Health checks, metrics for Prometheus, alerts and logs." in "monitoring";
+    "/docs/backups" "Backups" "Back up the database every night, and restore a backup." in "backups";
+    "/docs/upgrades" "Upgrades" "Install a newer version, and go back to an older one." in "upgrades";
+    "/docs/data" "Data" "Edit, export, import and look at pets, and move the database." in "data";
+    "/docs/troubleshooting" "Troubleshooting" "What to do if the service does not start, respond or accept pets." in "troubleshooting";
+    "/docs/read-only" "Read-only services" "Serve a copy of the database, or read with many processors." in "read-only";
+    "/docs/machines" "Several machines" "What you lose if a machine fails, and how to lose less." in "machines";
+    "/docs/cluster" "Cluster" "Run the service on three machines that replace each other." in "cluster";
 };
 
 /// The group and the name of the page at a path.

@@ -223,6 +223,7 @@ mod tests {
                 let is_known = match path {
                     "/" => id.is_empty() || crate::api::ROUTER.operations().any(|row| row.id == id),
                     "/openapi.json" | "/.well-known/api-catalog" | "/favicon.ico" => true,
+                    "https://litestream.io" | "https://rqlite.io" => true,
                     _ if path.starts_with("/assets/") => !page(path).is_empty(),
                     _ => {
                         entries().any(|page| page.path == path)
