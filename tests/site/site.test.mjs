@@ -344,8 +344,8 @@ test('contents stand at the side, and pages lead to each other', async () => {
   await page.goto(`${service.url}/docs/settings`);
   const [contents, text] = await Promise.all(['.contents', 'article'].map((part) => page.locator(part).boundingBox()));
   assert.ok(contents.x >= text.x + text.width && contents.y < 400, JSON.stringify({ contents, text }));
-  await page.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'Health checks' }).click();
-  assert.ok(page.url().endsWith('/docs/settings#health-checks'));
+  await page.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'The public URL' }).click();
+  assert.ok(page.url().endsWith('/docs/settings#the-public-url'));
   assert.ok(await inView(page.locator('.contents')));
   const paths = await pages(service);
   await page.goto(service.url + paths[0]);
