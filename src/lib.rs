@@ -23,7 +23,7 @@
 //! feature `site` is the published project: the pages, custom domains and their DNS checks.
 //!
 //! The library logs through the crate `log`. The target `petstore::access` has a line for each request, at `info`,
-//! with its parts as key-value pairs. The other targets are modules below `petstore::`: `admin`, `gate`, `keys`,
+//! with its parts as key-value pairs. The other targets are modules under `petstore::`: `admin`, `gate`, `keys`,
 //! `project`, `server`, `service`, `store` and `worker`. An operator should look at `warn` and `error`. With the
 //! feature `cluster`, a logger must leave out the target `ureq_proto` at the level `trace`: it has the password of the
 //! database.

@@ -47,7 +47,7 @@ pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
 /// A row of the table.
 pub type Operation = endpoint::Operation<Handler>;
 
-/// A request to one of the operations, authenticated if its path is below `/v1`.
+/// A request to one of the operations, authenticated if its path is under `/v1`.
 pub type Call<'r> = endpoint::Call<'r, Handler>;
 
 /// A response that waits for the commit: a closure that makes it once the batch is on disk.

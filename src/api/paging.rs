@@ -32,10 +32,10 @@ pub static AFTER: QueryParameter<Integer> = QueryParameter {
     about: "The page starts after this id. The `Link` header of the previous page contains it.",
     schema: Integer::INT64,
 };
-/// The header field with the address of the next page.
+/// The header field with the URL of the next page.
 pub const LINK: HeaderField = HeaderField {
     name: "Link",
-    about: "The address of the next page, if there is one, with rel=\"next\" (RFC 8288).",
+    about: "The URL of the next page, if there is one, with rel=\"next\" (RFC 8288).",
     example: "</v1/pets?limit=20&after=20>; rel=\"next\"",
 };
 

@@ -78,7 +78,7 @@ pub static OPERATIONS: &[Operation] = &[
     },
 ];
 
-/// Deprecated since 21 November 2026, to be removed on 5 December 2030, both at midnight UTC.
+/// Deprecated since 21 November 2026, removed on 5 December 2030, both at midnight UTC.
 static GET_PET_ENDS: Deprecation =
     Deprecation::new(1_795_219_200, 1_922_659_200, PETS, "with the `status` filter");
 static STATUS: QueryParameter<Enumeration<PetStatus>> = QueryParameter {

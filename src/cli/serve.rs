@@ -16,7 +16,7 @@ use super::{first_key, logging, signals, supervisor, variables};
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
     flags: &[
-        Flag::new("read-only", "never write to the database; creates get 503 read_only"),
+        Flag::new("read-only", "never write to the database; POST requests get 503 read_only"),
         Flag::new("ephemeral", "serve a temporary database for tests, and delete it at the end"),
         Flag::with(
             "sample",

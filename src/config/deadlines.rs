@@ -72,7 +72,7 @@ impl Deadlines {
                 "waiting for a free thread, once the request is complete",
                 "503; the request was not carried out",
             ),
-            row("answer", self.answer, "handling the request", "503; for a create, `outcome_unknown`"),
+            row("answer", self.answer, "handling the request", "503; for a POST, `outcome_unknown`"),
             row("response", self.response, "sending the response", CLOSED),
             row("idle", self.idle, "idle between requests", CLOSED),
             row("linger", self.linger, "waiting for the client to close, after the last response", CLOSED),

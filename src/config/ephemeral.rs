@@ -23,7 +23,7 @@
 pub struct Ephemeral {
     /// How many pets the database has at first: the same ones in every run, with the ids from 1 on. Default: 0.
     pub sample: u32,
-    /// The part of the requests below `/v1` that fail on purpose, from 0 to 1. A third of them get a 503 before the
+    /// The part of the requests under `/v1` that fail on purpose, from 0 to 1. A third of them get a 503 before the
     /// work, a third a 503 with the code `outcome_unknown` (only creates; others get the first), and a third lose
     /// their connection. Of the last two kinds half are carried out. The same requests in the same order fail in the
     /// same way in every run. Default: 0.

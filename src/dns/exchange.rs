@@ -72,7 +72,7 @@ fn over_tcp(server: SocketAddr, question: &Question, message: &[u8], until: Inst
     response.ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
-/// Fills the buffer. Trickling bytes does not extend the deadline.
+/// Fills the buffer. Sending bytes slowly does not extend the deadline.
 fn read(stream: &mut TcpStream, mut buffer: &mut [u8], until: Instant) -> io::Result<()> {
     while !buffer.is_empty() {
         stream.set_read_timeout(Some(left(until)?))?;

@@ -49,7 +49,7 @@ pub struct Operation<H> {
     pub not_found: Option<&'static str>,
     /// Whether it may change or disappear without notice (specification, section 9).
     pub is_experimental: bool,
-    /// Set if the operation is to be removed.
+    /// Set if the operation will be removed.
     pub deprecation: Option<&'static Deprecation>,
 }
 
@@ -87,7 +87,7 @@ pub struct HeaderField {
 pub struct Deprecation {
     /// Since when it is deprecated, in seconds of Unix time (RFC 9745).
     since: i64,
-    /// When it is to be removed, in seconds of Unix time (RFC 8594).
+    /// When it will be removed, in seconds of Unix time (RFC 8594).
     pub sunset: i64,
     /// The path to call instead (`rel="successor-version"`, RFC 5829).
     pub successor: &'static str,
@@ -195,7 +195,7 @@ impl Deprecation {
                 "Link",
                 "The operation to call instead (RFC 5829) and, in a second field, the page about deprecations (RFC 9745).",
             ),
-            ("Sunset", "The date on which the operation is to be removed (RFC 8594)."),
+            ("Sunset", "The date on which the operation will be removed (RFC 8594)."),
         ]
         .map(|(name, about)| {
             let value = find_field(&self.announcement().lines, name).unwrap_or_default();

@@ -160,7 +160,7 @@ fn chunks(rest: &mut &[u8], body: &mut Vec<u8>) -> Result<usize, Stop> {
     let mut dropped = 0;
     loop {
         let line = line(rest)?;
-        // chunk-size [ chunk-ext ], and white space between as old senders put it. No extension is understood.
+        // chunk-size [ chunk-ext ], and whitespace between as old senders put it. No extension is understood.
         let digits = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
         let (size, extension) = line.split_at(digits);
         check(matches!(extension.trim_ascii_start(), [] | [b';', ..]))?;

@@ -75,11 +75,11 @@ codes! {
         => "Send each parameter once.";
     InvalidJson = 400 Some "invalid_json" "The body must be one JSON object."
         => "Send one JSON object. The message says what is wrong.";
-    MissingMember = 400 Some "missing_member" "The body lacks a required member."
+    MissingMember = 400 Some "missing_member" "The body lacks a required field."
         => "Add the field that the message names.";
-    InvalidMember = 400 Some "invalid_member" "A member of the body has a value that is not allowed."
+    InvalidMember = 400 Some "invalid_member" "A field of the body has a value that is not allowed."
         => "Send a value that the message allows.";
-    DuplicateMember = 400 Some "duplicate_member" "A member of the body is given more than once."
+    DuplicateMember = 400 Some "duplicate_member" "A field of the body is given more than once."
         => "Send each field once.";
     InvalidIdempotencyKey = 400 Some "invalid_idempotency_key" "Send the header Idempotency-Key once, with 1 to 255 printable ASCII characters. A key with a space, a comma, a semicolon, a quote or a backslash must be in quotes."
         => "Send a key such as a random UUID.";
@@ -121,7 +121,7 @@ codes! {
         => "Retry after the number of seconds in `Retry-After`.";
     OutcomeUnknown = 503 Writes "outcome_unknown" "The service failed before it could respond, so the request may or may not have been carried out. Send it again with the same Idempotency-Key."
         => "Send the POST again with the same `Idempotency-Key`. If it had none, look for the pet first.";
-    ReadOnly = 503 Writes "read_only" "This service is read-only; nothing was changed. Send creates to the service that writes."
+    ReadOnly = 503 Writes "read_only" "This service is read-only; nothing was changed. Send POST requests to the service that writes."
         => "Send the request to the service that writes; the message can name it.";
     StorageUnavailable = 503 Any "storage_unavailable" "The service cannot use its database; nothing was changed."
         => "Nothing was changed. Retry after the number of seconds in `Retry-After`. If it keeps failing, tell the operator.";
@@ -197,7 +197,7 @@ impl ApiError {
         Self::with_message(code, code.usual_message())
     }
 
-    /// A failure with its own message, which names the member or parameter and what is expected.
+    /// A failure with its own message, which names the field or parameter and what is expected.
     pub fn with_message(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into(), fields: Fields::default() }
     }

@@ -109,7 +109,7 @@ impl<'a> Object<'a> {
         members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         if let Some([(name, _), _]) = members.array_windows().find(|[(one, _), (other, _)]| one == other) {
             let name: String = name.chars().take(MAX_NAME).collect();
-            return Err(Invalid::Duplicate(format!("The member '{name}' is given more than once.")));
+            return Err(Invalid::Duplicate(format!("The field '{name}' is given more than once.")));
         }
         Ok(Self(members))
     }
@@ -121,7 +121,7 @@ impl<'a> Object<'a> {
     pub fn required<S: Schema>(&self, member: &Required<S>) -> Result<S::Value<'a>, Invalid> {
         self.read(member.name, &member.schema)?.ok_or_else(|| {
             let expected = member.schema.expected();
-            Invalid::Missing(format!("The member '{}' is missing; it must be {expected}.", member.name))
+            Invalid::Missing(format!("The field '{}' is missing; it must be {expected}.", member.name))
         })
     }
 
@@ -138,7 +138,7 @@ impl<'a> Object<'a> {
         let value = Value::of(name, raw)?;
         schema.of_json(value).map(Some).map_err(|found| {
             let expected = schema.expected();
-            Invalid::Member(format!("The member '{name}' must be {expected}, not {found}."))
+            Invalid::Member(format!("The field '{name}' must be {expected}, not {found}."))
         })
     }
 }
@@ -160,7 +160,7 @@ impl<'a> Value<'a> {
                 // Nothing else can be wrong with it: the text as a whole has been read.
                 let text: BorrowedText = serde_json::from_str(text).map_err(|_| {
                     Invalid::Json(format!(
-                        "The member '{member}' is not JSON: it has an escape from \\ud800 to \\udfff that is not half of a pair."
+                        "The field '{member}' is not JSON: it has an escape from \\ud800 to \\udfff that is not half of a pair."
                     ))
                 })?;
                 Value::Text(text.0)
@@ -256,7 +256,7 @@ mod tests {
             ("1e19", "a number beyond int64"),
         ] {
             let body = format!(r#"{{"count":{value}}}"#);
-            let expected = format!("The member 'count' must be a 64-bit integer (int64), not {found}.");
+            let expected = format!("The field 'count' must be a 64-bit integer (int64), not {found}.");
             assert_eq!(parse(&body).unwrap().optional(&COUNT), Err(Invalid::Member(expected)));
         }
     }
@@ -264,10 +264,7 @@ mod tests {
     #[test]
     fn missing_members_are_named() {
         let missing = parse("{}").unwrap().required(&NAME).unwrap_err();
-        assert_eq!(
-            missing,
-            Invalid::Missing("The member 'name' is missing; it must be a string.".to_owned())
-        );
+        assert_eq!(missing, Invalid::Missing("The field 'name' is missing; it must be a string.".to_owned()));
     }
 
     #[test]
@@ -276,7 +273,7 @@ mod tests {
             let mut members: Vec<String> = (0..count).map(|i| format!(r#""m{i}":1"#)).collect();
             assert!(parse(&format!("{{{}}}", members.join(","))).is_ok(), "{count}");
             members[count - 1] = r#""m0":2"#.to_owned();
-            let said = Invalid::Duplicate("The member 'm0' is given more than once.".to_owned());
+            let said = Invalid::Duplicate("The field 'm0' is given more than once.".to_owned());
             assert_eq!(parse(&format!("{{{}}}", members.join(","))).err(), Some(said), "{count}");
         }
     }
@@ -317,7 +314,7 @@ mod tests {
         let Err(Invalid::Json(said)) = surrogate else { panic!("{surrogate:?}") };
         assert_eq!(
             said,
-            r"The member 'name' is not JSON: it has an escape from \ud800 to \udfff that is not half of a pair."
+            r"The field 'name' is not JSON: it has an escape from \ud800 to \udfff that is not half of a pair."
         );
     }
 

@@ -38,7 +38,9 @@ impl ReadService {
     pub fn refusing(store: Box<Reader>, shared: Shared) -> Self {
         let refusal = shared.config.base_url.as_ref().map_or_else(
             || Code::ReadOnly.usual_message(),
-            |url| format!("This service is read-only; nothing was changed. Send creates to {url}.").into(),
+            |url| {
+                format!("This service is read-only; nothing was changed. Send POST requests to {url}.").into()
+            },
         );
         Self { refusal: Some(refusal), ..Self::new(store, shared) }
     }

@@ -73,7 +73,7 @@ pub fn document(config: &Config) -> Value {
         "info": {
             "title": config.title,
             "version": VERSION,
-            "summary": "List pets, add a pet, and fetch a single one.",
+            "summary": "List pets, add a pet, and get a pet by its id.",
             "description": "Every operation needs an API key as a bearer token. Every error response has the \
                 Error body, with a stable `code`. Ignore members and headers that you do not know. HEAD works \
                 wherever GET does, so it is not listed.",
@@ -160,7 +160,7 @@ fn describe(operation: &Operation) -> Value {
         described["x-sunset"] = day(deprecation.sunset).into();
         described["x-successor"] = format!("GET {successor}").into();
         described["description"] = format!(
-            "{} Deprecated: to be removed on {}. Call `GET {successor}` instead, {}.",
+            "{} Deprecated: will be removed on {}. Call `GET {successor}` instead, {}.",
             operation.about,
             day(deprecation.sunset),
             deprecation.how

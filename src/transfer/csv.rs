@@ -134,7 +134,7 @@ impl Record {
         self.ends.clear();
     }
 
-    /// Whether the record is an empty line, or the line only white space.
+    /// Whether the record is an empty line, or the line only whitespace.
     pub fn is_blank(&self) -> bool {
         let is_line = self.begin == State::Line;
         self.fault.is_none() && (self.len() == 0 || is_line && self.bytes.trim_ascii().is_empty())

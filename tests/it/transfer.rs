@@ -140,8 +140,8 @@ fn refused_lines_are_named_and_nothing_is_written() {
     let input =
         "{\"name\":\"a\",\"categoryId\":1}\n{\"name\":\"b\"}\n\n{\"name\":\"c\",\"categoryId\":1.5}\nx\n";
     let refused = [
-        "Line 2: The member 'categoryId' is missing; it must be a 64-bit integer (int64).",
-        "Line 4: The member 'categoryId' must be a 64-bit integer (int64), not a number with a fraction.",
+        "Line 2: The field 'categoryId' is missing; it must be a 64-bit integer (int64).",
+        "Line 4: The field 'categoryId' must be a 64-bit integer (int64), not a number with a fraction.",
         "Line 5: The body must be one JSON object with 'name' and 'categoryId': expected value at column 1.",
     ];
     let nothing = format!("petstore: 3 lines are {}", wording::REFUSED_ROWS);
@@ -169,7 +169,7 @@ fn id_that_cannot_be_kept_is_refused_with_its_line() {
     let folder = Folder::new();
     let line = |id: &str| format!("{{\"id\":{id},\"name\":\"a\",\"categoryId\":1}}\n");
     let input: String = ["5", "3", "5", "0", "9223372036854775808"].map(line).concat();
-    let expected = "Line 4: The member 'id' must be an integer from 1 to 9223372036854775806, not a number";
+    let expected = "Line 4: The field 'id' must be an integer from 1 to 9223372036854775806, not a number";
     expect_refused(
         import(&folder.database(), &["--keep-ids"], &input),
         &[

@@ -56,7 +56,7 @@ enum State {
     /// Within a chunk's size.
     #[default]
     Size,
-    /// In white space after a chunk's size.
+    /// In whitespace after a chunk's size.
     SizeSpace,
     /// Within a chunk's extension, which is dropped.
     Extension,

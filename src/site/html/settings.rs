@@ -1,4 +1,4 @@
-//! The settings page on the admin address. It uses the interface below `/settings/api/`.
+//! The settings page on the admin address. It uses the interface under `/settings/api/`.
 
 use crate::config::Config;
 use crate::http::{Asset, Assets};
