@@ -27,6 +27,8 @@ struct Page<'e> {
     start: usize,
     /// Whether text belongs to the title of the last section.
     is_title: bool,
+    /// Whether text belongs to a block of code, which the search leaves out. That of a response is found.
+    is_code: bool,
     /// The headings of the columns of the table under way.
     heads: Vec<String>,
     /// How many cells the row under way has so far; `None` outside the body of a table.
@@ -49,8 +51,14 @@ impl<'e> Page<'e> {
             (Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))), _) if &**language == "http" => {
                 return self.html("<pre tabindex=\"0\" class=\"wrap\"><code>");
             }
-            (Event::Start(Tag::CodeBlock(_)), _) => return self.html("<pre tabindex=\"0\"><code>"),
-            (Event::End(TagEnd::CodeBlock), _) => return self.html("</code></pre>\n"),
+            (Event::Start(Tag::CodeBlock(_)), _) => {
+                self.is_code = true;
+                return self.html("<pre tabindex=\"0\"><code>");
+            }
+            (Event::End(TagEnd::CodeBlock), _) => {
+                self.is_code = false;
+                return self.html("</code></pre>\n");
+            }
             (Event::Start(Tag::Table(_)), _) => self.html("<div class=\"table\">"),
             (Event::End(TagEnd::Table), _) => {
                 self.cells = None;
@@ -110,7 +118,7 @@ impl<'e> Page<'e> {
 
     /// Keeps text for the search.
     fn note(&mut self, text: &str) {
-        if let Some([_, _, title, body]) = self.sections.last_mut() {
+        if let Some([_, _, title, body]) = self.sections.last_mut().filter(|_| !self.is_code) {
             if self.is_title { title } else { body }.push_str(text);
         }
     }

@@ -28,7 +28,7 @@ const QUERIES = [
   ['create pet', '/#createPet'],
   ['add pet', '/#createPet'],
   ['list pets', '/#listPets'],
-  ['delete pet', '/docs/settings#export-import-and-edit-pets'],
+  ['delete pet', '/docs/data#editing-pets'],
   ['status', '/#listPets-parameters', '/#createPet-request-body'],
   ['limit', '/#listPets-parameters'],
   ['cors', '/docs/browsers'],
@@ -41,7 +41,7 @@ const QUERIES = [
   ['401', '/docs/errors#unauthorized'],
   ['invalid_json', '/docs/errors#invalid_json'],
   ['etag', '/#listPets-response-headers'],
-  ['healthz', '/docs/settings#health-checks'],
+  ['healthz', '/docs/monitoring#health-checks'],
   ['cname', '/docs/domains'],
   ['rotate key', '/docs/keys#rotating-a-key'],
   ['how do I get an API key', '/docs/keys', '/docs/keys#the-first-key'],
@@ -62,7 +62,7 @@ const QUERIES = [
   ['location header', '/#createPet-response-headers'],
   ['timeout', '/docs/limits#timeouts'],
   ['release notes', '/docs/changelog'],
-  ['backup', '/docs/settings#backup-and-restore'],
+  ['backup', '/docs/backups', '/docs/backups#nightly-backups'],
   ['prevent duplicate pets', '/docs/retries'],
 ];
 

@@ -30,10 +30,12 @@ fn entry(title: &str, page: &str, path: &str, text: &str) -> Value {
     let text = text.replace('`', "");
     let cut = text.char_indices().nth(SHOWN).and_then(|(end, _)| text.get(..end)?.rfind(' '));
     let (shown, rest) = text.split_at(cut.unwrap_or(text.len()));
+    // The search tells no capitals, and a word of two letters is seldom what somebody looks for.
+    let (known, rest) = (shown.to_lowercase(), rest.to_lowercase());
     let mut rest: Vec<&str> = rest.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
     rest.sort_unstable();
     rest.dedup();
-    rest.retain(|word| word.len() > 1 && !shown.contains(word));
+    rest.retain(|word| word.len() > 2 && !known.contains(word));
     json!({ "title": title, "page": page, "path": path, "text": shown, "words": rest.join(" ") })
 }
 
@@ -113,6 +115,6 @@ mod tests {
         let text = "one ".repeat(35) + "two, three; four Four four";
         let entry = entry("", "", "/", &text);
         assert_eq!(entry["text"].as_str().unwrap().len(), 139, "{entry}");
-        assert_eq!(entry["words"], "Four four three two");
+        assert_eq!(entry["words"], "four three two");
     }
 }
