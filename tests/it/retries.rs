@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::backup::succeed;
 use crate::client::{Reply, with_body};
-use crate::harness::{Folder, KEY, Process, Server, add_key, output, run};
+use crate::harness::{Folder, KEY, Server, add_key, output, run};
 
 const REX: &str = r#"{"name":"Rex","categoryId":1,"status":"sold"}"#;
 
