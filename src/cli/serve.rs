@@ -1,5 +1,6 @@
 //! `petstore serve`: runs the service until a signal ends it.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
@@ -81,7 +82,7 @@ fn run(call: &Call) -> Done {
     supervisor::say_ready(address);
     announce(address, server.admin_address(), config.read_only, made_key.as_deref());
     if let Some(ring) = ring {
-        first_key::show(ring, &config, |key| usage(address, key));
+        first_key::show(ring, &config, |key| usage(address, key, true));
     }
     let ended = server.wait();
     let why = if ended.is_err() { "a failure" } else { ending.get().copied().unwrap_or("no signal") };
@@ -137,7 +138,7 @@ fn announce(address: &Address, admin: Option<SocketAddr>, is_read_only: bool, ma
     if let Some(key) = made_key {
         text += &format!(
             "\nThe database and this API key are deleted when the service stops. To choose the key, set PETSTORE_API_KEY:\n\n    {key}\n\n{}\n",
-            usage(address, key)
+            usage(address, key, std::io::stdout().is_terminal())
         );
     }
     if let Err(error) = print(&text) {
@@ -145,13 +146,22 @@ fn announce(address: &Address, admin: Option<SocketAddr>, is_read_only: bool, ma
     }
 }
 
-/// Two `curl` lines with a key.
-fn usage(address: &Address, key: &str) -> String {
+/// Two `curl` lines with a key and, on a terminal, the address of the reference with it. A browser sends nothing of what
+/// follows the `#`, and the page takes it out of the address.
+fn usage(address: &Address, key: &str, is_terminal: bool) -> String {
     let (curl, url) = (curl(address), address.local_url());
+    let is_page = cfg!(feature = "site") && address.tcp().is_some() && is_terminal;
+    let page = if is_page {
+        format!(
+            "\nTo try it in a browser, which keeps this address in its history:\n\n    {url}/#key={key}\n"
+        )
+    } else {
+        String::new()
+    };
     format!(
         "To add a pet and to list all pets:\n\n\
          \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
-         \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets\n"
+         \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets\n{page}"
     )
 }
 
@@ -171,5 +181,15 @@ mod tests {
     fn curl_line_names_a_unix_socket() {
         assert_eq!(curl(&Address::Tcp(([127, 0, 0, 1], 1).into())), "curl");
         assert_eq!(curl(&Address::Unix("/a b".into())), "curl --unix-socket '/a b'");
+    }
+
+    #[test]
+    fn address_with_the_key_is_for_a_terminal_and_a_port() {
+        let port = Address::Tcp(([127, 0, 0, 1], 1).into());
+        let page = cfg!(feature = "site").then_some("    http://127.0.0.1:1/#key=k");
+        assert_eq!(usage(&port, "k", true).lines().find(|line| line.contains('#')), page);
+        for (address, is_terminal) in [(port, false), (Address::Unix("/s".into()), true)] {
+            assert!(!usage(&address, "k", is_terminal).contains('#'), "{address}");
+        }
     }
 }

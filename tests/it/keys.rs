@@ -107,6 +107,8 @@ fn first_start_on_a_terminal_shows_a_key_and_a_line_that_works() {
     let pasted = replace_port(line, server.address.port());
     let output = output(Command::new("sh").args(["-c", &format!("{pasted} -s")]));
     assert_eq!(output.stdout, br#"{"id":1,"name":"Rex","categoryId":1}"#, "{pasted}");
+    let key = printed.lines().find_map(|line| line.trim().split_once("/#key=")).map(|(_, key)| key);
+    assert_eq!(key, cfg!(feature = "site").then(|| line.split(['\'', ' ']).nth(5).unwrap()), "{printed}");
 }
 
 fn replace_port(line: &str, port: u16) -> String {
