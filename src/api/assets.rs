@@ -10,7 +10,7 @@ pub static OPERATIONS: &[Operation] = &[row("/openapi.json", "getDescription")];
 /// The pages of the feature `site`.
 pub static PAGES: &[Operation] = &[
     // The reference, with a panel to try each operation.
-    row("/", "getReference"),
+    Operation { handler: Handler::Get(get_reference), ..row("/", "getReference") },
     row("/docs", "getGuide"),
     row("/docs/{page}", "getPage"),
     Operation { handler: Handler::Get(get_asset), ..row("/assets/{digest}/{file}", "getAsset") },
@@ -27,6 +27,9 @@ const MOVED: [(&str, &str); 5] = [
     ("/docs/changes", "/docs/changelog"),
     ("/docs/running", "/docs/settings"),
 ];
+
+/// The reference while deployed files are on its origin: their scripts could read a key that the browser keeps for it.
+pub const REFERENCE_AMONG_FILES: &str = "/ among files";
 
 /// The request header field that tells a browser from a program.
 pub const ACCEPT: &str = "Accept";
@@ -128,6 +131,14 @@ fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
     }
     match MOVED.iter().find(|(old, _)| *old == call.target.path) {
         Some((_, new)) => Ok(Response::new(308, b"").header("Location", new)),
+        None => not_found(context, call),
+    }
+}
+
+fn get_reference(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
+    let path = if context.store.has_files()? { REFERENCE_AMONG_FILES } else { "/" };
+    match context.assets.get(path) {
+        Some(asset) => Ok(asset.respond(call.asset_fields())),
         None => not_found(context, call),
     }
 }

@@ -24,7 +24,7 @@ use crate::http::{Assets, Response};
 use crate::store::{Committed, Reader, StoreError, Writer};
 use list_cache::ListCache;
 
-pub use assets::{ACCEPT, FILE, LATEST, NOT_FOUND, is_deployed};
+pub use assets::{ACCEPT, FILE, LATEST, NOT_FOUND, REFERENCE_AMONG_FILES, is_deployed};
 pub use entity_tag::ETAG;
 pub use paging::is_long_page;
 

@@ -1,7 +1,7 @@
 //! The reference: every operation as HTML, from the tables that the interface description comes from, and a small
 //! script that sends requests.
 
-use crate::api::{Operation, ROUTER};
+use crate::api::{Operation, REFERENCE_AMONG_FILES, ROUTER};
 use crate::config::Config;
 use crate::http::Assets;
 use crate::site::document::named_servers;
@@ -14,20 +14,26 @@ use crate::site::html::settings::PATH;
 pub fn add(assets: &mut Assets, config: &Config, base: &str, files: &str) {
     let asks: Vec<String> =
         [&config.base_url, &config.staging_url].into_iter().flatten().map(|url| origin(url)).collect();
-    let page = Page {
-        path: "/",
-        title: None,
-        about: "{{description}}",
-        head: "<link rel=\"stylesheet\" href=\"/assets/reference.css\">\n\
-               <script src=\"/assets/reference.js\" defer></script>\n",
-        class: "page reference",
-        main: include_str!("../files/reference.html")
-            .replace("{{settings}}", &settings(config))
-            .replace("{{servers}}", &choice(config))
-            .replace("{{reference}}", &operations(base)),
-        asks: &asks,
-    };
-    assets.insert("/".into(), page.into_asset(config, files));
+    let operations = operations(base);
+    for (path, keep) in [("/", "tab"), (REFERENCE_AMONG_FILES, "memory")] {
+        let page = Page {
+            path: "/",
+            title: None,
+            about: "{{description}}",
+            head: "<link rel=\"stylesheet\" href=\"/assets/reference.css\">
+\
+                   <script src=\"/assets/reference.js\" type=\"module\"></script>
+",
+            class: "page reference",
+            main: include_str!("../files/reference.html")
+                .replace("{{keep}}", keep)
+                .replace("{{settings}}", &settings(config))
+                .replace("{{servers}}", &choice(config))
+                .replace("{{reference}}", &operations),
+            asks: &asks,
+        };
+        assets.insert(path.into(), page.into_asset(config, files));
+    }
 }
 
 /// A link to the settings page. It is for whoever runs the service on this machine, so it is not on a public site.

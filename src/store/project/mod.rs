@@ -96,6 +96,11 @@ impl Database {
         self.one("SELECT deploy IS NOT NULL FROM project")
     }
 
+    /// Whether the live deploy has any static file.
+    pub fn has_files(&self) -> Result<bool, StoreError> {
+        self.one("SELECT EXISTS (SELECT 1 FROM deploy_files WHERE deploy = (SELECT deploy FROM project))")
+    }
+
     /// The static file of the live deploy at `path`, or else at `other`, without its content.
     pub fn file(&self, path: &str, other: &str) -> Result<Option<FileInfo>, StoreError> {
         self.first(
