@@ -206,7 +206,7 @@ fn for_each_response(paths: &mut Map<String, Value>, mut visit: impl FnMut(&str,
 }
 
 /// Every response of an operation: the statuses of its own, and `default` for what every operation can return.
-fn responses(operation: &Operation) -> Map<String, Value> {
+pub fn responses(operation: &Operation) -> Map<String, Value> {
     let announced = operation.deprecation.map(Deprecation::fields);
     let announced = announced.as_slice().as_flattened();
     let success = operation.success.iter().map(|success| {

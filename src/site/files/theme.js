@@ -1,3 +1,16 @@
+// The address that a first start prints ends with the key. Here, before anything else is loaded, the key leaves the address
+// and the history of the tab; key.js takes it.
+(() => {
+  const take = () => {
+    const [, key] = /^#key=(.+)/.exec(location.hash) ?? [];
+    if (!key) return;
+    globalThis.arrivedKey = key;
+    history.replaceState(null, '', location.pathname + location.search);
+  };
+  take();
+  addEventListener('hashchange', take);
+})();
+
 // Light or dark: as the system has it, until a reader chooses the other. Loaded before anything is drawn, so that no page
 // flashes in the wrong colours.
 (() => {

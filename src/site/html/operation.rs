@@ -232,9 +232,14 @@ mod tests {
     fn form_has_a_field_for_each_parameter() {
         for (id, field) in [
             (
+                "getPet",
+                "data-fields=\"Deprecation ETag Link Retry-After Sunset WWW-Authenticate X-Request-Id\"",
+            ),
+            (
                 "listPets",
-                "<label for=\"listPets-limit\">limit</label><input id=\"listPets-limit\" name=\"limit\" data-in=\"query\" \
-                 autocomplete=\"off\" spellcheck=\"false\" inputmode=\"numeric\" placeholder=\"20\">\n",
+                "<div><label for=\"listPets-limit\">limit</label> <small id=\"listPets-limit-hint\">default 20</small></div>\
+                 <div><input id=\"listPets-limit\" name=\"limit\" data-in=\"query\" autocomplete=\"off\" \
+                 aria-describedby=\"listPets-limit-hint\" spellcheck=\"false\" inputmode=\"numeric\"></div>\n",
             ),
             (
                 "listPets",
@@ -243,13 +248,13 @@ mod tests {
             ),
             (
                 "getPet",
-                "<input id=\"getPet-petId\" name=\"petId\" data-in=\"path\" autocomplete=\"off\" required \
-                 spellcheck=\"false\" inputmode=\"numeric\">\n",
+                "<input id=\"getPet-petId\" name=\"petId\" data-in=\"path\" autocomplete=\"off\" data-example=\"1\" \
+                 required spellcheck=\"false\" inputmode=\"numeric\"></div>\n",
             ),
             (
                 "createPet",
-                "<input id=\"createPet-Idempotency-Key\" name=\"Idempotency-Key\" data-in=\"header\" autocomplete=\"off\" \
-                 spellcheck=\"false\">\n",
+                "<details class=\"seldom\"><summary>Header fields</summary>\n<div class=\"inputs\">\n\
+                 <div><label for=\"createPet-Idempotency-Key\">Idempotency-Key</label></div>",
             ),
         ] {
             let operation = of(id);

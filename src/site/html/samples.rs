@@ -5,22 +5,30 @@ use serde_json::Value;
 
 use crate::api::Operation;
 use crate::site::document::BASE;
-use crate::site::html::components::{example, resolve};
-use crate::site::html::markup::escape;
+use crate::site::html::components::example;
+use crate::site::html::markup::{escape, text};
+use crate::site::html::trial::example_id;
 
 /// What a sample needs of an operation.
 struct Request {
     method: &'static str,
-    /// With an example value for its path parameter, and without a query.
-    path: String,
-    /// Example values of its query parameters, as `name=value`.
-    query: Vec<String>,
+    /// With an example of its path parameter.
+    url: String,
     body: Option<Value>,
+    /// Whether a create can be sent again without harm.
+    has_key: bool,
 }
 
-/// How to call an operation of the interface whose base address is `base`: each language, and its code.
+/// How to call an operation of the interface whose base address is `base`: each language, and its code. `sample.js` writes
+/// the same for what a reader enters.
 fn samples(operation: &Operation, base: &str) -> [(&'static str, String); 3] {
-    let request = Request::new(operation, base);
+    let described: Vec<Value> = operation.parameters.iter().map(|parameter| parameter.describe()).collect();
+    let mut url = base.to_owned() + operation.path.strip_prefix(BASE).unwrap_or(operation.path);
+    for parameter in described.iter().filter(|parameter| parameter["in"] == "path") {
+        url = url.replace(&format!("{{{}}}", text(&parameter["name"])), &example_id(operation));
+    }
+    let has_key = described.iter().any(|parameter| parameter["name"] == "Idempotency-Key");
+    let request = Request { method: operation.method(), url, body: operation.body.map(example), has_key };
     [("curl", curl(&request)), ("JavaScript", javascript(&request)), ("Python", python(&request))]
 }
 
@@ -38,43 +46,10 @@ pub fn block(operation: &Operation, base: &str) -> String {
     format!("<div class=\"samples\">\n{figures}</div>\n")
 }
 
-impl Request {
-    fn new(operation: &Operation, base: &str) -> Self {
-        let mut path = base.to_owned() + operation.path.strip_prefix(BASE).unwrap_or(operation.path);
-        let mut query = Vec::new();
-        let described: Vec<Value> =
-            operation.parameters.iter().map(|parameter| parameter.describe()).collect();
-        for parameter in &described {
-            let Some(name) = parameter["name"].as_str() else { continue };
-            if parameter["in"] == "path" {
-                path = path.replace(&format!("{{{name}}}"), "1");
-            } else if let (true, Some(value)) = (parameter["in"] == "query", choice(&parameter["schema"])) {
-                query.push(format!("{name}={value}"));
-            }
-        }
-        Self { method: operation.method(), path, query, body: operation.body.map(example) }
-    }
-
-    /// The whole address.
-    fn url(&self) -> String {
-        let mark = if self.query.is_empty() { "" } else { "?" };
-        format!("{}{mark}{}", self.path, self.query.join("&"))
-    }
-}
-
-/// The default or the first allowed word of a parameter; `None` if its schema names no value.
-fn choice(schema: &Value) -> Option<String> {
-    let schema = resolve(schema);
-    let value = schema.get("default").unwrap_or(&schema["enum"][0]);
-    value.as_str().map(str::to_owned).or_else(|| value.as_i64().map(|number| number.to_string()))
-}
-
-fn curl(Request { path, query, body, .. }: &Request) -> String {
-    // The data of a request with -G becomes its query, and each parameter has a line of its own.
-    let head = if query.is_empty() { "" } else { "-G " };
-    let mut code = format!("curl {head}'{path}' \\\n    -H \"Authorization: Bearer $KEY\"");
-    for pair in query {
-        code += &format!(" \\\n    -d {pair}");
+fn curl(Request { url, body, has_key, .. }: &Request) -> String {
+    let mut code = format!("curl '{url}' \\\n    -H \"Authorization: Bearer $KEY\"");
+    if *has_key {
+        code += " \\\n    -H \"Idempotency-Key: $(openssl rand -hex 16)\"";
     }
     if let Some(body) = body {
         let body = body.to_string().replace('\'', "'\\''");
@@ -83,38 +58,42 @@ fn curl(Request { path, query, body, .. }: &Request) -> String {
     code
 }
 
-fn javascript(request: &Request) -> String {
-    let (Request { method, body, .. }, url) = (request, request.url());
-    let (mut options, mut fields) = (String::new(), String::new());
+fn javascript(Request { method, url, body, has_key }: &Request) -> String {
+    let (mut head, mut fields, mut tail) = (String::new(), String::new(), String::new());
     if *method != "GET" {
-        options += &format!("  method: '{method}',\n");
+        head += &format!("  method: '{method}',\n");
+    }
+    if *has_key {
+        fields += "\n    'Idempotency-Key': crypto.randomUUID(),";
     }
     if let Some(body) = body {
         fields += "\n    'Content-Type': 'application/json',";
-        options += &format!("  body: JSON.stringify({}),\n", laid_out(body, "  "));
+        tail += &format!("  body: JSON.stringify({}),\n", laid_out(body, "  "));
     }
     format!(
-        "const response = await fetch('{url}', {{\n\
-         {options}  headers: {{\n    Authorization: `Bearer ${{process.env.KEY}}`,{fields}\n  }},\n\
-         }});\n\
+        "// Node.js 20 or later, in a module such as sample.mjs\n\
+         const response = await fetch('{url}', {{\n\
+         {head}  headers: {{\n    'Authorization': `Bearer ${{process.env.KEY}}`,{fields}\n  }},\n{tail}}});\n\
          const result = await response.json();\n\
          if (!response.ok) throw new Error(`${{result.code}}: ${{result.message}}`);\n\
          console.log(result);"
     )
 }
 
-fn python(request: &Request) -> String {
-    let (Request { method, body, .. }, url) = (request, request.url());
-    let method = method.to_lowercase();
+fn python(Request { method, url, body, has_key }: &Request) -> String {
+    let (import, field) = match has_key {
+        true => ("import uuid\n", "\n        \"Idempotency-Key\": str(uuid.uuid4()),"),
+        false => ("", ""),
+    };
     let body = body.iter().map(|body| format!("    json={},\n", laid_out(body, "    ")));
     format!(
-        "import os\n\n\
-         import requests\n\n\
-         response = requests.{method}(\n    \"{url}\",\n    \
-         headers={{\"Authorization\": f\"Bearer {{os.environ['KEY']}}\"}},\n\
-         {}    timeout=60,\n)\n\
-         response.raise_for_status()\n\
-         print(response.json())",
+        "import os\n{import}\nimport requests\n\n\
+         response = requests.{}(\n    \"{url}\",\n    headers={{\n        \
+         \"Authorization\": f\"Bearer {{os.environ['KEY']}}\",{field}\n    }},\n{}    timeout=60,\n)\n\
+         result = response.json()\n\
+         if not response.ok:\n    raise SystemExit(f\"{{result['code']}}: {{result['message']}}\")\n\
+         print(result)",
+        method.to_lowercase(),
         body.collect::<String>()
     )
 }
@@ -138,10 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_have_values() {
-        let list = of("listPets", "curl");
-        assert!(list.starts_with("curl -G 'https://pets.example/v1/pets' \\\n"), "{list}");
-        assert!(list.contains(" \\\n    -d limit=20 \\\n    -d status=available"), "{list}");
+    fn pet_is_the_one_of_the_example() {
         let one = "curl 'https://pets.example/v1/pets/1' \\\n    -H \"Authorization: Bearer $KEY\"";
         assert_eq!(of("getPet", "curl"), one);
         assert!(of("getPet", "Python").contains("requests.get(\n    \"https://pets.example/v1/pets/1\",\n"));
@@ -157,7 +133,7 @@ mod tests {
         let python = of("createPet", "Python");
         assert!(python.contains("    json={\n        \"name\": \"Rex\",\n"), "{python}");
         let script = of("createPet", "JavaScript");
-        let options = ", {\n  method: 'POST',\n  body: JSON.stringify({\n    \"name\": \"Rex\",\n";
+        let options = "  },\n  body: JSON.stringify({\n    \"name\": \"Rex\",\n";
         assert!(script.contains(options), "{script}");
     }
 
@@ -165,9 +141,6 @@ mod tests {
     fn code_is_escaped() {
         let operation = ROUTER.operations().find(|operation| operation.id == "listPets").unwrap();
         let html = block(operation, "https://pets.example/v1");
-        assert!(
-            html.contains("limit=20&amp;status=") && html.contains("&quot;Authorization: Bearer"),
-            "{html}"
-        );
+        assert!(html.contains("&quot;Authorization: Bearer"), "{html}");
     }
 }

@@ -1,16 +1,21 @@
-//! The form that sends a request of one operation. `reference.js` brings it to life.
+//! The form that sends a request of one operation. `trial.js` brings it to life.
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::api::Operation;
-use crate::site::document::BASE;
+use crate::site::document::{BASE, responses};
 use crate::site::html::components::{example, resolve};
 use crate::site::html::markup::{heading, pretty, text};
 
-/// The form, hidden until the script has run.
+/// The form, hidden until the script has run. What callers seldom send is folded.
 pub fn form(operation: &Operation, parameters: &[Value]) -> String {
     let id = operation.id;
-    let fields: String = parameters.iter().map(|parameter| field(id, parameter)).collect();
+    let fields = |is_header: bool| -> String {
+        let chosen = parameters.iter().filter(|parameter| (parameter["in"] == "header") == is_header);
+        chosen.map(|parameter| field(operation, parameter)).collect()
+    };
     let body = operation.body.map(|name| {
         let example = pretty(&example(name));
         let rows = example.lines().count();
@@ -19,30 +24,49 @@ pub fn form(operation: &Operation, parameters: &[Value]) -> String {
              spellcheck=\"false\" autocapitalize=\"off\">{example}</textarea>\n"
         )
     });
+    let seldom = match fields(true) {
+        none if none.is_empty() => none,
+        fields => format!(
+            "<details class=\"seldom\"><summary>Header fields</summary>\n<div class=\"inputs\">\n{fields}</div>\n</details>\n"
+        ),
+    };
+    let answers = responses(operation);
+    let documented = answers.values().filter_map(|answer| answer["headers"].as_object());
+    let documented: BTreeSet<&str> =
+        documented.flat_map(|fields| fields.keys()).map(String::as_str).collect();
     format!(
-        "<form class=\"try\" data-method=\"{}\" data-path=\"{}\" aria-label=\"Try {id}\">\n{}\
-         <div class=\"inputs\">\n{fields}{}</div>\n\
-         <p class=\"send\"><button aria-describedby=\"{id}-note\">Execute</button> <span id=\"{id}-note\" class=\"note\">\
-         </span></p>\n\
-         <div class=\"result\" hidden>\n<h4>Response</h4>\n<p class=\"status\"></p>\n\
-         <div class=\"returned\"><pre class=\"content wrap\" tabindex=\"0\" role=\"region\" aria-label=\"Body of the \
-         response\"></pre></div>\n\
-         <details><summary>Response headers</summary><pre class=\"fields\" tabindex=\"0\"></pre></details>\n\
-         <h4>As a curl command</h4>\n<pre class=\"curl\" tabindex=\"0\"></pre>\n</div>\n</form>\n",
+        "<form class=\"try\" data-operation=\"{id}\" data-method=\"{}\" data-path=\"{}\" data-fields=\"{}\" \
+         aria-label=\"Try {id}\">\n{}<div class=\"inputs\">\n{}{}</div>\n{seldom}\
+         <p class=\"send\"><button aria-describedby=\"{id}-note\">Send</button> <span id=\"{id}-note\" class=\"note\">\
+         </span></p>\n<div class=\"result\" hidden></div>\n</form>\n",
         operation.method(),
         operation.path.strip_prefix(BASE).unwrap_or(operation.path),
+        documented.into_iter().collect::<Vec<_>>().join(" "),
         heading(id, "Try it"),
+        fields(false),
         body.unwrap_or_default()
     )
 }
 
-/// The field of a parameter of the operation `id`.
-fn field(id: &str, parameter: &Value) -> String {
+/// An example of a path parameter: the id of what the operation returns in its example.
+pub fn example_id(operation: &Operation) -> String {
+    operation.success.as_ref().map_or_else(String::new, |success| example(success.schema)["id"].to_string())
+}
+
+/// The field of a parameter of the operation.
+fn field(operation: &Operation, parameter: &Value) -> String {
     let (name, place) = (text(&parameter["name"]), text(&parameter["in"]));
-    let required = if parameter["required"] == true { " required" } else { "" };
-    let attributes =
-        format!("id=\"{id}-{name}\" name=\"{name}\" data-in=\"{place}\" autocomplete=\"off\"{required}");
+    let id = format!("{}-{name}", operation.id);
+    let mut attributes = format!("id=\"{id}\" name=\"{name}\" data-in=\"{place}\" autocomplete=\"off\"");
+    if parameter["required"] == true {
+        attributes += &format!(" data-example=\"{}\" required", example_id(operation));
+    }
     let schema = resolve(&parameter["schema"]);
+    let mut hint = String::new();
+    if let Some(default) = schema.get("default") {
+        attributes += &format!(" aria-describedby=\"{id}-hint\"");
+        hint = format!(" <small id=\"{id}-hint\">default {default}</small>");
+    }
     let input = match schema["enum"].as_array() {
         Some(words) => {
             let option = |word: &Value| format!("<option>{}</option>", text(word));
@@ -51,10 +75,8 @@ fn field(id: &str, parameter: &Value) -> String {
         }
         None => {
             let kind = if schema["type"] == "integer" { " inputmode=\"numeric\"" } else { "" };
-            let default = &schema["default"];
-            let hint = if default.is_null() { String::new() } else { format!(" placeholder=\"{default}\"") };
-            format!("<input {attributes} spellcheck=\"false\"{kind}{hint}>")
+            format!("<input {attributes} spellcheck=\"false\"{kind}>")
         }
     };
-    format!("<label for=\"{id}-{name}\">{name}</label>{input}\n")
+    format!("<div><label for=\"{id}\">{name}</label>{hint}</div><div>{input}</div>\n")
 }

@@ -1,0 +1,84 @@
+// What came back for a request: its status, its header fields and its body, and what one can do next.
+import { coloured, layOut } from './colours.js';
+import { element } from './elements.js';
+
+// Shows a response. `open` opens the form of another operation with values in its fields.
+export function showResponse(form, { response, text, ms }, open) {
+  const { status, statusText, headers } = response;
+  const isJson = /\bjson\b/.test(headers.get('Content-Type'));
+  const pill = element('span', { class: `pill s${Math.floor(status / 100)}` }, `${status} ${statusText}`.trim());
+  const size = new Blob([text]).size;
+  const measured = element('span', { class: 'note' }, `${Math.round(ms)} ms · ${size.toLocaleString('en')} bytes`);
+  const body = element('pre', { class: 'content wrap', tabindex: '0', role: 'region', 'aria-label': 'Body of the response' });
+  body.append(...(isJson ? coloured(layOut(text)) : [text]));
+  const next = follow(form, response, isJson ? text : '', open);
+  show(form, [
+    element('p', { class: 'status' }, pill, ' ', measured),
+    ...(next.length ? [element('p', { class: 'follow' }, ...next)] : []),
+    ...fields(form, headers),
+    ...(text ? [body] : []),
+  ]);
+  return `Response ${pill.textContent}`;
+}
+
+// Shows a sentence in place of a response.
+export function showFailure(form, sentence) {
+  show(form, [element('p', { class: 'status' }, element('span', { class: 'pill s5' }, 'No response'), ' ', sentence)]);
+  return `No response. ${sentence}`;
+}
+
+function show(form, parts) {
+  const result = form.querySelector('.result');
+  const stale = element('p', { class: 'note stale', hidden: '' }, 'The form has changed since this response.');
+  const [status, ...others] = parts;
+  result.replaceChildren(element('h4', {}, 'Response'), status, stale, ...others);
+  result.hidden = false;
+  result.querySelector('.status').scrollIntoView({ block: 'nearest' });
+}
+
+// The header fields: those that the operation documents open, the others folded.
+function fields(form, headers) {
+  const documented = new Map(form.dataset.fields.split(' ').map((name) => [name.toLowerCase(), name]));
+  const list = (entries) =>
+    element(
+      'dl',
+      { class: 'fields' },
+      ...entries.map(([name, value]) =>
+        element('div', {}, element('dt', {}, documented.get(name) ?? name), element('dd', {}, value)),
+      ),
+    );
+  const [known, others] = [true, false].map((is) => [...headers].filter(([name]) => documented.has(name) === is));
+  return [
+    ...(known.length ? [list(known)] : []),
+    ...(others.length ? [element('details', { class: 'others' }, element('summary', {}, `${others.length} more header fields`), list(others))] : []),
+  ];
+}
+
+// Where a response leads: to the next page, to the pet that was added, to what an error means.
+function follow(form, { status, headers, url }, json, open) {
+  const ways = [];
+  const press = (words, go) => {
+    const button = element('button', { type: 'button' }, words);
+    button.addEventListener('click', go);
+    ways.push(button);
+  };
+  const [, next] = /<([^>]*)>\s*;\s*rel="?next"?/.exec(headers.get('Link')) ?? [];
+  if (next) {
+    const values = Object.fromEntries(new URL(next, url).searchParams);
+    press('Next page', () => open(form, values).requestSubmit());
+  }
+  const place = headers.get('Location');
+  for (const other of place ? document.querySelectorAll('form.try[data-method=GET]') : []) {
+    const path = other.dataset.path.replace(/{(\w+)}/g, '(?<$1>[^/]+)');
+    const { groups } = new RegExp(`${path}$`).exec(place) ?? {};
+    if (groups) press(`GET ${place}`, () => open(other, groups).querySelector('.send button').focus());
+  }
+  const [, code] = (status >= 400 && /"code"\s*:\s*"([a-z_]+)"/.exec(json)) || [];
+  if (code) ways.push(element('a', { href: `/docs/errors#${code}` }, 'What to do about ', element('code', {}, code)));
+  const create = document.querySelector(`form.try[data-method=POST][data-path="${form.dataset.path}"]`);
+  if (status === 200 && json.trim() === '[]' && create) {
+    ways.push(new URL(url).search ? 'No pet matches.' : 'No pets yet.');
+    press('Add one', () => open(create, {}).querySelector('textarea').focus());
+  }
+  return ways;
+}

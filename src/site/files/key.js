@@ -1,0 +1,143 @@
+// The API key: as people paste it or as the address brings it, how long it is kept, and whether it works.
+
+const part = (id) => document.getElementById(id);
+const [field, show, clear, state] = ['key', 'key-show', 'key-clear', 'key-state'].map(part);
+const server = part('server');
+const section = field.closest('.key');
+const listeners = [];
+
+// The address that requests go to.
+export const base = () => server.value;
+export const token = () => bare(field.value);
+export const isShown = () => field.type === 'text';
+export const whenKeyChanges = (listener) => listeners.push(listener);
+
+// The key alone, out of what people copy from an example, a shell or a header field.
+function bare(text) {
+  for (let before; before !== text; ) {
+    before = text;
+    text = text
+      .trim()
+      .replace(/^-H\s+/, '')
+      .replace(/^(?:export\s+\w+|(?:PETSTORE_)?(?:API_)?KEY)=/, '')
+      .replace(/^Authorization:/i, '')
+      .replace(/^Bearer\s+/i, '')
+      .replace(/^(["'])(.*)\1;?$/, '$2');
+  }
+  return text;
+}
+
+// The tab keeps the key, unless other scripts of this origin could read it there: those of deployed files.
+const NAME = 'key';
+const isKept = section.dataset.keep === 'tab';
+const store = (key) => {
+  try {
+    if (key && isKept) sessionStorage.setItem(NAME, key);
+    else sessionStorage.removeItem(NAME);
+  } catch {
+    // A browser may forbid it. The key then lasts as long as the page.
+  }
+};
+const stored = () => {
+  try {
+    return isKept ? sessionStorage.getItem(NAME) : null;
+  } catch {
+    return null;
+  }
+};
+
+function changed() {
+  store(token());
+  clear.hidden = !field.value;
+  recall();
+  for (const listener of listeners) listener();
+}
+
+function put(key) {
+  field.value = key;
+  changed();
+}
+
+// What was asked about last: a key at a server, and the verdict.
+const question = () => `${base()} ${token()}`;
+let judged = {};
+function recall() {
+  const { text = '', look = '' } = judged.about === question() ? judged : {};
+  state.textContent = text;
+  state.className = look;
+}
+
+async function check() {
+  const about = question();
+  if (!token() || (judged.about === about && judged.look !== 'unclear')) return;
+  judged = { about, text: 'Checking the key…' };
+  recall();
+  const [text, look] = await judge(token()).catch(() => ["The service isn't responding, so the key couldn't be checked.", 'unclear']);
+  // Another key may have been entered since.
+  if (judged.about !== about) return;
+  judged = { about, text, look };
+  recall();
+}
+
+// What the service says of a key. The first request tells whether it is valid, the second whether it may write: a
+// read-only key is refused before the empty body is.
+async function judge(key) {
+  let headers;
+  try {
+    headers = new Headers({ Authorization: `Bearer ${key}` });
+  } catch {
+    return ["This is no API key: it has characters that a browser can't send.", 'wrong'];
+  }
+  const ask = (path, options) =>
+    fetch(base() + path, { ...options, headers, credentials: 'omit', cache: 'no-store' });
+  const { status } = await ask('/pets?limit=1');
+  if (status === 401) return ["This key doesn't work. It is unknown, expired or revoked; the service never says which.", 'wrong'];
+  if (status !== 200) return [`The service returned ${status}, so the key couldn't be checked.`, 'unclear'];
+  const { code } = await ask('/pets', { method: 'POST' }).then((response) => response.json()).catch(() => ({}));
+  if (code === 'insufficient_scope') return ['This key works. It is read-only: it can list and get pets, but not add them.', 'fine'];
+  return ['This key works.', 'fine'];
+}
+
+// theme.js has taken it out of the address.
+function takeArrived() {
+  const key = globalThis.arrivedKey;
+  if (!key) return;
+  delete globalThis.arrivedKey;
+  put(key);
+  check();
+}
+
+part('key-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  check();
+});
+field.addEventListener('input', changed);
+field.addEventListener('change', () => {
+  if (field.value !== token()) put(token());
+  check();
+});
+server.addEventListener('change', () => {
+  changed();
+  check();
+});
+show.addEventListener('click', () => {
+  field.type = isShown() ? 'password' : 'text';
+  show.textContent = isShown() ? 'Hide' : 'Show';
+  show.setAttribute('aria-pressed', String(isShown()));
+  for (const listener of listeners) listener();
+});
+clear.addEventListener('click', () => {
+  judged = {};
+  put('');
+  state.textContent = 'The key is cleared.';
+  field.focus();
+});
+addEventListener('hashchange', takeArrived);
+// Back to a page that the browser kept: the key may have been cleared since.
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted && isKept) put(stored() ?? '');
+});
+
+if (!isKept) store('');
+put(stored() ?? '');
+takeArrived();

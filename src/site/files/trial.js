@@ -1,0 +1,124 @@
+// A form that sends the request of one operation.
+import { showFailure, showResponse } from './answer.js';
+import { element } from './elements.js';
+import { base, isShown, token } from './key.js';
+import { writeSamples } from './sample.js';
+
+const announcement = document.getElementById('announcement');
+
+// Brings a form to life. Returns what to call when the key has changed.
+export function enliven(form) {
+  const [note, result, button] = ['.note', '.result', '.send button'].map((name) => form.querySelector(name));
+  const figures = document.querySelectorAll(`figure[data-operation=${form.dataset.operation}]`);
+  let sent = null;
+  let isWaiting = false;
+
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    if (isWaiting) return;
+    wait(true);
+    announcement.textContent = '';
+    sent = read(form);
+    const say = await send(sent).then(
+      (answer) => showResponse(form, answer, open),
+      (error) => showFailure(form, explain(error, sent)),
+    );
+    announcement.textContent = say;
+    wait(false);
+    update();
+  });
+  form.addEventListener('input', update);
+  form.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+  });
+  generator(form);
+
+  function wait(is) {
+    isWaiting = is;
+    button.textContent = is ? 'Sending…' : 'Send';
+    button.setAttribute('aria-disabled', String(is));
+    result.classList.toggle('old', is);
+  }
+  function update() {
+    const request = read(form);
+    note.textContent = request.token ? '' : 'No API key: enter one above, or this returns 401.';
+    writeSamples(figures, { ...read(form, true), isShown: isShown() });
+    const stale = result.querySelector('.stale');
+    if (stale) stale.hidden = JSON.stringify(request) === JSON.stringify(sent);
+  }
+  return update;
+}
+
+// Opens an operation at its form, with these values.
+function open(form, values) {
+  for (const [name, value] of Object.entries(values)) {
+    const field = form.elements.namedItem(name);
+    if (field) field.value = value;
+  }
+  form.dispatchEvent(new Event('input'));
+  const operation = form.closest('details');
+  if (!operation.open) location.hash = form.querySelector('h4').id;
+  return form;
+}
+
+// A button that makes a key for one create.
+function generator(form) {
+  const field = form.elements.namedItem('Idempotency-Key');
+  if (!field) return;
+  const button = element('button', { type: 'button' }, 'Generate');
+  button.addEventListener('click', () => {
+    // As long and as random as a UUID; crypto.randomUUID needs HTTPS.
+    const bytes = [...crypto.getRandomValues(new Uint8Array(16))];
+    field.value = bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('');
+    form.dispatchEvent(new Event('input'));
+  });
+  field.after(button);
+}
+
+// The request that a form describes. A sample has an example of what is still empty.
+function read(form, isSample = false) {
+  let path = form.dataset.path;
+  const query = new URLSearchParams();
+  const headers = {};
+  let body;
+  for (const { name, value, dataset } of form.querySelectorAll('[data-in]')) {
+    if (dataset.in === 'body') body = value;
+    else if (dataset.in === 'path') path = path.replace(`{${name}}`, encodeURIComponent(value || (isSample ? dataset.example : '')));
+    else if (value !== '' && dataset.in === 'query') query.append(name, value);
+    else if (dataset.in === 'header' && (value !== '' || (isSample && name === 'Idempotency-Key'))) headers[name] = value;
+  }
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  const url = new URL(base() + path + (query.size ? `?${query}` : ''), location.href).href;
+  return { url, method: form.dataset.method, headers, body, token: token() };
+}
+
+async function send({ url, method, headers, body, token }) {
+  const began = performance.now();
+  const credential = token ? { Authorization: `Bearer ${token}` } : {};
+  const response = await fetch(url, {
+    method,
+    body,
+    headers: { ...headers, ...credential },
+    credentials: 'omit',
+    cache: 'no-store',
+  });
+  const text = await response.text();
+  return { response, text, ms: performance.now() - began };
+}
+
+// Why there is no response, in words of ours: each browser has its own.
+function explain(error, { headers, method, token }) {
+  const isRefused = ([name, value]) => {
+    try {
+      return !new Headers([[name, value]]);
+    } catch {
+      return true;
+    }
+  };
+  const [refused] = Object.entries({ ...headers, ...(token && { Authorization: token }) }).find(isRefused) ?? [];
+  const what = refused === 'Authorization' ? 'API key' : refused;
+  if (what) return `A browser can't send this ${what}. Use letters, digits and punctuation from ASCII.`;
+  if (!navigator.onLine) return "You're offline, so nothing was sent.";
+  const why = error.name === 'AbortError' ? 'The request was stopped.' : "The service isn't responding, or the connection broke.";
+  return method === 'GET' ? why : `${why} The request may have been carried out: look before you send it again.`;
+}
