@@ -54,7 +54,7 @@ const QUERIES = [
   ['filter by status', '/#listPets-parameters'],
   ['maximum body size', '/docs/limits#request-body'],
   ['PETSTORE_LISTEN', '/docs/settings#listen'],
-  ['read only key', '/docs/keys#creating-keys'],
+  ['read only key', '/docs/keys#read-only-and-admin-keys', '/docs/keys#creating-keys'],
   ['my own domain', '/docs/domains'],
   ['someone stole my key', '/docs/keys#revoking-a-key', '/docs/keys#keeping-a-key-safe'],
   ['is getPet deprecated', '/docs/versions', '/#getPet'],
