@@ -2,7 +2,6 @@
 //!
 //! `settings` is the table that the command line and the documentation read.
 
-mod cluster;
 mod deadlines;
 mod ephemeral;
 mod hosting;
@@ -54,15 +53,11 @@ pub struct Config {
     ///
     /// With the feature `cluster`, it can be the address of an rqlite cluster:
     /// `rqlite://[USER@]HOST[:PORT],HOST[:PORT]…/`, or `rqlites://` for TLS. The password comes from the environment
-    /// variable `PETSTORE_DATABASE_PASSWORD`, or from the file that `PETSTORE_DATABASE_PASSWORD_FILE` names. [`Config::join_access`] moves the two fields that follow into the address,
-    /// for functions that take the path of a database.
+    /// variable `PETSTORE_DATABASE_PASSWORD`, or from the file that `PETSTORE_DATABASE_PASSWORD_FILE` names. After the
+    /// `/` may come `?ca=FILE`, the certificate authorities for TLS in PEM, in place of those of the system;
+    /// `?allow-old` to use an rqlite before 9.4, which is slower and may lose acknowledged pets in a power cut; or both:
+    /// `?allow-old&ca=FILE`.
     pub database: PathBuf,
-    /// The file with the certificate authorities for `rqlites://`, in PEM. Used with the feature `cluster` only. Default:
-    /// those of the system.
-    pub database_ca: Option<PathBuf>,
-    /// Whether to use an rqlite that may lose acknowledged pets in a power cut: one before 9.4. Reads are slower then.
-    /// Used with the feature `cluster` only. Default: false.
-    pub allow_old_rqlite: bool,
     /// The most clients connected at once. One more takes the place of the longest idle one, or gets a 503 response.
     /// From 1 to 1,000,000. Default: 10,000.
     pub max_connections: usize,
@@ -119,8 +114,6 @@ impl Default for Config {
         Self {
             listen: Listen::default(),
             database: PathBuf::from("petstore.db"),
-            database_ca: None,
-            allow_old_rqlite: false,
             max_connections: 10_000,
             open_files: None,
             client_memory: memory::default(),
@@ -157,7 +150,6 @@ impl Config {
             return fail(ErrorKind::Config("database"), message);
         }
         check_supported(&self.database)?;
-        self.join_access();
         if !is_cluster(&self.database) {
             self.database = std::path::absolute(&self.database)
                 .map_err(|error| Error::io("cannot find the current folder", error))?;

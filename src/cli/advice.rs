@@ -57,7 +57,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
             "give the file its name back, next to its -wal, and start again; if it is gone, restore a backup: petstore restore FILE"
         }
         ErrorKind::ClusterUnsupported => "build petstore with it: cargo build --release --features cluster",
-        ErrorKind::TlsFailed => "check --database-ca and the host's certificate, and that the host is rqlite",
+        ErrorKind::TlsFailed => "check ?ca=FILE in --database and the host's certificate, and that the host is rqlite",
         ErrorKind::HostForeign => "check the hosts and ports in --database",
         ErrorKind::DatabaseUnreachable => {
             "check that most of its nodes run, and that this machine reaches them"
@@ -65,7 +65,7 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::PasswordRefused => {
             "give the user with --database and the password with PETSTORE_DATABASE_PASSWORD, and compare auth.json on all nodes"
         }
-        ErrorKind::RqliteOlder => "upgrade rqlite, or go on with --allow-old-rqlite",
+        ErrorKind::RqliteOlder => "upgrade rqlite, or go on with ?allow-old at the end of --database",
         ErrorKind::DatabaseNewer => "use the version of petstore that wrote it, or a later one",
         ErrorKind::DatabaseNotNew => "import without --keep-ids, or choose a new database with --database",
         ErrorKind::LogForeign => {
@@ -130,9 +130,7 @@ mod tests {
         ErrorKind::ClusterOutdated,
         ErrorKind::DatabaseUnreachable,
         ErrorKind::HostForeign,
-        #[cfg(feature = "cluster")]
         ErrorKind::TlsFailed,
-        #[cfg(feature = "cluster")]
         ErrorKind::RqliteOlder,
         ErrorKind::PasswordRefused,
         ErrorKind::DatabaseOlder,

@@ -73,7 +73,7 @@ fn of(command: &Command) -> impl Iterator<Item = Known> {
 }
 
 fn setting(setting: &Setting) -> Known {
-    Known { name: setting.flag, has_value: !setting.value.is_empty() }
+    Known { name: setting.flag, has_value: true }
 }
 
 /// The flag of this name: that of the command named so far, of a setting, or of another command.
@@ -149,7 +149,6 @@ fn set(
         };
         done.map_err(|expected| format!("{name} must be {expected}, not '{text}'"))?;
     }
-    call.config.join_access();
     Ok(())
 }
 

@@ -37,10 +37,7 @@ impl Command {
         let takes = self.takes;
         SETTINGS.iter().filter(move |setting| match takes {
             Takes::All => true,
-            Takes::Only(flags) => {
-                let is_access = matches!(setting.flag, "database-ca" | "allow-old-rqlite");
-                flags.contains(if is_access { &"database" } else { &setting.flag })
-            }
+            Takes::Only(flags) => flags.contains(&setting.flag),
         })
     }
 
@@ -55,7 +52,7 @@ impl Command {
 pub enum Takes {
     /// All of them, and what only the environment gives.
     All,
-    /// These, by their flags. With the database comes what a cluster needs.
+    /// These, by their flags.
     Only(&'static [&'static str]),
 }
 

@@ -15,8 +15,7 @@ type FieldText = fn(&Config) -> Option<String>;
 pub struct Setting {
     /// The flag without its dashes, such as `max-connections`.
     pub flag: &'static str,
-    /// The placeholder for the value in the help text, such as `NUMBER`; empty if the flag has no value. Its
-    /// environment variable has the value `1` then.
+    /// The placeholder for the value in the help text, such as `NUMBER`.
     pub value: &'static str,
     /// The purpose of the setting, in one line.
     pub help: &'static str,
@@ -79,7 +78,7 @@ impl Setting {
 
     /// The flag as the help text shows it, such as `--max-connections NUMBER`.
     pub fn usage(&self) -> String {
-        format!("--{} {}", self.flag, self.value).trim_end().to_owned()
+        format!("--{} {}", self.flag, self.value)
     }
 
     /// The environment variable of the setting, such as `PETSTORE_MAX_CONNECTIONS`.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use super::setting::{Setting, joined, list, put};
 use super::urls::{CONTACT, URL, contact, origin, url};
-use super::{Listen, Network, cluster, hosting, memory};
+use super::{Listen, Network, hosting, memory};
 
 /// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
 /// environment alone, because other users can read the command line.
@@ -32,10 +32,13 @@ pub static SETTINGS: LazyLock<Vec<Setting>> =
 /// ```
 pub const VARIABLES: &[[&str; 3]] = {
     const ALL: &[[&str; 3]] =
-        &[cluster::PASSWORD, cluster::PASSWORD_FILE, API_KEY, API_KEY_FILE, RUST_LOG, TMPDIR];
+        &[PASSWORD, PASSWORD_FILE, API_KEY, API_KEY_FILE, RUST_LOG, TMPDIR];
     if cfg!(feature = "cluster") { ALL } else { ALL.split_at(2).1 }
 };
 
+const PASSWORD: [&str; 3] = ["PETSTORE_DATABASE_PASSWORD", "the password of the user of a cluster", ""];
+const PASSWORD_FILE: [&str; 3] =
+    ["PETSTORE_DATABASE_PASSWORD_FILE", "a file with the password, in place of the password itself", ""];
 const API_KEY: [&str; 3] = ["PETSTORE_API_KEY", "an additional API key", ""];
 const API_KEY_FILE: [&str; 3] =
     ["PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""];
@@ -54,6 +57,14 @@ pub(super) const TITLE: &str = "Pet store inventory";
 pub(super) const DESCRIPTION: &str = "An HTTP API for the inventory of a pet store. When you get the 201 for a new pet, it is \
     on disk, and with an Idempotency-Key you can retry without adding it twice.";
 
+/// What `--database` is.
+const DATABASE: &str = if cfg!(feature = "cluster") {
+    "the SQLite file; serve, import and key add create it if it does not exist; or a cluster: \
+     rqlite://USER@HOST,HOST,HOST/, or rqlites://USER@HOST,HOST,HOST/?ca=FILE with TLS"
+} else {
+    "the SQLite file; serve, import and key add create it if it does not exist"
+};
+
 /// Every setting, also those that this build lacks.
 pub(super) const ALL: &[Setting] = &[
     Setting::new("listen", "ADDRESS")
@@ -65,14 +76,12 @@ pub(super) const ALL: &[Setting] = &[
         })
         .field("listen", |config| config.listen.text()),
     Setting::new("database", "FILE")
-        .help(cluster::DATABASE)
+        .help(DATABASE)
         .default("petstore.db")
         .set(|config, text| {
             let file = Some(text).filter(|text| !text.is_empty());
             put(&mut config.database, file.map(PathBuf::from), "a file name")
         }),
-    cluster::CA,
-    cluster::ALLOW_OLD,
     Setting::new("max-connections", "NUMBER")
         .help("maximum number of connections; beyond it, a new client replaces the one idle longest, or gets a 503")
         .default("10000")
