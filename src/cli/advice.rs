@@ -57,7 +57,9 @@ fn of(error: &Error, call: &Call) -> Option<String> {
             "give the file its name back, next to its -wal, and start again; if it is gone, restore a backup: petstore restore FILE"
         }
         ErrorKind::ClusterUnsupported => "build petstore with it: cargo build --release --features cluster",
-        ErrorKind::TlsFailed => "check ?ca=FILE in --database and the host's certificate, and that the host is rqlite",
+        ErrorKind::TlsFailed => {
+            "check ?ca=FILE in --database and the host's certificate, and that the host is rqlite"
+        }
         ErrorKind::HostForeign => "check the hosts and ports in --database",
         ErrorKind::DatabaseUnreachable => {
             "check that most of its nodes run, and that this machine reaches them"

@@ -3,11 +3,11 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use super::check::{Usable, usable};
+use super::Stop;
+use super::check::usable;
 use super::note::{Note, last_backup};
 use super::partial::{Partial, dated, exists};
 use super::series::Series;
-use super::{Stop, copy};
 use crate::error::{Error, ErrorKind, fail, is_cluster};
 use crate::store::{Snapshot, Whole};
 
@@ -30,8 +30,7 @@ pub struct Backup {
 ///
 /// The copy has every pet that was acknowledged before the call. When this returns, the file is complete, sound and
 /// flushed to the disk, or there is no file. A process that is killed leaves a file with the suffix `.partial`; the
-/// next backup to the same file removes it. The log has a warning if other programs have changed or added something
-/// in the database.
+/// next backup to the same file removes it.
 ///
 /// The copy pauses for as long as it works, so that a service can flush its writes to the disk. Until the copy
 /// ends, the write-ahead log of the database grows by what is written.
@@ -59,10 +58,9 @@ pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error>
         return Err(exists(file));
     }
     let (partial, bytes) = copied(database, file, stop)?;
-    let copy = checked(&partial, database)?;
+    let pets = checked(&partial, database)?;
     partial.put(file)?;
-    copy.warn(file.display());
-    Ok(Backup { file: file.to_owned(), bytes, pets: copy.pets, removed: Vec::new() })
+    Ok(Backup { file: file.to_owned(), bytes, pets, removed: Vec::new() })
 }
 
 /// Makes a [`backup`] in `folder`, and then removes the oldest such files beyond `keep`. With `None`, it removes none.
@@ -111,18 +109,17 @@ pub fn backup_to(
             log::warn!("cannot tell the service about this backup: {error}");
         }
     };
-    let copy = checked(&partial, database).inspect_err(|error| {
+    let pets = checked(&partial, database).inspect_err(|error| {
         if matches!(error.kind(), ErrorKind::DatabaseDamaged | ErrorKind::SchemaChanged) {
             note(Note { is_sound: false, ..last_backup(database).unwrap_or_default() });
         }
     })?;
     let (file, unix_time) = dated(|date| folder.join(series.name(date)));
     partial.put(&file)?;
-    note(Note { unix_time, pets: copy.pets, is_sound: true });
+    note(Note { unix_time, pets, is_sound: true });
     let removed = keep.map_or(Ok(Vec::new()), |keep| series.thin(&file, keep));
     let removed = removed.map_err(|error| error.context(format!("{} is complete, but", file.display())))?;
-    copy.warn(file.display());
-    Ok(Backup { file, bytes, pets: copy.pets, removed })
+    Ok(Backup { file, bytes, pets, removed })
 }
 
 /// Copies a database into a partial file for the target. Returns its size in bytes.
@@ -130,12 +127,12 @@ pub(super) fn copied(database: &Path, target: &Path, stop: Stop) -> Result<(Part
     let database = Whole::of(database)?;
     let snapshot = Snapshot::of_database(&database)?;
     let partial = Partial::beside(target)?;
-    let bytes = copy(&snapshot, &partial, target, stop)?;
+    let bytes = snapshot.copy(&partial.file, &partial.path, target, stop)?;
     Ok((partial, bytes))
 }
 
-/// Checks a copy.
-fn checked(copy: &Partial, database: &Path) -> Result<Usable, Error> {
+/// Checks a copy, and returns how many pets it has.
+fn checked(copy: &Partial, database: &Path) -> Result<u64, Error> {
     let name = database.display();
     let found = usable(&copy.path, format_args!("the copy of {name}"));
     found.map_err(|error| error.followed_by(format!("{name} itself may be damaged, and no backup was made")))

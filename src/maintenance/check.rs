@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, fail};
-use crate::store::{Checked, Fault, Snapshot, Whole, compare_nodes};
+use crate::store::{Checked, Snapshot, Whole, compare_nodes, kind_of};
 
 /// The result of a [`check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,15 +20,15 @@ pub struct Soundness {
     /// [`ErrorKind::SchemaChanged`] if nothing is, or [`ErrorKind::ReplicasDiffer`] if only nodes of a cluster have
     /// faults. `None` if the database is sound.
     pub kind: Option<ErrorKind>,
-    /// What other programs have added, such as `the table _litestream_seq`. It does no harm to the file.
+    /// What other programs have added or changed, such as `the table _litestream_seq`. It does no harm to the file.
     pub foreign: Vec<String>,
 }
 
 /// Reads all of a database or of a backup, and lists what is wrong with it.
 ///
-/// It finds damaged pages and indexes, values and references that the schema does not allow, parts of the schema that
-/// are missing or changed, and ids that no service assigned. It changes nothing, and leaves no file next to the
-/// database. A service may use the database meanwhile.
+/// It finds damaged pages and indexes, values and references that the schema does not allow, and parts of the schema
+/// that are missing. It changes nothing, and leaves no file next to the database. A service may use the database
+/// meanwhile.
 ///
 /// Of a cluster, it reads what the leader has, and compares each node of the address with it: the newest 100,000 pets,
 /// and the numbers of keys, domains and so on. A node that does not answer is a fault.
@@ -46,16 +46,15 @@ pub struct Soundness {
 /// [`ErrorKind::DatabaseNewer`], [`ErrorKind::DatabaseMissing`] (it is empty) or [`ErrorKind::DatabaseDamaged`] if it
 /// cannot be read as a database of this version. [`ErrorKind::Conflict`] if other processes keep writing to it.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
-    let Checked { pets, schema_version, schema, faults } = checked(&Whole::of(file)?)?;
-    let all: Vec<Fault> = schema.gaps.into_iter().chain(schema.changes).chain(faults).collect();
+    let Checked { pets, schema_version, faults, foreign } = checked(&Whole::of(file)?)?;
     let nodes = compare_nodes(file)?;
     let of_nodes = (!nodes.is_empty()).then_some(ErrorKind::ReplicasDiffer);
     Ok(Soundness {
         pets,
         version: schema_version,
-        kind: if all.is_empty() { of_nodes } else { Some(Fault::kind(&all)) },
-        faults: all.into_iter().map(|fault| fault.line).chain(nodes).collect(),
-        foreign: schema.foreign,
+        kind: kind_of(&faults).or(of_nodes),
+        faults: faults.iter().map(Error::to_string).chain(nodes).collect(),
+        foreign,
     })
 }
 
@@ -69,32 +68,14 @@ fn checked(file: &Path) -> Result<Checked, Error> {
     Ok(found)
 }
 
-/// A copy that a service can work with.
-pub struct Usable {
-    pub pets: u64,
-    /// What other programs have changed or added in it, in one line.
-    alterations: Option<String>,
-}
-
-impl Usable {
-    /// Logs what is not as petstore made it. Call this when nothing can fail any more: a failure is one line.
-    pub fn warn(&self, name: impl fmt::Display) {
-        if let Some(line) = &self.alterations {
-            log::warn!("{name} is not as petstore made it: {line}");
-        }
-    }
-}
-
-/// Checks whether a service can work with a copy.
+/// Checks whether a service can work with a copy, and returns how many pets it has.
 ///
 /// # Errors
 /// What is wrong with it, said of `name`.
-pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<Usable, Error> {
+pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<u64, Error> {
     let found = checked(copy)?;
-    let alterations = found.schema.line();
-    let faults: Vec<Fault> = found.schema.gaps.into_iter().chain(found.faults).collect();
-    if let Some(fault) = faults.first() {
-        return fail(Fault::kind(&faults), format!("{name} is not sound: {}", fault.line));
+    match (kind_of(&found.faults), found.faults.first()) {
+        (Some(kind), Some(fault)) => fail(kind, format!("{name} is not sound: {fault}")),
+        _ => Ok(found.pets),
     }
-    Ok(Usable { pets: found.pets, alterations })
 }

@@ -12,10 +12,10 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
+use super::Stop;
 use super::backup::copied;
-use super::check::{Usable, usable};
+use super::check::usable;
 use super::partial::{Partial, cannot_create, dated, flush_name, folder, with_suffix};
-use super::{Stop, copy};
 use crate::error::{Error, ErrorKind, check_supported, fail, is_cluster};
 use crate::store::{self, Claim, Snapshot, lacks_log, log_of, retire};
 
@@ -33,8 +33,7 @@ pub struct Restored {
 ///
 /// The old database is kept in its folder under a dated name, such as `petstore.db.2026-11-21T18-30-00Z` (UTC).
 /// Only the owner of the old database may read the new one; if there is none and root restores, the folder's owner. A
-/// process that is killed leaves the old database or the new one in place, never a mixture. The log has a warning if
-/// other programs have changed or added something in the backup; it is restored too.
+/// process that is killed leaves the old database or the new one in place, never a mixture.
 ///
 /// # Errors
 /// [`ErrorKind::DatabaseInUse`] if a service or another program uses the database,
@@ -80,17 +79,16 @@ pub fn restore(file: &Path, database: &Path, stop: Stop) -> Result<Restored, Err
         // Who is not root cannot do this, and keeps the file.
         None => drop(fs::metadata(folder(&target)).and_then(|folder| give(&partial, &folder))),
     }
-    let copy = fill(&partial, file, &target, stop)?;
+    let pets = fill(&partial, file, &target, stop)?;
     let kept = put(partial, &target, old.is_some(), is_whole)?;
-    copy.warn(file.display());
-    Ok(Restored { pets: copy.pets, kept })
+    Ok(Restored { pets, kept })
 }
 
 /// Replaces what a cluster has. Its old database is kept next to the backup.
 fn restore_cluster(file: &Path, database: &Path, stop: Stop) -> Result<Restored, Error> {
     let target = file.with_file_name("petstore.db");
     let partial = Partial::beside(&target)?;
-    let copy = fill(&partial, file, database, stop)?;
+    let pets = fill(&partial, file, database, stop)?;
     let (kept, _) = dated(|date| with_suffix(&target, &format!(".{date}")));
     // From here on no instance acknowledges what would be in neither database.
     let closed = store::close(database)?;
@@ -102,16 +100,15 @@ fn restore_cluster(file: &Path, database: &Path, stop: Stop) -> Result<Restored,
         Err(error) => return Err(error.followed_by("nothing was changed")),
     };
     closed.load(&partial.path)?;
-    copy.warn(file.display());
-    Ok(Restored { pets: copy.pets, kept })
+    Ok(Restored { pets, kept })
 }
 
-/// Step 1. The copy is checked, because it is what comes into place. What the
-/// service works with is restored as it is.
-fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<Usable, Error> {
+/// Step 1. The copy is checked, because it is what comes into place. What the service works with is restored as it is.
+/// Returns the number of pets.
+fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<u64, Error> {
     let name = file.display();
     let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
-    copy(&snapshot, partial, target, stop).map_err(of_backup)?;
+    snapshot.copy(&partial.file, &partial.path, target, stop).map_err(of_backup)?;
     if !snapshot.is_unchanged() {
         return fail(ErrorKind::Conflict, format!("{name} was written to while it was copied"));
     }

@@ -109,7 +109,6 @@ pub fn open_writer(path: &Path) -> Result<Box<Writer>, Error> {
 pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
     let writer = WriteAccess::Writes(open_writer(path)?);
     let (client, level) = connect(path)?;
-    schema::look(&client, level)?;
     // Otherwise nobody would notice a wrong host, or one that refuses the password, until it leads.
     for (host, answer) in client.read_from_each(&Statement::plain("SELECT 1")) {
         if let Err(why) = answer {

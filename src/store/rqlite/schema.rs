@@ -4,13 +4,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::batch::random_name;
 use super::client::{Client, Failure, Level, Statement, Value};
 use super::mirror::TABLES;
 use crate::error::{Error, ErrorKind};
-use crate::store::sqlite::differences;
 use crate::store::sqlite::schema::{APPLICATION_ID, STEPS, foreign, newer, newest_version};
 use crate::store::{MOST_TRIES, StoreError};
 
@@ -28,10 +27,6 @@ const GUARD: &str = "INSERT INTO cluster_writers (writer, batch, first, is_curre
 /// A random number that stays the same until a restore, so that instances notice one.
 const MARK: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore log', ?1 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'petstore log')";
-
-/// The schema without what only a cluster has, tables first.
-const OBJECTS: &str = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'cluster\\_%' ESCAPE '\\' \
-    AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type <> 'table'";
 
 /// Whether the database has every step done.
 ///
@@ -88,31 +83,6 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
         client.address
     );
     Err(StoreError::Internal(message).into())
-}
-
-/// Refuses a schema that lacks a table, a column or an index, and logs what other programs have changed or made.
-///
-/// # Errors
-/// If something is missing, or the cluster does not answer.
-pub fn look(client: &Client, fresh: Level) -> Result<(), Error> {
-    let rows = client.read(&[Statement::plain(OBJECTS)], fresh, PATIENCE)?;
-    let copy = copy_of(rows.iter().flatten().flatten().filter_map(Value::text))?;
-    copy.pragma_update(None, "user_version", newest()).map_err(StoreError::from)?;
-    let address = client.address.to_string();
-    differences::refuse_gaps(&copy, address.as_ref())?;
-    differences::warn(&copy, address.as_ref());
-    Ok(())
-}
-
-/// A database in memory with these definitions. Whoever can write the cluster writes them, so nothing else is run.
-fn copy_of<'a>(definitions: impl Iterator<Item = &'a str>) -> Result<Connection, StoreError> {
-    let copy = Connection::open_in_memory()?;
-    for definition in definitions.filter(|definition| definition.starts_with("CREATE ")) {
-        // Runs one statement only. What cannot be made here is not ours, such as a table of a module that only the
-        // cluster has.
-        let _ = copy.execute(definition, []);
-    }
-    Ok(copy)
 }
 
 fn newest() -> i64 {

@@ -12,7 +12,6 @@
 use std::ffi::c_int;
 use std::fs::File;
 use std::io;
-use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread;
@@ -24,7 +23,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use super::Snapshot;
 use super::open_file::MODE_AT;
 use super::snapshot::unreadable;
-use crate::error::{Error, ErrorKind as Kind};
+use crate::error::{Error, ErrorKind as Kind, fail};
 
 /// Pages between two flushes of the copy: 1 MiB.
 const STEP: c_int = 256;
@@ -32,72 +31,52 @@ const STEP: c_int = 256;
 /// SQLite's codes for a failed write.
 const WRITING: [c_int; 3] = [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_TRUNCATE, ffi::SQLITE_IOERR_FSYNC];
 
-/// The target of a copy: an empty file, its path, and its final name for messages.
-pub struct Target<'a> {
-    pub file: &'a File,
-    pub path: &'a Path,
-    pub name: &'a Path,
-}
-
 impl Snapshot {
-    /// Copies the snapshot and flushes the copy, which needs no other file. `progress` gets the bytes copied
-    /// and the bytes in all, and may stop the copy.
+    /// Copies the snapshot into an empty file with this path, and flushes the copy, which needs no other file. Returns
+    /// its size in bytes. `name` is its final name, for messages; `stop` is asked after each MiB.
     ///
     /// # Errors
-    /// If the database cannot be read, or the copy cannot be written.
-    pub fn copy(
-        &self,
-        target: &Target,
-        mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, Error> {
-        let say = |error: rusqlite::Error| self.cannot_copy(target.name, error);
-        let flush = |error: io::Error| cannot_write(target.name, error);
-        let page = self.connection.pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0));
-        let page = u64::from(page.map_err(say)?);
-        let mut copy = open(target.path).map_err(say)?;
+    /// If the database cannot be read, the copy cannot be written, or `stop` says so.
+    pub fn copy(&self, file: &File, path: &Path, name: &Path, stop: &dyn Fn() -> bool) -> Result<u64, Error> {
+        let say = |error: rusqlite::Error| self.cannot_copy(name, error);
+        let flush = |error: io::Error| cannot_write(name, error);
+        let mut copy = open(path).map_err(say)?;
         let backup = Backup::new(&self.connection, &mut copy).map_err(say)?;
         loop {
             let start = Instant::now();
             let step = backup.step(STEP).map_err(say)?;
-            let at = backup.progress();
-            let bytes = |pages: c_int| u64::try_from(pages).unwrap_or(0) * page;
-            if progress(bytes(at.pagecount - at.remaining), bytes(at.pagecount)).is_break() {
-                return Ok(ControlFlow::Break(()));
+            if stop() {
+                return fail(Kind::Interrupted, "interrupted; nothing was changed");
             }
             match step {
                 StepResult::Done => break,
                 StepResult::More => {}
                 _ => {
                     let message = format!("{} is locked by another process", self.path.display());
-                    return Err(Error::new(Kind::DatabaseLocked, message));
+                    return fail(Kind::DatabaseLocked, message);
                 }
             }
             // In small pieces, each followed by a pause of the same length: creates are flushed to the same
             // disk, and would wait behind everything that is not flushed yet.
-            target.file.sync_data().map_err(flush)?;
+            file.sync_data().map_err(flush)?;
             thread::sleep(start.elapsed());
         }
         drop(backup);
         copy.close().map_err(|(_, error)| say(error))?;
         // The header is copied from a database in use, and promises a log.
-        target.file.write_all_at(&[1, 1], MODE_AT).and_then(|()| target.file.sync_all()).map_err(flush)?;
-        Ok(ControlFlow::Continue(()))
+        let finished = file.write_all_at(&[1, 1], MODE_AT).and_then(|()| file.sync_all());
+        finished.and_then(|()| Ok(file.metadata()?.len())).map_err(flush)
     }
 
     fn cannot_copy(&self, name: &Path, error: rusqlite::Error) -> Error {
-        match error.sqlite_error() {
-            Some(failure) if failure.code == ErrorCode::DiskFull => {
-                cannot_write(name, io::ErrorKind::StorageFull.into())
-            }
+        let (kind, why) = match error.sqlite_error() {
+            Some(failure) if failure.code == ErrorCode::DiskFull => (Kind::DiskFull, "the disk is full"),
             Some(failure) if WRITING.contains(&failure.extended_code) => {
-                let message = format!(
-                    "cannot write {}: the disk fails, or the file may not grow further (ulimit -f)",
-                    name.display()
-                );
-                Error::new(Kind::Io, message).caused_by(error)
+                (Kind::Io, "the disk fails, or the file may not grow further (ulimit -f)")
             }
-            _ => unreadable(&self.path, error),
-        }
+            _ => return unreadable(&self.path, error),
+        };
+        Error::new(kind, format!("cannot write {}: {why}", name.display())).caused_by(error)
     }
 }
 
@@ -126,23 +105,21 @@ mod tests {
     use crate::store::engine::Writes;
 
     #[test]
-    fn progress_is_told_in_bytes_up_to_the_size_of_the_copy() {
+    fn copy_asks_after_each_mib_whether_to_stop() {
         let (folder, mut writer, _reader) = pair();
         writer.insert_pet(&new_pet(&"x".repeat(3_000_000))).unwrap();
         writer.commit().unwrap();
         let snapshot = Snapshot::of_database(&folder.database()).unwrap();
         let path = folder.0.join("copy.db");
         let file = File::create_new(&path).unwrap();
-        let mut told = Vec::new();
-        let target = Target { file: &file, path: &path, name: &path };
-        let copied = snapshot.copy(&target, |done, all| {
-            told.push((done, all));
-            ControlFlow::Continue(())
-        });
-        assert!(copied.unwrap().is_continue());
-        let all = file.metadata().unwrap().len();
-        let step = 1024 * 1024;
-        assert_eq!(told, [(step, all), (2 * step, all), (all, all)]);
+        let asked = std::cell::Cell::new(0);
+        let stop = || asked.replace(asked.get() + 1) == 2;
+        let copied = snapshot.copy(&file, &path, &path, &stop).unwrap_err();
+        assert_eq!((copied.kind(), asked.get()), (Kind::Interrupted, 3));
+        file.set_len(0).unwrap();
+        let bytes = snapshot.copy(&file, &path, &path, &|| false).unwrap();
+        assert_eq!(bytes, file.metadata().unwrap().len());
+        assert!(bytes > 3_000_000);
     }
 
     #[test]

@@ -12,30 +12,11 @@ use super::cannot_open;
 use super::schema::{STEPS, schema_version};
 use crate::error::{Error, ErrorKind};
 
-/// Something that is wrong, in one line.
-pub struct Fault {
-    /// The line for an operator.
-    pub line: String,
-    /// Whether something is lost that only a backup has.
-    is_loss: bool,
-}
-
-impl Fault {
-    /// A loss, for which there may be a backup.
-    pub fn loss(line: impl Into<String>) -> Self {
-        Self { line: line.into(), is_loss: true }
-    }
-
-    /// A fault that this SQL repairs without losing anything.
-    pub fn repaired_by(sql: &str, what: &str) -> Self {
-        Self { line: format!("{what}; this SQL repairs it: {sql}"), is_loss: false }
-    }
-
-    /// The kind of an error for some faults.
-    pub fn kind(faults: &[Self]) -> ErrorKind {
-        let is_loss = faults.iter().any(|fault| fault.is_loss);
-        if is_loss { ErrorKind::DatabaseDamaged } else { ErrorKind::SchemaChanged }
-    }
+/// The kind of some faults together: [`ErrorKind::DatabaseDamaged`] if something is lost that only a backup has,
+/// [`ErrorKind::SchemaChanged`] if SQL repairs all; `None` if there is no fault.
+pub fn kind_of(faults: &[Error]) -> Option<ErrorKind> {
+    let kinds = || faults.iter().map(Error::kind);
+    kinds().find(|kind| *kind == ErrorKind::DatabaseDamaged).or(kinds().next())
 }
 
 /// How a schema differs from that of its version.
@@ -44,10 +25,8 @@ pub struct Differences {
     /// The tables of petstore that are there.
     pub tables: Vec<String>,
     /// What the service cannot work with.
-    pub gaps: Vec<Fault>,
-    /// Tables that are defined in another way, which the service works with.
-    pub changes: Vec<Fault>,
-    /// What petstore did not make, such as `the table _litestream_seq`.
+    pub gaps: Vec<Error>,
+    /// What other programs have made or changed, such as `the table _litestream_seq`.
     pub foreign: Vec<String>,
 }
 
@@ -59,58 +38,39 @@ impl Differences {
         for step in &STEPS[..done] {
             model.execute_batch(step)?;
         }
-        let (expected, found) = (objects(&model)?, objects(connection)?);
-        let tables = expected.keys().filter(|key| key.kind == "table" && found.contains_key(*key));
-        let mut differences =
-            Self { tables: tables.map(|table| table.name.clone()).collect(), ..Self::default() };
-        for (object, sql) in &expected {
-            let Object { name, kind, .. } = object;
-            let gap = match found.get(object) {
-                Some(other) if essence(other) == essence(sql) => continue,
-                Some(_) if kind == "table" => {
-                    differences.compare_columns(name, &model, connection)?;
-                    continue;
+        let mut found = objects(connection)?;
+        let Self { mut tables, mut gaps, mut foreign } = Self::default();
+        let loss = |line| Error::new(ErrorKind::DatabaseDamaged, line);
+        for (object, sql) in objects(&model)? {
+            let other = found.remove(&object);
+            let is_same = other.as_deref().map(essence) == Some(essence(&sql));
+            let (name, kind) = object;
+            match (kind.as_str(), other) {
+                ("table", Some(_)) => {
+                    if !is_same {
+                        let there = columns(connection, &name)?;
+                        let lost =
+                            columns(&model, &name)?.into_iter().filter(|column| !there.contains(column));
+                        gaps.extend(lost.map(|it| loss(format!("the table {name} lacks the column {it}"))));
+                        foreign.push(format!("another definition of the table {name}"));
+                    }
+                    tables.push(name);
                 }
-                Some(_) => Fault::repaired_by(
-                    &format!("DROP INDEX {name}; {sql}"),
-                    &format!("the {kind} {name} is defined in another way"),
-                ),
-                None if kind == "index" => Fault::repaired_by(sql, &format!("the index {name} is missing")),
-                None => Fault::loss(format!("the table {name} is missing with all its rows")),
-            };
-            differences.gaps.push(gap);
+                ("table", None) => gaps.push(loss(format!("the table {name} is missing with all its rows"))),
+                _ if is_same => {}
+                (_, other) => {
+                    let (how, mend) = match other {
+                        Some(_) => ("defined in another way", format!("DROP INDEX {name}; {sql}")),
+                        None => ("missing", sql),
+                    };
+                    let line = format!("the {kind} {name} is {how}; this SQL repairs it: {mend}");
+                    gaps.push(Error::new(ErrorKind::SchemaChanged, line));
+                }
+            }
         }
-        let foreign = found.keys().filter(|object| !expected.contains_key(*object));
-        differences.foreign.extend(foreign.map(Object::describe));
-        Ok(differences)
-    }
-
-    /// Compares the columns of a table that is defined in another way.
-    fn compare_columns(
-        &mut self,
-        table: &str,
-        model: &Connection,
-        connection: &Connection,
-    ) -> rusqlite::Result<()> {
-        let (expected, found) = (columns(model, table)?, columns(connection, table)?);
-        let missing: Vec<_> = expected.iter().filter(|name| !found.contains(name)).collect();
-        let foreign: Vec<_> = found.iter().filter(|name| !expected.contains(name)).collect();
-        if missing.is_empty() && foreign.is_empty() {
-            let line = format!("the table {table} is defined in another way");
-            self.changes.push(Fault { line, is_loss: false });
-        }
-        let lacks = |name| Fault::loss(format!("the table {table} lacks the column {name}"));
-        self.gaps.extend(missing.into_iter().map(lacks));
-        self.foreign.extend(foreign.into_iter().map(|name| format!("the column {} of {table}", shown(name))));
-        Ok(())
-    }
-
-    /// One line about all of them; `None` if there are none.
-    pub fn line(&self) -> Option<String> {
-        let also = (!self.foreign.is_empty()).then(|| format!("it also has {}", self.foreign.join(", ")));
-        let faults = self.gaps.iter().chain(&self.changes).map(|fault| fault.line.clone());
-        let lines: Vec<String> = faults.chain(also).collect();
-        (!lines.is_empty()).then(|| lines.join("; "))
+        // Other programs have chosen these names.
+        foreign.extend(found.keys().map(|(name, kind)| format!("the {kind} {}", name.escape_debug())));
+        Ok(Self { tables, gaps, foreign })
     }
 }
 
@@ -120,51 +80,22 @@ impl Differences {
 /// If something is missing, with the SQL that repairs it.
 pub fn refuse_gaps(connection: &Connection, path: &Path) -> Result<(), Error> {
     let gaps = Differences::of(connection).map_err(|error| cannot_open(path, error))?.gaps;
-    if gaps.is_empty() {
-        return Ok(());
-    }
-    let lines: Vec<&str> = gaps.iter().map(|gap| &*gap.line).collect();
-    Err(Error::new(Fault::kind(&gaps), format!("{}: {}", path.display(), lines.join("; "))))
+    let Some(kind) = kind_of(&gaps) else { return Ok(()) };
+    let lines: Vec<String> = gaps.iter().map(Error::to_string).collect();
+    Err(Error::new(kind, format!("{}: {}", path.display(), lines.join("; "))))
 }
 
-/// Logs in one line what other programs have changed or made in a database.
-pub fn warn(connection: &Connection, path: &Path) {
-    if let Some(line) = Differences::of(connection).ok().and_then(|differences| differences.line()) {
-        log::warn!("{} is not as petstore made it: {line}", path.display());
-    }
-}
-
-/// A table, an index, a view or a trigger.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Object {
-    name: String,
-    kind: String,
-    /// The table that it belongs to.
-    table: String,
-}
-
-impl Object {
-    fn describe(&self) -> String {
-        let (kind, name) = (&self.kind, shown(&self.name));
-        if self.table == self.name {
-            format!("the {kind} {name}")
-        } else {
-            format!("the {kind} {name} on {}", shown(&self.table))
-        }
-    }
-}
-
-/// What is in a schema, without SQLite's own, and how it is defined, on one line.
-fn objects(connection: &Connection) -> rusqlite::Result<BTreeMap<Object, String>> {
+/// The names and kinds of tables, indexes, views and triggers, without SQLite's own, and how each is defined, on one
+/// line.
+fn objects(connection: &Connection) -> rusqlite::Result<BTreeMap<(String, String), String>> {
     let mut statement = connection.prepare(
-        "SELECT name, type, tbl_name, ifnull(sql, '') FROM sqlite_schema
-            WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+        "SELECT name, type, ifnull(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
     )?;
     let objects = statement.query_map([], |row| {
-        let sql: String = row.get(3)?;
+        let sql: String = row.get(2)?;
         let code = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
         let sql = code.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
-        Ok((Object { name: row.get(0)?, kind: row.get(1)?, table: row.get(2)? }, sql))
+        Ok(((row.get(0)?, row.get(1)?), sql))
     })?;
     objects.collect()
 }
@@ -177,11 +108,6 @@ fn essence(sql: &str) -> String {
 fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare("SELECT name FROM pragma_table_xinfo(?1)")?;
     statement.query_map([table], |row| row.get(0))?.collect()
-}
-
-/// A name that another program has chosen, fit for a line.
-fn shown(name: &str) -> String {
-    name.escape_debug().to_string()
 }
 
 #[cfg(test)]
@@ -208,7 +134,7 @@ mod tests {
             "ALTER TABLE pets RENAME COLUMN status TO state; ALTER TABLE pets RENAME COLUMN state TO status",
         ] {
             let (_, found) = changed(sql);
-            assert_eq!(found.line(), None, "{sql}");
+            assert!(found.gaps.is_empty() && found.foreign.is_empty(), "{sql}");
         }
     }
 
@@ -220,28 +146,23 @@ mod tests {
                 "the table _litestream_seq",
             ),
             ("CREATE VIEW theirs AS SELECT 1", "the view theirs"),
-            ("CREATE INDEX theirs ON pets (name)", "the index theirs on pets"),
+            ("CREATE INDEX theirs ON pets (name)", "the index theirs"),
+            ("CREATE TRIGGER theirs AFTER INSERT ON pets BEGIN DELETE FROM pets; END", "the trigger theirs"),
             (
-                "CREATE TRIGGER theirs AFTER INSERT ON pets BEGIN DELETE FROM pets; END",
-                "the trigger theirs on pets",
+                "ALTER TABLE pets ADD COLUMN theirs TEXT DEFAULT 'a, b)'",
+                "another definition of the table pets",
             ),
-            ("ALTER TABLE pets ADD COLUMN theirs TEXT DEFAULT 'a, b)'", "the column theirs of pets"),
+            (
+                "DROP TABLE redirects; CREATE TABLE redirects (source TEXT PRIMARY KEY, target TEXT NOT NULL, \
+                 status INTEGER NOT NULL)",
+                "another definition of the table redirects",
+            ),
             ("CREATE TABLE \"a\nb\u{1b}\" (x)", "the table a\\nb\\u{1b}"),
         ] {
             let (_, found) = changed(sql);
-            assert_eq!(found.line(), Some(format!("it also has {expected}")), "{sql}");
-            assert!(found.gaps.is_empty() && found.changes.is_empty(), "{sql}");
+            assert_eq!(found.foreign, [expected], "{sql}");
+            assert!(found.gaps.is_empty(), "{sql}");
         }
-    }
-
-    #[test]
-    fn table_of_another_definition_is_a_change() {
-        let (_, found) = changed(
-            "DROP TABLE redirects; CREATE TABLE redirects (source TEXT PRIMARY KEY, target TEXT NOT NULL, \
-             status INTEGER NOT NULL)",
-        );
-        assert!(found.gaps.is_empty());
-        assert_eq!(found.line().as_deref(), Some("the table redirects is defined in another way"));
     }
 
     #[test]
@@ -252,13 +173,14 @@ mod tests {
             "DROP INDEX primary_domain; DROP INDEX pets_by_status",
         ] {
             let (connection, found) = changed(sql);
-            assert_eq!(Fault::kind(&found.gaps), ErrorKind::SchemaChanged, "{sql}");
+            assert_eq!(kind_of(&found.gaps), Some(ErrorKind::SchemaChanged), "{sql}");
             assert!(!found.gaps.is_empty(), "{sql}");
             for gap in found.gaps {
-                let (_, repair) = gap.line.split_once("repairs it: ").unwrap();
+                let line = gap.to_string();
+                let (_, repair) = line.split_once("repairs it: ").unwrap();
                 connection.execute_batch(repair).unwrap();
             }
-            assert_eq!(Differences::of(&connection).unwrap().line(), None, "{sql}");
+            assert!(Differences::of(&connection).unwrap().gaps.is_empty(), "{sql}");
         }
     }
 
@@ -270,8 +192,8 @@ mod tests {
             ("ALTER TABLE pets RENAME COLUMN status TO state", "the table pets lacks the column status"),
         ] {
             let (_, found) = changed(sql);
-            assert_eq!(Fault::kind(&found.gaps), ErrorKind::DatabaseDamaged, "{sql}");
-            assert_eq!(found.gaps[0].line, expected);
+            assert_eq!(kind_of(&found.gaps), Some(ErrorKind::DatabaseDamaged), "{sql}");
+            assert_eq!(found.gaps[0].to_string(), expected);
         }
     }
 }

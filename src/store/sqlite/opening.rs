@@ -7,9 +7,7 @@ use rusqlite::Connection;
 use super::claim::Claim;
 use super::log_check::check_log;
 use super::open_file::OpenFile;
-use super::{
-    FileReader, FileWriter, READS_AT_ONCE, cannot_open, connect, differences, open_file, reading, schema,
-};
+use super::{FileReader, FileWriter, READS_AT_ONCE, cannot_open, connect, open_file, reading, schema};
 use crate::error::Error;
 use crate::model::sample_pets;
 use crate::store::engine::Writes;
@@ -51,7 +49,6 @@ fn open_with(
     let about = format!("{} database {}", if claim.is_new { "new" } else { "existing" }, path.display());
     // The writer before the readers: it makes the schema that they expect.
     let mut writer = open_writer(path)?;
-    differences::warn(&writer.connection, path);
     // What a crash left in the log moves into the file. Before the readers, which would keep the log.
     if let Err(error) = writer.checkpoint() {
         if error.passes() {

@@ -4,19 +4,6 @@ use super::*;
 use crate::testing::logged;
 
 #[test]
-fn start_names_what_the_schema_lacks_and_takes_what_others_made() {
-    let (_nodes, path) = cluster(1);
-    drop(open_for_service(&path, 1).unwrap());
-    run(&path, "CREATE TABLE theirs (x)");
-    run(&path, "CREATE TRIGGER theirs_too BEFORE INSERT ON pets BEGIN SELECT 1; END");
-    drop(open_for_service(&path, 1).unwrap());
-    run(&path, "DROP INDEX pets_by_status");
-    let refused = open_for_service(&path, 1).err().unwrap().to_string();
-    assert!(refused.contains("the index pets_by_status is missing"), "{refused}");
-    assert!(refused.contains("CREATE INDEX pets_by_status"), "{refused}");
-}
-
-#[test]
 fn instances_that_start_at_once_make_one_schema() {
     let (_nodes, path) = cluster(3);
     let start = |path: PathBuf| thread::spawn(move || drop(writer(&path)));
