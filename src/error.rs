@@ -65,12 +65,9 @@ pub enum ErrorKind {
     /// The cluster is empty or of an earlier version, because no service of this version has used it yet. Or a restore
     /// is under way.
     ClusterOutdated,
-    /// No node of the cluster takes requests, or it has no leader. It may pass by itself.
+    /// No node of the cluster takes requests, or it has no leader: it may pass by itself. Or TLS with a host fails, or a
+    /// host is not rqlite.
     DatabaseUnreachable,
-    /// TLS with a host of the cluster fails, such as by its certificate.
-    TlsFailed,
-    /// A host of the cluster is not rqlite, or its responses do not come through.
-    HostForeign,
     /// The cluster refuses the user or the password, or the user may not do everything that petstore does.
     PasswordRefused,
     /// A node of the cluster does not have what the leader has, or does not answer.
@@ -194,6 +191,25 @@ impl Error {
         Self::new(ErrorKind::of_io(&error), format!("{what}: {}", words(&error))).caused_by(error)
     }
 
+    /// Creates an error for a file that cannot be created, opened or renamed: `what`, a colon and what to look at. The kind
+    /// follows from the system's error.
+    pub fn of_file(what: impl fmt::Display, path: &Path, error: io::Error) -> Self {
+        let folder = folder_of(path).display();
+        let kind = ErrorKind::of_io(&error);
+        let why = match kind {
+            ErrorKind::FileMissing => format!("the folder {folder} does not exist, or is not a folder"),
+            ErrorKind::FileExists => "the file already exists".to_owned(),
+            ErrorKind::PermissionDenied if !path.exists() => {
+                format!("this user cannot create files in {folder} ({error})")
+            }
+            ErrorKind::PermissionDenied => {
+                format!("this user cannot read and write it ({error}); check its mode and that of {folder}")
+            }
+            _ => words(&error),
+        };
+        Self::new(kind, format!("{what}: {why}")).caused_by(error)
+    }
+
     /// What went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -201,9 +217,6 @@ impl Error {
 
     /// Creates the error for a database that does not exist, with the folder that a relative path starts from.
     pub fn no_database(path: &Path) -> Self {
-        if let Err(error) = check_supported(path) {
-            return error;
-        }
         let folder = if path.is_relative() { std::env::current_dir().ok() } else { None };
         let folder = folder.map(|folder| format!(" in the folder {}", folder.display())).unwrap_or_default();
         Self::new(ErrorKind::DatabaseMissing, format!("there is no database {}{folder}", path.display()))
@@ -211,13 +224,8 @@ impl Error {
 
     /// Creates the error for a thread that could not be started.
     pub fn no_thread(error: io::Error) -> Self {
-        let message = match error.kind() {
-            io::ErrorKind::WouldBlock => {
-                "cannot start a thread: the system allows no more (ulimit -u, ulimit -v)".to_owned()
-            }
-            _ => format!("cannot start a thread: {error}"),
-        };
-        Self::new(ErrorKind::Resources, message).caused_by(error)
+        Self::io("cannot start a thread (limits: ulimit -u, ulimit -v)", error)
+            .with_kind(ErrorKind::Resources)
     }
 }
 
@@ -230,6 +238,11 @@ pub(crate) fn start_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, Error> {
     thread::Builder::new().name(name.into()).spawn(work).map_err(Error::no_thread)
+}
+
+/// The folder of a file.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The system's words for a failed call, or plainer ones.
@@ -258,19 +271,16 @@ pub(crate) fn is_cluster(path: &Path) -> bool {
     is_scheme && parts.next().is_some()
 }
 
-/// Refuses the address of a cluster in a build that cannot open one. The message does not repeat it, because a
-/// password may stand in it.
+/// Refuses the address of a cluster in a build that cannot open one.
 ///
 /// # Errors
 /// [`ErrorKind::ClusterUnsupported`].
 pub(crate) fn check_supported(path: &Path) -> Result<(), Error> {
-    if cfg!(feature = "cluster") || !is_cluster(path) {
-        return Ok(());
-    }
-    Err(unsupported())
+    if cfg!(feature = "cluster") || !is_cluster(path) { Ok(()) } else { Err(unsupported()) }
 }
 
-/// The refusal of the address of a cluster in a build that cannot open one.
+/// The refusal of the address of a cluster in a build that cannot open one. It does not repeat the address, because a
+/// password may stand in it.
 pub(crate) fn unsupported() -> Error {
     let message = "the database is a cluster, and this petstore is built without the feature cluster";
     Error::new(ErrorKind::ClusterUnsupported, message)
@@ -342,7 +352,8 @@ mod tests {
         ] {
             assert_eq!(ErrorKind::of_io(&number.into()), kind, "{number}");
         }
-        let none_left = Error::no_thread(Errno::AGAIN.into()).to_string();
-        assert_eq!(none_left, "cannot start a thread: the system allows no more (ulimit -u, ulimit -v)");
+        let none_left = Error::no_thread(Errno::AGAIN.into());
+        assert_eq!(none_left.kind(), ErrorKind::Resources);
+        assert!(none_left.to_string().contains("ulimit -u"), "{none_left}");
     }
 }

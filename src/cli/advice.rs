@@ -46,10 +46,9 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::SchemaChanged => "repair it with sqlite3, and try again",
         ErrorKind::DatabaseLocked => "stop the other process, or try again",
         ErrorKind::DatabaseInUse => "stop the service first",
-        ErrorKind::DatabaseOlder if call.has("read-only") => {
-            "start the service that writes with this version, or run petstore serve once without --read-only"
+        ErrorKind::DatabaseOlder => {
+            "start the service that writes with this version, which upgrades the database, and try again"
         }
-        ErrorKind::DatabaseOlder => "restart the service with this version, which upgrades the database",
         ErrorKind::DatabaseMoved if call.has("read-only") => {
             "start the service again to serve the file that is there now"
         }
@@ -57,12 +56,8 @@ fn of(error: &Error, call: &Call) -> Option<String> {
             "give the file its name back, next to its -wal, and start again; if it is gone, restore a backup: petstore restore FILE"
         }
         ErrorKind::ClusterUnsupported => "build petstore with it: cargo build --release --features cluster",
-        ErrorKind::TlsFailed => {
-            "check ?ca=FILE in --database and the host's certificate, and that the host is rqlite"
-        }
-        ErrorKind::HostForeign => "check the hosts and ports in --database",
         ErrorKind::DatabaseUnreachable => {
-            "check that most of its nodes run, and that this machine reaches them"
+            "check the hosts, ports and ?ca=FILE in --database, that most nodes run, and that this machine reaches them"
         }
         ErrorKind::PasswordRefused => {
             "give the user with --database and the password with PETSTORE_DATABASE_PASSWORD, and compare auth.json on all nodes"
@@ -131,8 +126,6 @@ mod tests {
         ErrorKind::DatabaseMoved,
         ErrorKind::ClusterOutdated,
         ErrorKind::DatabaseUnreachable,
-        ErrorKind::HostForeign,
-        ErrorKind::TlsFailed,
         ErrorKind::RqliteOlder,
         ErrorKind::PasswordRefused,
         ErrorKind::DatabaseOlder,

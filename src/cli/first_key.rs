@@ -9,7 +9,7 @@ use std::io::{ErrorKind as Os, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use petstore::{Config, Error, ErrorKind, KeyRing, KeyScope, RingState};
+use petstore::{Config, Error, KeyRing, KeyScope, RingState};
 
 use super::output::{absolute, print};
 
@@ -129,22 +129,13 @@ fn folder(path: &Path) -> PathBuf {
 }
 
 fn cannot_write(path: &Path, error: std::io::Error) -> Error {
-    let (kind, why) = match error.kind() {
-        Os::AlreadyExists => (ErrorKind::FileExists, "the file already exists".to_owned()),
-        Os::NotFound | Os::NotADirectory => {
-            (ErrorKind::FileMissing, "its folder does not exist; create it first".to_owned())
-        }
-        Os::PermissionDenied => {
-            (ErrorKind::PermissionDenied, "this user cannot create files in its folder".to_owned())
-        }
-        _ => (ErrorKind::Io, error.to_string()),
-    };
-    let line = format!("cannot write the first API key to {}: {why}", path.display());
-    Error::new(kind, line).caused_by(error)
+    Error::of_file(format_args!("cannot write the first API key to {}", path.display()), path, error)
 }
 
 #[cfg(test)]
 mod tests {
+    use petstore::ErrorKind;
+
     use super::*;
 
     #[test]

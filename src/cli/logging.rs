@@ -12,7 +12,7 @@ use petstore::{Error, ErrorKind};
 
 use super::command::Failure;
 use super::json_line;
-use super::output::{say, start_thread};
+use super::output::start_thread;
 use super::program::LogFormat;
 
 /// The most lines that can wait to be written.
@@ -76,25 +76,10 @@ fn has_meaning(text: &str) -> bool {
 
 /// Has a command print the library's warnings to standard error.
 pub fn warn_plainly() {
-    if log::set_logger(&Plain).is_ok() {
-        log::set_max_level(LevelFilter::Warn);
-    }
-}
-
-struct Plain;
-
-impl log::Log for Plain {
-    fn enabled(&self, metadata: &log::Metadata) -> bool {
-        metadata.level() <= log::Level::Warn
-    }
-
-    fn log(&self, record: &log::Record) {
-        if self.enabled(record.metadata()) {
-            say(&format!("warning: {}", record.args()));
-        }
-    }
-
-    fn flush(&self) {}
+    let _ = env_logger::Builder::new()
+        .filter_level(LevelFilter::Warn)
+        .format(|out, record| writeln!(out, "petstore: warning: {}", record.args()))
+        .try_init();
 }
 
 /// Waits until the lines so far are written, for `patience` at most.

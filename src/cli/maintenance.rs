@@ -50,10 +50,7 @@ fn backup(call: &Call) -> Done {
         (None, None) => return usage("backup needs a FILE, or --to FOLDER"),
         (Some(_), Some(_)) => return usage("backup takes a FILE or --to FOLDER, not both"),
         (None, Some("")) => return Err(Failure::wrong("--to", "a folder", "")),
-        (Some(_), None) => {
-            let file = file(call)?;
-            petstore::backup(database, file, &stop()?)?
-        }
+        (Some(file), None) => petstore::backup(database, file.as_ref(), &stop()?)?,
         (None, Some(folder)) => petstore::backup_to(database, folder.as_ref(), keep, &stop()?)?,
     };
     let (file, pets) = (made.file.display(), count(made.pets, "pet"));
@@ -62,24 +59,13 @@ fn backup(call: &Call) -> Done {
     Ok(print(&text)?)
 }
 
-/// A file that a command names. Many programs take `-` for standard input or output; a database is a file.
-fn file(call: &Call) -> Result<&Path, Failure> {
-    match call.operand(0) {
-        "-" => Err(Failure::Usage(format!(
-            "{} needs the name of a file; for a file named -, give ./-",
-            call.command
-        ))),
-        file => Ok(file.as_ref()),
-    }
-}
-
 fn usage(line: &str) -> Done {
     Err(Failure::Usage(line.to_owned()))
 }
 
 fn check(call: &Call) -> Done {
     let file = match call.operands.first() {
-        Some(_) => file(call)?,
+        Some(file) => file.as_ref(),
         None if call.has("restored") => return usage("check --restored needs a FILE"),
         None => existing(&call.config.database)?,
     };
@@ -107,9 +93,8 @@ fn check(call: &Call) -> Done {
 }
 
 fn restore(call: &Call) -> Done {
-    let (path, database) = (file(call)?, call.config.database.as_path());
-    let file = path.display();
-    let restored = petstore::restore(path, database, &stop()?)?;
+    let (file, database) = (call.operand(0), call.config.database.as_path());
+    let restored = petstore::restore(file.as_ref(), database, &stop()?)?;
     let mut text =
         format!("{} is restored from {file}: {}\n", database.display(), count(restored.pets, "pet"));
     text += &match restored.kept {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::setting::{Setting, joined, list, put};
+use super::setting::{Setting, list, put};
 
 /// How the project is hosted.
 ///
@@ -51,16 +51,14 @@ pub const PROJECT: Setting = Setting::new("project", "NAME")
     .set(|config, text| {
         let name = is_label(text).then(|| text.to_owned());
         put(&mut config.hosting.project, name, "lower-case letters, digits and hyphens")
-    })
-    .field("hosting.project", |config| Some(config.hosting.project.clone()));
+    });
 
 pub const PLATFORM_HOST: Setting = Setting::new("platform-host", "HOST")
     .built_if(cfg!(feature = "site"))
     .help("host of the hosting platform, to which DNS records of custom domains point")
     .set(|config, text| {
         put(&mut config.hosting.platform_host, host(text).map(Some), "a name such as sites.example.net")
-    })
-    .field("hosting.platform_host", |config| config.hosting.platform_host.clone());
+    });
 
 pub const RESOLVER: Setting = Setting::new("resolver", "ADDRESS[:PORT]")
     .built_if(cfg!(feature = "site"))
@@ -79,8 +77,7 @@ pub const CERTIFICATE_AUTHORITY: Setting = Setting::new("certificate-authority",
     .set(|config, text| {
         let names = list(text, host);
         put(&mut config.hosting.certificate_authorities, names, "a name such as letsencrypt.org")
-    })
-    .field("hosting.certificate_authorities", |config| joined(&config.hosting.certificate_authorities));
+    });
 
 /// A name of two labels or more, in lower case and without a trailing dot.
 fn host(text: &str) -> Option<String> {

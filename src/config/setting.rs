@@ -1,14 +1,10 @@
 //! A setting: flag, environment variable, help, default and check.
 
 use super::Config;
-use crate::error::{Error, ErrorKind};
 
 /// Sets a field of a [`Config`] from text, or returns what is expected, such as "a number from 1 to 64". Commas
 /// separate the values of a list.
 pub type SetField = fn(&mut Config, &str) -> Result<(), &'static str>;
-
-/// The value of a field as text.
-type FieldText = fn(&Config) -> Option<String>;
 
 /// A setting of the executable: a flag of the command line and an environment variable.
 #[derive(Clone, Copy, Debug)]
@@ -27,15 +23,12 @@ pub struct Setting {
     pub is_list: bool,
     /// Whether this build has the setting.
     pub(super) is_built: bool,
-    /// The field of the [`Config`] and its value as text, which [`SetField`] can read; no text if the type of the
-    /// field allows no wrong value.
-    pub(super) field: Option<(&'static str, FieldText)>,
 }
 
 impl Setting {
     /// A setting of the executable alone, which has no default and is no list.
     pub(super) const fn new(flag: &'static str, value: &'static str) -> Self {
-        Self { flag, value, help: "", default: "", set: None, is_list: false, is_built: true, field: None }
+        Self { flag, value, help: "", default: "", set: None, is_list: false, is_built: true }
     }
 
     pub(super) const fn help(self, help: &'static str) -> Self {
@@ -59,23 +52,6 @@ impl Setting {
         Self { set: Some(set), ..self }
     }
 
-    /// Names the field that a program may set to a value that the command line would refuse.
-    pub(super) const fn field(self, name: &'static str, text: FieldText) -> Self {
-        Self { field: Some((name, text)), ..self }
-    }
-
-    /// Refuses a value of the field as the command line refuses it, or writes it as the command line would.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`].
-    pub(super) fn check(&self, config: &mut Config) -> Result<(), Error> {
-        let (Some(set), Some((field, text))) = (self.set, self.field) else { return Ok(()) };
-        let Some(text) = text(config) else { return Ok(()) };
-        set(config, &text).map_err(|expected| {
-            Error::new(ErrorKind::Config(field), format!("{field} must be {expected}, not '{text}'"))
-        })
-    }
-
     /// The flag as the help text shows it, such as `--max-connections NUMBER`.
     pub fn usage(&self) -> String {
         format!("--{} {}", self.flag, self.value)
@@ -91,11 +67,6 @@ impl Setting {
 pub fn put<T>(field: &mut T, value: Option<T>, expected: &'static str) -> Result<(), &'static str> {
     *field = value.ok_or(expected)?;
     Ok(())
-}
-
-/// The values of a list as [`list`] reads them; `None` if there are none.
-pub fn joined(values: &[String]) -> Option<String> {
-    (!values.is_empty()).then(|| values.join(","))
 }
 
 /// Reads values that commas separate.

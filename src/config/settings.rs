@@ -4,9 +4,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use super::setting::{Setting, joined, list, put};
+use super::setting::{Setting, list, put};
 use super::urls::{CONTACT, URL, contact, origin, url};
-use super::{Listen, Network, hosting, memory};
+use super::{Listen, MOST_CONNECTIONS, MOST_WORKERS, Network, hosting, memory};
 
 /// Every setting of the executable, in the order of the help text. The API key is not one of them: it comes from the
 /// environment alone, because other users can read the command line.
@@ -31,8 +31,7 @@ pub static SETTINGS: LazyLock<Vec<Setting>> =
 /// assert_eq!(log[2], "warn");
 /// ```
 pub const VARIABLES: &[[&str; 3]] = {
-    const ALL: &[[&str; 3]] =
-        &[PASSWORD, PASSWORD_FILE, API_KEY, API_KEY_FILE, RUST_LOG, TMPDIR];
+    const ALL: &[[&str; 3]] = &[PASSWORD, PASSWORD_FILE, API_KEY, API_KEY_FILE, RUST_LOG, TMPDIR];
     if cfg!(feature = "cluster") { ALL } else { ALL.split_at(2).1 }
 };
 
@@ -73,8 +72,7 @@ pub(super) const ALL: &[Setting] = &[
         .set(|config, text| {
             let expected = "an address such as 127.0.0.1:8080, or unix: and a path";
             put(&mut config.listen, Listen::parse(text), expected)
-        })
-        .field("listen", |config| config.listen.text()),
+        }),
     Setting::new("database", "FILE")
         .help(DATABASE)
         .default("petstore.db")
@@ -86,19 +84,16 @@ pub(super) const ALL: &[Setting] = &[
         .help("maximum number of connections; beyond it, a new client replaces the one idle longest, or gets a 503")
         .default("10000")
         .set(|config, text| {
-            put(&mut config.max_connections, number(text, 1_000_000), "a number from 1 to 1000000")
-        })
-        .field("max_connections", |config| Some(config.max_connections.to_string())),
+            put(&mut config.max_connections, number(text, MOST_CONNECTIONS), "a number from 1 to 1000000")
+        }),
     Setting::new("workers", "NUMBER")
         .help("threads that read from the database")
         .default("half the processors, 1 to 4")
-        .set(|config, text| put(&mut config.workers, number(text, 64), "a number from 1 to 64"))
-        .field("workers", |config| Some(config.workers.to_string())),
+        .set(|config, text| put(&mut config.workers, number(text, MOST_WORKERS), "a number from 1 to 64")),
     Setting::new("client-memory", "SIZE")
         .help("memory for all clients together, such as 16MiB")
         .default("a quarter of the available memory, at most 64MiB")
-        .set(|config, text| put(&mut config.client_memory, memory::parse(text), memory::EXPECTED))
-        .field("client_memory", |config| Some(config.client_memory.to_string())),
+        .set(|config, text| put(&mut config.client_memory, memory::parse(text), memory::EXPECTED)),
     Setting::new("trusted-proxy", "ADDRESS[/BITS]")
         .help("proxy whose X-Forwarded-For header is trusted; replaces the default")
         .default("the loopback addresses")
@@ -113,8 +108,7 @@ pub(super) const ALL: &[Setting] = &[
         .set(|config, text| {
             let expected = "* or an origin such as https://app.example, without a path";
             put(&mut config.allow_origins, list(text, origin), expected)
-        })
-        .field("allow_origins", |config| joined(&config.allow_origins)),
+        }),
     Setting::new("admin", "ADDRESS")
         .help(
             "where to serve metrics and project settings: HOST:PORT, or PORT on 127.0.0.1; everybody who can reach \
@@ -135,30 +129,24 @@ pub(super) const ALL: &[Setting] = &[
     Setting::new("title", "TEXT")
         .help("name of the service, for its pages and the OpenAPI description")
         .default(TITLE)
-        .set(|config, text| put(&mut config.title, line(text, 60), "1 to 60 characters in one line"))
-        .field("title", |config| Some(config.title.clone())),
+        .set(|config, text| put(&mut config.title, line(text, 60), "1 to 60 characters in one line")),
     Setting::new("description", "TEXT")
         .help("what the service is, in one or two sentences, for its first page")
-        .set(|config, text| put(&mut config.description, line(text, 300), "1 to 300 characters in one line"))
-        .field("description", |config| Some(config.description.clone())),
+        .set(|config, text| put(&mut config.description, line(text, 300), "1 to 300 characters in one line")),
     Setting::new("base-url", "URL")
         .help("public URL of the API, ending in /v1, for the OpenAPI description and the guide")
-        .set(|config, text| put(&mut config.base_url, url(text).map(Some), URL))
-        .field("base_url", |config| config.base_url.clone()),
+        .set(|config, text| put(&mut config.base_url, url(text).map(Some), URL)),
     Setting::new("staging-url", "URL")
         .help("URL of the staging API, ending in /v1, for the OpenAPI description")
-        .set(|config, text| put(&mut config.staging_url, url(text).map(Some), URL))
-        .field("staging_url", |config| config.staging_url.clone()),
+        .set(|config, text| put(&mut config.staging_url, url(text).map(Some), URL)),
     Setting::new("contact", "URI")
         .help("contact for users of the API, such as mailto:support@example.com, for the OpenAPI description")
-        .set(|config, text| put(&mut config.contact, contact(text).map(Some), CONTACT))
-        .field("contact", |config| config.contact.clone()),
+        .set(|config, text| put(&mut config.contact, contact(text).map(Some), CONTACT)),
     Setting::new("security-contact", "URI")
         .help(
             "contact for security reports, such as mailto:security@example.com, for /.well-known/security.txt",
         )
-        .set(|config, text| put(&mut config.security_contact, contact(text).map(Some), CONTACT))
-        .field("security_contact", |config| config.security_contact.clone()),
+        .set(|config, text| put(&mut config.security_contact, contact(text).map(Some), CONTACT)),
     hosting::PROJECT,
     hosting::PLATFORM_HOST,
     hosting::RESOLVER,

@@ -1,13 +1,13 @@
 //! A file that is not complete yet. It lies in the folder of its target, and gets its name in one step.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind as Os};
+use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock::{rfc3339, unix_time};
-use crate::error::{Error, ErrorKind, fail, words};
+use crate::error::{Error, ErrorKind, fail, folder_of};
 
 /// A file that only its owner may read, locked while it is written. Dropping this removes it. If the process is
 /// killed, the next one with the same target removes it.
@@ -67,7 +67,7 @@ impl Partial {
 
 /// Flushes the names in the folder of a file.
 pub fn flush_name(path: &Path) -> Result<(), Error> {
-    let folder = folder(path);
+    let folder = folder_of(path);
     let flushed = File::open(folder).and_then(|folder| folder.sync_all());
     flushed.map_err(|error| Error::io(format!("cannot flush the folder {}", folder.display()), error))
 }
@@ -98,11 +98,6 @@ pub fn dated(name: impl Fn(&str) -> PathBuf) -> (PathBuf, i64) {
     }
 }
 
-/// The folder of a file.
-pub fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// The path with a suffix added to the name.
 pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -111,18 +106,13 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 pub fn cannot_create(path: &Path, error: io::Error) -> Error {
-    let folder = folder(path).display();
-    let why = match error.kind() {
-        Os::NotFound => format!("the folder {folder} does not exist"),
-        Os::PermissionDenied => format!("this user may not write to {folder}"),
-        _ => words(&error),
-    };
-    let kind = ErrorKind::of_io(&error);
-    Error::new(kind, format!("cannot create {}: {why}", path.display())).caused_by(error)
+    Error::of_file(format_args!("cannot create {}", path.display()), path, error)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind as Os;
+
     use super::*;
     use crate::testing::Folder;
 
@@ -155,7 +145,7 @@ mod tests {
             (
                 Os::PermissionDenied,
                 ErrorKind::PermissionDenied,
-                "copy.db: this user may not write to /backups",
+                "copy.db: this user cannot create files in /backups",
             ),
             (Os::StorageFull, ErrorKind::DiskFull, ""),
         ] {

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use super::Stop;
 use super::backup::copied;
 use super::check::usable;
-use super::partial::{Partial, cannot_create, dated, flush_name, folder, with_suffix};
-use crate::error::{Error, ErrorKind, check_supported, fail, is_cluster};
+use super::partial::{Partial, cannot_create, dated, flush_name, with_suffix};
+use crate::error::{Error, ErrorKind, check_supported, fail, folder_of, is_cluster};
 use crate::store::{self, Claim, Snapshot, lacks_log, log_of, retire};
 
 /// The result of a [`restore`].
@@ -38,26 +38,16 @@ pub struct Restored {
 /// # Errors
 /// [`ErrorKind::DatabaseInUse`] if a service or another program uses the database,
 /// [`ErrorKind::BackupUnsound`] if `file` is not a sound backup, [`ErrorKind::SchemaChanged`] if SQL repairs it,
-/// [`ErrorKind::DatabaseNewer`] if it is of a later version, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::ClusterUnsupported`] if the database is a cluster, [`ErrorKind::InvalidInput`] if `file` is the database itself or the database is not a regular file, and
+/// [`ErrorKind::DatabaseNewer`] if it is of a later version, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::ClusterUnsupported`] if the database is a cluster, [`ErrorKind::InvalidInput`] if the database is not a regular file, and
 /// the kinds of a file that cannot be written. Nothing is changed then.
 pub fn restore(file: &Path, database: &Path, stop: Stop) -> Result<Restored, Error> {
     check_supported(database)?;
     if is_cluster(database) {
         return restore_cluster(file, database, stop);
     }
-    if matches!(file.try_exists(), Ok(false)) {
-        return fail(ErrorKind::FileMissing, format!("there is no file {}", file.display()));
-    }
     // Replace the file itself, so that a link to it stays a link.
     let target = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
     let old = fs::symlink_metadata(&target).ok();
-    if old.as_ref().is_some_and(|old| !old.is_file()) {
-        return unusable(database, "is not a file that can be replaced");
-    }
-    let id = |file: &Metadata| (file.dev(), file.ino());
-    if old.as_ref().is_some_and(|old| fs::metadata(file).is_ok_and(|file| id(old) == id(&file))) {
-        return unusable(file, "is the database itself, not a backup");
-    }
     // Held until the new database is in place, and longer than every connection to the old one.
     let claim = old.as_ref().map(|_| Claim::take(&target)).transpose()?;
     if old.is_none() && fs::metadata(log_of(&target)).is_ok_and(|log| log.len() > 0) && lacks_log(file) {
@@ -77,7 +67,7 @@ pub fn restore(file: &Path, database: &Path, stop: Stop) -> Result<Restored, Err
             Error::new(ErrorKind::PermissionDenied, line).caused_by(error)
         })?,
         // Who is not root cannot do this, and keeps the file.
-        None => drop(fs::metadata(folder(&target)).and_then(|folder| give(&partial, &folder))),
+        None => drop(fs::metadata(folder_of(&target)).and_then(|folder| give(&partial, &folder))),
     }
     let pets = fill(&partial, file, &target, stop)?;
     let kept = put(partial, &target, old.is_some(), is_whole)?;
@@ -156,8 +146,4 @@ fn give(partial: &Partial, like: &Metadata) -> std::io::Result<()> {
     } else {
         fchown(&partial.file, Some(uid), Some(gid))
     }
-}
-
-fn unusable<T>(path: &Path, why: &str) -> Result<T, Error> {
-    fail(ErrorKind::InvalidInput, format!("{} {why}", path.display()))
 }

@@ -5,8 +5,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use super::partial::folder;
-use crate::error::Error;
+use crate::error::{Error, folder_of};
 
 /// The form of a date in a name.
 const FORM: &[u8] = b"0000-00-00T00-00-00Z";
@@ -43,7 +42,7 @@ impl Series {
     /// # Errors
     /// Fails if a file cannot be removed; the older ones are then removed.
     pub fn thin(&self, newest: &Path, keep: NonZeroUsize) -> Result<Vec<PathBuf>, Error> {
-        let folder = folder(newest);
+        let folder = folder_of(newest);
         let entries = fs::read_dir(folder)
             .map_err(|error| Error::io(format!("cannot list {}", folder.display()), error))?;
         let of_series =

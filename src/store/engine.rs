@@ -161,12 +161,6 @@ pub trait Writes: Reads + Send {
     /// If another process keeps its lock, or the database cannot be written.
     fn open_transaction(&mut self) -> Result<(), StoreError>;
 
-    /// Opens the transaction; `false` if another process has the lock.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
-    fn try_begin(&mut self) -> Result<bool, StoreError>;
-
     /// Adds a pet to the batch.
     ///
     /// # Errors

@@ -31,8 +31,8 @@ impl Reader {
 }
 
 impl Writer {
-    /// Opens the database for writing: makes it if there is none, refuses one that is not ours, and brings an older
-    /// one up to date.
+    /// Opens the database for writing: makes it if there is none, and refuses one that is not ours, or older: on a
+    /// cluster, it is brought up to date.
     ///
     /// # Errors
     /// If it cannot be opened, or is not a database of ours.

@@ -46,8 +46,6 @@ pub(super) static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
 
 const SET_STATUS: &str = "UPDATE pets SET status = ?2 WHERE id = ?1";
 const DELETE: &str = "DELETE FROM pets WHERE id = ?1";
-const REFERRING: &str = "SELECT DISTINCT m.name FROM sqlite_schema m, pragma_foreign_key_list(m.name) f \
-    WHERE m.type = 'table' AND f.[table] = 'pets' COLLATE NOCASE ORDER BY m.name";
 
 /// The places of so many values.
 pub(super) fn places(count: usize) -> String {
@@ -148,23 +146,13 @@ impl Database {
             None => self.rows(&STATEMENTS.page, params![first, rows], visit),
         }
     }
-
-    /// The tables of other programs whose rows refer to pets, if this is the error of a pet that they keep from being
-    /// deleted; otherwise none.
-    pub fn referring(&self, error: &StoreError) -> Vec<String> {
-        let StoreError::Internal(detail) = error else { return Vec::new() };
-        if !detail.contains("FOREIGN KEY") {
-            return Vec::new();
-        }
-        self.all(REFERRING, |row| row.get(0)).unwrap_or_default()
-    }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::engine::Inserted;
     use super::super::tests::{pair, run};
-    use super::super::{Cause, Reader, Writer};
+    use super::super::{Cause, Writer};
     use super::*;
     use crate::model::{NewPet, Page};
 
@@ -191,13 +179,6 @@ pub(super) mod tests {
 
     pub fn all_names(database: &Database) -> Vec<String> {
         shown(database, &ALL).into_iter().map(|(_, name)| name).collect()
-    }
-
-    pub fn names(reader: &mut Reader) -> Vec<String> {
-        reader.begin().unwrap();
-        let names = all_names(&*reader);
-        reader.end().unwrap();
-        names
     }
 
     fn insert_with_id(writer: &Writer, id: i64) {

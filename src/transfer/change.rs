@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind};
 use crate::model::PetStatus;
-use crate::store::{self, StoreError, Writer};
+use crate::store::{self, Writer};
 
 /// Sets the status of a pet, and returns the pet as JSON, as the HTTP interface now serves it.
 ///
@@ -41,41 +41,21 @@ pub fn set_status(database: &Path, id: i64, status: PetStatus) -> Result<String,
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::PetUnknown`] if no pet has one of the ids, [`ErrorKind::InvalidInput`] if an id is given twice
-/// or a row of a table that another program has added refers to one of the pets,
-/// [`ErrorKind::DatabaseMissing`] if there is no database, and the kinds of a database that cannot be opened or
+/// [`ErrorKind::PetUnknown`] if no pet has one of the ids, or one is given twice, [`ErrorKind::DatabaseMissing`] if there is no database, and the kinds of a database that cannot be opened or
 /// written.
 pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
     let mut store = open(database)?;
-    for (i, id) in ids.iter().enumerate() {
-        // An id that is given twice may be a slip for another one.
-        let why = if ids[..i].contains(id) {
-            Error::new(ErrorKind::InvalidInput, format!("the id {id} is given twice"))
-        } else {
-            match store.delete_pet(*id) {
-                Ok(true) => continue,
-                Ok(false) => unknown(*id),
-                Err(error) => kept(&*store, error, &format!("the pet {id}")),
-            }
+    for id in ids {
+        let why = match store.delete_pet(*id) {
+            Ok(true) => continue,
+            Ok(false) => unknown(*id),
+            Err(error) => Error::from(error).context(format!("the pet {id} cannot be deleted")),
         };
         // The transaction is rolled back when the connection closes.
         return Err(if ids.len() > 1 { why.followed_by("nothing was deleted") } else { why });
     }
-    // A reference may be checked only now (sqlite.org/foreignkeys.html#fk_deferred).
-    store.commit().map_err(|error| kept(&*store, error, "one of the pets"))?;
+    store.commit()?;
     Ok(ids.len())
-}
-
-/// The error for pets that could not be deleted, with the tables of other programs that refer to them.
-fn kept(store: &Writer, error: StoreError, what: &str) -> Error {
-    let tables = store.referring(&error);
-    let row = match &tables[..] {
-        [] => return error.into(),
-        [table] => format!("a row of the table {}", table.escape_debug()),
-        _ => format!("a row of one of the tables {}", tables.join(", ").escape_debug()),
-    };
-    Error::new(ErrorKind::InvalidInput, format!("{what} cannot be deleted: {row} refers to it"))
-        .caused_by(error)
 }
 
 /// Opens an existing database.

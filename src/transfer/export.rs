@@ -1,6 +1,6 @@
 //! Export: all pets of a database, in the order of their ids.
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -45,13 +45,15 @@ const PIECE: usize = 64 * 1024;
 pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<(), Error> {
     let database = Whole::of(database)?;
     let store = Reader::open_existing(&database)?;
-    let mut piece = Vec::with_capacity(2 * PIECE);
+    let mut out = BufWriter::with_capacity(PIECE, out);
+    let mut piece = Vec::new();
     if format == Format::Csv {
         piece.extend_from_slice(csv::columns().join(",").as_bytes());
         piece.extend_from_slice(b"\r\n");
     }
-    let mut written = Ok(());
-    let visited = store.visit_every_pet(|pet| {
+    let mut written = out.write_all(&piece);
+    store.visit_every_pet(|pet| {
+        piece.clear();
         match format {
             Format::Ndjson => {
                 // Writing plain structs to memory cannot fail.
@@ -60,15 +62,10 @@ pub fn export(database: &Path, format: Format, out: &mut dyn Write) -> Result<()
             }
             Format::Csv => push_csv(&mut piece, &pet),
         }
-        if piece.len() >= PIECE {
-            written = out.write_all(&piece);
-            piece.clear();
-        }
+        written = out.write_all(&piece);
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    visited?;
+    })?;
     written
-        .and_then(|()| out.write_all(&piece))
         .and_then(|()| out.flush())
         .map_err(|error| Error::io("cannot write the pets", error).followed_by("the export is incomplete"))
 }

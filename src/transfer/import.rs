@@ -23,8 +23,6 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long a batch waits for another process to release its lock on the database.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The time between two tries to get the lock. A busy service releases it for moments only.
-const RETRY: Duration = Duration::from_millis(1);
 
 /// The options of an import.
 #[derive(Clone, Debug)]
@@ -201,6 +199,7 @@ impl Import {
 
     fn write_batches(&self, stop: &AtomicBool, mut written: impl FnMut(u64)) -> Result<(), Error> {
         let mut store = Writer::open(&self.database)?;
+        store.be_patient(PATIENCE);
         let mut rows = open(&self.input, &self.options)?;
         let mut batch = Vec::new();
         let mut released: Option<Instant> = None;
@@ -213,30 +212,17 @@ impl Import {
             if let Some(released) = released {
                 std::thread::sleep(PAUSE.saturating_sub(released.elapsed()));
             }
-            let deadline = Instant::now() + PATIENCE;
-            loop {
-                if stop.load(Ordering::SeqCst) {
-                    return fail(ErrorKind::Interrupted, "interrupted");
-                }
-                if self.write_batch(&mut *store, &batch, released.is_none())? {
-                    break;
-                }
-                if Instant::now() > deadline {
-                    let line = "other processes have kept this one from writing for 30 seconds";
-                    return fail(ErrorKind::DatabaseLocked, line);
-                }
-                std::thread::sleep(RETRY);
+            if stop.load(Ordering::SeqCst) {
+                return fail(ErrorKind::Interrupted, "interrupted");
             }
+            store.transact(|store| self.write_batch(store, &batch, released.is_none()))?;
             released = Some(Instant::now());
             written(line);
         }
     }
 
-    /// Writes a batch; `false` if another process has the lock, or another instance of a cluster was faster.
-    fn write_batch(&self, store: &mut Writer, batch: &Batch, is_first: bool) -> Result<bool, Error> {
-        if !store.try_begin()? {
-            return Ok(false);
-        }
+    /// Writes a batch within a transaction.
+    fn write_batch(&self, store: &mut Writer, batch: &Batch, is_first: bool) -> Result<(), Error> {
         if is_first && self.options.keep_ids {
             if self.options.from_line == 1 {
                 check_new(&self.database, Some(store))?;
@@ -252,10 +238,7 @@ impl Import {
                 }
             }
         }
-        match store.commit() {
-            Err(error) if error.is_conflict() => Ok(false),
-            committed => Ok(committed.map(|_| true)?),
-        }
+        Ok(())
     }
 
     /// Reads the next pets to write, and returns the last line that was read.
@@ -409,27 +392,11 @@ mod tests {
         std::thread::scope(|scope| {
             // So that trying for ever fails.
             scope.spawn(|| {
-                std::thread::sleep(100 * RETRY);
+                std::thread::sleep(Duration::from_millis(100));
                 stop.store(true, Ordering::SeqCst);
             });
             let error = import.write(&stop, |_| ()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::DatabaseNotNew, "{error}");
-        });
-    }
-
-    #[test]
-    fn lock_is_waited_for_until_the_stop() {
-        let (folder, text) = (Folder::new(), r#"{"name":"a","categoryId":1}"#);
-        let mut other = Writer::open(&folder.database()).unwrap();
-        let import = checked(&folder, text, from(1)).0.unwrap();
-        assert!(other.try_begin().unwrap());
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                std::thread::sleep(100 * RETRY);
-                stop.store(true, Ordering::SeqCst);
-            });
-            assert_eq!(import.write(&stop, |_| ()).unwrap_err().kind(), ErrorKind::Interrupted);
         });
     }
 

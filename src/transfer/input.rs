@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, ErrorKind as Os, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -45,11 +45,7 @@ impl Input {
             Source::Stream(stream) => Self::copied(stream, "standard input".to_owned()),
             Source::File(path) => {
                 let name = path.display().to_string();
-                let file = File::open(&path).map_err(|error| match error.kind() {
-                    Os::NotFound => Error::new(ErrorKind::FileMissing, format!("there is no file {name}"))
-                        .caused_by(error),
-                    _ => cannot_read(&name, error),
-                })?;
+                let file = File::open(&path).map_err(|error| cannot_read(&name, error))?;
                 let metadata = file.metadata().map_err(|error| cannot_read(&name, error))?;
                 if metadata.is_dir() {
                     return fail(ErrorKind::InvalidInput, format!("{name} is a folder, not a file"));
@@ -67,15 +63,11 @@ impl Input {
         if folder.as_os_str().is_empty() {
             return fail(ErrorKind::InvalidInput, "TMPDIR is empty: name a folder, or unset it");
         }
-        let mut file = unnamed(&folder).map_err(|error| {
-            Error::io(format!("cannot create a copy of {name} in {} (TMPDIR)", folder.display()), error)
-        })?;
+        let cannot = |error| Error::io(format!("cannot copy {name} to {} (TMPDIR)", folder.display()), error);
+        let mut file = unnamed(&folder).map_err(cannot)?;
         // Reads pieces of the size of this buffer, and writes them.
         let mut buffer = BufWriter::with_capacity(PIECE, &mut file);
-        let copied = io::copy(&mut stream, &mut buffer).and_then(|_| buffer.flush());
-        copied.map_err(|error| {
-            Error::io(format!("cannot copy {name} to {} (TMPDIR)", folder.display()), error)
-        })?;
+        io::copy(&mut stream, &mut buffer).and_then(|_| buffer.flush()).map_err(cannot)?;
         drop(buffer);
         Ok(Self { file, name })
     }

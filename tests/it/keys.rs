@@ -168,8 +168,8 @@ fn start_fails_if_the_first_key_cannot_be_written_and_keeps_none() {
             "the file already exists; move the file away, or give another with --first-key-file",
         ),
         ("/dev/full".into(), "the file already exists"),
-        (folder.path().join("nowhere/key"), wording::FOLDER_MISSING),
-        (precious.join("key"), wording::FOLDER_MISSING),
+        (folder.path().join("nowhere/key"), "the folder "),
+        (precious.join("key"), "the folder "),
     ] {
         let said = format!("cannot write the first API key to {}: {why}", path.display());
         expect_refusal(run(&first_key_in(&path), &folder.database()), 1, &said);
@@ -191,8 +191,9 @@ fn first_key_in_a_folder_of_others_is_refused() {
     let mut command = as_nobody(&first_key_in(&path));
     let refused = output(command.env("PETSTORE_DATABASE", folder.database()));
     let said = format!(
-        "cannot write the first API key to {}: this user cannot create files in its folder; run petstore as a user",
-        path.display()
+        "cannot write the first API key to {}: this user cannot create files in {} (",
+        path.display(),
+        others.path().display()
     );
     expect_refusal(refused, 1, &said);
 }

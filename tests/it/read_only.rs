@@ -55,7 +55,7 @@ fn file_that_this_user_cannot_reach_is_named() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o000)).unwrap();
     let refused = output(&mut as_nobody(&["check", file.to_str().unwrap()]));
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    expect_refusal(refused, 1, &format!("this user cannot read {}", file.display()));
+    expect_refusal(refused, 1, &format!("cannot read {}: Permission denied", file.display()));
 }
 
 #[test]

@@ -25,17 +25,6 @@ fn name_that_is_too_long_is_told_as_that() {
 }
 
 #[test]
-fn dash_is_no_file_of_a_database() {
-    let folder = Folder::new();
-    add_key(&folder.database(), &["ci"]);
-    for command in ["backup", "check", "restore"] {
-        let mut command = petstore(&[command, "-"]);
-        command.env("PETSTORE_DATABASE", folder.database()).current_dir(folder.path());
-        expect_refusal(output(&mut command), 2, "needs the name of a file; for a file named -");
-    }
-}
-
-#[test]
 fn empty_folder_for_temporary_files_is_named() {
     let folder = Folder::new();
     for words in [&["--listen", "127.0.0.1:0"][..], &["import"]] {

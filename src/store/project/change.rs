@@ -85,7 +85,8 @@ impl Writer {
 
     /// Adds a static file to a deploy. Returns `false` if another deploy has begun and removed this one.
     pub fn add_file(&mut self, deploy: i64, file: &SiteFile) -> Result<bool, StoreError> {
-        if !self.has_deploy(deploy)? {
+        let exists = "SELECT EXISTS (SELECT 1 FROM deploys WHERE id = ?1)";
+        if self.first(exists, params![deploy], |row| row.get(0))? != Some(true) {
             return Ok(false);
         }
         self.change(
@@ -94,11 +95,6 @@ impl Writer {
             params![deploy, file.path, file.content_type, file.content, file.gzip, file.tag],
         )?;
         Ok(true)
-    }
-
-    fn has_deploy(&self, deploy: i64) -> Result<bool, StoreError> {
-        let exists = "SELECT EXISTS (SELECT 1 FROM deploys WHERE id = ?1)";
-        Ok(self.first(exists, params![deploy], |row| row.get(0))? == Some(true))
     }
 
     /// Makes a finished deploy the live one, at this Unix time in seconds. Returns `false` if it does not exist.

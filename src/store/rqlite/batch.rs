@@ -9,7 +9,7 @@
 //! since the mirror was read, which the first statement checks too. So a batch of creates does not check API keys
 //! first. If keys may have changed, the cluster refuses it, and the service handles its requests again.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use rusqlite::ToSql;
@@ -31,8 +31,8 @@ const PROBE_HOLDS: Duration = Duration::from_secs(1);
 /// The connection that writes, and the batch under way on it.
 pub struct ClusterWriter {
     pub(super) session: Session,
-    /// Its random name, which it has once it has written.
-    name: OnceCell<String>,
+    /// Its random name.
+    name: String,
     /// The number of its last batch.
     batch: Cell<i64>,
     /// Whether a batch may begin without asking: an earlier one has asked, and no commit has failed since.
@@ -48,10 +48,13 @@ pub struct ClusterWriter {
 
 impl ClusterWriter {
     /// Writes with this connection.
-    pub fn new(session: Session) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// If the system has no random numbers.
+    pub fn new(session: Session) -> Result<Self, Failure> {
+        Ok(Self {
             session,
-            name: OnceCell::new(),
+            name: random_name()?,
             batch: Cell::new(0),
             is_sure: false,
             creates: Vec::new(),
@@ -59,7 +62,7 @@ impl ClusterWriter {
             is_open: false,
             patience: SEND_FOR,
             probed: None,
-        }
+        })
     }
 
     /// Adds a create to the batch, unless the cluster was away when the batch began: then nothing of it is sent.
@@ -100,15 +103,8 @@ impl ClusterWriter {
         creates: &'c [&'c Create],
         changes: &[Statement],
     ) -> Result<Request<'c>, Failure> {
-        let name = match self.name.get() {
-            Some(name) => name,
-            None => {
-                let name = random_name()?;
-                self.name.get_or_init(|| name)
-            }
-        };
         self.batch.set(self.batch.get() + 1);
-        let request = Request::new((name, self.batch.get()), guard, creates, changes);
+        let request = Request::new((&self.name, self.batch.get()), guard, creates, changes);
         request.map_err(|error| Failure::Statement(0, error.to_string()))
     }
 
@@ -202,9 +198,7 @@ impl ClusterWriter {
 /// A name that no other writer has.
 pub fn random_name() -> Result<String, Failure> {
     let mut bytes = [0; 16];
-    let failed =
-        |error| Failure::Node(Trouble::new(format!("the system has no random numbers: {error}"), false));
-    getrandom::fill(&mut bytes).map_err(failed)?;
+    getrandom::fill(&mut bytes).map_err(|error| Failure::Node(Trouble::new(error.to_string(), false)))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -246,10 +240,6 @@ impl Writes for ClusterWriter {
         self.session.mirror.begin()?;
         self.is_open = true;
         Ok(())
-    }
-
-    fn try_begin(&mut self) -> Result<bool, StoreError> {
-        self.open_transaction().map(|()| true)
     }
 
     fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError> {

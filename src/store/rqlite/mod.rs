@@ -99,7 +99,7 @@ pub fn open_reader(path: &Path) -> Result<Box<Reader>, Error> {
 pub fn open_writer(path: &Path) -> Result<Box<Writer>, Error> {
     let (client, level) = connect(path)?;
     schema::migrate(&client, path, level)?;
-    Ok(Box::new(ClusterWriter::new(Session::new(client, level)?)))
+    Ok(Box::new(ClusterWriter::new(Session::new(client, level)?)?))
 }
 
 /// Opens a database for a service with this many readers.
@@ -108,7 +108,7 @@ pub fn open_writer(path: &Path) -> Result<Box<Writer>, Error> {
 /// As [`open_writer`].
 pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
     let writer = WriteAccess::Writes(open_writer(path)?);
-    let (client, level) = connect(path)?;
+    let (client, _) = connect(path)?;
     // Otherwise nobody would notice a wrong host, or one that refuses the password, until it leads.
     for (host, answer) in client.read_from_each(&Statement::plain("SELECT 1")) {
         if let Err(why) = answer {

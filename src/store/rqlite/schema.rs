@@ -143,22 +143,3 @@ fn triggers() -> Vec<String> {
     };
     tables.flat_map(|table| ["INSERT", "UPDATE", "DELETE"].map(|event| trigger((table, event)))).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::Folder;
-
-    #[test]
-    fn nothing_but_a_definition_of_the_cluster_is_run() {
-        let folder = Folder::new();
-        let file = folder.0.join("file");
-        let attach = format!("ATTACH DATABASE '{}' AS other; CREATE TABLE other.t (x)", file.display());
-        let both = format!("CREATE TABLE a (x); {attach}");
-        let copy =
-            copy_of([attach.as_str(), &both, "CREATE INDEX i ON b (x)", "CREATE TABLE b (x)"].into_iter());
-        let names = "SELECT group_concat(name) FROM sqlite_schema WHERE name = 'b'";
-        assert_eq!(copy.unwrap().query_row(names, [], |row| row.get(0)), Ok("b".to_owned()));
-        assert!(!file.exists());
-    }
-}

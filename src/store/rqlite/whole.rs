@@ -127,7 +127,7 @@ impl Closed {
     pub fn load(self, copy: &Path) -> Result<(), Error> {
         let convert = || -> Result<(), Error> {
             let mut connection = open(copy).map_err(StoreError::from)?;
-            schema::migrate(&mut connection, copy, STEPS, false)?;
+            schema::migrate(&mut connection, copy, STEPS)?;
             connection.execute(FORGET_MARK, []).map_err(StoreError::from)?;
             Ok(())
         };

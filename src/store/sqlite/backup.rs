@@ -20,9 +20,8 @@ use std::time::Instant;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
-use super::Snapshot;
 use super::open_file::MODE_AT;
-use super::snapshot::unreadable;
+use super::{Snapshot, cannot_open};
 use crate::error::{Error, ErrorKind as Kind, fail};
 
 /// Pages between two flushes of the copy: 1 MiB.
@@ -74,7 +73,7 @@ impl Snapshot {
             Some(failure) if WRITING.contains(&failure.extended_code) => {
                 (Kind::Io, "the disk fails, or the file may not grow further (ulimit -f)")
             }
-            _ => return unreadable(&self.path, error),
+            _ => return cannot_open(&self.path, error),
         };
         Error::new(kind, format!("cannot write {}: {why}", name.display())).caused_by(error)
     }

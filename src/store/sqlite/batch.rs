@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{ToSql, params};
 
+use super::checkpoint::TRUNCATE;
 use super::schema::{self, schema_version};
 use super::{Cause, Committed, FileReader, FileWriter, Inserted, Outcome, StoreError};
 use crate::clock::unix_time;
@@ -95,26 +96,6 @@ impl Writes for FileWriter {
         }
     }
 
-    fn try_begin(&mut self) -> Result<bool, StoreError> {
-        self.shorten_log();
-        // IMMEDIATE takes the lock at once, so that no write can fail later because of it
-        // (sqlite.org/lang_transaction.html).
-        match self.run("BEGIN IMMEDIATE") {
-            Ok(()) => {
-                self.state = State::Open;
-                self.changes = self.connection.total_changes();
-                if self.last_failed {
-                    // A statement that cannot be prepared does not notice that another program has mended the schema. A
-                    // read does. If it fails, so does what follows.
-                    let _ = schema::is_foreign(&self.connection);
-                }
-                Ok(true)
-            }
-            Err(StoreError::Unavailable(Cause::Locked, _)) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError> {
         self.insert(new).map(|id| Inserted::Now(Outcome::Made(id)))
     }
@@ -189,11 +170,37 @@ impl Writes for FileWriter {
     }
 
     fn checkpoint(&mut self) -> Result<(), StoreError> {
-        self.empty_log()
+        // The log may be that of another database by now, and this file in nobody's sight.
+        self.reader.watch.look_now()?;
+        match self.reader.move_log(TRUNCATE)? {
+            true => Ok(()),
+            false => Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned())),
+        }
     }
 }
 
 impl FileWriter {
+    /// Opens the transaction; `false` if another process has the lock.
+    fn try_begin(&mut self) -> Result<bool, StoreError> {
+        self.shorten_log();
+        // IMMEDIATE takes the lock at once, so that no write can fail later because of it
+        // (sqlite.org/lang_transaction.html).
+        match self.run("BEGIN IMMEDIATE") {
+            Ok(()) => {
+                self.state = State::Open;
+                self.changes = self.connection.total_changes();
+                if self.last_failed {
+                    // A statement that cannot be prepared does not notice that another program has mended the schema. A
+                    // read does. If it fails, so does what follows.
+                    let _ = schema::is_foreign(&self.connection);
+                }
+                Ok(true)
+            }
+            Err(StoreError::Unavailable(Cause::Locked, _)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Does one write within the batch's transaction, which the first write opens.
     pub(super) fn write<T>(
         &mut self,

@@ -19,7 +19,7 @@ use super::{Cause, FileReader, FileWriter, StoreError};
 const LONG: i32 = 1000;
 
 const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
-const TRUNCATE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+pub const TRUNCATE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 
 /// Counts the frames of the log after each commit of a connection, in place of SQLite's own hook, which moves the log.
 pub fn count_frames(connection: &mut Connection) -> rusqlite::Result<Arc<AtomicI32>> {
@@ -40,24 +40,11 @@ impl FileWriter {
             let _ = self.reader.move_log(PASSIVE);
         }
     }
-
-    /// Moves everything that the log holds, so that the file alone is whole, and empties the log. Waits for nobody.
-    ///
-    /// # Errors
-    /// If the disk fails, or another process reads; nothing is lost then, the log stays.
-    pub(super) fn empty_log(&mut self) -> Result<(), StoreError> {
-        // The log may be that of another database by now, and this file in nobody's sight.
-        self.reader.watch.look_now()?;
-        match self.reader.move_log(TRUNCATE)? {
-            true => Ok(()),
-            false => Err(StoreError::Unavailable(Cause::Locked, "another process reads it".to_owned())),
-        }
-    }
 }
 
 impl FileReader {
     /// Moves the log into the file; `false` if somebody reads it (`sqlite.org/pragma.html#pragma_wal_checkpoint`).
-    fn move_log(&mut self, statement: &str) -> Result<bool, StoreError> {
+    pub(super) fn move_log(&mut self, statement: &str) -> Result<bool, StoreError> {
         let moved = self
             .connection
             .prepare_cached(statement)

@@ -1,19 +1,14 @@
 //! One service at a time has a database, whatever names its file has. Only the owner may read a new file.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind as Os};
+use std::fs::{self, OpenOptions, TryLockError};
+use std::io::ErrorKind as Os;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
 use super::log_check;
 use super::open_file::{FileId, OpenFile, cannot_open, failed, held, log_of};
-use crate::error::{Error, ErrorKind};
-
-/// How long to wait for a lock that a petstore command holds for a moment.
-const PATIENCE: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(20);
+use crate::error::{Error, ErrorKind, fail};
 
 /// Makes sure that there is a file that can be a database, and returns whether it is new. A new file is empty,
 /// and only its owner may read it, because it will hold the digests of keys. SQLite gives the files next to it
@@ -26,64 +21,35 @@ pub fn prepare(path: &Path) -> Result<bool, Error> {
     let text = path.to_string_lossy();
     if text.is_empty() || text == ":memory:" || text.starts_with("file:") {
         let message = format!("the database must be a file, and '{name}' is not one");
-        return Err(Error::new(ErrorKind::InvalidInput, message));
+        return fail(ErrorKind::InvalidInput, message);
     }
     let log = log_of(path);
     if fs::symlink_metadata(path).is_err() && fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
         let message = format!("there is no database {name}, but its log {} is there", log.display());
-        return Err(Error::new(ErrorKind::LogOrphaned, message));
+        return fail(ErrorKind::LogOrphaned, message);
     }
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => return Ok(true),
         Err(error) if error.kind() == Os::AlreadyExists => {}
         Err(error) => return Err(failed(&format!("cannot create the database {name}"), path, error)),
     }
-    let file = match fs::metadata(path) {
-        Ok(file) => file,
+    match fs::metadata(path) {
+        // Do not open it here: if this process has it open already, closing it would cancel SQLite's locks.
+        Ok(file) if file.is_file() => Ok(false),
+        Ok(file) => {
+            let what = if file.is_dir() { "a folder" } else { "not a regular file" };
+            fail(ErrorKind::InvalidInput, format!("the database must be a file, but {name} is {what}"))
+        }
         Err(error) if error.kind() == Os::NotFound => {
             let message = format!("the database {name} is a symbolic link to a file that does not exist");
-            return Err(Error::new(ErrorKind::DatabaseMissing, message).caused_by(error));
+            fail(ErrorKind::DatabaseMissing, message)
         }
-        Err(error) => return Err(cannot_open(path, error)),
-    };
-    if !file.is_file() {
-        let what = if file.is_dir() { "a folder" } else { "not a regular file" };
-        let message = format!("the database must be a file, but {name} is {what}");
-        return Err(Error::new(ErrorKind::InvalidInput, message));
+        Err(error) => Err(cannot_open(path, error)),
     }
-    // Do not open it here: if this process has it open already, closing it would cancel SQLite's locks.
-    Ok(false)
 }
 
 /// The files that services of this process have claimed.
 static CLAIMED: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
-
-/// Locks a file for one service; `false`: another one has it.
-fn lock(file: &File) -> io::Result<bool> {
-    let begun = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(true),
-            Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
-            Err(TryLockError::WouldBlock) => return Ok(false),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-    }
-}
-
-/// Whether a service has the file.
-fn is_locked(file: &File) -> bool {
-    match file.try_lock_shared() {
-        Err(error) => matches!(error, TryLockError::WouldBlock),
-        Ok(()) => file.unlock().is_err(),
-    }
-}
-
-/// Whether the service of another process has the database.
-pub fn is_served(file: &OpenFile) -> bool {
-    // A service of this process holds the lock itself.
-    !held(&CLAIMED).contains(&file.id) && is_locked(file)
-}
 
 /// A database that belongs to one service, whatever links point to it. Drop it after every connection of the
 /// service to the database.
@@ -104,12 +70,16 @@ impl Claim {
         let locked = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
         // A service of this process has the same lock.
         let mut claimed = held(&CLAIMED);
-        let is_claimed = claimed.contains(&locked.id);
-        if is_claimed || !lock(&locked).map_err(|error| cannot_open(path, error))? {
-            let message =
-                format!("another process holds the database {}, perhaps a running service", path.display());
-            return Err(Error::new(ErrorKind::DatabaseInUse, message));
-        }
+        let tried =
+            if claimed.contains(&locked.id) { Err(TryLockError::WouldBlock) } else { locked.try_lock() };
+        tried.map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                let name = path.display();
+                let message = format!("another process holds the database {name}, perhaps a running service");
+                Error::new(ErrorKind::DatabaseInUse, message)
+            }
+            TryLockError::Error(error) => cannot_open(path, error),
+        })?;
         claimed.push(locked.id);
         drop(claimed);
         let claim = Self { is_new, locked };

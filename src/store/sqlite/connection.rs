@@ -38,10 +38,14 @@ pub fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Why SQLite cannot open a database, in words for an operator.
+/// The message about a file that SQLite cannot read to its end.
+pub const DAMAGED: &str = "is not sound: a page is missing, or contradicts another";
+
+/// Why SQLite cannot open or read a database, in words for an operator.
 pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
     let (kind, why) = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => (Kind::DatabaseForeign, "is not an SQLite database"),
+        Some(ErrorCode::DatabaseCorrupt) => (Kind::DatabaseDamaged, DAMAGED),
         Some(ErrorCode::CannotOpen) => (
             Kind::PermissionDenied,
             "cannot be opened: this user cannot read it, or cannot create files in its folder",
@@ -90,7 +94,7 @@ mod tests {
             (ffi::SQLITE_CANTOPEN, Kind::PermissionDenied, "this user cannot read it"),
             (ffi::SQLITE_READONLY, Kind::PermissionDenied, "this user cannot write to it"),
             (ffi::SQLITE_FULL, Kind::DiskFull, "the disk is full"),
-            (ffi::SQLITE_CORRUPT, Kind::DatabaseDamaged, "is damaged"),
+            (ffi::SQLITE_CORRUPT, Kind::DatabaseDamaged, "is not sound"),
             (ffi::SQLITE_IOERR, Kind::Io, "fails, or a file may not grow further (ulimit -f): Error code 10"),
         ] {
             let error = cannot_open(

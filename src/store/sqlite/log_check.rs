@@ -6,8 +6,21 @@
 use std::fs;
 use std::path::Path;
 
-use super::open_file::{OpenFile, log_of};
+use super::open_file::{OpenFile, cannot_open, log_of};
 use crate::error::{Error, ErrorKind};
+
+/// Opens the file of a database that exists, for a connection to it.
+///
+/// # Errors
+/// If it is not there, this user may not read it, or its log is that of another database.
+pub fn open_with_own_log(path: &Path) -> Result<OpenFile, Error> {
+    if !path.exists() {
+        return Err(Error::no_database(path));
+    }
+    let file = OpenFile::at(path).map_err(|error| cannot_open(path, error))?;
+    check_log(path, &file)?;
+    Ok(file)
+}
 
 /// Refuses a log next to a file that announces none.
 ///

@@ -39,7 +39,6 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
 pub use claim::Claim;
 pub use differences::kind_of;
-use log_check::check_log;
 pub use log_check::lacks_log;
 pub use open_file::log_of;
 pub use opening::{open_ephemeral, open_for_service};
@@ -54,6 +53,7 @@ use crate::error::{Error, ErrorKind};
 use batch::State;
 use checkpoint::count_frames;
 use connection::{cannot_open, connect, reading};
+use log_check::open_with_own_log;
 use open_file::OpenFile;
 use watch::Watch;
 
@@ -150,21 +150,21 @@ impl FileReader {
 }
 
 impl FileWriter {
-    /// Opens the database for writing: makes the file if there is none (mode 0600), refuses one
-    /// that is not ours, and brings an older one up to date.
+    /// Opens the database for writing: makes the file if there is none (mode 0600), and refuses one that is not ours, or
+    /// older: its service may still run, and only a service brings it up to date.
     ///
     /// # Errors
     /// If it cannot be opened, or is not a database of ours.
     pub fn open(path: &Path) -> Result<Self, Error> {
         // FULL: every commit is flushed to the disk before it counts (sqlite.org/pragma.html#pragma_synchronous).
-        Self::open_with(path, "FULL")
+        Self::open_with(path, "FULL", false)
     }
 
-    /// As [`FileWriter::open`]; `synchronous` says what is flushed to the disk.
-    fn open_with(path: &Path, synchronous: &str) -> Result<Self, Error> {
+    /// As [`FileWriter::open`]; `synchronous` says what is flushed to the disk, and a service brings an older database
+    /// up to date.
+    fn open_with(path: &Path, synchronous: &str, is_service: bool) -> Result<Self, Error> {
         claim::prepare(path)?;
-        let file = open_file::open(path)?;
-        check_log(path, &file)?;
+        let file = open_with_own_log(path)?;
         let say = |error: rusqlite::Error| cannot_open(path, error);
         let has_log = log_of(path).exists();
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(say)?;
@@ -176,6 +176,9 @@ impl FileWriter {
             return Err(Error::new(ErrorKind::PermissionDenied, message));
         }
         schema::check(&connection, path, schema::STEPS)?;
+        if !is_service {
+            schema::refuse_older(&connection, path)?;
+        }
         // Before the migration, so that what is refused stays as it is.
         differences::refuse_gaps(&connection, path)?;
         connection.pragma_update(None, "synchronous", synchronous).map_err(say)?;
@@ -190,7 +193,7 @@ impl FileWriter {
         }
         // What a long reader made it grow to is given back (sqlite.org/pragma.html#pragma_journal_size_limit).
         connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES).map_err(say)?;
-        schema::migrate(&mut connection, path, schema::STEPS, claim::is_served(&file))?;
+        schema::migrate(&mut connection, path, schema::STEPS)?;
         // From here on SQLite never waits for a lock; `batch.rs` does.
         connection.busy_timeout(Duration::ZERO).map_err(say)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;

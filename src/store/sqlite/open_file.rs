@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use crate::error::{Error, ErrorKind as Kind, words};
+use crate::error::{Error, ErrorKind as Kind};
 
 /// The offset of the header's two format versions, for writers and for readers: 1 means a rollback journal, 2 a
 /// write-ahead log (`sqlite.org/fileformat2.html`, section 1.3.3).
@@ -92,40 +92,15 @@ impl Stamp {
     }
 }
 
-/// Opens the file of a database, for a connection to it.
-///
-/// # Errors
-/// If this user may not read it, or it is not there.
-pub fn open(path: &Path) -> Result<OpenFile, Error> {
-    OpenFile::at(path).map_err(|error| cannot_open(path, error))
-}
-
 /// A failure to open a database's file.
 pub fn cannot_open(path: &Path, error: io::Error) -> Error {
     failed(&format!("cannot open the database {}", path.display()), path, error)
 }
 
-/// A failed system call on a file or its folder, in words for an operator.
+/// A failure to open or create a database's file.
 pub fn failed(what: &str, path: &Path, error: io::Error) -> Error {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (kind, why) = match Kind::of_io(&error) {
-        Kind::FileMissing => (
-            Kind::DatabaseMissing,
-            format!("the folder {} does not exist, or is not a folder", folder.display()),
-        ),
-        Kind::PermissionDenied if !path.exists() => {
-            (Kind::PermissionDenied, format!("this user cannot create files in {}", folder.display()))
-        }
-        Kind::PermissionDenied => (
-            Kind::PermissionDenied,
-            format!(
-                "this user cannot read and write it ({error}); check its mode and that of {}",
-                folder.display()
-            ),
-        ),
-        kind => (kind, words(&error)),
-    };
-    Error::new(kind, format!("{what}: {why}")).caused_by(error)
+    let error = Error::of_file(what, path, error);
+    if error.kind() == Kind::FileMissing { error.with_kind(Kind::DatabaseMissing) } else { error }
 }
 
 /// Files that both SQLite and this process itself have open. Closing such a file cancels the locks that SQLite

@@ -5,9 +5,9 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::claim::Claim;
-use super::log_check::check_log;
+use super::log_check::open_with_own_log;
 use super::open_file::OpenFile;
-use super::{FileReader, FileWriter, READS_AT_ONCE, cannot_open, connect, open_file, reading, schema};
+use super::{FileReader, FileWriter, READS_AT_ONCE, cannot_open, connect, reading, schema};
 use crate::error::Error;
 use crate::model::sample_pets;
 use crate::store::engine::Writes;
@@ -19,7 +19,7 @@ use crate::store::engine::{OpenStore, Reader, WriteAccess};
 /// If another service has the database, it is not one of ours, its log is that of another database, or the system
 /// refuses.
 pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
-    open_with(path, readers, FileWriter::open)
+    open_with(path, readers, |path| FileWriter::open_with(path, "FULL", true))
 }
 
 /// Opens the database of a service that it goes with: a new file with so many sample pets, which is never flushed to
@@ -29,7 +29,7 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
 /// As [`open_for_service`].
 pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenStore, Error> {
     open_with(path, readers, |path| {
-        let mut writer = FileWriter::open_with(path, "OFF")?;
+        let mut writer = FileWriter::open_with(path, "OFF", true)?;
         writer.begin()?;
         for pet in sample_pets(sample) {
             writer.insert_pet(&pet)?;
@@ -76,11 +76,7 @@ fn open_with(
 /// # Errors
 /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
 pub fn open_existing(path: &Path) -> Result<(Connection, OpenFile), Error> {
-    if !path.exists() {
-        return Err(Error::no_database(path));
-    }
-    let file = open_file::open(path)?;
-    check_log(path, &file)?;
+    let file = open_with_own_log(path)?;
     let connection = connect(path, reading(path)).map_err(|error| cannot_open(path, error))?;
     schema::check_used(&connection, path)?;
     Ok((connection, file))

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::log_check::check_log;
+use super::log_check::open_with_own_log;
 use super::open_file::{self, Stamp, immutable, journal_of, log_of};
 use super::{FileReader, cannot_open, connect, schema};
 use crate::error::Error;
@@ -18,11 +18,7 @@ impl FileReader {
     /// If it does not exist, is not a petstore database of this version, has the log of another one, or this user may
     /// not read it.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        if !path.exists() {
-            return Err(Error::no_database(path));
-        }
-        let file = open_file::open(path)?;
-        check_log(path, &file)?;
+        let file = open_with_own_log(path)?;
         let access = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let open = |path: &Path, access| {
             let connection = connect(path, access)?;

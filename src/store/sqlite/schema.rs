@@ -58,19 +58,15 @@ pub fn check_used(connection: &Connection, path: &Path) -> Result<(), Error> {
     Err(Error::new(ErrorKind::DatabaseMissing, message))
 }
 
-/// Refuses a file of an earlier version, for a service that may not bring it up to date.
+/// Refuses a file of an earlier version, for whoever may not bring it up to date. A new one is made.
 pub fn refuse_older(connection: &Connection, path: &Path) -> Result<(), Error> {
     let version = schema_version(connection).map_err(|error| cannot_open(path, error))?;
-    if version == newest_version(STEPS) {
+    let (name, newest) = (path.display(), newest_version(STEPS));
+    if version == newest || version == 0 {
         return Ok(());
     }
-    Err(older(path, version, "this program reads"))
-}
-
-fn older(path: &Path, version: i64, who: &str) -> Error {
-    let (name, newest) = (path.display(), newest_version(STEPS));
-    let message = format!("{name} is of version {version}, and {who} version {newest}");
-    Error::new(ErrorKind::DatabaseOlder, message)
+    let message = format!("{name} is of version {version}, and this program needs version {newest}");
+    Err(Error::new(ErrorKind::DatabaseOlder, message))
 }
 
 /// The refusal of another application's database.
@@ -88,36 +84,26 @@ pub fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(id != APPLICATION_ID && (id, schema_version(connection)?, objects) != (0, 0, 0))
 }
 
-/// Brings the file to the newest version, in one transaction. If `is_served`, another process serves it, and would fail
-/// with a later version than its own.
-pub fn migrate(
-    connection: &mut Connection,
-    path: &Path,
-    steps: &[&str],
-    is_served: bool,
-) -> Result<(), Error> {
-    let mut migrate = || -> rusqlite::Result<Option<Error>> {
+/// Brings the file to the newest version, in one transaction.
+pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
+    let mut migrate = || -> rusqlite::Result<()> {
         // If there is nothing to do, no lock is needed.
         if schema_version(connection)? == newest_version(steps) {
-            return Ok(None);
+            return Ok(());
         }
         // IMMEDIATE: if two processes start at once, the second finds the work done.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let done = schema_version(&transaction)?;
         if done < newest_version(steps) {
-            // A service that has just made the file is about to do the steps.
-            if is_served && done > 0 {
-                return Ok(Some(older(path, done, "its running service does not know")));
-            }
             for step in steps.iter().skip(usize::try_from(done).unwrap_or(0)) {
                 transaction.execute_batch(step)?;
             }
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", newest_version(steps))?;
         }
-        transaction.commit().map(|()| None)
+        transaction.commit()
     };
-    migrate().map_err(|error| cannot_open(path, error))?.map_or(Ok(()), Err)
+    migrate().map_err(|error| cannot_open(path, error))
 }
 
 #[cfg(test)]
@@ -155,7 +141,7 @@ mod tests {
         let mut connection = Connection::open(&path).unwrap();
         for _ in 0..2 {
             check(&connection, &path, &further).unwrap();
-            migrate(&mut connection, &path, &further, false).unwrap();
+            migrate(&mut connection, &path, &further).unwrap();
             assert_eq!(schema_version(&connection), newest_version(STEPS) + 1);
             let kept: String =
                 connection.query_row("SELECT name || theirs FROM pets", [], |row| row.get(0)).unwrap();
@@ -171,7 +157,7 @@ mod tests {
         drop(FileWriter::open(&path).unwrap());
         let broken: Vec<&str> = [STEPS, &["CREATE TABLE half (x); nonsense"]].concat();
         let mut connection = Connection::open(&path).unwrap();
-        assert!(migrate(&mut connection, &path, &broken, false).is_err());
+        assert!(migrate(&mut connection, &path, &broken).is_err());
         assert_eq!(schema_version(&connection), newest_version(STEPS));
         assert!(connection.execute("INSERT INTO half VALUES (1)", []).is_err(), "undone with its step");
     }
@@ -211,7 +197,7 @@ mod tests {
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let mut connection = Connection::open(&path).unwrap();
         connection.busy_timeout(std::time::Duration::ZERO).unwrap();
-        let error = migrate(&mut connection, &path, STEPS, false).unwrap_err();
+        let error = migrate(&mut connection, &path, STEPS).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DatabaseLocked);
         assert!(error.to_string().contains("is locked by another process"), "{error}");
     }

@@ -1,19 +1,15 @@
 //! A whole database at one moment.
 
 use std::fs;
-use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 
 use super::log_check::check_log;
 use super::open_file::{OpenFile, Stamp, immutable, journal_of, log_of};
 use super::opening::open_existing;
 use super::{cannot_open, connect, reading, schema};
-use crate::error::{Error, ErrorKind as Kind, words};
-
-/// The message about a file that SQLite cannot read.
-pub const DAMAGED: &str = "a page is missing, or contradicts another";
+use crate::error::{Error, ErrorKind as Kind};
 
 /// A connection with a read transaction that lasts as long as this.
 pub struct Snapshot {
@@ -42,14 +38,7 @@ impl Snapshot {
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn of_file(path: &Path) -> Result<Self, Error> {
-        let cannot = |error: io::Error| {
-            let message = match error.kind() {
-                ErrorKind::NotFound => format!("there is no file {}", path.display()),
-                ErrorKind::PermissionDenied => format!("this user cannot read {}", path.display()),
-                _ => format!("cannot read {}: {}", path.display(), words(&error)),
-            };
-            Error::new(Kind::of_io(&error), message).caused_by(error)
-        };
+        let cannot = |error| Error::io(format!("cannot read {}", path.display()), error);
         let real = fs::canonicalize(path).map_err(cannot)?;
         if !real.is_file() {
             return Err(Error::new(Kind::InvalidInput, format!("{} is not a file", path.display())));
@@ -66,7 +55,7 @@ impl Snapshot {
             Some(_) => connect(&immutable(&real), read_only | OpenFlags::SQLITE_OPEN_URI),
             None => connect(&real, reading(&real)),
         };
-        let connection = opened.map_err(|error| unreadable(path, error))?;
+        let connection = opened.map_err(|error| cannot_open(path, error))?;
         let snapshot = Self { connection, _file: file, path: real, unlocked };
         snapshot.take()?;
         schema::check_used(&snapshot.connection, path)?;
@@ -76,23 +65,12 @@ impl Snapshot {
     /// Takes the snapshot. The first read takes it; BEGIN alone does not.
     fn take(&self) -> Result<(), Error> {
         let begun = self.connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
-        begun.map_err(|error| unreadable(&self.path, error))
+        begun.map_err(|error| cannot_open(&self.path, error))
     }
 
     /// Whether the file is unchanged, if nothing kept others from writing to it.
     pub fn is_unchanged(&self) -> bool {
         self.unlocked.as_ref().is_none_or(|before| Stamp::of(&self.path).is_ok_and(|now| now == *before))
-    }
-}
-
-/// Why a file cannot be read.
-pub fn unreadable(path: &Path, error: rusqlite::Error) -> Error {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt) => {
-            let message = format!("{} is not sound: {DAMAGED}", path.display());
-            Error::new(Kind::DatabaseDamaged, message).caused_by(error)
-        }
-        _ => cannot_open(path, error),
     }
 }
 

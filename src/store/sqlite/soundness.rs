@@ -3,9 +3,10 @@
 use rusqlite::{Connection, ErrorCode};
 
 use super::Snapshot;
+use super::cannot_open;
+use super::connection::DAMAGED;
 use super::differences::Differences;
 use super::schema::schema_version;
-use super::snapshot::{DAMAGED, unreadable};
 use crate::error::{Error, ErrorKind};
 
 /// The result of a check.
@@ -30,9 +31,9 @@ impl Snapshot {
         let mut checked = Checked::default();
         match check(&self.connection, &mut checked) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
-                checked.faults.push(loss(format!("it cannot be read to its end: {DAMAGED}")));
+                checked.faults.push(loss(format!("it cannot be read to its end: it {DAMAGED}")));
             }
-            result => result.map_err(|error| unreadable(&self.path, error))?,
+            result => result.map_err(|error| cannot_open(&self.path, error))?,
         }
         Ok(checked)
     }
@@ -89,7 +90,7 @@ mod tests {
     #[test]
     fn new_database_is_sound() {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, Path::new("new"), STEPS, false).unwrap();
+        migrate(&mut connection, Path::new("new"), STEPS).unwrap();
         let mut checked = Checked::default();
         check(&connection, &mut checked).unwrap();
         assert!(checked.faults.is_empty() && checked.foreign.is_empty());

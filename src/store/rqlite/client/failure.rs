@@ -63,11 +63,7 @@ impl Trouble {
     pub fn foreign(detail: &str, may_be_done: bool) -> Self {
         let colon = if detail.is_empty() { "" } else { ": " };
         let text = format!("the response is not from rqlite{colon}{detail}");
-        Self::new(text, may_be_done).of_kind(ErrorKind::HostForeign)
-    }
-
-    fn of_kind(self, kind: ErrorKind) -> Self {
-        Self { kind, ..self }
+        Self::new(text, may_be_done)
     }
 
     /// The trouble of a response with the message of a node in place of results.
@@ -89,7 +85,7 @@ impl Trouble {
                     "it, or the leader, refuses the user or the password ({status}), \
                      or the user lacks a right in auth.json"
                 );
-                Self { is_final: true, ..Self::new(why, false) }.of_kind(ErrorKind::PasswordRefused)
+                Self { is_final: true, kind: ErrorKind::PasswordRefused, ..Self::new(why, false) }
             }
             // Without a leader nothing is written (rqlite.io/docs/api/).
             503 if said.contains("leader not found") => {
@@ -113,8 +109,7 @@ impl From<ureq::Error> for Trouble {
         if let Some(tls) = tls {
             // Other failures of TLS may come with the response.
             let is_sent = !matches!(tls, Tls::InvalidCertificate(_) | Tls::AlertReceived(_));
-            let why = format!("TLS failed: {}", plain(&tls.to_string()));
-            return Self::new(why, is_sent).of_kind(ErrorKind::TlsFailed);
+            return Self::new(format!("TLS failed: {}", plain(&tls.to_string())), is_sent);
         }
         let is_sent = match &error {
             E::HostNotFound | E::ConnectionFailed | E::Timeout(T::Resolve | T::Connect) => false,
@@ -191,15 +186,6 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::DatabaseUnreachable);
         let error = Error::from(Failure::Node(Trouble::of_status(401, b"", true)));
         assert_eq!(error.to_string(), expected);
-    }
-
-    #[test]
-    fn operator_is_told_apart_what_to_mend() {
-        let kind = |trouble: Trouble| Error::from(Failure::Node(trouble)).kind();
-        let tls = std::io::Error::other(rustls::Error::DecryptError);
-        assert_eq!(kind(ureq::Error::Io(tls).into()), ErrorKind::TlsFailed);
-        assert_eq!(kind(Trouble::of_status(404, b"", false)), ErrorKind::HostForeign);
-        assert_eq!(kind(Trouble::of_status(500, b"TLS failed: \nno", true)), ErrorKind::DatabaseUnreachable);
     }
 
     #[test]

@@ -29,18 +29,12 @@ pub enum Value {
 impl Value {
     /// The integer; `None` for anything else.
     pub fn integer(&self) -> Option<i64> {
-        match self {
-            Self::Integer(number) => Some(*number),
-            Self::Null | Self::Text(_) | Self::Blob(_) => None,
-        }
+        if let Self::Integer(number) = self { Some(*number) } else { None }
     }
 
     /// The text; `None` for anything else.
     pub fn text(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => Some(text),
-            Self::Null | Self::Integer(_) | Self::Blob(_) => None,
-        }
+        if let Self::Text(text) = self { Some(text) } else { None }
     }
 
     /// The value as SQLite has it.

@@ -39,7 +39,8 @@ fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
         (request == 0).then(|| refused.to_owned())
     });
     let client = Arc::new(Client::new(client::Address::parse(&address).unwrap(), None).unwrap());
-    let mut writer = ClusterWriter::new(Session::new(Arc::clone(&client), Level::Linearizable).unwrap());
+    let mut writer =
+        ClusterWriter::new(Session::new(Arc::clone(&client), Level::Linearizable).unwrap()).unwrap();
     writer.be_patient(Duration::ZERO);
     let (probed, asked) = requests(&client, || writer.probe());
     assert!(matches!(probed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{probed:?}");
@@ -129,11 +130,11 @@ fn only_changes_depend_on_what_others_change_meanwhile() {
         let other: &mut dyn Writes = &mut other;
         other.change_project(|project| project.set_plan(Plan::Pro)).unwrap();
     };
-    assert_eq!(writer.try_begin(), Ok(true));
+    assert_eq!(writer.open_transaction(), Ok(()));
     writer.insert_pet(&new_pet("a")).unwrap();
     change();
     writer.commit().unwrap();
-    assert_eq!(writer.try_begin(), Ok(true));
+    assert_eq!(writer.open_transaction(), Ok(()));
     writer.change("UPDATE project SET plan = 'free'", &[]).unwrap();
     change();
     let refused = writer.commit();

@@ -31,7 +31,7 @@ fn cluster(count: usize) -> (Nodes, PathBuf) {
 fn writer(path: &Path) -> ClusterWriter {
     let (client, level) = connect(path).unwrap();
     schema::migrate(&client, path, level).unwrap();
-    ClusterWriter::new(Session::new(client, level).unwrap())
+    ClusterWriter::new(Session::new(client, level).unwrap()).unwrap()
 }
 
 fn session(path: &Path) -> Session {
