@@ -2,6 +2,8 @@
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
+use crate::colours::coloured;
+
 /// The id, the element and the title of a heading, and the text up to the next one.
 type Section = [String; 4];
 
@@ -31,6 +33,8 @@ struct Page<'e> {
     is_code: bool,
     /// The headings of the columns of the table under way.
     heads: Vec<String>,
+    /// The code of the block under way.
+    code: Option<String>,
     /// How many cells the row under way has so far; `None` outside the body of a table.
     cells: Option<usize>,
 }
@@ -48,16 +52,17 @@ impl<'e> Page<'e> {
                 self.link_heading();
             }
             // Wide blocks can be scrolled with the keyboard. The lines of a response wrap.
-            (Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))), _) if &**language == "http" => {
-                return self.html("<pre tabindex=\"0\" class=\"wrap\"><code>");
-            }
-            (Event::Start(Tag::CodeBlock(_)), _) => {
-                self.is_code = true;
-                return self.html("<pre tabindex=\"0\"><code>");
+            (Event::Start(Tag::CodeBlock(kind)), _) => {
+                self.code = Some(String::new());
+                let is_http = matches!(kind, CodeBlockKind::Fenced(language) if &**language == "http");
+                self.is_code = !is_http;
+                let class = if is_http { " class=\"wrap\"" } else { "" };
+                return self.html(format!("<pre tabindex=\"0\"{class}><code>"));
             }
             (Event::End(TagEnd::CodeBlock), _) => {
                 self.is_code = false;
-                return self.html("</code></pre>\n");
+                let code = coloured(&self.code.take().unwrap_or_default());
+                return self.html(format!("{code}</code></pre>\n"));
             }
             (Event::Start(Tag::Table(_)), _) => self.html("<div class=\"table\">"),
             (Event::End(TagEnd::Table), _) => {
@@ -105,6 +110,9 @@ impl<'e> Page<'e> {
     /// Adds text. In a table, words with a hyphen stay in one line.
     fn text(&mut self, text: &str) {
         self.note(text);
+        if let Some(code) = &mut self.code {
+            return code.push_str(text);
+        }
         if self.cells.is_none() {
             self.heads.last_mut().into_iter().for_each(|head| head.push_str(text));
         }

@@ -14,6 +14,9 @@ fn sample(page: &str, operation: &str, language: &str) -> String {
     let (_, figure) = page.split_once(&start).unwrap_or_else(|| panic!("{start}: {page}"));
     let (_, code) = figure.split_once("<code>").unwrap();
     let (code, _) = code.split_once("</code>").unwrap();
+    // Its colours are elements.
+    let code: String =
+        code.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect();
     code.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }
 

@@ -39,7 +39,8 @@ function show() {
   list.replaceChildren(
     ...(found.length ? found.slice(0, MOST) : suggested).map((entry, i) => {
       const attributes = { id: `search-${i}`, href: entry.path, role: 'option', tabindex: '-1' };
-      const [title, page] = [element('b', {}, entry.title), element('i', {}, entry.page)];
+      const title = element('b', {}, entry.title);
+      const page = entry.page === entry.title ? '' : element('i', {}, entry.page);
       return element('a', attributes, title, ' ', page, ' ', element('span', {}, entry.text));
     }),
   );

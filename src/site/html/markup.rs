@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+use crate::site::html::colours::coloured;
+pub use crate::site::html::colours::escape;
+
 /// Plain text as HTML, with code between backticks. A word with a hyphen stays in one line.
 pub fn inline(text: &str) -> String {
     let escaped = escape(text);
@@ -16,21 +19,16 @@ pub fn inline(text: &str) -> String {
     escaped.split('`').enumerate().map(part).collect()
 }
 
-/// Plain text as HTML.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 /// A heading within the operation `id`, which can be linked to.
 pub fn heading(id: &str, words: &str) -> String {
     let id = format!("{id}-{}", words.to_lowercase().replace(' ', "-"));
     format!("<h4 id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{words}</a></h4>\n")
 }
 
-/// JSON in lines, as HTML.
+/// JSON in lines and in colours, as HTML.
 pub fn pretty(value: &Value) -> String {
     // Printing strings and numbers cannot fail.
-    escape(&serde_json::to_string_pretty(value).unwrap_or_default())
+    coloured(&serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
 /// The text of a string; empty if it is none.

@@ -299,7 +299,9 @@ mod tests {
 
     #[test]
     fn examples_are_those_of_the_description() {
-        assert!(of("createPet").contains("&quot;name&quot;: &quot;Rex&quot;"));
+        assert!(
+            of("createPet").contains("&quot;name&quot;</span>: <span class=\"s\">&quot;Rex&quot;</span>")
+        );
         assert!(of("listPets").contains("<code>[\n  {\n"));
     }
 }

@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use crate::api::Operation;
 use crate::site::document::BASE;
+use crate::site::html::colours::coloured;
 use crate::site::html::components::example;
-use crate::site::html::markup::{escape, text};
+use crate::site::html::markup::text;
 use crate::site::html::trial::example_id;
 
 /// What a sample needs of an operation.
@@ -39,7 +40,7 @@ pub fn block(operation: &Operation, base: &str) -> String {
             "<figure data-operation=\"{}\" data-language=\"{language}\"><figcaption>{language}</figcaption>\n\
              <pre tabindex=\"0\"><code>{}</code></pre></figure>\n",
             operation.id,
-            escape(&code)
+            coloured(&code)
         )
     };
     let figures: String = samples(operation, base).into_iter().map(figure).collect();

@@ -72,8 +72,10 @@ fn operation(operation: &Operation) -> Vec<Value> {
         .flat_map(|(status, codes)| codes.into_iter().map(move |code| format!("{status} {}", code.as_str())));
     let success = operation.success.map(|success| success.status.to_string());
     let words: Vec<String> = names.chain(statuses).chain(success).collect();
-    let about = format!("{} {} {}", operation.about, operation.id, words.join(" "));
-    parts.insert(0, entry(title, &format!("{} {}", operation.method(), operation.path), &path, &about));
+    let page = format!("{} {}", operation.method(), operation.path);
+    let mut whole = entry(title, &page, &path, operation.about);
+    whole["words"] = format!("{} {} {}", text(&whole["words"]), operation.id, words.join(" ")).into();
+    parts.insert(0, whole);
     parts
 }
 
