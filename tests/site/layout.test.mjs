@@ -1,8 +1,9 @@
 // Where things stand on the pages: measured in a browser, in the sizes that people have.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { launch, LOOKS, open, pages, serve } from './harness.mjs';
+import { launch, LOOKS, open, pages, serve, SHOTS } from './harness.mjs';
 
 let service;
 let browser;
@@ -122,7 +123,7 @@ test('the header and the side bar stand still, on every page', async () => {
       page.evaluate(() =>
         [...document.querySelectorAll('.top > *, .side a')].map((part) => {
           const { x, y, width } = part.getBoundingClientRect();
-          return [part.textContent, x, y, width];
+          return [part.textContent, x, y + (part.closest('.side')?.scrollTop ?? 0), width];
         }),
       );
     const [header, side] = await Promise.all(['.top', '.side'].map((part) => box(page.locator(part))));
@@ -142,9 +143,14 @@ test('the header and the side bar stand still, on every page', async () => {
 test('a side bar that was scrolled stays so on the next page, and shows where one is', async () => {
   const { page, close } = await visit({ viewport: { width: 1366, height: 360 } }, '/docs');
   const side = page.locator('.side');
-  await side.evaluate((part) => (part.scrollTop = 120));
-  await side.getByRole('link', { name: 'Errors' }).evaluate((link) => link.click());
-  await page.waitForURL('**/docs/errors');
+  const next = await side.evaluate((part) => {
+    part.scrollTop = 120;
+    const links = [...part.querySelectorAll(':scope > ul > li > a')];
+    const link = links.find((one) => one.getBoundingClientRect().top > 150);
+    link.click();
+    return link.href;
+  });
+  await page.waitForURL(next);
   assert.equal(await side.evaluate((part) => part.scrollTop), 120);
   await page.goto(`${service.url}/docs/domains`);
   const entry = await box(side.locator('[aria-current=page]'));
@@ -253,6 +259,13 @@ test('the first page says what the service is and leads on', async () => {
     assert.ok((await page.locator('.lead').textContent()).includes(text));
     assert.equal(await page.locator('.ways').getByRole('link', { name: 'Quickstart' }).count(), 1);
   }
+  // The picture of the README.
+  await page.setViewportSize({ width: 1280, height: 1000 });
+  await page.goto(service.url);
+  await page.locator('#createPet > summary').click();
+  await page.evaluate(() => scrollTo({ top: 0, behavior: 'instant' }));
+  await page.screenshot({ path: join(SHOTS, 'reference.png') });
+  await page.goto(own.url);
   assert.equal(await page.locator('.ways').getByRole('link', { name: 'Settings' }).getAttribute('href'), `${own.admin}/settings/domains`);
   await close();
   await own.stop();

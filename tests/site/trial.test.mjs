@@ -280,12 +280,3 @@ test('the samples are those of the service until the form changes, and follow it
   assert.deepEqual(said, []);
   await close();
 });
-
-test('the picture of the README', async () => {
-  const { page, send, status, close } = await at('listPets', { viewport: { width: 1120, height: 1480 } });
-  await send.click();
-  await assertText(status, '200');
-  await page.evaluate(() => scrollTo({ top: 0, behavior: 'instant' }));
-  await page.screenshot({ path: join(SHOTS, 'tried.png') });
-  await close();
-});

@@ -3,6 +3,11 @@
 (() => {
   const target = () => document.getElementById(location.hash.slice(1));
 
+  let language;
+  try {
+    language = localStorage.getItem('language');
+  } catch {}
+
   // What must be done before the first paint. An element `at-once` does its task as soon as the parser has read what is
   // before it, whatever else is still under way.
   const tasks = {
@@ -16,32 +21,26 @@
       } catch {}
       if (entry && !isWithin(entry, side)) side.scrollTop += entry.getBoundingClientRect().top - side.clientHeight / 2;
     },
-    openLinked() {
-      chooseLanguage();
-      openLinked();
+    // The part is open before what is in it has been read, and even if the browser paints halfway.
+    open(task) {
+      const part = task.parentElement;
+      if (`${location.hash.slice(1)}-`.startsWith(`${part.id}-`)) part.open = true;
+    },
+    // The samples are in the language that the reader has chosen, or in the first one.
+    choose(task) {
+      const figures = [...task.parentElement.querySelectorAll('figure')];
+      const shown = figures.find(({ dataset }) => dataset.language === language) ?? figures[0];
+      for (const figure of figures) figure.hidden = figure !== shown;
     },
   };
   customElements.define(
     'at-once',
     class extends HTMLElement {
       connectedCallback() {
-        tasks[this.getAttribute('task')]();
+        tasks[this.getAttribute('task')](this);
       }
     },
   );
-
-  // Shows the samples in the language that the reader has chosen, or in the first one.
-  function chooseLanguage() {
-    let chosen;
-    try {
-      chosen = localStorage.getItem('language');
-    } catch {}
-    for (const samples of document.querySelectorAll('.samples')) {
-      const figures = [...samples.querySelectorAll('figure')];
-      const shown = figures.find(({ dataset }) => dataset.language === chosen) ?? figures[0];
-      for (const figure of figures) figure.hidden = figure !== shown;
-    }
-  }
 
   function isWithin(part, whole) {
     const [inner, outer] = [part, whole].map((element) => element.getBoundingClientRect());

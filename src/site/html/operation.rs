@@ -13,6 +13,9 @@ use crate::site::html::reference::method;
 use crate::site::html::samples;
 use crate::site::html::trial::form;
 
+/// Opens the element that it is in, before the first paint, if the address names it or something in it.
+const OPEN: &str = "<at-once task=\"open\"></at-once>\n";
+
 /// The whole operation, closed. `base` is the address that samples call.
 pub fn html(operation: &Operation, base: &str) -> String {
     let (id, path) = (operation.id, operation.path);
@@ -25,7 +28,7 @@ pub fn html(operation: &Operation, base: &str) -> String {
     let trial = success.map(|success| trial(operation, &described, success, base)).unwrap_or_default();
     format!(
         "<details class=\"operation\" id=\"{id}\">\n\
-         <summary><h3>{} <code>{path}</code> <span>{}</span> <span class=\"marks\">{}</span></h3></summary>\n\
+         <summary><h3>{} <code>{path}</code> <span>{}</span> <span class=\"marks\">{}</span></h3></summary>\n{OPEN}\
          <div class=\"parts\">\n<div class=\"about\">\n<p>{}</p>\n{}</div>\n{trial}\
          <div class=\"contract\">\n{}{}{}{}</div>\n</div>\n</details>\n",
         method(operation),
@@ -119,7 +122,7 @@ fn failures(operation: &Operation) -> String {
     others.dedup();
     let (id, number, entries) = (operation.id, own.len(), own.concat());
     format!(
-        "<details class=\"errors\" id=\"{id}-errors\">\n<summary><h4>{number} {}</h4></summary>\n<dl>\n{entries}</dl>\n\
+        "<details class=\"errors\" id=\"{id}-errors\">\n<summary><h4>{number} {}</h4></summary>\n{OPEN}<dl>\n{entries}</dl>\n\
          <p>Any operation can also return {}: see <a href=\"/docs/errors\">Errors</a>.</p>\n</details>\n",
         if number == 1 { "error" } else { "errors" },
         others.join(", ")

@@ -44,7 +44,7 @@ pub fn block(operation: &Operation, base: &str) -> String {
         )
     };
     let figures: String = samples(operation, base).into_iter().map(figure).collect();
-    format!("<div class=\"samples\">\n{figures}</div>\n")
+    format!("<div class=\"samples\">\n{figures}<at-once task=\"choose\"></at-once></div>\n")
 }
 
 fn curl(Request { url, body, has_key, .. }: &Request) -> String {
