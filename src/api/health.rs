@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn unreadable_pets_are_noticed() {
         let (_folder, writer, reader) = pair();
-        let mut context = ReadContext::new(reader, Arc::default(), Arc::new(Config::default()));
+        let mut context = ReadContext::new(reader, crate::http::no_assets(), Arc::new(Config::default()));
         assert_eq!(can_read(&mut context), Ok(()));
         lose_pets(&*writer);
         assert!(can_read(&mut context).is_err());

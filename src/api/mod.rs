@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::Config;
 use crate::endpoint::{self, Failure, Router};
-use crate::http::{Assets, Response};
+use crate::http::{LazyAssets, Response};
 use crate::store::{Committed, Reader, StoreError, Writer};
 use list_cache::ListCache;
 
@@ -96,14 +96,14 @@ pub struct ReadContext {
     pub store: Box<Reader>,
     /// Finished lists, for requests that ask for them again.
     lists: ListCache,
-    assets: Arc<Assets>,
+    assets: Arc<LazyAssets>,
     /// Every setting.
     pub config: Arc<Config>,
 }
 
 impl ReadContext {
     /// Creates the context of a reading worker.
-    pub fn new(store: Box<Reader>, assets: Arc<Assets>, config: Arc<Config>) -> Self {
+    pub fn new(store: Box<Reader>, assets: Arc<LazyAssets>, config: Arc<Config>) -> Self {
         Self { store, lists: ListCache::default(), assets, config }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::http::gzip::{gunzip, gzip};
 use crate::http::{Fields, Response};
@@ -13,6 +13,9 @@ pub const ASSET_HEADERS: [&str; 2] = ["Accept-Encoding", "If-None-Match"];
 
 /// The documents by their paths.
 pub type Assets = BTreeMap<String, Asset>;
+
+/// Documents that are made when the first of them is asked for. A service that nobody visits in a browser has none.
+pub type LazyAssets = LazyLock<Assets, Box<dyn FnOnce() -> Assets + Send>>;
 
 /// A document. Clones share its bytes.
 #[derive(Clone, Debug)]
@@ -55,6 +58,12 @@ impl Asset {
         let content = (!form.is_known).then(content);
         form.respond(self.content_type, content).with(&self.fields)
     }
+}
+
+/// A service without documents.
+#[cfg(test)]
+pub fn no_assets() -> Arc<LazyAssets> {
+    Arc::new(LazyAssets::new(Box::new(Assets::default)))
 }
 
 /// The form in which to send a document, and whether the client has it already.

@@ -12,7 +12,9 @@ pub mod query;
 mod request;
 pub mod response;
 
-pub use asset::{ASSET_HEADERS, Asset, Assets, Form, names_tag, tag_of};
+#[cfg(test)]
+pub use asset::no_assets;
+pub use asset::{ASSET_HEADERS, Asset, Assets, Form, LazyAssets, names_tag, tag_of};
 pub use error::{ApiError, Code, error_schema};
 pub use gzip::{gunzip, gzip};
 pub use request::{Request, Target, name_all};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::api::{ACCEPT, Call, FILE, Handler, Operation, ROUTER, is_deployed, is_long_page};
 use crate::config::Config;
 use crate::endpoint::{Failure, Router};
-use crate::http::{ACCESS_LOG, ApiError, Assets, Code, Request, Response, Target};
+use crate::http::{ACCESS_LOG, ApiError, Code, LazyAssets, Request, Response, Target};
 use crate::metrics::Metrics;
 use crate::model::KeyScope;
 use crate::quiet_log::QuietLog;
@@ -48,7 +48,7 @@ pub type Lost = Arc<dyn Fn(&StoreError) + Send + Sync>;
 pub struct Shared {
     pub config: Arc<Config>,
     /// The documents of the site.
-    pub assets: Arc<Assets>,
+    pub assets: Arc<LazyAssets>,
     pub authenticator: Authenticator,
     pub lost: Lost,
     pub metrics: Metrics,
@@ -240,7 +240,7 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
 impl Shared {
     /// With an authenticator, and defaults for the rest.
     fn for_tests(authenticator: Authenticator) -> Self {
-        let (config, assets) = (Arc::new(Config::default()), Arc::default());
+        let (config, assets) = (Arc::new(Config::default()), crate::http::no_assets());
         let (metrics, hosts) = (Metrics::default(), Hosts::default());
         Self { config, assets, authenticator, lost: Arc::new(|_| ()), metrics, hosts }
     }

@@ -1,5 +1,5 @@
 //! The project site: the interface description and, with the feature `site`, the reference and the pages for
-//! people. All of it is made once at the start, from the values that the code itself parses with; only the Markdown
+//! people. All of it is made when the first document is asked for, from the values that the code itself parses with; only the Markdown
 //! of the pages is rendered when the service is built, by `build.rs`. Knows the tables of operations, settings and
 //! limits, and nothing of SQL or sockets.
 
