@@ -24,10 +24,11 @@ fn nearest(name: &str, value: &str) -> Option<String> {
     }
     let mut known = SETTINGS.iter().map(petstore::Setting::variable).collect::<Vec<_>>();
     known.extend(VARIABLES.iter().map(|[variable, ..]| (*variable).to_owned()));
+    let upper = name.to_ascii_uppercase();
     let same = |(a, b): &(char, char)| a == b;
     let likeness = |known: &String| {
-        let first = name.chars().zip(known.chars()).take_while(same).count();
-        let last = name.chars().rev().zip(known.chars().rev()).take_while(same).count();
+        let first = upper.chars().zip(known.chars()).take_while(same).count();
+        let last = upper.chars().rev().zip(known.chars().rev()).take_while(same).count();
         (first + last, Reverse(known.len()))
     };
     if known.iter().any(|known| known == name) { None } else { known.into_iter().max_by_key(likeness) }
@@ -43,7 +44,6 @@ mod tests {
             ("PETSTORE_DATABSE", "PETSTORE_DATABASE"),
             ("PETSTORE_WORKER", "PETSTORE_WORKERS"),
             ("PETSTORE_API_KEYS", "PETSTORE_API_KEY"),
-            ("PETSTORE_KEY_FILE", "PETSTORE_FIRST_KEY_FILE"),
             ("PETSTORE_LISTEN_ADDRESS", "PETSTORE_LISTEN"),
             ("PETSTORE_TRUSTED_PROXIES", "PETSTORE_TRUSTED_PROXY"),
             ("PETSTORE_log_format", "PETSTORE_LOG_FORMAT"),

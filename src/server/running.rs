@@ -9,7 +9,6 @@ use super::project::{self, Upkeep};
 use crate::config::Config;
 use crate::error::Error;
 use crate::gate::{Gate, Listening, Origins, Stopper};
-use crate::http::LazyAssets;
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
 use crate::service::{self, Authenticator, Faults, Lost, ReadService, Shared, WriteService};
@@ -54,11 +53,9 @@ impl Running {
             if admin.is_some() { Metrics::watched(config.client_memory) } else { Metrics::default() };
         service::announce(&mut metrics);
         let upkeep = project::start(config)?;
-        let (of, address) = (Arc::clone(config), listening.address.clone());
-        let made = Box::new(move || site::assets(&of, &address));
         let shared = Shared {
             config: Arc::clone(config),
-            assets: Arc::new(LazyAssets::new(made)),
+            assets: site::lazy_assets(config, &listening.address),
             authenticator: Authenticator::new(config.api_key.as_deref()),
             lost,
             metrics: metrics.clone(),

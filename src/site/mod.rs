@@ -8,8 +8,16 @@ pub mod document;
 pub mod html;
 mod well_known;
 
+use std::sync::Arc;
+
 use crate::config::{Address, Config};
-use crate::http::{Asset, Assets};
+use crate::http::{Asset, Assets, LazyAssets};
+
+/// Every static document of the service, made when it is needed.
+pub fn lazy_assets(config: &Arc<Config>, address: &Address) -> Arc<LazyAssets> {
+    let (config, address) = (Arc::clone(config), address.clone());
+    Arc::new(LazyAssets::new(Box::new(move || assets(&config, &address))))
+}
 
 /// Every static document of the service. `address` is where the service listens.
 pub fn assets(config: &Config, address: &Address) -> Assets {
