@@ -161,7 +161,7 @@ test('a side bar that was scrolled stays so on the next page, and shows where on
 test('the section in view is marked in the contents, and the operation in the side bar', async () => {
   const { page, close } = await visit(LAPTOP, '/docs/keys');
   const marked = page.locator('.contents [aria-current]');
-  for (const name of ['Rotating a key', 'Scopes', 'Keeping a key safe']) {
+  for (const name of ['Rotating a key', 'Creating keys', 'Keeping a key safe']) {
     const heading = page.getByRole('heading', { name });
     await heading.evaluate((part) => part.scrollIntoView({ behavior: 'instant' }));
     await page.locator('.contents [aria-current]', { hasText: name }).waitFor();

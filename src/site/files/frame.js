@@ -86,10 +86,9 @@
       const part = link.pathname === location.pathname && document.getElementById(link.hash.slice(1));
       return part ? [[link, part]] : [];
     });
-    const observer = new IntersectionObserver(() => mark(links), { rootMargin: '0px 0px -66%' });
-    for (const [, part] of links) observer.observe(part);
-    const bottom = document.querySelector('.bottom');
-    if (bottom && links.length) new IntersectionObserver(() => mark(links)).observe(bottom);
+    const show = () => mark(links);
+    for (const event of ['scroll', 'resize', 'hashchange']) addEventListener(event, show, { passive: true });
+    show();
 
     const menu = document.querySelector('.menu');
     const close = () => (menu.open = false);
