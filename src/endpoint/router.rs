@@ -4,7 +4,7 @@
 use super::operation::{Handler, Operation};
 use crate::http::{ApiError, Code, Response, Target};
 
-/// The methods of RFC 9110 (section 9), RFC 5789 (PATCH) and OpenAPI 3.2 (QUERY). Any other is 501.
+/// The methods of RFC 9110 (section 9), RFC 5789 (PATCH) and RFC 10008 (QUERY). Any other is 501.
 const KNOWN_METHODS: [&str; 10] =
     ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"];
 

@@ -99,8 +99,8 @@ codes! {
         => "Send a smaller body.";
     UriTooLong = 414 Any "uri_too_long" format!("The request target is longer than {MAX_TARGET_BYTES} bytes.")
         => "Send a shorter request target.";
-    UnsupportedMediaType = 415 Some "unsupported_media_type" "The body must be application/json."
-        => "Send `Content-Type: application/json`.";
+    UnsupportedMediaType = 415 Some "unsupported_media_type" "The body must be application/json; with curl, send it with --json."
+        => "Send `Content-Type: application/json`, as `curl --json` does.";
     UnsupportedContentEncoding = 415 Some "unsupported_content_encoding" "The body must come without a Content-Encoding."
         => "Send the body without compression.";
     ExpectationFailed = 417 Any "expectation_failed" "The only expectation that this service supports is '100-continue'."

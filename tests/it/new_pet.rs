@@ -108,7 +108,7 @@ fn media_types_other_than_json_are_415() {
         "",
     ] {
         let reply = create_with(&server, &format!("Content-Type: {refused}\r\n"), body);
-        reply.expect_error(415, "unsupported_media_type", "application/json");
+        reply.expect_error(415, "unsupported_media_type", "application/json; with curl, send it with --json");
         assert_eq!(reply.header("Accept"), Some("application/json"));
     }
 }
