@@ -21,6 +21,8 @@ const PICKED: usize = 64;
 type Place = (u8, Option<Instant>, u64);
 /// The rank of a client whose request waits.
 const WAITING: u8 = 2;
+/// The rank of a client whose body is arriving. After its second piece, it is one more.
+const UPLOADING: u8 = 3;
 
 /// A connection that was picked to make room, and its slot.
 pub struct Picked {
@@ -61,6 +63,10 @@ impl Gate {
     /// longest; or else the one that has been taking its response longest. If there is none, it is the oldest
     /// whose request waits; otherwise clients that always ask for something could keep everybody else out.
     ///
+    /// Bodies that are arriving come last, so that a crowd cannot break them off; but if they hold more than half of
+    /// the places, they come first, so that they cannot keep everybody else out. Among them, those that have sent a
+    /// single piece come first, because a crowd has no time for a second.
+    ///
     /// Addresses with more than [`FEW_CONNECTIONS`] come first, the one with the most before the others.
     pub(super) fn close_longest_idle(&mut self) {
         // A request that has just arrived does not wait if a lane has room.
@@ -84,7 +90,7 @@ impl Gate {
     fn next_picked(&mut self) -> Option<usize> {
         while let Some(picked) = self.picked.pop() {
             if let Some(connection) = self.connections.get(picked.slot)
-                && place(connection) == Some(picked.place)
+                && place(connection, self.shared.now) == Some(picked.place)
                 && (!picked.is_of_many || self.many(connection) > 0)
             {
                 return Some(picked.slot);
@@ -95,9 +101,18 @@ impl Gate {
 
     /// Picks the connections that make room next; the first one is last.
     fn pick(&mut self) {
+        let now = self.shared.now;
+        let uploads = self.connections.iter().filter(|(_, c)| c.client.is_uploading(now)).count();
+        let are_too_many = uploads > self.max_connections / 2;
         let order = |(slot, connection): (usize, &Connection)| {
-            let place = place(connection)?;
-            Some((Reverse(place.0 == WAITING), self.many(connection), Reverse(place), slot))
+            let place = place(connection, now)?;
+            let turn = match place.0 {
+                UPLOADING.. if are_too_many => 0,
+                UPLOADING.. => 3,
+                WAITING => 2,
+                _ => 1,
+            };
+            Some((Reverse(turn), self.many(connection), Reverse(place), slot))
         };
         let mut found: Vec<_> = self.connections.iter().filter_map(order).collect();
         if found.len() > PICKED {
@@ -119,10 +134,13 @@ impl Gate {
 }
 
 /// `None` if the connection never makes room.
-fn place(connection: &Connection) -> Option<Place> {
+fn place(connection: &Connection, now: Instant) -> Option<Place> {
     let (client, serial) = (&connection.client, connection.serial);
     match client.state() {
         _ if connection.is_own => None,
+        State::Body if client.is_uploading(now) => {
+            Some((UPLOADING + u8::from(client.has_sent_on), Some(client.since), serial))
+        }
         State::Idle | State::Head | State::Body | State::Lingering => Some((0, Some(client.since), serial)),
         State::Responding => Some((1, Some(client.since), serial)),
         State::Ready(_) | State::Waiting => Some((WAITING, None, serial)),

@@ -311,6 +311,37 @@ fn address_with_many_connections_makes_room_until_it_has_few() {
     assert_eq!(left, [20, 0, 16]);
 }
 
+const HALF: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nx";
+
+#[test]
+fn body_that_is_arriving_makes_room_last_unless_it_stalls() {
+    let mut bench = Bench::new(100);
+    let (upload, _waiting) = (bench.let_in(far(1), HALF), bench.let_in(far(2), GET));
+    let idle = bench.let_in(far(3), "");
+    bench.gate.close_longest_idle();
+    assert_eq!(all(idle), "");
+    bench.gate.close_longest_idle();
+    assert_eq!(bench.states(), [State::Body]);
+    bench.gate.shared.now += Duration::from_secs(1);
+    let _idle = bench.let_in(far(4), "");
+    bench.gate.close_longest_idle();
+    assert!(all(upload).starts_with("HTTP/1.1 503 "));
+    assert_eq!(bench.states(), [State::Idle]);
+}
+
+#[test]
+fn bodies_that_hold_more_than_half_of_the_places_make_room_first() {
+    let mut bench = Bench::new(4);
+    let mut steady = bench.let_in(far(1), HALF.trim_end_matches('x'));
+    steady.write_all(b"x").unwrap();
+    bench.until(|gate| gate.connections[0].client.has_sent_on);
+    let (_idle, older, _newer) =
+        (bench.let_in(far(2), ""), bench.let_in(far(3), HALF), bench.let_in(far(4), HALF));
+    bench.gate.close_longest_idle();
+    assert!(all(older).starts_with("HTTP/1.1 503 "));
+    assert_eq!(bench.states(), [State::Body, State::Idle, State::Body]);
+}
+
 #[test]
 fn who_is_picked_and_then_asks_stays() {
     let mut bench = Bench::new(100);

@@ -1,9 +1,13 @@
 //! Attacks by many connections: clients that come and go, and clients that stay.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::client::get;
+use crate::client::{get, post};
 use crate::crowd::Crowd;
+use crate::harness::KEY;
 use crate::origin::many;
 use crate::plan::{Reading, Source, again, once, silence};
 use crate::requests::{Leaving, WRONG_KEY, bundle, come_and_go, large_page, largest, unknown_path};
@@ -63,6 +67,59 @@ fn full_house(source: fn() -> Source, reading: Reading, ahead: Duration) {
     late.iter_mut().for_each(|crowd| crowd.run(SPAN / 2));
     late.into_iter().chain([early]).for_each(|crowd| drop(crowd.leave()));
     trial.end();
+}
+
+/// Creates pets until it is stopped, with a body that takes 0.9 s to arrive. Returns how many were tried and how many
+/// were created.
+fn upload(address: SocketAddr, stopping: &AtomicBool) -> [usize; 2] {
+    let request = post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":1}"#);
+    let (head, body) = request.split_at(request.len() - 29);
+    let mut counts = [0; 2];
+    while !stopping.load(Ordering::SeqCst) {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut is_taken = stream.write_all(head.as_bytes()).is_ok();
+        for byte in body.bytes() {
+            is_taken = is_taken && stream.write_all(&[byte]).is_ok();
+            std::thread::sleep(Duration::from_millis(31));
+        }
+        let mut status = [0; 12];
+        let is_created = stream.read_exact(&mut status).is_ok() && status == *b"HTTP/1.1 201";
+        counts = [counts[0] + 1, counts[1] + usize::from(is_taken && is_created)];
+    }
+    counts
+}
+
+/// A crowd opens connections as fast as it can, many more than there are places.
+#[track_caller]
+fn uploads_beside(places: &str, source: fn() -> Source) {
+    let trial = Stage::with(&["--max-connections", places]).begin_in_full_house();
+    let (address, stopping) = (trial.address(), AtomicBool::new(false));
+    let counts = std::thread::scope(|scope| {
+        let uploads: Vec<_> = (0..4).map(|_| scope.spawn(|| upload(address, &stopping))).collect();
+        let mut crowd = Crowd::new(address, 1000, source(), Reading::AllAndComeAgain);
+        crowd.run(SPAN);
+        stopping.store(true, Ordering::SeqCst);
+        let counts: Vec<_> = uploads.into_iter().map(|upload| upload.join().unwrap()).collect();
+        drop(crowd.leave());
+        counts
+    });
+    trial.forgiving_one_in(2).end();
+    let [tried, created] = [0, 1].map(|i| counts.iter().map(|counts| counts[i]).sum::<usize>());
+    eprintln!("{created} of {tried} slow uploads were created");
+    assert!(tried >= 4 && created * 10 >= tried * 9, "{created} of {tried}");
+}
+
+#[test]
+fn crowd_of_silent_newcomers_breaks_off_no_upload() {
+    uploads_beside("200", silence);
+}
+
+#[test]
+fn crowd_of_half_sent_bodies_breaks_off_no_upload() {
+    uploads_beside("800", || {
+        once("POST /v1/pets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer x\r\nContent-Length: 9\r\n\r\nx")
+    });
 }
 
 #[test]

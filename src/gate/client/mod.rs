@@ -28,6 +28,8 @@ use crate::metrics::Metrics;
 /// How long an idle client may send one more request when the service is ending, so that a request already on
 /// its way is answered.
 const LAST_CALL: Duration = Duration::from_millis(250);
+/// How long after its last piece a body still counts as arriving.
+const STALLED: Duration = Duration::from_secs(1);
 
 /// The state of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,10 +81,12 @@ pub struct Client {
     /// The client of the current request: the peer, or the address that a trusted proxy names.
     pub address: IpAddr,
     state: State,
-    /// Since when it is in this state.
+    /// Since when it is in this state, or when the last piece of the body arrived.
     pub since: Instant,
     /// When [`Client::expire`] is due.
     pub deadline: Option<Instant>,
+    /// Whether more than one piece of the body has arrived.
+    pub has_sent_on: bool,
     reader: Reader,
     /// Bytes received and not yet consumed.
     stash: Vec<u8>,
@@ -109,6 +113,7 @@ impl Client {
             state: State::Idle,
             since: shared.now,
             deadline: None,
+            has_sent_on: false,
             reader: Reader::default(),
             stash: Vec::new(),
             request: LaneRequest::default(),
@@ -150,6 +155,11 @@ impl Client {
     /// Whether a request has begun, and its response is not sent yet.
     pub fn has_request(&self) -> bool {
         !matches!(self.state, State::Idle | State::Lingering | State::Closed)
+    }
+
+    /// Whether the body of its request is arriving, and does not stall.
+    pub fn is_uploading(&self, now: Instant) -> bool {
+        self.state == State::Body && now.saturating_duration_since(self.since) < STALLED
     }
 
     /// Frees what is held, or its place, because room is short. If a response is still possible, it is a 503.
@@ -241,7 +251,10 @@ impl Client {
             }
         }
         if self.reader.is_in_body() {
-            if self.state != State::Body {
+            self.has_sent_on = self.state == State::Body;
+            if self.has_sent_on {
+                self.since = shared.now;
+            } else {
                 self.enter(State::Body, shared);
             }
         } else if self.reader.has_begun() && self.state == State::Idle {
