@@ -1,13 +1,16 @@
 //! The admin address: metrics for monitoring, and the settings of the project. Knows no SQL and no sockets.
 
 mod metrics;
+mod reset;
 #[cfg_attr(not(feature = "site"), path = "no_settings.rs", warn(dead_code, unused_imports))]
 mod settings;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::endpoint::{self, Failure, Router};
+use crate::error::Error;
 use crate::http::{Request, Response, Target};
 use crate::metrics::Metrics;
 use crate::quiet_log::QuietLog;
@@ -17,7 +20,7 @@ use crate::worker::Service;
 pub use settings::ProjectSettings;
 
 /// The rows of the admin address.
-static ROUTER: Router<Handler> = Router(&[metrics::OPERATIONS, settings::OPERATIONS]);
+static ROUTER: Router<Handler> = Router(&[metrics::OPERATIONS, reset::OPERATIONS, settings::OPERATIONS]);
 
 type Operation = endpoint::Operation<Handler>;
 type Call<'r> = endpoint::Call<'r, Handler>;
@@ -40,7 +43,12 @@ pub struct AdminContext {
     /// Whether the service only reads.
     pub read_only: bool,
     pub settings: ProjectSettings,
+    /// `None`: the service is not ephemeral.
+    pub reset: Option<Reset>,
 }
+
+/// Returns the service to its first state.
+pub type Reset = Arc<dyn Fn() -> Result<(), Error> + Send + Sync>;
 
 impl AdminContext {
     /// Runs a part within a fresh snapshot of the store.

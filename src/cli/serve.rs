@@ -2,9 +2,10 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use petstore::{Address, Ephemeral, Error, Listen, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -25,6 +26,11 @@ pub const COMMANDS: &[Command] = &[Command {
             "with --ephemeral: begin with this many sample pets, always the same [0]",
         ),
         Flag::with("fail", "RATE", "with --ephemeral: make this share of the requests fail, from 0 to 1 [0]"),
+        Flag::with(
+            "delay",
+            "MS[-MS]",
+            "with --ephemeral: hold back each response for so many milliseconds, or between two numbers [0]",
+        ),
     ],
     ..Command::new("serve", "", "run the service until SIGTERM or SIGINT; this is the default command", run)
 }];
@@ -38,6 +44,8 @@ const APART: &[(&str, &str)] = &[
 ];
 /// The most sample pets.
 const MAX_SAMPLE: u32 = 1_000_000;
+/// The longest delay of a response, in milliseconds.
+const MAX_DELAY: u64 = 60_000;
 
 /// Serves until a signal asks for the end.
 fn run(call: &Call) -> Done {
@@ -102,7 +110,7 @@ fn raise_open_files() -> Result<usize, Error> {
 /// What `--ephemeral` and the flags that belong to it ask for.
 fn ephemeral(call: &Call) -> Result<Option<Ephemeral>, Failure> {
     if !call.has("ephemeral") {
-        let alone = ["sample", "fail"].into_iter().find(|flag| call.has(flag));
+        let alone = ["sample", "fail", "delay"].into_iter().find(|flag| call.has(flag));
         return alone.map_or(Ok(None), |flag| Err(Failure::Usage(format!("--{flag} needs --ephemeral"))));
     }
     let mut ephemeral = Ephemeral::default();
@@ -116,7 +124,18 @@ fn ephemeral(call: &Call) -> Result<Option<Ephemeral>, Failure> {
         ephemeral.fail =
             rate.ok_or_else(|| Failure::wrong("--fail", "a number from 0 to 1, such as 0.1", text))?;
     }
+    if let Some(text) = call.flag("delay") {
+        let expected = format!("milliseconds up to {MAX_DELAY}, such as 300 or 50-300");
+        ephemeral.delay = Some(delay(text).ok_or_else(|| Failure::wrong("--delay", expected, text))?);
+    }
     Ok(Some(ephemeral))
+}
+
+/// Reads a number of milliseconds, or two with a hyphen between.
+fn delay(text: &str) -> Option<RangeInclusive<Duration>> {
+    let (least, most) = text.split_once('-').unwrap_or((text, text));
+    let [least, most] = [least.parse().ok()?, most.parse().ok()?];
+    (least <= most && most <= MAX_DELAY).then(|| Duration::from_millis(least)..=Duration::from_millis(most))
 }
 
 /// Logs a panic on one line.

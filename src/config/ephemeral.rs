@@ -1,9 +1,12 @@
-//! A service for the tests of its clients: a database that goes with it, and failures on request.
+//! A service for the tests of its clients: a database that goes with it, and failures and delays on request.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// A database for tests, which begins with sample pets and goes with the server.
 ///
 /// It stands in the folder for temporary files (`TMPDIR`), and nothing in it is flushed to the disk. If the process is
-/// killed, the next server of the same user removes it.
+/// killed, it stays there.
 ///
 /// ```
 /// use petstore::{Config, Ephemeral, Server};
@@ -28,4 +31,7 @@ pub struct Ephemeral {
     /// their connection. Of the last two kinds half are carried out. The same requests in the same order fail in the
     /// same way in every run. Default: 0.
     pub fail: f64,
+    /// How long the finished responses to requests below `/v1` are held back. Each delay is drawn from this range, in the
+    /// same way in every run. Requests that come meanwhile do not wait. Default: `None`.
+    pub delay: Option<RangeInclusive<Duration>>,
 }

@@ -44,6 +44,9 @@ impl Gate {
         let Some(connection) = self.connections.get_mut(slot) else { return };
         connection.client.queue(&self.shared);
         let is_small = kind == LaneKind::Write || (self.is_small)(connection.client.request.line());
+        if let Some(delay) = &mut self.delay {
+            connection.client.delay = delay(connection.client.request.line());
+        }
         let size = if is_small { Size::Small } else { Size::Large };
         let id = ClientId { slot, serial: connection.serial };
         // Each connection of an exempt address takes turns by itself, and has one request at a time.
@@ -106,7 +109,10 @@ impl Gate {
             match response.course {
                 Course::PassOn => client.go_on(&self.shared),
                 Course::BreakOff => client.close(&self.shared),
-                Course::Send => client.answer(&response.answer, &mut self.shared),
+                Course::Send => {
+                    client.answer(&response.answer, &mut self.shared);
+                    self.hold_back(slot);
+                }
             }
             self.drive(slot);
             self.make_room();

@@ -7,6 +7,7 @@
 mod addresses;
 mod client;
 mod connections;
+mod delay;
 mod dispatcher;
 mod ending;
 #[cfg(all(any(test, fuzzing), feature = "site"))]
@@ -24,7 +25,8 @@ mod trusted_proxies;
 mod waiting;
 mod wire;
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -75,8 +77,13 @@ pub struct GateConfig {
     pub intake: Intake,
     /// Whether the response to a read is small, by its method and target with a space between.
     pub is_small: fn(&[u8]) -> bool,
+    /// How long to hold back the response to a request, by its method and target with a space between; usually `None`.
+    pub delay: Option<Delay>,
     pub metrics: Metrics,
 }
+
+/// Draws how long the next response is held back.
+pub type Delay = Box<dyn FnMut(&[u8]) -> Duration + Send>;
 
 /// The gate's one thread.
 pub struct Gate {
@@ -91,6 +98,9 @@ pub struct Gate {
     /// The requests that wait for a lane, by [`LaneKind`].
     waiting: [Waiting; 2],
     is_small: fn(&[u8]) -> bool,
+    delay: Option<Delay>,
+    /// The clients whose response is held back, by when it is due.
+    held_back: BinaryHeap<Reverse<(Instant, ClientId)>>,
     shared: Shared,
     addresses: Addresses,
     /// The bytes held for all clients together, without those in lanes, and the most that may be.
@@ -139,6 +149,8 @@ impl Gate {
             lanes,
             waiting: [Waiting::default(), Waiting::default()],
             is_small: config.is_small,
+            delay: config.delay,
+            held_back: BinaryHeap::new(),
             shared: Shared {
                 now,
                 deadlines: config.deadlines,
@@ -200,6 +212,7 @@ impl Gate {
     /// Waits until there is something to do, and does it.
     fn round(&mut self, events: &mut Events) {
         self.wait(events, self.timeout());
+        self.release();
         self.read_on();
         self.accept(MAX_ACCEPTS);
         self.let_in_own();
@@ -247,7 +260,8 @@ impl Gate {
         let is_idle = self.was_empty && self.connections.is_empty() && self.lanes.iter().all(Lane::is_open);
         let tick = (!is_idle || self.memory.left > 0).then(|| self.next_tick.saturating_duration_since(now));
         let accept = self.listening.as_ref().and_then(|listening| listening.next_try(now));
-        [tick, accept].into_iter().flatten().min()
+        let due = self.held_back.peek().map(|Reverse((due, _))| due.saturating_duration_since(now));
+        [tick, accept, due].into_iter().flatten().min()
     }
 
     /// Checks the deadlines when it is time to.

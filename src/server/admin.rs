@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use super::SocketFolder;
 use super::descriptors::ADMIN_CONNECTIONS;
 use super::lanes::{Lanes, gate_config};
-use crate::admin::{self, AdminContext, AdminService, ProjectSettings};
+use crate::admin::{self, AdminContext, AdminService, ProjectSettings, Reset};
 use crate::config::Config;
 use crate::error::{Error, start_thread};
 use crate::gate::{Gate, Listening, Stopper};
@@ -34,6 +34,7 @@ impl Admin {
         metrics: &Metrics,
         folder: &SocketFolder,
         settings: &ProjectSettings,
+        reset: Option<Reset>,
         died: impl FnOnce(Error) + Send + 'static,
     ) -> Result<Self, Error> {
         let stopper = Stopper::default();
@@ -45,6 +46,7 @@ impl Admin {
                 database: config.database.clone(),
                 read_only: config.read_only,
                 settings: settings.clone(),
+                reset: reset.clone(),
             });
             lanes.open(kind, ADMIN_CONNECTIONS, name, name.to_owned(), service)?;
         }

@@ -24,6 +24,7 @@ pub fn gate_config(
         lanes,
         intake: Intake { passed_on, trusted, ..Intake::default() },
         is_small: |_| true,
+        delay: None,
         metrics: Metrics::default(),
     }
 }

@@ -6,14 +6,15 @@ use super::SocketFolder;
 use super::admin::Admin;
 use super::lanes::{Lanes, gate_config};
 use super::project::{self, Upkeep};
+use crate::admin::Reset;
 use crate::config::Config;
 use crate::error::Error;
-use crate::gate::{Gate, Listening, Origins, Stopper};
+use crate::gate::{Delay, Gate, Listening, Origins, Stopper};
 use crate::lane::LaneKind;
 use crate::metrics::Metrics;
-use crate::service::{self, Authenticator, Faults, Lost, ReadService, Shared, WriteService};
+use crate::service::{self, Authenticator, Draws, Faults, Lost, ReadService, Shared, WriteService};
 use crate::site::{self, document};
-use crate::store::{OpenStore, WriteAccess};
+use crate::store::{self, OpenStore, WriteAccess};
 use crate::worker::Worker;
 
 /// The most requests in the lane for writing at once: they share a flush of the disk.
@@ -62,8 +63,9 @@ impl Running {
             hosts: project::hosts(config, upkeep.as_ref()),
         };
         let guide = document::root(config).map_or_else(|| listening.address.local_url(), str::to_owned);
-        let fail = config.ephemeral.as_ref().map(|ephemeral| ephemeral.fail).filter(|rate| *rate > 0.0);
-        let mut lanes = Lanes::new(&folder, stopper, fail.map(Faults::new));
+        let (draws, ephemeral) = (Draws::default(), config.ephemeral.clone().unwrap_or_default());
+        let faults = (ephemeral.fail > 0.0).then(|| Faults::new(ephemeral.fail, draws.clone()));
+        let mut lanes = Lanes::new(&folder, stopper, faults);
         for (i, store) in readers.into_iter().enumerate() {
             let service = ReadService::new(store, shared.clone());
             let name = format!("reader-{i}");
@@ -83,12 +85,14 @@ impl Running {
             let stopper = stopper.clone();
             let died = move |error: Error| stopper.stop_because(error.context("the admin address has died"));
             let settings = project::settings(config, &guide, upkeep.as_ref());
-            Admin::start(config, listening, &metrics, &folder, &settings, died)
+            let reset = reset(config, draws.clone());
+            Admin::start(config, listening, &metrics, &folder, &settings, reset, died)
         });
         let admin = admin.transpose()?;
         let mut gate_config = gate_config(config, places, addresses, service::header_fields(config));
         gate_config.intake.origins = Origins(config.allow_origins.clone());
         gate_config.is_small = service::is_small;
+        gate_config.delay = ephemeral.delay.map(|delay| Box::new(service::delays(delay, draws)) as Delay);
         gate_config.metrics = metrics;
         let gate = Gate::new(listening, gate_config, stopper.clone())?;
         Ok(Self { gate, _workers: workers, _admin: admin, _upkeep: upkeep, _folder: folder, _claim: claim })
@@ -102,4 +106,15 @@ impl Running {
         // The gate goes here, and the other fields at the end of this function.
         self.gate.run()
     }
+}
+
+/// What returns an ephemeral service to its first state; `None` for any other. Everything that workers remember is valid
+/// for one version of the database only, so they need not be told.
+fn reset(config: &Config, draws: Draws) -> Option<Reset> {
+    let (database, sample) = (config.database.clone(), config.ephemeral.as_ref()?.sample);
+    Some(Arc::new(move || {
+        store::reset_ephemeral(&database, sample)?;
+        draws.restart();
+        Ok(())
+    }))
 }

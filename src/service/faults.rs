@@ -1,6 +1,7 @@
-//! Failures on purpose, so that clients can test how they retry. Only a service with an ephemeral database has them;
+//! Failures and delays on purpose, so that clients can test how they retry and wait. Only a service with an ephemeral database has them;
 //! any other runs without this code.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -12,12 +13,43 @@ use crate::http::response::Course;
 use crate::http::{ApiError, Code, Request, Response, Target};
 use crate::worker::Service;
 
+/// Numbers that look random, in a sequence that is the same in every run: one for failures, and one for delays.
+#[derive(Clone, Default)]
+pub struct Draws(Arc<[AtomicU64; 2]>);
+
+impl Draws {
+    /// Draws the next number of a sequence.
+    fn next(&self, sequence: usize) -> u64 {
+        xxh3_64(&self.0[sequence].fetch_add(1, Relaxed).to_le_bytes())
+    }
+
+    /// Begins both sequences again.
+    pub fn restart(&self) {
+        self.0.iter().for_each(|drawn| drawn.store(0, Relaxed));
+    }
+}
+
+/// The part of all numbers that are less than this one, from 0 to 1. It does not depend on the lower half of the bits.
+fn part(bits: u64) -> f64 {
+    (bits >> 32) as f64 / 2f64.powi(32)
+}
+
+/// Draws how long the response to a request is held back, by its method and target with a space between.
+pub fn delays(between: RangeInclusive<Duration>, draws: Draws) -> impl FnMut(&[u8]) -> Duration {
+    let (least, span) = (*between.start(), between.end().saturating_sub(*between.start()));
+    move |line| {
+        let (method, target) = str::from_utf8(line).unwrap_or_default().split_once(' ').unwrap_or_default();
+        let is_delayed = method != "OPTIONS" && is_protected(&Target::parse(target));
+        if is_delayed { least + span.mul_f64(part(draws.next(1))) } else { Duration::ZERO }
+    }
+}
+
 /// Decides which requests fail, for all workers of a service together.
 #[derive(Clone)]
 pub struct Faults {
     /// A request fails if its number is less than this part of all numbers.
     rate: f64,
-    drawn: Arc<AtomicU64>,
+    draws: Draws,
 }
 
 /// How a request fails.
@@ -31,18 +63,15 @@ struct Fault {
 
 impl Faults {
     /// Makes such a part of the requests fail, from 0 to 1.
-    pub fn new(rate: f64) -> Self {
-        Self { rate, drawn: Arc::default() }
+    pub fn new(rate: f64, draws: Draws) -> Self {
+        Self { rate, draws }
     }
 
-    /// Draws the next number. The sequence is the same in every run.
     fn draw(&self) -> Option<Fault> {
-        let bits = xxh3_64(&self.drawn.fetch_add(1, Relaxed).to_le_bytes());
+        let bits = self.draws.next(0);
         let code = [Some(Code::Overloaded), Some(Code::OutcomeUnknown), None][(bits >> 1) as usize % 3];
         let is_done = bits & 1 == 1 && code != Some(Code::Overloaded);
-        // The upper half, which does not depend on the lowest bits.
-        let part = (bits >> 32) as f64 / 2f64.powi(32);
-        (part < self.rate).then_some(Fault { code, is_done })
+        (part(bits) < self.rate).then_some(Fault { code, is_done })
     }
 
     /// Has requests to a service fail.
@@ -104,7 +133,7 @@ mod tests {
     #[test]
     fn part_of_the_requests_fails_in_thirds_and_the_same_way_in_every_run() {
         let drawn = || -> Vec<_> {
-            let faults = Faults::new(0.3);
+            let faults = Faults::new(0.3, Draws::default());
             (0..30_000).map(|_| faults.draw()).collect()
         };
         let (one, other) = (drawn(), drawn());
@@ -125,7 +154,7 @@ mod tests {
     #[test]
     fn none_and_all_are_exact() {
         let count = |rate| {
-            let faults = Faults::new(rate);
+            let faults = Faults::new(rate, Draws::default());
             (0..1000).filter_map(|_| faults.draw()).count()
         };
         assert_eq!((count(0.0), count(1.0)), (0, 1000));
@@ -146,7 +175,7 @@ mod tests {
             }
         }
         let has_ended = Arc::default();
-        let mut service = Faults::new(0.5).around(Stopped(Arc::clone(&has_ended)));
+        let mut service = Faults::new(0.5, Draws::default()).around(Stopped(Arc::clone(&has_ended)));
         assert_eq!(service.rest(), Some(Duration::from_secs(7)));
         service.stop();
         assert!(has_ended.load(Relaxed));

@@ -21,7 +21,7 @@ use crate::store::{Database, StoreError};
 use authentication::AUTHORIZATION;
 
 pub use authentication::Authenticator;
-pub use faults::Faults;
+pub use faults::{Draws, Faults, delays};
 use hosts::{FORWARDED_PROTO, HOST, link_canonical};
 pub use hosts::{Hosts, OnServed};
 pub use reading::ReadService;

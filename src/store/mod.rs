@@ -31,7 +31,7 @@ pub use project::FileInfo;
 pub use rqlite::{IS_SHARED, close};
 pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, kind_of, lacks_log, log_of, open_ephemeral,
-    retire,
+    reset_ephemeral, retire,
 };
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use crate::client::{get, post};
-use crate::harness::{Folder, KEY, Process, Server, expect_refusal, output, petstore, program};
+use crate::client::{Connection, Reply, get, post, with_body};
+use crate::harness::{Folder, KEY, Process, Server, add_key, expect_refusal, output, petstore, program};
 use crate::wait::wait_until;
 
 /// Starts one whose folder for temporary files is that of the test.
@@ -47,22 +48,6 @@ fn sample_is_the_same_everywhere_and_the_database_goes_with_the_process() {
 }
 
 #[test]
-fn next_start_removes_what_a_killed_one_has_left_and_no_other() {
-    let killed = start(&[]);
-    let folder = killed.kill();
-    assert_eq!(databases(&folder).len(), 1, "nobody could remove it");
-    let left = databases(&folder).remove(0);
-    let alive = start_in(folder, &["--sample", "3"]);
-    assert!(!left.parent().unwrap().exists());
-    let temporary = alive.folder.path().to_owned();
-    let next = Server::start_with(|command| command.arg("--ephemeral").env("TMPDIR", temporary));
-    assert_eq!(databases(&alive.folder).len(), 2);
-    next.stop();
-    assert_eq!(databases(&alive.folder).len(), 1);
-    assert_eq!(alive.connect().get_all("/v1/pets", KEY).len(), 3);
-}
-
-#[test]
 fn flags_that_contradict_each_other_are_refused() {
     for (words, said) in [
         (&["--ephemeral", "--database", "pets.db"][..], "--ephemeral and --database cannot be combined"),
@@ -72,6 +57,9 @@ fn flags_that_contradict_each_other_are_refused() {
         (&["--ephemeral", "--fail", "1.5"], "--fail must be a number from 0 to 1"),
         (&["--ephemeral", "--fail", "NaN"], "--fail must be"),
         (&["--ephemeral", "--sample", "-1"], "--sample must be a number"),
+        (&["--delay", "300"], "--delay needs --ephemeral"),
+        (&["--ephemeral", "--delay", "300-100"], "--delay must be milliseconds up to 60000"),
+        (&["--ephemeral", "--delay", "60001"], "--delay must be milliseconds"),
     ] {
         expect_refusal(output(&mut petstore(words)), 2, said);
     }
@@ -166,6 +154,71 @@ fn reads_fail_too_and_a_client_that_retries_gets_through() {
     }
     assert!(lists.iter().all(|list| list.as_array().unwrap().len() == 5));
     assert!(failed >= 10, "{failed}");
+}
+
+#[test]
+fn responses_are_held_back_and_hold_up_no_worker() {
+    let server = start(&["--sample", "3", "--delay", "300-400", "--workers", "1"]);
+    let began = Instant::now();
+    let mut connections: Vec<_> = (0..20).map(|_| server.connect()).collect();
+    for (i, connection) in connections.iter_mut().enumerate() {
+        let create = || post("/v1/pets", KEY, r#"{"name":"Rex","categoryId":1}"#);
+        connection.send(if i % 2 == 0 { get("/v1/pets", KEY) } else { create() });
+    }
+    let replies: Vec<u16> = connections.iter_mut().map(|connection| connection.reply().status).collect();
+    let took = began.elapsed();
+    assert_eq!(replies, [200, 201].repeat(10));
+    assert!(Duration::from_millis(300) <= took && took < Duration::from_secs(3), "{took:?}");
+    // The same connection serves the next request, and the end of the service does not wait.
+    connections[0].get("/v1/pets", KEY).expect(200);
+    server.stop();
+}
+
+/// Returns a service to its first state.
+fn reset(server: &Server) -> Reply {
+    let mut connection = Connection::open(server.admin.unwrap());
+    connection.send("POST /internal/reset HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+    connection.reply()
+}
+
+#[test]
+fn reset_brings_back_pets_ids_retries_keys_and_whatever_is_remembered() {
+    let server = start(&["--sample", "5", "--admin", "0"]);
+    let ci = add_key(&databases(&server.folder)[0], &["ci"]);
+    let mut connection = server.connect();
+    let create =
+        with_body("POST", "/v1/pets", KEY, "Idempotency-Key: one\r\n", r#"{"name":"Rex","categoryId":1}"#);
+    for _ in 0..2 {
+        let pets = connection.get("/v1/pets", KEY).json();
+        assert_eq!(pets.as_array().unwrap().len(), 5);
+        connection.send(&create);
+        let created = connection.reply();
+        assert_eq!(created.expect(201).header("Location"), Some("/v1/pets/6"));
+        assert_eq!(created.header("Idempotency-Replayed"), None);
+        assert_eq!(connection.get_all("/v1/pets", KEY).len(), 6);
+        reset(&server).expect(204);
+        connection.get("/v1/pets", &ci).expect(401);
+        let ci = add_key(&databases(&server.folder)[0], &["ci"]);
+        connection.get("/v1/pets/5", &ci).expect(200);
+    }
+}
+
+#[test]
+fn reset_begins_the_failures_again() {
+    let server = start(&["--fail", "0.5", "--admin", "0"]);
+    let outcomes = || (0..30).map(|name| outcome(&server, name)).collect::<Vec<_>>();
+    let first = outcomes();
+    assert_ne!(outcomes(), first);
+    reset(&server).expect(204);
+    assert_eq!(outcomes(), first);
+}
+
+#[test]
+fn service_with_a_database_of_its_own_is_not_reset() {
+    let server = Server::start_with(|command| command.args(["--admin", "0"]));
+    server.fill(["Rex"]);
+    reset(&server).expect_error(404, "not_found", "--ephemeral");
+    assert_eq!(server.connect().get_all("/v1/pets", KEY).len(), 1);
 }
 
 #[test]

@@ -97,6 +97,9 @@ pub struct Client {
     /// Bytes for the client, and how many of them have been sent.
     out: Vec<u8>,
     sent: usize,
+    /// How long the response to the current request is held back, and whether it is held back now.
+    pub delay: Duration,
+    is_held_back: bool,
     /// Whether the connection persists after the current request.
     persists: bool,
     /// Whether the client has shut down its side.
@@ -120,6 +123,8 @@ impl Client {
             begun: shared.now,
             out: Vec::new(),
             sent: 0,
+            delay: Duration::ZERO,
+            is_held_back: false,
             persists: true,
             ended: false,
         };
@@ -138,7 +143,7 @@ impl Client {
 
     /// The bytes to send.
     pub fn output(&self) -> &[u8] {
-        &self.out[self.sent..]
+        if self.is_held_back { &[] } else { &self.out[self.sent..] }
     }
 
     /// The identifier of the current request.
@@ -312,6 +317,17 @@ impl Client {
         shared.metrics.answered(answer.status, duration);
         self.request = LaneRequest::default();
         self.enter(State::Responding, shared);
+    }
+
+    /// Holds back the response until [`Client::release`]. Its deadline begins then.
+    pub fn hold_back(&mut self) {
+        self.is_held_back = true;
+        self.deadline = None;
+    }
+
+    pub fn release(&mut self, shared: &Shared) {
+        self.is_held_back = false;
+        self.enter(self.state, shared);
     }
 
     /// Responds with a failure; the connection persists if the client wants it to.

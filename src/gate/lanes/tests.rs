@@ -35,6 +35,7 @@ pub fn config(lanes: Vec<LaneAddress>) -> GateConfig {
         lanes,
         intake: Intake::default(),
         is_small: |line| line.ends_with(b"small"),
+        delay: None,
         metrics: crate::metrics::Metrics::default(),
     }
 }

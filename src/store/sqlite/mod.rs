@@ -41,7 +41,7 @@ pub use claim::Claim;
 pub use differences::kind_of;
 pub use log_check::lacks_log;
 pub use open_file::log_of;
-pub use opening::{open_ephemeral, open_for_service};
+pub use opening::{open_ephemeral, open_for_service, reset_ephemeral};
 pub use retire::retire;
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use snapshot::Snapshot;

@@ -31,12 +31,20 @@ pub fn open_ephemeral(path: &Path, readers: usize, sample: u32) -> Result<OpenSt
     open_with(path, readers, |path| {
         let mut writer = FileWriter::open_with(path, "OFF", true)?;
         writer.begin()?;
-        for pet in sample_pets(sample) {
-            writer.insert_pet(&pet)?;
-        }
-        writer.commit()?;
+        writer.add_samples(sample)?;
         Ok(writer)
     })
+}
+
+/// Returns the database of a service that it goes with to its first state, while it is served.
+///
+/// # Errors
+/// As [`open_for_service`].
+pub fn reset_ephemeral(path: &Path, sample: u32) -> Result<(), Error> {
+    let mut writer = FileWriter::open_with(path, "OFF", true)?;
+    writer.begin()?;
+    writer.write(schema::empty)?;
+    writer.add_samples(sample)
 }
 
 fn open_with(
@@ -80,6 +88,17 @@ pub fn open_existing(path: &Path) -> Result<(Connection, OpenFile), Error> {
     let connection = connect(path, reading(path)).map_err(|error| cannot_open(path, error))?;
     schema::check_used(&connection, path)?;
     Ok((connection, file))
+}
+
+impl FileWriter {
+    /// Adds sample pets and commits.
+    fn add_samples(&mut self, count: u32) -> Result<(), Error> {
+        for pet in sample_pets(count) {
+            self.insert_pet(&pet)?;
+        }
+        self.commit()?;
+        Ok(())
+    }
 }
 
 impl FileReader {

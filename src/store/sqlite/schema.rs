@@ -27,6 +27,17 @@ pub fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
+/// Empties every table except for the rows that the schema itself adds.
+pub fn empty(connection: &Connection) -> rusqlite::Result<()> {
+    // The tables that others refer to come first in the schema, so they are emptied last.
+    let sql = "SELECT 'DELETE FROM ' || name FROM sqlite_master WHERE type = 'table' ORDER BY rowid DESC";
+    let mut deletes = connection.prepare(sql)?;
+    let deletes = deletes.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    deletes.iter().try_for_each(|delete| connection.execute_batch(delete))?;
+    let rows = STEPS.iter().flat_map(|step| step.lines()).filter(|line| line.starts_with("INSERT "));
+    rows.into_iter().try_for_each(|row| connection.execute_batch(row))
+}
+
 /// Refuses a file that is not a database, belongs to another application, or is of a later version. Changes
 /// nothing.
 pub fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
