@@ -130,7 +130,7 @@ impl Drop for Stage {
 fn haproxy(folder: &std::path::Path, balancer: SocketAddr, instances: &[Instance]) -> Child {
     let line = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
         ["frontend", ..] => format!("{line}\n    bind {balancer}\n"),
-        ["bind", ..] | ["http-request", "redirect", ..] => String::new(),
+        ["bind", ..] | ["http-request", "redirect" | "return", ..] => String::new(),
         ["server", name, address, ..] => match ["one", "two"].iter().position(|known| *known == name) {
             Some(i) => line.replace(address, &instances[i].address.to_string()) + "\n",
             None => String::new(),
