@@ -3,13 +3,13 @@
 
 use std::fmt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::secret::{self, hexadecimal};
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
 use crate::model::{ApiKey, KeyScope};
-use crate::store::{MOST_TRIES, Reader, Writer};
+use crate::store::{CONTENDS_FOR, Reader, Writer};
 
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 64;
@@ -197,14 +197,13 @@ impl KeyRing {
     /// Runs reads and writes as one transaction: no other process writes meanwhile, and a failure changes
     /// nothing. The work is done again if another instance of a cluster was faster.
     fn in_transaction<T>(&mut self, mut work: impl FnMut(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        let mut tries = 0;
+        let start = Instant::now();
         loop {
-            tries += 1;
             let opened = self.store.open_transaction();
             let opened = opened.map_err(|error| Error::from(error).context("no key was created"));
             let done = opened.and_then(|()| work(self));
             let done = match done.map(|done| (done, self.store.commit())) {
-                Ok((_, Err(error))) if error.is_conflict() && tries < MOST_TRIES => continue,
+                Ok((_, Err(error))) if error.is_conflict() && start.elapsed() < CONTENDS_FOR => continue,
                 Ok((done, committed)) => committed.map(|_| done).map_err(not_kept),
                 Err(error) => Err(error),
             };

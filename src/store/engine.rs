@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Deref};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, ValueRef};
@@ -286,8 +286,8 @@ impl Drop for Whole {
     }
 }
 
-/// The most tries of a transaction that conflicts with other instances of a cluster.
-pub const MOST_TRIES: usize = 10;
+/// How long a transaction that conflicts with other instances of a cluster is done again.
+pub const CONTENDS_FOR: Duration = Duration::from_secs(4);
 
 impl dyn Writes {
     /// Runs reads and writes in one transaction: afterwards all of it is on disk, or nothing has changed. Repeats the
@@ -299,13 +299,12 @@ impl dyn Writes {
         &mut self,
         mut work: impl FnMut(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut tries = 0;
+        let start = Instant::now();
         loop {
-            tries += 1;
             let opened = self.open_transaction().map_err(E::from);
             match opened.and_then(|()| work(self)) {
                 Ok(done) => match self.commit() {
-                    Err(error) if error.is_conflict() && tries < MOST_TRIES => {}
+                    Err(error) if error.is_conflict() && start.elapsed() < CONTENDS_FOR => {}
                     committed => return Ok(committed.map(|_| done)?),
                 },
                 Err(error) => {

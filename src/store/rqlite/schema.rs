@@ -10,11 +10,14 @@ use super::batch::random_name;
 use super::client::{Client, Failure, Level, Statement, Value};
 use super::mirror::TABLES;
 use crate::error::{Error, ErrorKind};
+use crate::store::StoreError;
 use crate::store::sqlite::schema::{APPLICATION_ID, STEPS, foreign, newer, newest_version};
-use crate::store::{MOST_TRIES, StoreError};
 
 /// How long the cluster may be away when a service or a command starts: an election takes a few seconds.
 pub const PATIENCE: Duration = Duration::from_secs(8);
+
+/// How often a start looks again after another instance was faster.
+const MOST_TRIES: usize = 10;
 
 /// The version, the application, how many objects there are, and how many triggers of a cluster.
 const STATE: &str = "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema), \

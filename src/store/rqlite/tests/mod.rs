@@ -16,7 +16,7 @@ use super::*;
 use crate::model::{ApiKey, Caller, Domain, IdempotencyKey, KeyScope, NewPet, Pet, PetStatus, Plan};
 use crate::store::engine::{Committed, Inserted, Outcome, Snapshots, Writes};
 use crate::store::pets::tests::{all_names, new_pet};
-use crate::store::{Cause, MOST_TRIES, StoreError, Whole};
+use crate::store::{Cause, StoreError, Whole};
 use client::Value;
 use nodes::Nodes;
 
