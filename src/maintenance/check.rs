@@ -30,8 +30,8 @@ pub struct Soundness {
 /// that are missing. It changes nothing, and leaves no file next to the database. A service may use the database
 /// meanwhile.
 ///
-/// Of a cluster, it reads what the leader has, and compares each node of the address with it: the newest 100,000 pets,
-/// and the numbers of keys, domains and so on. A node that does not answer is a fault.
+/// Of a cluster, it reads what the leader has, and compares the rows of each node of the address with it: pets, keys,
+/// domains and so on. A node that does not answer is a fault.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), petstore::Error> {

@@ -110,8 +110,8 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
     let writer = WriteAccess::Writes(open_writer(path)?);
     let (client, _) = connect(path)?;
     // Otherwise nobody would notice a wrong host, or one that refuses the password, until it leads.
-    for (host, answer) in client.read_from_each(&Statement::plain("SELECT 1")) {
-        if let Err(why) = answer {
+    for (place, host) in client.address.hosts.iter().enumerate() {
+        if let Err(why) = client.read_from(place, &[Statement::plain("SELECT 1")]) {
             log::warn!("the host {host} of the cluster cannot be asked: {why}");
         }
     }

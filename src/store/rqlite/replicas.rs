@@ -1,27 +1,31 @@
 //! Whether all nodes of a cluster have the same database. Raft keeps their logs the same, but a node whose disk was full
 //! may have lost what it applied, and one that comes back after `peers.json` may have what the others never had.
 //!
-//! Each host of the address is asked itself, and compared with the leader. While pets are created, nodes are at
-//! different revisions: what has an id up to that of a first look at the leader is the same on all that have come so
-//! far, unless the counter of other changes has moved.
+//! Each host of the address is asked itself, and its rows are compared with the leader's, slice by slice. Nodes move on
+//! meanwhile: rows that differ are read again, one after the other, until they agree or have differed for [`SETTLE`].
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::params;
 
-use super::client::{Failure, Rows, Statement};
+use super::client::{Rows, Statement};
 use super::connect;
-use super::mirror::TABLES;
+use super::mirror::Mirror;
 use super::revision::{REVISION, Revision};
 use super::schema::PATIENCE;
 use crate::error::{Error, ErrorKind, fail};
 use crate::store::StoreError;
 use crate::store::pets::COLUMNS;
 
-/// How often to ask the nodes until all have come as far as the leader was, and nothing else changes meanwhile.
-const ROUNDS: usize = 25;
-const PAUSE: Duration = Duration::from_millis(200);
+/// How long a row may differ before its node counts as different.
+const SETTLE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(100);
+/// The most pets of a slice, which a node answers well within `ANSWER`. Their values have a million bytes, and those of
+/// one pet more: far from `MOST_BYTES`, even if each takes six as JSON.
+const SLICE: i64 = 4000;
+/// A tag tells contents apart.
+const FILES: &str = "SELECT deploy, path, content_type, tag FROM deploy_files ORDER BY deploy, path";
 
 const REPLACE: &str = "keep a copy of it (/db/backup?noleader&vacuum), and replace it before the leader restarts: stop it, \
     remove its id, see in /nodes that id and address are gone, empty its folder, and start it with a new id";
@@ -29,95 +33,129 @@ const UNCLEAR: &str = "restart no node, and keep a copy of each (/db/backup?nole
     too few agree with the leader to tell which is right";
 
 /// What a node has.
-#[derive(Debug)]
 struct State {
     revision: Revision,
-    /// Tells contents apart; `None` if the node is not comparable with the leader.
-    content: Option<String>,
+    /// The pets of a slice, or the values of all small tables as one row.
+    rows: Rows,
 }
 
 impl State {
-    fn of(mut rows: Rows) -> Result<Self, StoreError> {
-        let content = rows.first_mut().and_then(Vec::pop).and_then(|value| value.text().map(str::to_owned));
-        Ok(Self { revision: Revision::of(&rows)?, content })
+    fn of(mut answers: Vec<Rows>) -> Result<Self, StoreError> {
+        let revision = Revision::of(&answers.remove(0))?;
+        let rows = answers.concat();
+        Ok(Self { revision, rows: if answers.len() > 1 { vec![rows.concat()] } else { rows } })
     }
 }
 
-/// Asks for the state of a node. It has a content if the node has come as far as this revision.
-///
-/// The newest 100,000 pets are enough: a node that has missed one gives each later pet another id. Texts are told apart
-/// by their lengths and ends.
-fn question(at: &Revision) -> Result<Statement, StoreError> {
-    let counts: String =
-        (TABLES.iter().filter(|table| **table != "sqlite_sequence").chain(&["deploy_files"]))
-            .map(|table| format!(" || ' ' || (SELECT count(*) FROM {table})"))
-            .collect();
-    let number = |(i, column): (usize, &&str)| {
-        format!(
-            "{} * ifnull(CASE typeof({column}) WHEN 'integer' THEN {column} & 16777215 \
-             ELSE 31 * octet_length({column}) + unicode({column}) + 1009 * unicode(substr({column}, -1)) END, 0)",
-            2 * i + 1
-        )
-    };
-    let contents = COLUMNS.iter().enumerate().map(number).collect::<Vec<_>>().join(" + ");
+/// The next pets after this id, up to the last one: at most so many.
+fn slice(after: i64, last: i64, most: i64) -> Result<Statement, StoreError> {
+    let columns = COLUMNS.join(", ");
+    let size = COLUMNS.map(|column| format!("ifnull(octet_length({column}), 0)")).join(" + ");
     let sql = format!(
-        "WITH now (changes, seq, mark) AS ({REVISION}) \
-         SELECT changes, seq, mark, CASE WHEN changes = ?1 AND mark = ?2 AND seq >= ?3 THEN \
-         (SELECT count(*) || ' ' || ifnull(max(id), 0) || ' ' || ifnull(sum((1 + (id & 65535)) \
-         * (({contents}) & 16777215)), 0) \
-         FROM pets WHERE id > ?3 - 100000 AND id <= ?3){counts} END FROM now"
+        "SELECT id, {columns} FROM (SELECT *, \
+         sum({size}) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
+         FROM (SELECT * FROM pets WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3)) \
+         WHERE ifnull(before, 0) < 1000000 ORDER BY id"
     );
-    Statement::new(&sql, params![at.changes, at.mark, at.seq])
+    Statement::new(&sql, params![after, last, most])
+}
+
+/// A host of the address, as it was when last asked.
+struct Host<'c> {
+    name: &'c str,
+    place: usize,
+    state: Result<State, String>,
+    /// What is wrong, once that is sure, and whether an operator can do something about the node.
+    finding: Option<(String, bool)>,
+}
+
+impl Host<'_> {
+    /// How many rows are those of the leader, and whether all are. None is until the node has all that the leader had at
+    /// the beginning.
+    fn agreement(&self, leader: &State, begun: &Revision) -> (usize, bool) {
+        match &self.state {
+            Ok(state) if state.revision.has_all_of(begun) => {
+                let pairs = leader.rows.iter().zip(&state.rows);
+                (pairs.take_while(|(one, other)| one == other).count(), leader.rows == state.rows)
+            }
+            Ok(_) | Err(_) => (0, false),
+        }
+    }
+
+    fn found(&self, leader: &Revision, begun: &Revision) -> (String, bool) {
+        let name = self.name;
+        match self.state.as_ref().map(|state| &state.revision) {
+            Err(why) => (format!("{name} cannot be compared with the leader: {why}"), false),
+            Ok(own) if own.has_same_small_tables(leader) && own.has_all_of(begun) => {
+                (format!("{name} has other pets or settings than the leader; "), true)
+            }
+            Ok(own) => {
+                let line = format!(
+                    "{name} has ids up to {} and {} other changes, but the leader {} and {}; \
+                     if a check in a few minutes says so too, ",
+                    own.seq, own.changes, leader.seq, leader.changes
+                );
+                (line, true)
+            }
+        }
+    }
 }
 
 /// What is wrong with the nodes of a cluster, one line each.
 ///
 /// # Errors
-/// If the cluster does not answer, or is changed all the time.
+/// If the cluster does not answer, or is restored meanwhile.
 pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
     let (client, level) = connect(path)?;
-    let of_leader = |statement: Statement| -> Result<Rows, Failure> {
-        Ok(client.read(&[statement], level, PATIENCE)?.into_iter().next().unwrap_or_default())
-    };
-    let at_now = || -> Result<Statement, Error> {
-        Ok(question(&Revision::of(&of_leader(Statement::plain(REVISION))?)?)?)
-    };
-    let mut question = at_now()?;
-    for round in 1..=ROUNDS {
-        let leader = State::of(of_leader(question.clone())?)?;
-        if leader.content.is_none() {
-            // Something other than new pets has changed.
-            question = at_now()?;
-            continue;
+    let revision = Statement::plain(REVISION);
+    let begun = Revision::of(&client.read(&[revision.clone()], level, PATIENCE)?.concat())?;
+    let mut small = Mirror::new()?.selects();
+    // The last one, sqlite_sequence, changes with each create.
+    small.pop();
+    small.push(Statement::plain(FILES));
+    let mut hosts: Vec<Host> = (client.address.hosts.iter().enumerate())
+        .map(|(place, name)| Host { name, place, state: Err(String::new()), finding: None })
+        .collect();
+    // The pets up to this id agree; `None`: the small tables come first.
+    let mut after = None;
+    let (mut since, mut most) = (Instant::now(), SLICE);
+    while hosts.iter().any(|host| host.finding.is_none()) {
+        let wanted = match after {
+            None => small.clone(),
+            Some(id) => vec![slice(id, begun.seq, most)?],
+        };
+        let wanted = [vec![revision.clone()], wanted].concat();
+        let leader = State::of(client.read(&wanted, level, PATIENCE)?)?;
+        if leader.revision.mark != begun.mark {
+            let message = format!("{} was restored while its nodes were compared", client.address);
+            return fail(ErrorKind::Conflict, message);
         }
-        let state = |rows: Rows| State::of(rows).map_err(|error| error.to_string());
-        let hosts: Vec<(&str, Result<State, String>)> = (client.read_from_each(&question).into_iter())
-            .map(|(host, rows)| (host, rows.and_then(state)))
-            .collect();
-        let is_behind = |state: &Result<State, String>| matches!(state, Ok(State { content: None, .. }));
-        if round == ROUNDS || !hosts.iter().any(|(_, state)| is_behind(state)) {
-            return Ok(findings(&leader, &hosts));
+        let (mut agreed, mut are_same) = (leader.rows.len(), true);
+        for host in hosts.iter_mut().filter(|host| host.finding.is_none()) {
+            let answers = client.read_from(host.place, &wanted);
+            host.state = answers.and_then(|it| State::of(it).map_err(|error| error.to_string()));
+            let (count, is_same) = host.agreement(&leader, &begun);
+            (agreed, are_same) = (agreed.min(count), are_same && is_same);
         }
-        std::thread::sleep(PAUSE);
+        if are_same && leader.rows.is_empty() {
+            break;
+        }
+        if let Some(last) = leader.rows[..agreed].last() {
+            after = after.map_or(Some(i64::MIN), |_| last[0].integer());
+            (since, most) = (Instant::now(), SLICE);
+        } else if since.elapsed() < SETTLE {
+            most = 1;
+            std::thread::sleep(PAUSE);
+        } else {
+            for host in hosts.iter_mut().filter(|host| host.finding.is_none()) {
+                let (count, is_same) = host.agreement(&leader, &begun);
+                host.finding = (count == 0 && !is_same).then(|| host.found(&leader.revision, &begun));
+            }
+            (since, most) = (Instant::now(), SLICE);
+        }
     }
-    fail(ErrorKind::Conflict, format!("{} was changed while its nodes were compared", client.address))
-}
-
-fn findings(leader: &State, hosts: &[(&str, Result<State, String>)]) -> Vec<String> {
-    let agrees = |state: &State| state.content == leader.content;
-    let agreeing = hosts.iter().filter(|(_, state)| state.as_ref().is_ok_and(agrees)).count();
+    let agreeing = hosts.iter().filter(|host| host.finding.is_none()).count();
     let advice = if 2 * agreeing > hosts.len() { REPLACE } else { UNCLEAR };
-    let finding = |(host, state): &(&str, Result<State, String>)| match state {
-        Err(why) => Some(format!("{host} cannot be compared with the leader: {why}")),
-        Ok(state) if agrees(state) => None,
-        Ok(State { content: Some(_), .. }) => {
-            Some(format!("{host} has other pets or settings than the leader; {advice}"))
-        }
-        Ok(State { revision, .. }) => Some(format!(
-            "{host} has ids up to {} and {} other changes, but the leader {} and {}; \
-             if a check in a few minutes says so too, {advice}",
-            revision.seq, revision.changes, leader.revision.seq, leader.revision.changes
-        )),
-    };
-    hosts.iter().filter_map(finding).collect()
+    let findings = hosts.into_iter().filter_map(|host| host.finding);
+    Ok(findings.map(|(line, is_advised)| if is_advised { line + advice } else { line }).collect())
 }

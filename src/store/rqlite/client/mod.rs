@@ -186,21 +186,17 @@ impl Client {
         Ok(outcomes.into_iter().map(|outcome| outcome.rows).collect())
     }
 
-    /// Asks each host itself, and once, for the rows of a statement that only reads. They may be old. In place of the
-    /// rows there is the reason why a host does not answer.
-    pub fn read_from_each(&self, statement: &Statement) -> Vec<(&str, Result<Rows, String>)> {
-        let ask = |node: &Node| match self.ask_node(
-            node,
-            ANSWER,
-            "/db/query?level=none",
-            &statement::encode(std::slice::from_ref(statement)),
-            1,
-        ) {
-            Ok(Ok(outcomes)) => Ok(outcomes.into_iter().flat_map(|outcome| outcome.rows).collect()),
+    /// Asks the host at this place itself, and once, for the rows of statements that only read. They may be old.
+    ///
+    /// # Errors
+    /// Why the host does not answer.
+    pub fn read_from(&self, place: usize, statements: &[Statement]) -> Result<Vec<Rows>, String> {
+        let body = statement::encode(statements);
+        match self.ask_node(&self.nodes[place], ANSWER, "/db/query?level=none", &body, statements.len()) {
+            Ok(Ok(outcomes)) => Ok(outcomes.into_iter().map(|outcome| outcome.rows).collect()),
             Ok(Err(failure)) => Err(failure.to_string()),
             Err(trouble) => Err(trouble.text),
-        };
-        self.nodes.iter().map(|node| (node.host.as_str(), ask(node))).collect()
+        }
     }
 
     /// Carries out statements in one transaction: one outcome for each.

@@ -32,11 +32,6 @@ impl Value {
         if let Self::Integer(number) = self { Some(*number) } else { None }
     }
 
-    /// The text; `None` for anything else.
-    pub fn text(&self) -> Option<&str> {
-        if let Self::Text(text) = self { Some(text) } else { None }
-    }
-
     /// The value as SQLite has it.
     pub fn borrowed(&self) -> ValueRef<'_> {
         match self {

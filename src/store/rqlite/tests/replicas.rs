@@ -10,7 +10,7 @@ fn with_pets() -> (Nodes, PathBuf, usize) {
     let (nodes, path) = cluster(3);
     let mut writer = writer(&path);
     for i in 0..5 {
-        writer.insert_pet(&new_pet(&format!("pet {i}"))).unwrap();
+        writer.insert_pet(&new_pet(&format!("pet {i}."))).unwrap();
     }
     writer.commit().unwrap();
     let leader = nodes.leader();
@@ -31,7 +31,7 @@ fn change(nodes: &Nodes, i: usize, sql: &str) {
 #[test]
 fn node_with_other_content_is_named_and_check_fails() {
     for sql in [
-        "UPDATE pets SET name = 'cat 1' WHERE id = 2",
+        "UPDATE pets SET name = 'pet 7.' WHERE id = 2",
         "UPDATE pets SET name = name || 'x' WHERE id = 2",
         "UPDATE pets SET status = 'sold' WHERE id = 2",
         "UPDATE pets SET category_id = 9223372036854775807 WHERE id = 2",
@@ -122,25 +122,47 @@ fn host_that_cannot_be_compared_is_named_with_the_reason() {
 }
 
 #[test]
-fn nodes_are_sound_while_pets_are_created_and_changed() {
-    let (_nodes, path, _) = with_pets();
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut writer = writer(&turned(&path));
-            for i in 0.. {
-                writer.insert_pet(&new_pet(&format!("another {i}"))).unwrap();
-                writer.commit().unwrap();
-                if i % 50 == 0 {
-                    run(&path, "UPDATE pets SET category_id = category_id + 1 WHERE id = 1");
+fn pets_of_all_slices_are_compared() {
+    let (nodes, path, leader) = with_pets();
+    // Some slices end because they have much text.
+    run(
+        &path,
+        "INSERT INTO pets (name, category_id) WITH RECURSIVE n (i) AS (SELECT 6 UNION ALL SELECT i + 1 FROM n \
+         WHERE i < 9000) SELECT 'pet ' || i || CASE WHEN i % 1000 < 4 THEN hex(zeroblob(250000)) ELSE '.' END, 1 FROM n",
+    );
+    assert_eq!(compare(&path).unwrap(), [""; 0]);
+    let other = (leader + 1) % 3;
+    change(&nodes, other, "UPDATE pets SET name = replace(name, '8', '7') WHERE id = 8008");
+    let found = compare(&path).unwrap();
+    assert!(found.len() == 1 && found[0].starts_with(&nodes.host(other).to_string()), "{found:?}");
+}
+
+#[test]
+fn nodes_are_compared_while_pets_are_created_and_changed() {
+    let (nodes, path, leader) = with_pets();
+    let found_under_load = |times: usize| -> Vec<_> {
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut writer = writer(&turned(&path));
+                for i in 0.. {
+                    writer.insert_pet(&new_pet(&format!("another {i}"))).unwrap();
+                    writer.commit().unwrap();
+                    run(&path, "UPDATE pets SET category_id = category_id + 1 WHERE id IN (1, 4)");
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
                 }
-                if is_over.load(Ordering::Relaxed) {
-                    break;
-                }
-            }
-        });
-        let found: Vec<_> = (0..20).map(|_| compare(&path)).collect();
-        is_over.store(true, Ordering::Relaxed);
-        assert!(found.iter().all(|found| found.as_ref().is_ok_and(Vec::is_empty)), "{found:?}");
-    });
+            });
+            let found = (0..times).map(|_| compare(&path)).collect();
+            is_over.store(true, Ordering::Relaxed);
+            found
+        })
+    };
+    let found = found_under_load(20);
+    assert!(found.iter().all(|found| found.as_ref().is_ok_and(Vec::is_empty)), "{found:?}");
+    let other = (leader + 1) % 3;
+    change(&nodes, other, "UPDATE pets SET name = 'pet 7.' WHERE id = 2");
+    let found = found_under_load(1).remove(0).unwrap();
+    assert!(found.len() == 1 && found[0].starts_with(&nodes.host(other).to_string()), "{found:?}");
 }
