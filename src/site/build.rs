@@ -13,11 +13,17 @@ fn main() {}
 #[cfg(feature = "site")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     const FOLDER: &str = "src/site/pages";
-    println!("cargo::rerun-if-changed={FOLDER}");
+    const SHOWN: [&str; 2] = ["Caddyfile", "nginx.conf"];
+    println!("cargo::rerun-if-changed={FOLDER}\ncargo::rerun-if-changed=scripts/deploy");
     let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
     for entry in std::fs::read_dir(FOLDER)? {
         let page = entry?;
-        let (html, sections) = markdown::render(&std::fs::read_to_string(page.path())?);
+        let mut text = std::fs::read_to_string(page.path())?;
+        for name in SHOWN {
+            let shown = std::fs::read_to_string(format!("scripts/deploy/{name}"))?;
+            text = text.replace(&format!("{{{{{name}}}}}"), &format!("```ini\n{shown}```"));
+        }
+        let (html, sections) = markdown::render(&text);
         let file = out.join(page.file_name()).with_extension("rs");
         // `Debug` writes strings and arrays as Rust does.
         std::fs::write(file, format!("({html:?}, &{sections:?})"))?;

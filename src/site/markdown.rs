@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use crate::colours::coloured;
+use super::colours::coloured;
 
 /// The id, the element and the title of a heading, and the text up to the next one.
 type Section = [String; 4];
