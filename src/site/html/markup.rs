@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::site::html::colours::coloured;
 pub use crate::site::html::colours::escape;
 
 /// Plain text as HTML, with code between backticks. A word with a hyphen stays in one line.
@@ -25,10 +24,10 @@ pub fn heading(id: &str, words: &str) -> String {
     format!("<h4 id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{words}</a></h4>\n")
 }
 
-/// JSON in lines and in colours, as HTML.
+/// JSON in lines.
 pub fn pretty(value: &Value) -> String {
     // Printing strings and numbers cannot fail.
-    coloured(&serde_json::to_string_pretty(value).unwrap_or_default())
+    serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
 /// The text of a string; empty if it is none.

@@ -7,6 +7,7 @@ use crate::clock::day;
 use crate::endpoint::{HeaderField, Success};
 use crate::http::response::reason;
 use crate::site::document::{own_codes, shared_codes};
+use crate::site::html::colours::coloured;
 use crate::site::html::components::{example, resolve, schema};
 use crate::site::html::markup::{escape, heading, inline, pretty, text};
 use crate::site::html::reference::method;
@@ -51,7 +52,7 @@ fn trial(operation: &Operation, parameters: &[Value], success: &Success, base: &
         heading(operation.id, "Example request"),
         samples::block(operation, base),
         heading(operation.id, "Example response"),
-        pretty(&example(success.schema))
+        coloured(&pretty(&example(success.schema)))
     )
 }
 
@@ -306,5 +307,7 @@ mod tests {
             of("createPet").contains("&quot;name&quot;</span>: <span class=\"s\">&quot;Rex&quot;</span>")
         );
         assert!(of("listPets").contains("<code>[\n  {\n"));
+        // What a reader edits has no colours.
+        assert!(of("createPet").contains("&quot;name&quot;: &quot;Rex&quot;,\n"));
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::api::Operation;
 use crate::site::document::{BASE, responses};
 use crate::site::html::components::{example, resolve};
-use crate::site::html::markup::{heading, pretty, text};
+use crate::site::html::markup::{escape, heading, pretty, text};
 
 /// The form, hidden until the script has run. What callers seldom send is folded.
 pub fn form(operation: &Operation, parameters: &[Value]) -> String {
@@ -17,7 +17,7 @@ pub fn form(operation: &Operation, parameters: &[Value]) -> String {
         chosen.map(|parameter| field(operation, parameter)).collect()
     };
     let body = operation.body.map(|name| {
-        let example = pretty(&example(name));
+        let example = escape(&pretty(&example(name)));
         let rows = example.lines().count();
         format!(
             "<label for=\"{id}-body\">Request body</label><textarea id=\"{id}-body\" data-in=\"body\" rows=\"{rows}\" \
