@@ -64,10 +64,15 @@ const QUERIES = [
   ['release notes', '/docs/changelog'],
   ['backup', '/docs/backups', '/docs/backups#nightly-backups'],
   ['prevent duplicate pets', '/docs/retries'],
+  ['docker', '/docs/install', '/docs/install#docker'],
+  ['nginx', '/docs/proxy'],
+  ['prometheus', '/docs/monitoring'],
+  ['upgrade to a new version', '/docs/upgrades'],
+  ['three nodes with rqlite', '/docs/cluster'],
 ];
 
 test('the right place is among the first three results', () => {
-  assert.equal(QUERIES.length, 40);
+  assert.ok(QUERIES.length >= 40);
   const missed = QUERIES.map(([query, ...places]) => [query, places, find(query).slice(0, 3).map(({ path }) => path)]);
   assert.deepEqual(missed.filter(([, places, found]) => !found.some((path) => places.includes(path))), []);
 });
@@ -112,6 +117,8 @@ test('the search opens with /, Ctrl+K and ⌘K, and always has something to offe
     await page.goto(service.url);
     await page.getByLabel('API key', { exact: true }).press('/');
     assert.equal(await field.isVisible(), false);
+    // A key would be checked.
+    await page.getByLabel('API key', { exact: true }).fill('');
     await page.getByLabel('API key', { exact: true }).press('Control+k');
     await field.fill('add pet');
     await options.first().waitFor();

@@ -1,14 +1,15 @@
 // Code in colours, with the classes of site.css; and JSON in lines.
 import { element } from './elements.js';
 
-// Strings, comments, words of a language, and numbers. A shell takes what follows a backslash as it is.
+// Keys and flags, strings, comments, words of a language, and numbers, as `colours.rs` has them. A shell takes what
+// follows a backslash as it is.
 const PARTS = new RegExp(
   [
     String.raw`\\.`,
+    String.raw`(?<k>(?:"(?:[^"\\]|\\.)*"|'[^'\\]*')(?=\s*:)|(?<=\s)--?[A-Za-z][\w-]*|\b(?:await|const|if|import|new|not|raise|throw)\b)`,
     String.raw`(?<s>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\`(?:[^\`\\]|\\.)*\`)`,
     String.raw`(?<c>(?:#|\/\/).*)`,
-    String.raw`\b(?<k>await|const|false|if|import|new|not|null|raise|throw|true)\b`,
-    String.raw`(?<n>-?\b\d[\d.eE+-]*)`,
+    String.raw`(?<n>-?\b\d[\d.eE+-]*|\b(?:false|null|true)\b)`,
   ].join('|'),
   'g',
 );

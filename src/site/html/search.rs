@@ -14,7 +14,7 @@ use crate::site::html::pages::Filled;
 use crate::site::html::tables::{Section, in_reference};
 
 /// How many characters of a text are shown at most. Of the rest the index has each word once.
-const SHOWN: usize = 140;
+const SHOWN: usize = 100;
 
 /// The index as JSON: what can be found on pages, and each operation with its parts.
 pub fn index(pages: &[Filled]) -> String {
@@ -114,9 +114,9 @@ mod tests {
 
     #[test]
     fn long_text_is_shown_in_part_and_found_as_a_whole() {
-        let text = "one ".repeat(35) + "two, three; four Four four";
+        let text = "one ".repeat(25) + "two, three; four Four four";
         let entry = entry("", "", "/", &text);
-        assert_eq!(entry["text"].as_str().unwrap().len(), 139, "{entry}");
+        assert_eq!(entry["text"].as_str().unwrap().len(), 99, "{entry}");
         assert_eq!(entry["words"], "four three two");
     }
 }
