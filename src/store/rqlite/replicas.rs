@@ -108,7 +108,7 @@ impl Host<'_> {
 pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
     let (client, level) = connect(path)?;
     let revision = Statement::plain(REVISION);
-    let begun = Revision::of(&client.read(&[revision.clone()], level, PATIENCE)?.concat())?;
+    let begun = Revision::of(&client.read(std::slice::from_ref(&revision), level, PATIENCE)?.concat())?;
     let mut small = Mirror::new()?.selects();
     // The last one, sqlite_sequence, changes with each create.
     small.pop();
