@@ -106,6 +106,16 @@ CREATE TABLE redirects (
     status INTEGER NOT NULL CHECK (status IN (301, 302, 307, 308))
 ) STRICT, WITHOUT ROWID;
 
+-- Imports that are not finished, or not for long. Each batch writes how far it came in its own transaction.
+CREATE TABLE imports (
+    -- SHA-256 of the input, with its format and whether ids are kept.
+    input       BLOB    PRIMARY KEY CHECK (length(input) = 32),
+    -- Every pet up to this line, counted from 1, is in the database.
+    line        INTEGER NOT NULL,
+    -- Unix time, seconds. NULL: pets are missing.
+    finished_at INTEGER
+) STRICT, WITHOUT ROWID;
+
 -- The creates of the last 24 hours, or of more, that had an Idempotency-Key, so that sending one again makes no second
 -- pet. Each is written in the transaction of its pet.
 CREATE TABLE retries (

@@ -98,6 +98,8 @@ pub enum ErrorKind {
     InvalidInput,
     /// The input of an import is in the other [`Format`](crate::Format).
     InputFormat,
+    /// An import of the same input is not finished, so another one would add pets twice.
+    ImportUnfinished,
     /// Rows of an import are invalid, and none was written.
     InvalidRows,
     /// An input or a folder, such as the folder for a backup, does not exist.

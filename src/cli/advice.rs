@@ -80,7 +80,10 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         ErrorKind::KeyExpired => "set the expiry of the new key with --expires",
         ErrorKind::KeyAmbiguous => "give more digits",
         ErrorKind::InvalidInput if call.flag("from-line").is_some() => {
-            "--from-line must be the line that the interrupted import named"
+            "--from-line must be the line after the last one that is written"
+        }
+        ErrorKind::ImportUnfinished => {
+            "add the rest with --resume, or all of it once more with --from-line 1"
         }
         ErrorKind::InvalidRows => "correct the input, or leave these lines out with --skip-invalid",
         ErrorKind::InputFormat if error.to_string().contains("JSON array") => {
@@ -138,6 +141,7 @@ mod tests {
         ErrorKind::KeyExpired,
         ErrorKind::KeyAmbiguous,
         ErrorKind::InvalidInput,
+        ErrorKind::ImportUnfinished,
         ErrorKind::InvalidRows,
         ErrorKind::InputFormat,
         ErrorKind::FileExists,

@@ -6,7 +6,7 @@ use petstore::{ApiKey, Error, Expiry, KeyRing, KeyScope, fingerprint, rfc3339, u
 use serde_json::json;
 
 use super::command::{Call, Command, Done, Failure, Flag};
-use super::output::{self, existing, print, say, say_new};
+use super::output::{self, existing, print, say, say_new, tell};
 
 const EXPIRES: Flag = Flag::with("expires", "DATE", "when the key expires");
 
@@ -95,7 +95,8 @@ fn print_key<T>(
 fn revoke(call: &Call) -> Done {
     let fingerprint = call.operands.get(1).map(String::as_str);
     let count = open(call)?.revoke(call.operand(0), fingerprint)?;
-    Ok(print(&format!("revoked {count}\n"))?)
+    tell(&format!("revoked {count}\n"));
+    Ok(())
 }
 
 /// Opens the keys of an existing database.

@@ -1,15 +1,61 @@
 //! Standard output, standard error, and how values look there.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use petstore::Error;
 
 /// Prints to standard output.
 pub fn print(text: &str) -> Result<(), Error> {
-    let mut out = io::stdout().lock();
+    let mut out = out(false);
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     printed.map_err(|error| Error::io("cannot write to standard output", error))
+}
+
+/// Standard output. A terminal gets the characters that it would obey as JSON writes them, such as `\u001b`; files and
+/// programs get what there is.
+pub fn out(is_csv: bool) -> Box<dyn Write> {
+    let out = io::stdout();
+    if out.is_terminal() { Box::new(Terminal { is_csv, is_quoted: false }) } else { Box::new(out.lock()) }
+}
+
+struct Terminal {
+    is_csv: bool,
+    /// Whether a field of CSV has begun with a quote: lines end outside of it.
+    is_quoted: bool,
+}
+
+impl Write for Terminal {
+    /// Takes whole characters.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut shown = String::with_capacity(bytes.len());
+        for c in String::from_utf8_lossy(bytes).chars() {
+            self.is_quoted ^= self.is_csv && c == '"';
+            let is_end = !self.is_quoted && (c == '\n' || self.is_csv && c == '\r');
+            if is_end || !is_obeyed(c) {
+                shown.push(c);
+            } else {
+                shown += &format!("\\u{:04x}", u32::from(c));
+            }
+        }
+        io::stdout().write_all(shown.as_bytes()).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush()
+    }
+}
+
+/// Whether a terminal obeys a character, instead of showing it: a control character, or one that turns the direction of
+/// what follows (Unicode Standard Annex 9, section 2).
+pub fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Prints what a command has done. If nobody reads it, that is done all the same: repeating it would fail.
+pub fn tell(text: &str) {
+    let _ = print(text);
 }
 
 /// Prints one plain line to standard error. If nobody reads it, only the exit code remains.

@@ -1,12 +1,12 @@
 //! `petstore export` and `petstore import`: pets as NDJSON or CSV.
 
-use std::io::{Write, stderr, stdin, stdout};
+use std::io::{Write, stderr, stdin};
 
 use petstore::{ErrorKind, Format, Import, ImportOptions, LinesWritten, Source};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
-use super::output::{print, say_new};
+use super::output::{is_obeyed, out, say_new};
 use super::signals;
 
 /// The most refused lines that are printed one by one; the rest is counted.
@@ -21,7 +21,8 @@ pub const COMMANDS: &[Command] = &[
             FORMAT,
             Flag::new("keep-ids", "keep the ids of the pets; the database must never have had a pet"),
             Flag::new("skip-invalid", "leave out invalid pets and import the others"),
-            Flag::with("from-line", "NUMBER", "continue an interrupted import at this line [1]"),
+            Flag::new("resume", "continue an import of the same input that was interrupted or killed"),
+            Flag::with("from-line", "NUMBER", "begin at this line, whatever was written earlier [1]"),
         ],
         ..Command::new(
             "import",
@@ -34,7 +35,7 @@ pub const COMMANDS: &[Command] = &[
 
 fn export(call: &Call) -> Done {
     let format = format(call)?;
-    match petstore::export(&call.config.database, format, &mut stdout().lock()) {
+    match petstore::export(&call.config.database, format, &mut *out(format == Format::Csv)) {
         // A reader such as `head` has read enough.
         Err(error) if error.kind() == ErrorKind::OutputClosed => Ok(()),
         done => Ok(done?),
@@ -46,11 +47,16 @@ fn import(call: &Call) -> Done {
     options.format = format(call)?;
     options.keep_ids = call.has("keep-ids");
     options.skip_invalid = call.has("skip-invalid");
+    options.resume = call.has("resume");
     if let Some(line) = call.flag("from-line") {
+        if options.resume {
+            return Err(Failure::Usage("--resume and --from-line cannot be combined".to_owned()));
+        }
         let wrong = || Failure::wrong("--from-line", "a line number, 1 or more", line);
-        options.from_line = line.parse().ok().filter(|line| *line > 0).ok_or_else(wrong)?;
+        options.from_line = Some(line.parse().ok().filter(|line| *line > 0).ok_or_else(wrong)?);
     }
-    let from_line = options.from_line;
+    let from_line = options.from_line.filter(|line| *line > 1);
+    let mut go_on = from_line.map(|line| format!("--from-line {line}"));
     let source = match call.operand(0) {
         "" | "-" => Source::Stream(Box::new(stdin())),
         path => Source::File(path.into()),
@@ -59,8 +65,7 @@ fn import(call: &Call) -> Done {
     let checked = Import::check(&call.config.database, source, options, |number, why| {
         refused += 1;
         if refused <= MAX_REFUSED {
-            // The terminal must not obey what the file says.
-            let why = why.replace(char::is_control, "\u{fffd}");
+            let why = why.replace(is_obeyed, "\u{fffd}");
             say(&format!("Line {number}: {why}\n"));
         }
     });
@@ -71,22 +76,27 @@ fn import(call: &Call) -> Done {
     let valid = import.valid();
     // Nothing has been written yet, so until here a signal could end the process at once.
     let stop = signals::note(&[SIGINT, SIGTERM])?;
-    let is_new = !petstore::database_exists(&call.config.database);
-    let mut next_line = Some(from_line).filter(|line| *line > 1);
+    let mut is_new = !petstore::database_exists(&call.config.database);
+    let mut announce = || {
+        if is_new && call.config.database.exists() {
+            say_new(&call.config.database);
+            is_new = false;
+        }
+    };
     let written = import.write(&stop, |progress| {
-        next_line = Some(progress.line + 1);
+        announce();
+        go_on = Some("--resume".to_owned());
         let LinesWritten { line, lines, .. } = progress;
         say(&format!("written up to line {line} of {lines}\n"));
     });
-    if is_new && call.config.database.exists() {
-        say_new(&call.config.database);
-    }
-    written.map_err(|error| match next_line {
-        Some(next_line) => error.followed_by(format!("continue with --from-line {next_line}")),
+    announce();
+    written.map_err(|error| match go_on {
+        Some(go_on) => error.followed_by(format!("continue with {go_on}")),
         None => error,
     })?;
     let skipped = if refused > 0 { format!(", left out {refused}") } else { String::new() };
-    Ok(print(&format!("imported {valid}{skipped}\n"))?)
+    say(&format!("imported {valid}{skipped}\n"));
+    Ok(())
 }
 
 fn format(call: &Call) -> Result<Format, Failure> {
@@ -94,7 +104,8 @@ fn format(call: &Call) -> Result<Format, Failure> {
     word.parse().map_err(|expected: String| Failure::wrong("--format", expected, word))
 }
 
-/// Prints to standard error. If nobody reads it, the import goes on.
+/// Prints to standard error. If nobody reads it, the import goes on: the exit code tells of the pets alone, so that a
+/// program that repeats what failed adds none twice.
 fn say(text: &str) {
     let _ = stderr().write_all(text.as_bytes());
 }

@@ -10,7 +10,7 @@ mod words;
 
 pub use key::{ApiKey, Digest, KeyScope};
 pub use page::Page;
-pub use pet::{MEMBERS, NewPet, Pet, PetQuery, PetStatus, Value, pet_schemas};
+pub use pet::{MAX_BROUGHT_ID, MEMBERS, NewPet, Pet, PetQuery, PetStatus, Value, pet_schemas};
 pub use project::{
     Deploy, Domain, DomainEvent, DomainState, Plan, REDIRECT_STATUSES, Reason, Redirect, SiteFile,
 };

@@ -96,9 +96,11 @@ pub enum Value<'a> {
     None,
 }
 
-/// The id in an import that keeps ids. The greatest int64 is not allowed, because no id would be left for the
-/// next create (`sqlite.org/autoinc.html`).
-const BROUGHT_ID: Required<Integer> = Required { schema: Integer::between(1, i64::MAX - 1), ..ID };
+/// The greatest id of an import that keeps ids. All ids are then greater, and a million millions are left for creates
+/// (`sqlite.org/autoinc.html`).
+pub const MAX_BROUGHT_ID: i64 = i64::MAX - 1_000_000_000_000;
+/// The id in an import that keeps ids.
+const BROUGHT_ID: Required<Integer> = Required { schema: Integer::between(1, MAX_BROUGHT_ID), ..ID };
 
 /// The schemas of pets for the interface description: their names and their JSON Schemas.
 pub fn pet_schemas() -> Vec<(&'static str, serde_json::Value)> {
@@ -253,7 +255,8 @@ mod tests {
         for (text, id) in [
             ("1", Some(1)),
             ("1e3", Some(1000)),
-            ("9223372036854775806", Some(i64::MAX - 1)),
+            ("9223371036854775807", Some(MAX_BROUGHT_ID)),
+            ("9223371036854775808", None),
             ("9223372036854775807", None),
             ("9223372036854775808", None),
             ("0", None),

@@ -33,6 +33,7 @@ pub use sqlite::{
     BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, kind_of, lacks_log, log_of, open_ephemeral,
     reset_ephemeral, retire,
 };
+pub use transfer::Progress;
 
 #[cfg(test)]
 pub(crate) mod tests {

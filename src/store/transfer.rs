@@ -5,16 +5,32 @@ use std::ops::ControlFlow;
 use rusqlite::{ToSql, params};
 
 use super::pets::{STATEMENTS, pet};
-use super::{Database, StoreError, Writer};
+use super::{Database, Row, StoreError, Writer};
+use crate::clock::unix_time;
 use crate::model::{NewPet, Pet};
 
 /// The greatest id ever assigned, including deleted pets.
-const LAST_ID: &str = "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), \
+pub const LAST_ID: &str = "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'pets'), \
     (SELECT ifnull(max(id), 0) FROM pets))";
 /// `sqlite_sequence` has a row for a table only after its first insert (`sqlite.org/autoinc.html`).
 const ADD_SEQUENCE: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'pets', 0 \
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'pets')";
 const RAISE_SEQUENCE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'pets'";
+const PROGRESS: &str = "SELECT line, finished_at FROM imports WHERE input = ?1";
+const SET_PROGRESS: &str = "INSERT INTO imports (input, line, finished_at) VALUES (?1, ?2, ?3) \
+    ON CONFLICT (input) DO UPDATE SET line = excluded.line, finished_at = excluded.finished_at";
+const FORGET: &str = "DELETE FROM imports WHERE finished_at < ?1";
+/// How long a finished import is remembered, in seconds: longer than anybody needs to see that a kill came too late.
+const REMEMBERED: i64 = 30 * 24 * 3600;
+
+/// How far the import of an input came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Every pet up to this line is in the database.
+    pub line: u64,
+    /// In Unix time; `None` if pets are missing.
+    pub finished_at: Option<i64>,
+}
 
 impl Database {
     /// Passes every pet to `visit`, in ascending order of the ids, until `visit` stops. The memory it takes
@@ -34,6 +50,16 @@ impl Database {
     pub fn last_id(&self) -> Result<i64, StoreError> {
         self.one(LAST_ID)
     }
+
+    /// How far the import of the input with this digest came; `None` if nobody knows of one.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn progress(&self, input: &[u8]) -> Result<Option<Progress>, StoreError> {
+        let read =
+            |row: &Row| Ok(Progress { line: row.get::<i64>(0)?.cast_unsigned(), finished_at: row.get(1)? });
+        self.first(PROGRESS, params![input], read)
+    }
 }
 
 impl Writer {
@@ -46,6 +72,19 @@ impl Writer {
         let values: Vec<&dyn ToSql> =
             values.iter().map(|value| value as &dyn ToSql).chain([&id as _]).collect();
         self.change(&STATEMENTS.insert_as, &values).map(drop)
+    }
+
+    /// Writes within the batch how far the import of an input has come, and returns it.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
+    pub fn set_progress(&mut self, input: &[u8], line: u64, is_done: bool) -> Result<Progress, StoreError> {
+        let finished_at = is_done.then(unix_time);
+        self.change(SET_PROGRESS, params![input, line.cast_signed(), finished_at])?;
+        if let Some(now) = finished_at {
+            self.change(FORGET, params![now - REMEMBERED])?;
+        }
+        Ok(Progress { line, finished_at })
     }
 
     /// Makes new pets get ids greater than this one.

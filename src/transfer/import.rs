@@ -11,7 +11,7 @@ use super::input::{Input, Source};
 use super::rows::{MARK, Rows};
 use crate::error::{Error, ErrorKind, fail};
 use crate::model::{NewPet, Pet};
-use crate::store::{self, Writer};
+use crate::store::{self, Progress, Writer};
 
 /// The most pets of a batch. It holds the lock on the database for about 20 ms, its flush included, so the creates of
 /// a running service never wait long.
@@ -34,14 +34,17 @@ pub struct ImportOptions {
     pub keep_ids: bool,
     /// Whether to write the valid pets even if others are invalid; by default not.
     pub skip_invalid: bool,
-    /// The first line to write, counted from 1; by default 1. A larger one continues an import that was
-    /// interrupted: the line after the last [`LinesWritten::line`].
-    pub from_line: u64,
+    /// The first line to write, counted from 1, whatever the database knows of an earlier import. By default all lines
+    /// are written, unless an import of the same input is unfinished.
+    pub from_line: Option<u64>,
+    /// Whether to continue the import of the same input, with the same format and `keep_ids`, however it ended: each pet
+    /// is added once. If nothing is missing, nothing is added. By default not.
+    pub resume: bool,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        Self { format: Format::Ndjson, keep_ids: false, skip_invalid: false, from_line: 1 }
+        Self { format: Format::Ndjson, keep_ids: false, skip_invalid: false, from_line: None, resume: false }
     }
 }
 
@@ -73,6 +76,12 @@ pub struct Import {
     input: Input,
     options: ImportOptions,
     database: PathBuf,
+    /// Tells it from all other imports.
+    digest: [u8; 32],
+    /// How far it came earlier.
+    begun: Option<Progress>,
+    /// The first line to write.
+    from_line: u64,
     /// The number of lines.
     lines: u64,
     /// The number of pets to write.
@@ -88,9 +97,10 @@ impl Import {
     /// why. Writes nothing. A relative `database` must lead to the same file when the pets are written.
     ///
     /// # Errors
+    /// [`ErrorKind::ImportUnfinished`] if the import must be continued, [`ErrorKind::InvalidInput`] if it cannot be,
     /// [`ErrorKind::InvalidRows`] if a pet is invalid and [`ImportOptions::skip_invalid`] is not set,
     /// [`ErrorKind::InputFormat`] if the source is in the other format, [`ErrorKind::InvalidInput`] if the header
-    /// line of CSV is wrong or the import cannot continue at [`ImportOptions::from_line`],
+    /// line of CSV is wrong or the import cannot begin at [`ImportOptions::from_line`],
     /// [`ErrorKind::DatabaseNotNew`] if the pets cannot keep their ids, [`ErrorKind::FileMissing`] if there is
     /// no such file, and the kinds of a database that cannot be opened.
     pub fn check(
@@ -101,12 +111,18 @@ impl Import {
     ) -> Result<Self, Error> {
         // An unusable database is reported before the input is read.
         let store = if store::exists(database) { Some(Writer::open(database)?) } else { None };
-        if options.keep_ids && options.from_line == 1 {
+        let input = Input::open(source)?;
+        let mut hash = hmac_sha256::Hash::new();
+        hash.update([u8::from(options.format == Format::Csv), u8::from(options.keep_ids)]);
+        let digest = input.digest(hash)?;
+        let begun = store.as_deref().map_or(Ok(None), |store| store.progress(&digest))?;
+        let from_line = first_line(&options, database, begun)?;
+        if options.keep_ids && from_line == 1 {
             check_new(database, store.as_deref())?;
         }
-        let input = Input::open(source)?;
         let (database, unwanted, ids) = (database.to_owned(), Vec::new(), Ids::default());
-        let mut import = Self { input, options, database, lines: 0, valid: 0, unwanted, ids };
+        let mut import =
+            Self { input, options, database, digest, begun, from_line, lines: 0, valid: 0, unwanted, ids };
         let refused = import.check_rows(store.as_deref(), refuse)?;
         if refused > 0 && !import.options.skip_invalid {
             let lines = if refused == 1 { "1 line is" } else { &format!("{refused} lines are") };
@@ -122,7 +138,7 @@ impl Import {
         store: Option<&Writer>,
         mut refuse: impl FnMut(u64, &str),
     ) -> Result<u64, Error> {
-        let (mut refused, from_line) = (0, self.options.from_line);
+        let (mut refused, from_line) = (0, self.from_line);
         let mut rows = open(&self.input, &self.options)?;
         // If ids are kept: the line before the first to write, and whether its pet is in the database.
         let mut is_continued = None;
@@ -161,6 +177,9 @@ impl Import {
             }
         }
         self.lines = rows.next_line() - 1;
+        if self.options.resume {
+            return Ok(refused);
+        }
         if from_line > 1 && from_line > self.lines {
             let lines = self.lines;
             let line = format!("line {from_line} is beyond the end: the last line is {lines}");
@@ -183,10 +202,13 @@ impl Import {
     ///
     /// # Errors
     /// [`ErrorKind::Interrupted`] if `stop` was set, [`ErrorKind::DatabaseLocked`] if another process holds the
-    /// lock for 30 seconds, and the kinds of a database that cannot be written. Every pet up to the last [`LinesWritten::line`] is written then.
+    /// lock for 30 seconds, [`ErrorKind::ImportUnfinished`] if another import of the same input has written, and the kinds of a database that cannot be written. Every pet up to the last [`LinesWritten::line`] is written then.
     pub fn write(self, stop: &AtomicBool, mut progress: impl FnMut(LinesWritten)) -> Result<(), Error> {
-        let mut line = self.options.from_line - 1;
+        let mut line = self.from_line - 1;
         let lines = self.lines;
+        if self.options.resume {
+            progress(LinesWritten { line, lines });
+        }
         let done = self.write_batches(stop, |written| {
             line = written;
             progress(LinesWritten { line, lines });
@@ -203,28 +225,39 @@ impl Import {
         let mut rows = open(&self.input, &self.options)?;
         let mut batch = Vec::new();
         let mut released: Option<Instant> = None;
-        loop {
+        let (mut seen, mut left) = (self.begun, self.valid);
+        while left > 0 {
             // Read the next pets while other processes can take the lock.
             let line = self.read_batch(&mut rows, &mut batch)?;
             if batch.is_empty() {
-                return Ok(());
+                return fail(ErrorKind::InvalidInput, "the input was changed meanwhile");
             }
+            left = left.saturating_sub(batch.len() as u64);
             if let Some(released) = released {
                 std::thread::sleep(PAUSE.saturating_sub(released.elapsed()));
             }
             if stop.load(Ordering::SeqCst) {
                 return fail(ErrorKind::Interrupted, "interrupted");
             }
-            store.transact(|store| self.write_batch(store, &batch, released.is_none()))?;
+            let written_now = store.transact(|store| {
+                if store.progress(&self.digest)? != seen {
+                    let line = "another import of the same input has written meanwhile";
+                    return fail(ErrorKind::ImportUnfinished, line);
+                }
+                self.write_batch(store, &batch, released.is_none())?;
+                Ok::<_, Error>(store.set_progress(&self.digest, line, left == 0)?)
+            })?;
+            seen = Some(written_now);
             released = Some(Instant::now());
             written(line);
         }
+        Ok(())
     }
 
     /// Writes a batch within a transaction.
     fn write_batch(&self, store: &mut Writer, batch: &Batch, is_first: bool) -> Result<(), Error> {
         if is_first && self.options.keep_ids {
-            if self.options.from_line == 1 {
+            if self.from_line == 1 {
                 check_new(&self.database, Some(store))?;
             }
             // From here on a running service assigns other ids.
@@ -247,7 +280,7 @@ impl Import {
         let mut bytes = 0;
         while batch.len() < MOST_PETS && bytes < MOST_BYTES {
             let Some(line) = rows.advance().map_err(|error| self.input.cannot_read(error))? else { break };
-            if line < self.options.from_line {
+            if line < self.from_line {
                 continue;
             }
             // The check has refused the invalid pets.
@@ -292,6 +325,26 @@ fn other_format(start: &[u8], format: Format) -> Option<&'static str> {
     }
 }
 
+/// The first line to write, as an earlier import of the same input came this far.
+fn first_line(options: &ImportOptions, database: &Path, begun: Option<Progress>) -> Result<u64, Error> {
+    match (begun, options.from_line) {
+        (Some(begun), _) if options.resume => Ok(begun.line + 1),
+        (None, _) if options.resume => {
+            let line = format!(
+                "{} knows of no import of this input, as it is now and with these options",
+                database.display()
+            );
+            fail(ErrorKind::InvalidInput, line)
+        }
+        (Some(Progress { line, finished_at: None }), None) => {
+            let line =
+                format!("an import of this input ended early: everything up to line {line} is written");
+            fail(ErrorKind::ImportUnfinished, line)
+        }
+        (_, from_line) => Ok(from_line.unwrap_or(1)),
+    }
+}
+
 /// Refuses a database that has ever had a pet: an id would be used again.
 fn check_new(database: &Path, store: Option<&Writer>) -> Result<(), Error> {
     match store.map_or(Ok(0), |store| store.last_id())? {
@@ -319,7 +372,7 @@ mod tests {
     }
 
     fn from(from_line: u64) -> ImportOptions {
-        ImportOptions { from_line, ..ImportOptions::default() }
+        ImportOptions { from_line: Some(from_line), ..ImportOptions::default() }
     }
 
     /// Imports everything, and returns the lines up to which each batch came.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -79,6 +79,23 @@ impl Input {
     pub fn read(&self) -> Result<BufReader<&File>, Error> {
         (&self.file).rewind().map_err(|error| self.cannot_read(error))?;
         Ok(BufReader::with_capacity(PIECE, &self.file))
+    }
+
+    /// The digest of what `hash` has so far, followed by the whole input.
+    ///
+    /// # Errors
+    /// Fails if the input cannot be read.
+    pub fn digest(&self, mut hash: hmac_sha256::Hash) -> Result<[u8; 32], Error> {
+        let mut source = self.read()?;
+        loop {
+            let piece = source.fill_buf().map_err(|error| self.cannot_read(error))?;
+            let length = piece.len();
+            if length == 0 {
+                return Ok(hash.finalize());
+            }
+            hash.update(piece);
+            source.consume(length);
+        }
     }
 
     /// The error for a failure to read the input.

@@ -39,6 +39,22 @@ fn expect_fault(sql: &str, expected: &str) {
 }
 
 #[test]
+fn ids_that_come_to_their_end_are_a_warning() {
+    let folder = filled(1);
+    let other = Connection::open(folder.database()).unwrap();
+    let raise = "UPDATE sqlite_sequence SET seq = 9223371036854775807 + ?1 WHERE name = 'pets'";
+    for (more, warned) in [
+        (0, ""),
+        (1, "petstore: warning: the last id is 9223371036854775808; ids left for new pets: 999999999999\n"),
+    ] {
+        other.execute(raise, [more]).unwrap();
+        let output = run(&["check"], &folder.database());
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), warned);
+    }
+}
+
+#[test]
 fn sound_files_are_said_to_be_sound_and_left_as_they_are() {
     let server = Server::start();
     server.fill(["Rex", "Tom"]);

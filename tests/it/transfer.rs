@@ -1,11 +1,11 @@
 //! `petstore export` and `petstore import`, alone and alongside a running server.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use crate::harness::{Folder, KEY, Process, Server, add_key, petstore, run};
+use crate::harness::{Folder, KEY, Process, Server, add_key, petstore, run, terminal};
 use crate::wait::wait_until;
 use crate::wording;
 
@@ -52,7 +52,8 @@ fn start_import_to(err: Stdio, database: &Path, words: &[&str], input: &str) -> 
 #[track_caller]
 fn expect_imported(output: Output, said: &str) {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(text(output.stdout), format!("{said}\n"));
+    assert_eq!(text(output.stderr).lines().last(), Some(said));
+    assert_eq!(text(output.stdout), "");
 }
 
 /// Expects a failure with these lines on standard error, apart from the progress.
@@ -117,8 +118,28 @@ fn new_database_of_an_import_is_announced() {
     let folder = Folder::new();
     let said = || text(import(&folder.database(), &[], ODD[0]).stderr);
     let line = format!("petstore: created the new database {}; ", folder.database().display());
-    assert_eq!(said().matches(&line).count(), 1);
+    assert!(said().starts_with(&line), "before the pets");
     assert_eq!(said().matches(&line).count(), 0);
+}
+
+#[test]
+fn what_is_done_succeeds_though_nobody_can_be_told() {
+    let folder = Folder::new();
+    add_key(&folder.database(), &["ci"]);
+    let file = folder.path().join("pets.ndjson");
+    std::fs::write(&file, pets(3)).unwrap();
+    let exported = |count: usize| assert_eq!(export(&folder.database(), "ndjson").lines().count(), count);
+    for (words, left) in [
+        (&["import", file.to_str().unwrap()][..], 3),
+        (&["pet", "delete", "1"], 2),
+        (&["key", "revoke", "ci"], 2),
+    ] {
+        let full = || File::options().write(true).open("/dev/full").unwrap();
+        let mut command = petstore(words);
+        command.env("PETSTORE_DATABASE", folder.database()).stdout(full()).stderr(full());
+        assert_eq!(Process::spawn(&mut command).output().status.code(), Some(0), "{words:?}");
+        exported(left);
+    }
 }
 
 #[test]
@@ -168,8 +189,8 @@ fn no_more_than_twenty_refused_lines_are_printed() {
 fn id_that_cannot_be_kept_is_refused_with_its_line() {
     let folder = Folder::new();
     let line = |id: &str| format!("{{\"id\":{id},\"name\":\"a\",\"categoryId\":1}}\n");
-    let input: String = ["5", "3", "5", "0", "9223372036854775808"].map(line).concat();
-    let expected = "Line 4: The field 'id' must be an integer from 1 to 9223372036854775806, not a number";
+    let input: String = ["5", "3", "5", "9223371036854775808", "9223372036854775808"].map(line).concat();
+    let expected = "Line 4: The field 'id' must be an integer from 1 to 9223371036854775807, not a number";
     expect_refused(
         import(&folder.database(), &["--keep-ids"], &input),
         &[
@@ -209,17 +230,14 @@ fn interrupted(folder: &Folder, words: &[&str], input: &str) -> String {
     let said = BufReader::new(logged).lines().map(Result::unwrap).last().unwrap();
     let output = process.output();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(said.starts_with("petstore: interrupted; everything up to line "), "{said}");
-    said.rsplit_once("continue with --from-line ").unwrap().1.to_owned()
+    let line = said.strip_prefix("petstore: interrupted; everything up to line ");
+    let line = line.and_then(|rest| rest.strip_suffix(" is written; continue with --resume")).expect(&said);
+    (line.parse::<u64>().unwrap() + 1).to_string()
 }
 
 #[test]
 fn interrupted_import_goes_on_where_it_said() {
     let count = 20_000;
-    let names = |database: &Path| -> Vec<String> {
-        let exported = export(database, "csv");
-        exported.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().to_owned()).collect()
-    };
     let all: Vec<String> = (1..=count).map(|i| i.to_string()).collect();
 
     let folder = Folder::new();
@@ -250,12 +268,127 @@ fn interrupted_import_that_keeps_ids_goes_on_nowhere_else() {
         ],
     );
     let late = format!(
-        "petstore: the pet in line {from} is not in {}; --from-line must be the line that the interrupted import named",
+        "petstore: the pet in line {from} is not in {}; --from-line must be the line after the last one that is written",
         folder.database().display()
     );
     expect_refused(go_on(from + 1), &[&late]);
     expect_imported(go_on(from), &format!("imported {}", count + 1 - from));
     assert_eq!(export(&folder.database(), "ndjson"), input);
+}
+
+/// The names of the pets, in the order of their ids.
+fn names(database: &Path) -> Vec<String> {
+    let exported = export(database, "csv");
+    exported.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().to_owned()).collect()
+}
+
+/// An import that the next reader of its progress must not wait for: it is killed once it is written and said nothing.
+fn killed_before_it_could_tell(database: &Path, words: &[&str], input: &str) {
+    let (_logged, err) = full_pipe();
+    let process = start_import_to(err.into(), database, words, input);
+    wait_until("the first batch", || run(&["export"], database).stdout.contains(&b'\n'));
+    process.signal("KILL");
+    process.output();
+}
+
+#[test]
+fn killed_import_goes_on_exactly_where_it_was() {
+    let count = 60_000;
+    for (format, keeps_ids) in [("ndjson", false), ("csv", true)] {
+        let input: String = match format {
+            "ndjson" => pets(count),
+            _ => (1..=count).fold("id,name,categoryId\n".to_owned(), |all, i| all + &format!("{i},{i},1\n")),
+        };
+        let words: Vec<&str> =
+            ["--format", format].into_iter().chain(keeps_ids.then_some("--keep-ids")).collect();
+        let resume = [&words[..], &["--resume"]].concat();
+        let folder = Folder::new();
+        killed_before_it_could_tell(&folder.database(), &words, &input);
+        // Kills between and within batches, by what the import has said so far.
+        for round in 0..6 {
+            let mut process = start_import(&folder.database(), &resume, &input);
+            let said = BufReader::new(process.child.stderr.take().unwrap()).lines().map(Result::unwrap);
+            let last = said.take(1 + round % 3).last().unwrap();
+            process.signal("KILL");
+            process.output();
+            assert!(last.starts_with("written up to line "), "{last}");
+        }
+        let left = count - names(&folder.database()).len();
+        expect_imported(import(&folder.database(), &resume, &input), &format!("imported {left}"));
+        assert_eq!(names(&folder.database()), (1..=count).map(|i| i.to_string()).collect::<Vec<_>>());
+        // A kill may come too late.
+        expect_imported(import(&folder.database(), &resume, &input), "imported 0");
+    }
+}
+
+#[test]
+fn unfinished_import_is_neither_repeated_nor_continued_with_another_input() {
+    let (folder, input) = (Folder::new(), pets(20_000));
+    let database = folder.database();
+    killed_before_it_could_tell(&database, &[], &input);
+    let there = names(&database).len();
+    let unfinished = format!(
+        "petstore: an import of this input ended early: everything up to line {there} is written; \
+         add the rest with --resume, or all of it once more with --from-line 1"
+    );
+    expect_refused(import(&database, &[], &input), &[&unfinished]);
+    let unknown = format!(
+        "petstore: {} knows of no import of this input, as it is now and with these options",
+        folder.shown()
+    );
+    let changed = input.replacen("\"1\"", "\"2\"", 1);
+    expect_refused(import(&database, &["--resume"], &changed), &[&unknown]);
+    expect_refused(import(&database, &["--resume"], &(input.clone() + "\n")), &[&unknown]);
+    let with_ids = import(&database, &["--resume", "--keep-ids"], &input);
+    expect_refused(with_ids, &[&unknown]);
+    assert_eq!(import(&database, &["--resume", "--from-line", "2"], &input).status.code(), Some(2));
+    // Another input has nothing to do with it.
+    expect_imported(import(&database, &[], ODD[0]), "imported 1");
+    expect_imported(import(&database, &["--resume"], &input), &format!("imported {}", 20_000 - there));
+    assert_eq!(names(&database).len(), 20_001);
+    expect_imported(import(&database, &[], &input), "imported 20000");
+}
+
+#[test]
+fn import_that_goes_on_twice_adds_each_pet_once() {
+    let (folder, input) = (Folder::new(), pets(60_000));
+    killed_before_it_could_tell(&folder.database(), &[], &input);
+    let all = [(); 3].map(|()| start_import(&folder.database(), &["--resume"], &input));
+    let ended = all.map(|process| process.output().status.code());
+    assert!(ended.contains(&Some(0)), "{ended:?}");
+    assert_eq!(names(&folder.database()), (1..=60_000).map(|i| i.to_string()).collect::<Vec<_>>());
+}
+
+#[test]
+fn terminal_shows_what_it_would_obey() {
+    let server = Server::start();
+    let name = "\\u001b]0;owned\\u0007\\r\\n\\u007f\\u009b\\u202e\\u2066\\u200f\\u061cé";
+    for name in [name, "a\\u001bb"] {
+        server.create(&format!("{{\"name\":\"{name}\",\"categoryId\":1}}")).expect(201);
+    }
+    for (words, shown_name) in [
+        (&["export"][..], name.to_owned()),
+        (&["export", "--format", "csv"], name.replace("\\r\\n", "\\u000d\\u000a")),
+        (&["pet", "status", "1", "sold"], name.to_owned()),
+    ] {
+        let (mut screen, out) = terminal();
+        let mut command = petstore(words);
+        command.env("PETSTORE_DATABASE", server.folder.database()).stdout(out);
+        let process = Process::spawn(&mut command);
+        drop(command);
+        let mut shown = Vec::new();
+        // Fails at its end, once nobody has the terminal open.
+        let _ = screen.read_to_end(&mut shown);
+        assert!(process.output().status.success());
+        let shown = text(shown);
+        assert!(shown.contains(&shown_name), "{words:?}: {shown:?}");
+        let obeyed = |c: char| {
+            c.is_control() && c != '\r' && c != '\n' || "\u{202e}\u{2066}\u{200f}\u{61c}".contains(c)
+        };
+        assert!(!shown.contains(obeyed), "{words:?}: {shown:?}");
+        assert!(shown.contains('é') && shown.lines().count() <= 3, "{words:?}: {shown:?}");
+    }
+    assert!(export(&server.folder.database(), "csv").contains("\u{1b}]0;owned\u{7}\r\n"));
 }
 
 #[test]
@@ -291,7 +424,7 @@ fn empty_input_has_no_pets_and_the_last_line_may_be_the_first() {
     expect_refused(
         output,
         &[
-            "petstore: line 3 is beyond the end: the last line is 2; --from-line must be the line that the interrupted import named",
+            "petstore: line 3 is beyond the end: the last line is 2; --from-line must be the line after the last one that is written",
         ],
     );
 }

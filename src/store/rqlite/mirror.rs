@@ -15,7 +15,8 @@ use crate::store::sqlite::schema::STEPS;
 
 /// The small tables, all rows of which the mirror has. `sqlite_sequence` must be last: inserts into the others add rows
 /// to it.
-pub const TABLES: [&str; 6] = ["api_keys", "deploys", "project", "domains", "redirects", "sqlite_sequence"];
+pub const TABLES: [&str; 7] =
+    ["api_keys", "deploys", "project", "domains", "redirects", "imports", "sqlite_sequence"];
 
 /// A database in memory.
 pub struct Mirror {

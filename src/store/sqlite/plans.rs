@@ -21,6 +21,7 @@ const SMALL: &[&str] = &[
     "deploys",
     "d",
     "domains",
+    "imports",
     "now",
     "project",
     "redirects",

@@ -8,6 +8,8 @@ use super::connection::DAMAGED;
 use super::differences::Differences;
 use super::schema::schema_version;
 use crate::error::{Error, ErrorKind};
+use crate::model::MAX_BROUGHT_ID;
+use crate::store::transfer::LAST_ID;
 
 /// The result of a check.
 #[derive(Default)]
@@ -49,6 +51,10 @@ fn check(connection: &Connection, checked: &mut Checked) -> rusqlite::Result<()>
     (checked.faults, checked.foreign) = (gaps, foreign);
     // A database of another shape may have no pets to count.
     if checked.faults.is_empty() {
+        let last: i64 = connection.query_row(LAST_ID, [], |row| row.get(0))?;
+        if last > MAX_BROUGHT_ID {
+            log::warn!("the last id is {last}; ids left for new pets: {}", i64::MAX - last);
+        }
         let count = "SELECT count(*) FROM pets NOT INDEXED";
         checked.pets = connection.query_row(count, [], |row| row.get(0).map(i64::cast_unsigned))?;
     }
