@@ -21,7 +21,7 @@ pub static OPERATIONS: &[Operation] = &[
         title: "List pets",
         summary: "List all animals",
         about: "Returns pets in ascending order of their ids, one page at a time. If another page follows, the \
-            `Link` header has its address.",
+            `Link` header has its URL.",
         tag: Some(&PETS_TAG),
         rows: PAGE_ROWS,
         parameters: &[&LIMIT, &STATUS, &AFTER, &IF_NONE_MATCH],

@@ -82,12 +82,13 @@ function meanings(word, vocabulary) {
   const fits = new Map();
   const add = (known, fit) => fits.set(known, Math.max(fit, fits.get(known) ?? 0));
   const root = stem(word);
+  const meant = (SYNONYMS.get(word) ?? []).map(stem);
   for (const [known, knownRoot] of vocabulary) {
     if (knownRoot === root) add(known, WHOLE);
     else if (known.startsWith(word)) add(known, PREFIX);
     else if (word.length > 2 && known.includes(word)) add(known, PART);
+    if (meant.includes(knownRoot)) add(known, SYNONYM);
   }
-  for (const known of SYNONYMS.get(word) ?? []) add(known, SYNONYM);
   if (word.length < 5 || [...fits.values()].some((fit) => fit > PART)) return fits;
   for (const known of vocabulary.keys()) if (isAlmost(word, known)) add(known, ALMOST);
   for (const [said, meant] of SYNONYMS) if (isAlmost(word, said)) for (const known of meant) add(known, ALMOST);
