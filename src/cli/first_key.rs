@@ -22,12 +22,13 @@ pub fn check_file(config: &Config, file: Option<&Path>) -> Result<(), Error> {
     file.filter(|_| is_needed).map_or(Ok(()), check_new)
 }
 
-/// Looks at the keys at the start. If none is valid, the log tells how to create one. If a file is named for the
-/// first key of a new database, creates the key there. Returns the ring if [`show`] is to print the key.
+/// Looks at the keys at the start, before the service answers. If none is valid, the log tells how to create one. The
+/// first key of a new database goes to the file that is named for it, or else to a terminal. Returns a key that was shown
+/// there.
 ///
 /// # Errors
 /// Fails if a file is named and the key cannot be created or written. There is no key then.
-pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, Error> {
+pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<String>, Error> {
     if config.api_key.is_some() {
         return Ok(None);
     }
@@ -46,7 +47,7 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, 
         return Ok(None);
     }
     let trouble = match (state, file) {
-        (RingState::New, None) if std::io::stdout().is_terminal() => return Ok(Some(ring)),
+        (RingState::New, None) if std::io::stdout().is_terminal() => return Ok(show(ring, config)),
         (RingState::New, None) => "there is no API key",
         (RingState::Revoked, _) => "all API keys were revoked",
         (RingState::Expired, _) => "all API keys have expired",
@@ -56,20 +57,24 @@ pub fn prepare(config: &Config, file: Option<&Path>) -> Result<Option<KeyRing>, 
     Ok(None)
 }
 
-/// Creates the first key and prints it, then `lines` for people. The line of the key ends once the key is valid.
-pub fn show(mut ring: KeyRing, config: &Config, lines: impl FnOnce(&str) -> String) {
-    let mut after = String::new();
+/// Creates the first key and prints it. The line of the key ends once the key is valid.
+fn show(mut ring: KeyRing, config: &Config) -> Option<String> {
+    let mut shown = None;
     let made = ring.add(NAME, None, KeyScope::Full, |key| {
-        after = lines(key);
+        shown = Some(key.to_owned());
         print(&format!(
-            "\nThe database had no API key, so this one was created. It is shown only once:\n\n    {key}"
+            "The database had no API key, so this one was created. It is shown only once:\n\n    {key}"
         ))
     });
     match made {
         // The key itself has been printed.
-        Ok(()) => drop(print(&format!("\n\n{after}\n"))),
-        Err(error) => warn(&format!("no API key was created: {error}"), config),
+        Ok(()) => drop(print("\n\n")),
+        Err(error) => {
+            shown = None;
+            warn(&format!("no API key was created: {error}"), config);
+        }
     }
+    shown
 }
 
 fn warn(trouble: &str, config: &Config) {

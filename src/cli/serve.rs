@@ -7,7 +7,7 @@ use std::panic::PanicHookInfo;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use petstore::{Address, Ephemeral, Error, Listen, Server};
+use petstore::{Address, Config, Ephemeral, Error, Listen, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGUSR1, SIGUSR2};
 
@@ -79,19 +79,19 @@ fn run(call: &Call) -> Done {
         made_key = Some(petstore::new_api_key()?);
         config.api_key.clone_from(&made_key);
     }
-    let server = Server::start(config.clone())?;
+    let server = Server::start_after(config.clone(), || {
+        if needs_key {
+            made_key = first_key::prepare(&config, first_key_file)?;
+        }
+        Ok(())
+    })?;
     let stopper = server.stopper();
     let ending = signals::end(stopper.clone(), began)?;
     supervisor::start_watchdog(server.health_check())?;
-    // The last step that can fail, so that a failed start leaves no key behind.
-    let ring = if needs_key { first_key::prepare(&config, first_key_file)? } else { None };
     log::warn!("{}", server.summary());
     let address = server.address();
     supervisor::say_ready(address);
-    announce(address, server.admin_address(), config.read_only, made_key.as_deref());
-    if let Some(ring) = ring {
-        first_key::show(ring, &config, |key| usage(address, key, true));
-    }
+    announce(address, server.admin_address(), &config, made_key.as_deref());
     let ended = server.wait();
     let why = if ended.is_err() { "a failure" } else { ending.get().copied().unwrap_or("no signal") };
     signals::log_end(why, began, &stopper);
@@ -145,20 +145,22 @@ fn log_panic(panic: &PanicHookInfo) {
     log::error!("the thread {} {what}", thread.name().unwrap_or("without a name"));
 }
 
-/// Prints the first lines for scripts, which wait for them, and the key of an ephemeral database for people.
-fn announce(address: &Address, admin: Option<SocketAddr>, is_read_only: bool, made_key: Option<&str>) {
+/// Prints the first lines for scripts, which wait for them, and for people how to use a key that was made.
+fn announce(address: &Address, admin: Option<SocketAddr>, config: &Config, made_key: Option<&str>) {
     let mut text = format!("petstore listening on {address}\n");
     if let Some(admin) = admin {
         text += &format!("petstore admin on http://{admin}\n");
-        if cfg!(feature = "site") && !is_read_only {
+        if cfg!(feature = "site") && !config.read_only {
             text += &format!("petstore settings on {}/settings/domains\n", Address::Tcp(admin).local_url());
         }
     }
     if let Some(key) = made_key {
-        text += &format!(
-            "\nThe database and this API key are deleted when the service stops. To choose the key, set PETSTORE_API_KEY:\n\n    {key}\n\n{}\n",
-            usage(address, key, std::io::stdout().is_terminal())
-        );
+        // Otherwise it was shown when it was made.
+        if config.ephemeral.is_some() {
+            text += "\nThe database and this API key are deleted when the service stops. To choose the key, set PETSTORE_API_KEY:\n";
+            text += &format!("\n    {key}\n");
+        }
+        text += &format!("\n{}\n", usage(address, key, std::io::stdout().is_terminal()));
     }
     if let Err(error) = print(&text) {
         log::warn!("{error}; the service listens on {address}");

@@ -69,6 +69,15 @@ impl Server {
     /// database that cannot be opened or created, and [`ErrorKind::Resources`] if there are too few open files
     /// or threads. Nothing of the service is left then.
     pub fn start(config: Config) -> Result<Self, Error> {
+        Self::start_after(config, || Ok(()))
+    }
+
+    /// As [`Server::start`]. `prepare` runs once the database is open and the addresses are bound, and before the first
+    /// response, so that clients find done what it does: such as an API key.
+    ///
+    /// # Errors
+    /// Those of [`Server::start`], and that of `prepare`.
+    pub fn start_after(config: Config, prepare: impl FnOnce() -> Result<(), Error>) -> Result<Self, Error> {
         check_api_key(&config)?;
         let mut config = config.checked()?;
         let places = places(&config)?;
@@ -87,6 +96,7 @@ impl Server {
         };
         let address = listening.address.clone();
         let summary = summary(&config, &address, places, &store);
+        prepare()?;
         let stopper = Stopper::default();
         let running = Running::start(&Arc::new(config), places, folder, listening, admin, store, &stopper)?;
         let gate = start_thread("gate", move || running.serve())?;

@@ -17,6 +17,8 @@ use crate::client::{Connection, Reply, request};
 use crate::pool::{self, Borrowed};
 use crate::wait::wait_until;
 
+/// The begin of the line that a service prints once it is ready.
+const LISTENING: &str = "petstore listening on ";
 /// The key that most tests use; given by the environment.
 pub const KEY: &str = "test-key";
 
@@ -200,18 +202,25 @@ impl Process {
         assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
     }
 
-    /// The first so many lines that it prints, and the rest.
+    /// The first lines that it prints, up to one that is the last, or to the end; and the rest.
     #[track_caller]
-    fn first_lines<R: Read + Send + 'static>(&self, out: R, count: usize) -> (String, BufReader<R>) {
+    fn first_lines<R: Read + Send + 'static>(
+        &self,
+        out: R,
+        mut is_last: impl FnMut(&str) -> bool + Send + 'static,
+    ) -> (String, BufReader<R>) {
         let mut out = BufReader::new(out);
         let reader = std::thread::spawn(move || {
             let mut lines = String::new();
-            for _ in 0..count {
+            loop {
+                let begin = lines.len();
                 out.read_line(&mut lines).unwrap();
+                if lines.len() == begin || is_last(&lines[begin..]) {
+                    return (lines, out);
+                }
             }
-            (lines, out)
         });
-        wait_until(&format!("{count} lines of {}", self.name), || reader.is_finished());
+        wait_until(&format!("the first lines of {}", self.name), || reader.is_finished());
         reader.join().unwrap()
     }
 
@@ -224,8 +233,12 @@ impl Process {
     /// The first so many lines that it prints to a pipe; nobody reads on.
     #[track_caller]
     pub fn take_first_lines(&mut self, count: usize) -> String {
-        let out = self.child.stdout.take().unwrap();
-        self.first_lines(out, count).0
+        let (out, mut left) = (self.child.stdout.take().unwrap(), count);
+        let is_last = move |_: &str| {
+            left -= 1;
+            left == 0
+        };
+        self.first_lines(out, is_last).0
     }
 
     pub fn has_ended(&mut self) -> bool {
@@ -329,10 +342,11 @@ impl Server {
         has_admin: bool,
     ) -> Self {
         let logged = keep(process.child.stderr.take().unwrap(), "log");
-        let (line, mut out) = process.first_lines(out, 1);
-        let Some(address) = line.trim_end().strip_prefix("petstore listening on ") else {
+        // On a terminal, a first key comes before it.
+        let (lines, mut out) = process.first_lines(out, |line| line.starts_with(LISTENING));
+        let Some(address) = lines.lines().last().and_then(|line| line.strip_prefix(LISTENING)) else {
             drop(process);
-            panic!("did not start: {line:?} {}", text(logged));
+            panic!("did not start: {lines:?} {}", text(logged));
         };
         let place = address.to_owned();
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));

@@ -2,14 +2,15 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 
 use crate::backup::succeed;
+use crate::client::Connection;
 use crate::harness::{
     Folder, Process, Server, add_key, after, as_nobody, change, expect_refusal, output, petstore, run,
 };
-use crate::wait::wait_until;
 use crate::wording;
 
 fn key(server: &Server, words: &[&str]) -> String {
@@ -97,7 +98,7 @@ fn list_tells_all_but_the_key() {
 fn first_start_on_a_terminal_shows_a_key_and_a_line_that_works() {
     let mut server = Server::start_on_terminal(Folder::new());
     server.connect().get("/v1/pets", "any").expect(401);
-    wait_until("the first key", || key(&server, &["list"]).lines().count() == 2);
+    assert_eq!(key(&server, &["list"]).lines().count(), 2, "the first key is valid");
     server.signal("TERM");
     let (_, printed, _) = server.ended();
     let folder = std::mem::replace(&mut server.folder, Folder::new());
@@ -136,6 +137,25 @@ fn no_key_is_shown_but_on_a_terminal() {
     );
     assert!(logged.contains(&advice) && !logged.contains("petstore_"), "{logged}");
     assert_eq!(run(&["key", "list"], &path).stdout.iter().filter(|byte| **byte == b'\n').count(), 1);
+}
+
+#[test]
+fn first_key_is_there_before_the_first_response() {
+    for _ in 0..3 {
+        let folder = Folder::new();
+        let (socket, key) = (folder.path().join("http"), folder.path().join("first-key"));
+        let listen = format!("unix:{}", socket.display());
+        let mut command = petstore(&["--listen", &listen, "--first-key-file", key.to_str().unwrap()]);
+        let mut service = Process::start(command.env("PETSTORE_DATABASE", folder.database()));
+        // Without a pause, as the key comes within milliseconds.
+        while UnixStream::connect(&socket).is_err() {
+            assert!(!service.has_ended(), "{:?}", service.output());
+        }
+        let mut connection = Connection::open_unix(&socket);
+        connection.get("/healthz", "").expect(200);
+        let key = std::fs::read_to_string(&key).unwrap();
+        connection.get("/v1/pets", key.trim_end()).expect(200);
+    }
 }
 
 #[test]
