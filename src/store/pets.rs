@@ -23,7 +23,7 @@ pub(super) struct Statements {
     pub insert: String,
     /// After the values of the pet comes its id.
     pub insert_as: String,
-    /// Writes the newest pets as they are, and so every index.
+    /// Writes so many of the newest pets as they are, and so every index.
     pub rewrite: String,
 }
 
@@ -40,7 +40,7 @@ pub(super) static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
         every: format!("SELECT id, {columns} FROM pets ORDER BY id"),
         insert: format!("INSERT INTO pets ({columns}) VALUES ({values})"),
         insert_as: format!("INSERT INTO pets ({columns}, id) VALUES ({values_and_id})"),
-        rewrite: format!("UPDATE pets SET {same} WHERE id > (SELECT max(id) - 1000 FROM pets)"),
+        rewrite: format!("UPDATE pets SET {same} WHERE id > (SELECT max(id) - ?1 FROM pets)"),
     }
 });
 

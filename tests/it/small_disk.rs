@@ -34,6 +34,31 @@ impl Drop for Mounted {
 }
 
 #[test]
+fn readiness_tells_of_a_full_disk_before_anything_is_written() {
+    let Some(Disk { folder: Some(folder) }) = Disk::new(6) else { return };
+    let _mounted = Mounted(folder.path().to_owned());
+    let ballast = folder.path().join("ballast");
+    let mut server = Server::start_in(folder, |command| command);
+    let body = format!(r#"{{"name":"{}","categoryId":1}}"#, "x".repeat(3000));
+    server.create(&body).expect(201);
+    // It leaves no log.
+    server.signal("TERM");
+    server.ended();
+    let folder = std::mem::replace(&mut server.folder, Folder::new());
+    let mut file = File::create(&ballast).unwrap();
+    while file.write_all(&[0; 4096]).is_ok() {}
+    // Enough for the index of the log.
+    file.set_len(file.metadata().unwrap().len() - 36 * 1024).unwrap();
+    drop(file);
+    let server = Server::start_in(folder, |command| command);
+    server.get("/readyz").expect_error(503, "storage_unavailable", "the disk is full");
+    server.create(&body).expect_error(503, "storage_unavailable", "the disk is full");
+    fs::remove_file(ballast).unwrap();
+    wait_until("the service to be ready", || server.get("/readyz").status == 200);
+    server.create(&body).expect(201);
+}
+
+#[test]
 fn readiness_after_a_start_that_could_not_move_the_log_takes_a_write() {
     let Some(Disk { folder: Some(folder) }) = Disk::new(6) else { return };
     let _mounted = Mounted(folder.path().to_owned());

@@ -126,11 +126,13 @@ impl Writes for FileWriter {
             State::Failed(error) => Err(error),
         };
         match &ended {
-            Ok(true) if self.last_failed => {
-                log::warn!("the database takes changes again");
-                self.last_failed = false;
+            Ok(true) => {
+                if mem::take(&mut self.last_failed) {
+                    log::warn!("the database takes changes again");
+                }
+                self.has_written = true;
             }
-            Ok(_) => {}
+            Ok(false) => {}
             Err(_) => {
                 self.last_failed = true;
                 self.roll_back();
@@ -147,13 +149,18 @@ impl Writes for FileWriter {
     }
 
     fn probe(&mut self) -> Result<(), StoreError> {
-        let after_failure = self.last_failed;
+        // Without doubt, nothing is written.
+        let pets = match (self.last_failed, self.has_written) {
+            (true, _) => 1000,
+            (false, false) => 10,
+            (false, true) => 0,
+        };
         let probed = self.write(|connection| {
-            if after_failure {
+            if pets > 0 {
                 rewrite_header(connection)?;
                 // Every page that a create writes: the sequence, the pets, their indexes.
                 connection.execute_batch("UPDATE sqlite_sequence SET seq = seq")?;
-                connection.execute_batch(&STATEMENTS.rewrite)?;
+                connection.execute(&STATEMENTS.rewrite, [pets])?;
             }
             Ok(())
         });

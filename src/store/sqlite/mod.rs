@@ -96,6 +96,8 @@ pub struct FileWriter {
     recorded: usize,
     /// Whether the last commit failed, so that a probe must show that the disk takes writes again.
     last_failed: bool,
+    /// Whether a commit has written since the start; until then a probe must show that the disk takes writes at all.
+    has_written: bool,
 }
 
 impl Deref for FileWriter {
@@ -210,6 +212,7 @@ impl FileWriter {
             gave_up: None,
             recorded: 0,
             last_failed: false,
+            has_written: false,
         })
     }
 }

@@ -63,8 +63,6 @@ fn open_with(
             log::debug!("the write-ahead log stays for now: {error}");
         } else {
             log::warn!("the write-ahead log stays next to the database: {error}");
-            // Whatever keeps it there may also refuse creates, so the first probe must write.
-            writer.last_failed = true;
         }
     }
     let open = |_| Ok(Box::new(FileReader::open(path)?) as Box<Reader>);
