@@ -93,7 +93,7 @@ pub use environment::from_environment;
 pub use error::{Error, ErrorKind};
 pub use http::limits::{LIMITS, Limit};
 pub use keys::{Expiry, KeyRing, RingState, fingerprint, keys as api_keys, new_api_key};
-pub use maintenance::{Backup, Restored, Soundness, Stop, backup, backup_to, check, restore};
+pub use maintenance::{Backup, Restored, RestoredKeys, Soundness, Stop, backup, backup_to, check, restore};
 pub use metrics::note_dropped_log_lines;
 pub use model::{ApiKey, KeyScope, PetStatus};
 #[cfg(feature = "site")]

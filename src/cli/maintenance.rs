@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use petstore::{Error, ErrorKind};
+use petstore::{Error, ErrorKind, RestoredKeys};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::command::{Call, Command, Done, Failure, Flag};
@@ -31,12 +31,19 @@ pub const COMMANDS: &[Command] = &[
         ],
         ..Command::new("check", "[FILE]", "check whether the database or a backup is sound", check)
     },
-    Command::new(
-        "restore",
-        "FILE",
-        "replace the database with a backup; the old one is kept under a dated name",
-        restore,
-    ),
+    Command {
+        flags: &[Flag::with(
+            "keys",
+            "WHOSE",
+            "whose API keys are valid afterwards: current, as before the restore, or from-backup [current]",
+        )],
+        ..Command::new(
+            "restore",
+            "FILE",
+            "replace the database with a backup; the old one is kept under a dated name",
+            restore,
+        )
+    },
 ];
 
 fn backup(call: &Call) -> Done {
@@ -56,6 +63,9 @@ fn backup(call: &Call) -> Done {
     let (file, pets) = (made.file.display(), count(made.pets, "pet"));
     let mut text = format!("{file} is complete and sound: {pets}, {} bytes\n", made.bytes);
     made.removed.iter().for_each(|file| text += &format!("removed {}\n", file.display()));
+    for file in &made.spared {
+        text += &format!("kept {}: it is the newest backup of another database\n", file.display());
+    }
     Ok(print(&text)?)
 }
 
@@ -94,9 +104,26 @@ fn check(call: &Call) -> Done {
 
 fn restore(call: &Call) -> Done {
     let (file, database) = (call.operand(0), call.config.database.as_path());
-    let restored = petstore::restore(file.as_ref(), database, &stop()?)?;
+    let keys = match call.flag("keys") {
+        None | Some("current") => RestoredKeys::Current,
+        Some("from-backup") => RestoredKeys::FromBackup,
+        Some(other) => return Err(Failure::wrong("--keys", "current or from-backup", other)),
+    };
+    let restored = petstore::restore(file.as_ref(), database, keys, &stop()?)?;
     let mut text =
         format!("{} is restored from {file}: {}\n", database.display(), count(restored.pets, "pet"));
+    text += &if restored.has_old_keys {
+        "the API keys are the same as before\n".to_owned()
+    } else {
+        let mut keys = petstore::api_keys(database)?;
+        keys.retain(|key| !key.is_expired(petstore::unix_time()));
+        keys.dedup_by(|next, key| next.name == key.name);
+        let names: Vec<String> = keys.into_iter().map(|key| key.name).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        format!(
+            "valid API keys, as the backup has them: {names}; revoke again those that were revoked since\n"
+        )
+    };
     text += &match restored.kept {
         Some(kept) => format!("the old database is kept as {}\n", kept.display()),
         None => format!("there was no database at {} before\n", absolute(database).display()),

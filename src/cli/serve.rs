@@ -12,13 +12,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGUSR1, SIGUSR2};
 
 use super::command::{Call, Command, Done, Failure, Flag, Takes};
-use super::output::print;
+use super::output::{existing, print};
 use super::{first_key, logging, signals, supervisor, variables};
 
 pub const COMMANDS: &[Command] = &[Command {
     takes: Takes::All,
     flags: &[
         Flag::new("read-only", "never write to the database; POST requests get 503 read_only"),
+        Flag::new("require-database", "refuse to start if there is no database, instead of creating one"),
         Flag::new("ephemeral", "serve a temporary database for tests, and delete it at the end"),
         Flag::with(
             "sample",
@@ -40,6 +41,7 @@ const APART: &[(&str, &str)] = &[
     ("ephemeral", "database"),
     ("ephemeral", "first-key-file"),
     ("ephemeral", "read-only"),
+    ("ephemeral", "require-database"),
     ("read-only", "first-key-file"),
 ];
 /// The most sample pets.
@@ -73,6 +75,9 @@ fn run(call: &Call) -> Done {
         config.listen = Listen::Socket(Arc::new(socket));
     }
     config.open_files = Some(raise_open_files()?);
+    if call.has("require-database") {
+        existing(&config.database)?;
+    }
     first_key::check_file(&config, first_key_file)?;
     let mut made_key = None;
     if config.ephemeral.is_some() && config.api_key.is_none() {

@@ -23,6 +23,8 @@ pub struct Backup {
     pub pets: u64,
     /// The older backups that [`backup_to`] removed.
     pub removed: Vec<PathBuf>,
+    /// The backups beyond `keep` that [`backup_to`] left: each is the newest of another database of this name.
+    pub spared: Vec<PathBuf>,
 }
 
 /// Copies a database into one new file that only its owner may read, also while a service uses the database, and
@@ -42,7 +44,7 @@ pub struct Backup {
 /// # let (database, copy) = (folder.join("pets.db"), folder.join("copy.db"));
 /// # petstore::KeyRing::open(&database)?;
 /// petstore::backup(&database, &copy, &|| false)?;
-/// let restored = petstore::restore(&copy, &database, &|| false)?;
+/// let restored = petstore::restore(&copy, &database, petstore::RestoredKeys::Current, &|| false)?;
 /// println!("{} pets; the old database is {:?}", restored.pets, restored.kept);
 /// # std::fs::remove_dir_all(&folder).unwrap();
 /// # Ok(())
@@ -60,14 +62,14 @@ pub fn backup(database: &Path, file: &Path, stop: Stop) -> Result<Backup, Error>
     let (partial, bytes) = copied(database, file, stop)?;
     let pets = checked(&partial, database)?;
     partial.put(file)?;
-    Ok(Backup { file: file.to_owned(), bytes, pets, removed: Vec::new() })
+    Ok(Backup { file: file.to_owned(), bytes, pets, removed: Vec::new(), spared: Vec::new() })
 }
 
 /// Makes a [`backup`] in `folder`, and then removes the oldest such files beyond `keep`. With `None`, it removes none.
 ///
 /// The file is named after the database and the time in UTC: `petstore-2026-11-22T06-25-40Z.db` for `petstore.db`. Only
 /// files with such a name count, and only they are removed, so two databases that back up into one folder need
-/// different names. For a moment, one file more than `keep` needs room. If the copy is not sound, nothing is removed.
+/// different names. The newest backup of a database that was here before under this name stays in any case. For a moment, one file more than `keep` needs room. If the copy is not sound, nothing is removed.
 ///
 /// A small file next to the database, `petstore.db.last-backup`, tells a running service of the result, for its
 /// metrics. A cluster has no folder for it.
@@ -116,10 +118,16 @@ pub fn backup_to(
     })?;
     let (file, unix_time) = dated(|date| folder.join(series.name(date)));
     partial.put(&file)?;
+    let before = last_backup(database).unwrap_or_default().pets;
+    if pets < before / 2 {
+        log::warn!("the backup has {pets} pets, and the one before had {before}");
+    }
     note(Note { unix_time, pets, is_sound: true });
-    let removed = keep.map_or(Ok(Vec::new()), |keep| series.thin(&file, keep));
-    let removed = removed.map_err(|error| error.context(format!("{} is complete, but", file.display())))?;
-    Ok(Backup { file, bytes, pets, removed })
+    let database_of = |file: &Path| Snapshot::of_file(file).ok()?.identity();
+    let thinned = keep.map_or(Ok(Default::default()), |keep| series.thin(&file, keep, database_of));
+    let [removed, spared] =
+        thinned.map_err(|error| error.context(format!("{} is complete, but", file.display())))?;
+    Ok(Backup { file, bytes, pets, removed, spared })
 }
 
 /// Copies a database into a partial file for the target. Returns its size in bytes.

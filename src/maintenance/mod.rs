@@ -10,7 +10,7 @@ mod series;
 pub use backup::{Backup, backup, backup_to};
 pub use check::{Soundness, check};
 pub(crate) use note::last_backup;
-pub use restore::{Restored, restore};
+pub use restore::{Restored, RestoredKeys, restore};
 
 /// Says, after each MiB of a copy, whether the task is to stop. It then ends with
 /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) and changes nothing.

@@ -5,8 +5,9 @@
 //! 1. Write the copy next to the database, flush and check it: the old database.
 //! 2. Lock the old database, and move its write-ahead log into it: the old database, in one file. If the log is not its
 //!    own, or it is too damaged, the log gets the dated name.
-//! 3. Give the old database the dated name as well: the old database.
-//! 4. Rename the copy to the database's name: the new database. The old one has the dated name.
+//! 3. Give the copy the API keys and the highest ids of the old database: the old database.
+//! 4. Give the old database the dated name as well: the old database.
+//! 5. Rename the copy to the database's name: the new database. The old one has the dated name.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{MetadataExt, fchown};
@@ -17,7 +18,7 @@ use super::backup::copied;
 use super::check::usable;
 use super::partial::{Partial, cannot_create, dated, flush_name, with_suffix};
 use crate::error::{Error, ErrorKind, check_supported, fail, folder_of, is_cluster};
-use crate::store::{self, Claim, Snapshot, lacks_log, log_of, retire};
+use crate::store::{self, Claim, Snapshot, carry, lacks_log, log_of, retire};
 
 /// The result of a [`restore`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,18 @@ pub struct Restored {
     pub pets: u64,
     /// The new path of the old database, or of its log if only that existed; `None` if there was neither.
     pub kept: Option<PathBuf>,
+    /// Whether the API keys are still those of the old database. Otherwise they are those of the backup.
+    pub has_old_keys: bool,
+}
+
+/// Whose API keys a database has after a restore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestoredKeys {
+    /// Those of the database that is replaced, so that no key is valid again that was revoked since the backup. If it
+    /// is no earlier or later state of the backup's database, or cannot be read, those of the backup.
+    Current,
+    /// Those of the backup.
+    FromBackup,
 }
 
 /// Replaces a database by a copy of the backup `file`.
@@ -35,15 +48,18 @@ pub struct Restored {
 /// Only the owner of the old database may read the new one; if there is none and root restores, the folder's owner. A
 /// process that is killed leaves the old database or the new one in place, never a mixture.
 ///
+/// The ids that the old database has given to pets are not given again.
+///
 /// # Errors
 /// [`ErrorKind::DatabaseInUse`] if a service or another program uses the database,
 /// [`ErrorKind::BackupUnsound`] if `file` is not a sound backup, [`ErrorKind::SchemaChanged`] if SQL repairs it,
 /// [`ErrorKind::DatabaseNewer`] if it is of a later version, [`ErrorKind::FileMissing`] if there is no such file, [`ErrorKind::ClusterUnsupported`] if the database is a cluster, [`ErrorKind::InvalidInput`] if the database is not a regular file, and
 /// the kinds of a file that cannot be written. Nothing is changed then.
-pub fn restore(file: &Path, database: &Path, stop: Stop) -> Result<Restored, Error> {
+pub fn restore(file: &Path, database: &Path, keys: RestoredKeys, stop: Stop) -> Result<Restored, Error> {
+    let with_keys = keys == RestoredKeys::Current;
     check_supported(database)?;
     if is_cluster(database) {
-        return restore_cluster(file, database, stop);
+        return restore_cluster(file, database, with_keys, stop);
     }
     // Replace the file itself, so that a link to it stays a link.
     let target = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
@@ -70,12 +86,12 @@ pub fn restore(file: &Path, database: &Path, stop: Stop) -> Result<Restored, Err
         None => drop(fs::metadata(folder_of(&target)).and_then(|folder| give(&partial, &folder))),
     }
     let pets = fill(&partial, file, &target, stop)?;
-    let kept = put(partial, &target, old.is_some(), is_whole)?;
-    Ok(Restored { pets, kept })
+    let (kept, has_old_keys) = put(partial, &target, old.is_some(), is_whole, with_keys)?;
+    Ok(Restored { pets, kept, has_old_keys })
 }
 
 /// Replaces what a cluster has. Its old database is kept next to the backup.
-fn restore_cluster(file: &Path, database: &Path, stop: Stop) -> Result<Restored, Error> {
+fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) -> Result<Restored, Error> {
     let target = file.with_file_name("petstore.db");
     let partial = Partial::beside(&target)?;
     let pets = fill(&partial, file, database, stop)?;
@@ -89,8 +105,10 @@ fn restore_cluster(file: &Path, database: &Path, stop: Stop) -> Result<Restored,
         Err(error) if error.kind() == ErrorKind::Interrupted => return Err(error),
         Err(error) => return Err(error.followed_by("nothing was changed")),
     };
+    let old = kept.as_ref().map(|kept| Snapshot::of_file(kept)).transpose()?;
+    let has_old_keys = old.map_or(Ok(false), |old| old.carry(&partial.path, with_keys))?;
     closed.load(&partial.path)?;
-    Ok(Restored { pets, kept })
+    Ok(Restored { pets, kept, has_old_keys })
 }
 
 /// Step 1. The copy is checked, because it is what comes into place. What the service works with is restored as it is.
@@ -116,10 +134,20 @@ fn of_backup(error: impl Into<Error>) -> Error {
     }
 }
 
-/// Steps 2 to 4. Returns the new path of the old database, or of its log if there was only that.
-fn put(partial: Partial, target: &Path, has_old: bool, is_whole: bool) -> Result<Option<PathBuf>, Error> {
+/// Steps 2 to 5. Returns the new path of the old database, or of its log if there was only that, and whether the copy
+/// has got its keys.
+fn put(
+    partial: Partial,
+    target: &Path,
+    has_old: bool,
+    is_whole: bool,
+    with_keys: bool,
+) -> Result<(Option<PathBuf>, bool), Error> {
     // Held until the new database is in place, so that nobody writes to the old one.
-    let _locked = is_whole.then(|| retire(target)).transpose()?;
+    let locked = is_whole.then(|| retire(target)).transpose()?.flatten();
+    let has_old_keys = locked.as_ref().map_or(Ok(false), |old| carry(old, &partial.path, with_keys))?;
+    let flushed = partial.file.sync_all();
+    flushed.map_err(|error| Error::io(format!("cannot write {}", partial.path.display()), error))?;
     let (kept, _) = dated(|date| with_suffix(target, &format!(".{date}")));
     let (log, kept_log) = (log_of(target), log_of(&kept));
     let has_log = log.exists();
@@ -131,10 +159,10 @@ fn put(partial: Partial, target: &Path, has_old: bool, is_whole: bool) -> Result
         // Or a power cut could keep the rename and lose this name.
         flush_name(&kept)?;
         partial.replace(target)?;
-        return Ok(Some(kept));
+        return Ok((Some(kept), has_old_keys));
     }
     partial.put(target)?;
-    Ok(has_log.then_some(kept_log))
+    Ok((has_log.then_some(kept_log), false))
 }
 
 /// Gives the copy to the owner of a file or folder, as the service of another user could not read it otherwise.

@@ -37,11 +37,17 @@ impl Series {
         date.is_some_and(|date| date.len() == FORM.len() && date.bytes().zip(FORM).all(fits))
     }
 
-    /// Removes the oldest backups beyond `keep`, and returns their paths. `newest` always stays.
+    /// Removes the oldest backups beyond `keep`. `newest` always stays, and so does the newest of each other database, as
+    /// `database_of` tells them. Returns the paths of the removed ones, and of those that stay for that reason alone.
     ///
     /// # Errors
     /// Fails if a file cannot be removed; the older ones are then removed.
-    pub fn thin(&self, newest: &Path, keep: NonZeroUsize) -> Result<Vec<PathBuf>, Error> {
+    pub fn thin(
+        &self,
+        newest: &Path,
+        keep: NonZeroUsize,
+        database_of: impl Fn(&Path) -> Option<String>,
+    ) -> Result<[Vec<PathBuf>; 2], Error> {
         let folder = folder_of(newest);
         let entries = fs::read_dir(folder)
             .map_err(|error| Error::io(format!("cannot list {}", folder.display()), error))?;
@@ -50,12 +56,22 @@ impl Series {
         let mut older: Vec<PathBuf> =
             of_series.map(|entry| entry.path()).filter(|path| path != newest).collect();
         older.sort();
+        let mut known = vec![None, database_of(newest)];
+        let mut others = Vec::new();
+        for path in older.iter().rev() {
+            let database = database_of(path);
+            if !known.contains(&database) {
+                known.push(database);
+                others.push(path.clone());
+            }
+        }
         older.truncate((older.len() + 1).saturating_sub(keep.get()));
-        for path in &older {
+        let [spared, removed]: [Vec<_>; 2] = older.into_iter().partition(|path| others.contains(path)).into();
+        for path in &removed {
             fs::remove_file(path)
                 .map_err(|error| Error::io(format!("cannot remove {}", path.display()), error))?;
         }
-        Ok(older)
+        Ok([removed, spared])
     }
 }
 
@@ -107,12 +123,17 @@ mod tests {
         let folder = Folder::new();
         let series = series("petstore.db");
         let path = |day: usize| folder.0.join(series.name(&format!("2027-01-{day:02}T18-00-00Z")));
-        let thin = |newest, keep| series.thin(&path(newest), NonZeroUsize::new(keep).unwrap()).unwrap();
+        let database_of = |path: &Path| Some(fs::read_to_string(path).unwrap());
+        let thin =
+            |newest, keep| series.thin(&path(newest), NonZeroUsize::new(keep).unwrap(), database_of).unwrap();
         (1..=5).for_each(|day| fs::write(path(day), "").unwrap());
-        assert_eq!(thin(5, 7), [""; 0].map(PathBuf::from));
-        assert_eq!(thin(5, 3), [path(1), path(2)]);
+        let none = Vec::new;
+        assert_eq!(thin(5, 7), [none(), none()]);
+        assert_eq!(thin(5, 3), [vec![path(1), path(2)], none()]);
         // A clock that was set back.
-        assert_eq!(thin(3, 1), [path(4), path(5)]);
+        assert_eq!(thin(3, 1), [vec![path(4), path(5)], none()]);
         assert!(path(3).exists());
+        (4..=5).for_each(|day| fs::write(path(day), "another").unwrap());
+        assert_eq!(thin(3, 1), [vec![path(4)], vec![path(5)]]);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Server, SocketFolder};
 use crate::config::{Config, Listen};
 use crate::error::{Error, ErrorKind, fail};
-use crate::maintenance::{Stop, restore};
+use crate::maintenance::{RestoredKeys, Stop, restore};
 
 /// Longer than any response takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn drill(file: &Path, stop: Stop) -> Result<u64, Error> {
     let folder = SocketFolder::new()?;
     let database = folder.file("pets.db");
-    let pets = restore(file, &database, stop)?.pets;
+    let pets = restore(file, &database, RestoredKeys::FromBackup, stop)?.pets;
     let listen = Listen::Unix(folder.file("http"));
     let server = Server::start(Config { listen, database, ..Config::default() })?;
     if !server.health_check().is_answered(PATIENCE) {

@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind, start_thread};
 use crate::gate::Listening;
 use crate::keys::secret;
+use crate::maintenance::last_backup;
 use crate::store::{self, OpenStore};
 use descriptors::places;
 use running::Running;
@@ -92,7 +93,7 @@ impl Server {
                 store::open_ephemeral(&config.database, config.workers, ephemeral.sample)?
             }
             None if config.read_only => store::open_only_to_read(&config.database, config.workers)?,
-            None => store::open_for_service(&config.database, config.workers)?,
+            None => open_for_service(&config)?,
         };
         let address = listening.address.clone();
         let summary = summary(&config, &address, places, &store);
@@ -155,6 +156,21 @@ impl Drop for Server {
             let _ = gate.join();
         }
     }
+}
+
+/// Opens or creates the database. A backup of one that was there before is worth a warning.
+fn open_for_service(config: &Config) -> Result<OpenStore, Error> {
+    let database = &config.database;
+    let lost = if store::exists(database) { None } else { last_backup(database) };
+    let opened = store::open_for_service(database, config.workers)?;
+    if let Some(note) = lost {
+        log::warn!(
+            "there was no database {}, although its last backup has {} pets, so a new one was created; --require-database refuses this",
+            database.display(),
+            note.pets
+        );
+    }
+    Ok(opened)
 }
 
 fn check_api_key(config: &Config) -> Result<(), Error> {

@@ -30,8 +30,8 @@ pub use opening::{compare_nodes, exists, meters, open_for_service, open_only_to_
 pub use project::FileInfo;
 pub use rqlite::{IS_SHARED, close};
 pub use sqlite::{
-    BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, kind_of, lacks_log, log_of, open_ephemeral,
-    reset_ephemeral, retire,
+    BUSY_TIMEOUT, Checked, Claim, SCHEMA_VERSION, Snapshot, carry, kind_of, lacks_log, log_of,
+    open_ephemeral, reset_ephemeral, retire,
 };
 pub use transfer::Progress;
 

@@ -72,7 +72,7 @@ fn embedding_program_is_told_that_a_cluster_is_not_supported() {
         petstore::api_keys(database).err(),
         petstore::backup(database, "copy.db".as_ref(), go_on).err(),
         petstore::check(database).err(),
-        petstore::restore("copy.db".as_ref(), database, go_on).err(),
+        petstore::restore("copy.db".as_ref(), database, petstore::RestoredKeys::Current, go_on).err(),
         petstore::export(database, Format::Csv, &mut Vec::new()).err(),
         petstore::set_status(database, 1, PetStatus::Sold).err(),
         petstore::delete_pets(database, &[1]).err(),

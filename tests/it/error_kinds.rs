@@ -123,7 +123,8 @@ fn failures_of_backups_are_told_apart() {
     let (copy, text) = (folder.path().join("copy.db"), folder.path().join("text"));
     std::fs::write(&text, "not a database, but long enough to be looked at").unwrap();
     let backup = |file: &Path| petstore::backup(&folder.database(), file, &|| false);
-    let restore = |file: &Path| petstore::restore(file, &folder.database(), &|| false);
+    let keys = petstore::RestoredKeys::Current;
+    let restore = |file: &Path| petstore::restore(file, &folder.database(), keys, &|| false);
     expect(backup(&copy), ErrorKind::DatabaseMissing);
     let database = new_database(&folder);
     expect(backup(&folder.path().join("nowhere/copy.db")), ErrorKind::FileMissing);

@@ -79,6 +79,29 @@ fn oldest_of_its_own_go_and_no_others() {
 }
 
 #[test]
+fn newest_backup_of_a_lost_database_stays() {
+    let mut folder = filled(9);
+    let (database, target) = (folder.database(), Folder::new());
+    back_up(&database, &target, &[]);
+    let (good, _) = back_up(&database, &target, &["--keep", "1"]);
+    std::fs::remove_file(&database).unwrap();
+    let mut server = Server::start_in(folder, |command| command);
+    server.signal("TERM");
+    let (_, _, logged) = server.ended();
+    let warning = format!("no database {}, although its last backup has 10 pets", database.display());
+    assert!(logged.lines().next().unwrap().contains(&warning), "{logged}");
+    folder = std::mem::replace(&mut server.folder, Folder::new());
+    let words = ["backup", "--to", text(target.path()), "--keep", "1"];
+    let made = run(&words, &folder.database());
+    let [said, error] = [made.stdout, made.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert!(said.contains(&format!("kept {}: it is the newest backup of another", good.display())), "{said}");
+    assert!(error.contains("the backup has 0 pets, and the one before had 10"), "{error}");
+    let (newest, _) = back_up(&database, &target, &["--keep", "1"]);
+    assert_eq!(dated(&target).len(), 2);
+    assert_eq!((count(&good), count(&newest)), (10, 0));
+}
+
+#[test]
 fn backup_is_complete_although_an_older_one_cannot_be_removed() {
     if !is_root() {
         return; // Who is not root cannot make a file of another user.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use crate::backup::{MANY, count, filled, names, partials, refuse, refuse_for_size, start, succeed};
-use crate::harness::{Folder, Server};
+use crate::harness::{Folder, Server, add_key};
 use crate::wait::wait_until;
 use crate::wording;
 
@@ -52,6 +52,56 @@ fn restore_puts_the_backup_in_place_and_keeps_what_was_there() {
     let oldest = kept(folder.path())[0].to_str().unwrap().to_owned();
     succeed(&["restore", &oldest], &database);
     assert_eq!((kept(folder.path()).len(), count(&database)), (3, 2));
+}
+
+#[test]
+fn keys_and_ids_do_not_go_back_in_time() {
+    let server = Server::start();
+    server.fill(["Rex"]);
+    let database = server.folder.database();
+    let copy = server.folder.path().join("copy").to_str().unwrap().to_owned();
+    let (leaked, gone) = (add_key(&database, &["ci"]), add_key(&database, &["gone"]));
+    succeed(&["backup", &copy], &database);
+    let rotated = succeed(&["key", "rotate", "ci"], &database);
+    succeed(&["key", "revoke", "gone"], &database);
+    let later = add_key(&database, &["later"]);
+    server.fill(["Tom"]);
+    let expect = |server: &Server, keys: [(&str, u16); 4]| {
+        for (key, status) in keys {
+            server.connect().get("/v1/pets", key.trim_end()).expect(status);
+        }
+    };
+
+    let folder = server.kill();
+    let said = succeed(&["restore", &copy], &database);
+    assert!(said.contains(": 1 pet\nthe API keys are the same as before\n"), "{said}");
+    let server = Server::start_in(folder, |command| command);
+    expect(&server, [(&leaked, 401), (&gone, 401), (&rotated, 200), (&later, 200)]);
+    assert_eq!(server.create(r#"{"name":"Kim","categoryId":1}"#).expect(201).json()["id"], 3);
+
+    let folder = server.kill();
+    let said = succeed(&["restore", "--keys", "from-backup", &copy], &database);
+    assert!(said.contains("valid API keys, as the backup has them: ci, gone; revoke again"), "{said}");
+    let server = Server::start_in(folder, |command| command);
+    expect(&server, [(&leaked, 200), (&gone, 200), (&rotated, 401), (&later, 401)]);
+    assert_eq!(server.create(r#"{"name":"Kim","categoryId":1}"#).expect(201).json()["id"], 4);
+}
+
+#[test]
+fn database_without_its_pets_does_not_take_the_keys_of_a_backup_away() {
+    let server = Server::start();
+    let (database, copy) = (server.folder.database(), server.folder.path().join("copy"));
+    let key = add_key(&database, &["ci"]);
+    succeed(&["backup", copy.to_str().unwrap()], &database);
+    let folder = server.kill();
+    for name in ["pets.db", "pets.db-wal"] {
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    // As a start makes it where a disk is not mounted.
+    add_key(&database, &["first"]);
+    let said = succeed(&["restore", copy.to_str().unwrap()], &database);
+    assert!(said.contains("valid API keys, as the backup has them: ci; revoke again"), "{said}");
+    Server::start_in(folder, |command| command).connect().get("/v1/pets", &key).expect(200);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::harness::{Folder, Server, expect_refusal, output, petstore, run};
+use crate::wording;
 
 /// A start on a free port.
 const SERVE: &[&str] = &["--listen", "127.0.0.1:0"];
@@ -15,6 +16,16 @@ fn missing_folder_is_refused() {
     expect_refusal(run(SERVE, ":memory:".as_ref()), 1, "must be a file");
     std::os::unix::fs::symlink("nowhere", folder.database()).unwrap();
     expect_refusal(run(SERVE, &folder.database()), 1, "a file that does not exist");
+}
+
+#[test]
+fn database_that_must_be_there_is_not_made() {
+    let folder = Folder::new();
+    let words = [SERVE, &["--require-database"]].concat();
+    expect_refusal(run(&words, &folder.database()), 1, wording::DATABASE_MISSING);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let folder = Server::start_in(folder, |command| command).kill();
+    Server::start_in(folder, |command| command.arg("--require-database")).get("/readyz").expect(200);
 }
 
 #[test]

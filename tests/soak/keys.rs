@@ -53,16 +53,6 @@ impl ApiKeys {
         places.iter().for_each(|place| self.0[*place].gone = Some((begin, end)));
     }
 
-    /// Puts back what a backup has. Keys that were made since do not count.
-    pub fn restore(&mut self, then: &Self, now: Tick) {
-        for (place, key) in self.0.iter_mut().enumerate() {
-            match then.0.get(place) {
-                Some(then) => *key = then.clone(),
-                None => key.gone = Some((now, now)),
-            }
-        }
-    }
-
     /// Forgets all keys but the first, which the environment gives.
     pub fn move_out(&mut self, now: Tick) {
         self.0.iter_mut().skip(1).for_each(|key| key.gone = Some((now, now)));

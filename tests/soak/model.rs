@@ -77,7 +77,6 @@ pub struct Attempt {
 /// What the model says of a moment, for a backup.
 pub struct Past {
     intents: Vec<Intent>,
-    keys: ApiKeys,
     /// What may have been made while the copy was taken.
     maybe: Vec<Place>,
 }
@@ -295,7 +294,7 @@ impl Model {
 
     /// The state as a backup begins.
     pub fn remember(&self) -> Past {
-        Past { intents: self.intents.clone(), keys: self.keys.clone(), maybe: Vec::new() }
+        Past { intents: self.intents.clone(), maybe: Vec::new() }
     }
 
     /// Completes the memory when the backup has ended: what came up meanwhile may be in it.
@@ -333,7 +332,6 @@ impl Model {
                 self.by_id.insert(id, place);
             }
         }
-        self.keys.restore(&past.keys, now);
     }
 
     /// Goes on in another database, with the same pets. Deleted ones and the retry keys are forgotten.

@@ -11,7 +11,7 @@ use super::client::{Client, Failure, Level, Statement, Value};
 use super::mirror::TABLES;
 use crate::error::{Error, ErrorKind};
 use crate::store::StoreError;
-use crate::store::sqlite::schema::{APPLICATION_ID, STEPS, foreign, newer, newest_version};
+use crate::store::sqlite::schema::{APPLICATION_ID, IDENTIFY, STEPS, foreign, newer, newest_version};
 
 /// How long the cluster may be away when a service or a command starts: an election takes a few seconds.
 pub const PATIENCE: Duration = Duration::from_secs(8);
@@ -74,6 +74,7 @@ pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> 
         statements.extend(STEPS.iter().skip(done).map(|step| Statement::plain(*step)));
         statements.extend(triggers().into_iter().map(plain));
         statements.push(Statement::new(MARK, params![format!("{} 0", writer[..16].to_ascii_uppercase())])?);
+        statements.push(Statement::new(IDENTIFY, params![writer])?);
         statements.push(plain(format!("PRAGMA user_version = {}", newest())));
         match client.write(&statements, PATIENCE) {
             // Migrated by this request or another instance; look again.

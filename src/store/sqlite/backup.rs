@@ -80,7 +80,7 @@ impl Snapshot {
 }
 
 /// Opens an empty file. An incomplete copy is removed, so it needs neither a journal nor SQLite's flushes.
-fn open(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let copy = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     copy.pragma_update(None, "journal_mode", "OFF")?;
     copy.pragma_update(None, "synchronous", "OFF")?;

@@ -7,10 +7,11 @@
 //!   have changed or added, and `soundness.rs` checks the whole database.
 //! - `batch.rs` draws the lines around what belongs together, and `checkpoint.rs` keeps the log short.
 //! - `plans.rs` checks that no statement scans a large table.
-//! - Whole databases: `snapshot.rs`, `backup.rs` and `retire.rs`.
+//! - Whole databases: `snapshot.rs`, `backup.rs`, `retire.rs` and `carry.rs`.
 
 mod backup;
 mod batch;
+mod carry;
 mod checkpoint;
 mod claim;
 mod connection;
@@ -37,6 +38,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
+pub use carry::carry;
 pub use claim::Claim;
 pub use differences::kind_of;
 pub use log_check::lacks_log;

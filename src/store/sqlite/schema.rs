@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::cannot_open;
 use crate::error::{Error, ErrorKind};
@@ -13,6 +13,10 @@ pub const APPLICATION_ID: i64 = 0x7065_7473;
 /// The steps from an empty file to the newest version; `user_version` counts those done. Append only: a step that is
 /// released is never edited.
 pub const STEPS: &[&str] = &[include_str!("../../../schema.sql")];
+
+/// A random text that tells a database and its copies from others.
+pub const IDENTIFY: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore database', ?1 \
+    WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'petstore database')";
 
 /// The version of a database that the service has opened.
 pub const VERSION: usize = STEPS.len();
@@ -36,6 +40,12 @@ pub fn empty(connection: &Connection) -> rusqlite::Result<()> {
     deletes.iter().try_for_each(|delete| connection.execute_batch(delete))?;
     let rows = STEPS.iter().flat_map(|step| step.lines()).filter(|line| line.starts_with("INSERT "));
     rows.into_iter().try_for_each(|row| connection.execute_batch(row))
+}
+
+/// What [`IDENTIFY`] has given to the database; `None` if nothing has.
+pub fn identity(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'petstore database'";
+    connection.query_row(sql, [], |row| row.get(0)).optional()
 }
 
 /// Refuses a file that is not a database, belongs to another application, or is of a later version. Changes
@@ -109,6 +119,7 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
             for step in steps.iter().skip(usize::try_from(done).unwrap_or(0)) {
                 transaction.execute_batch(step)?;
             }
+            transaction.execute_batch(&IDENTIFY.replace("?1", "hex(randomblob(16))"))?;
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", newest_version(steps))?;
         }

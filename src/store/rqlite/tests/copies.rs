@@ -49,7 +49,7 @@ fn keys_of_creates_move_from_a_file_to_a_cluster_and_back() {
     assert_eq!(send(&mut *crate::store::Writer::open(&file).unwrap()), first);
 
     let (before, go_on) = (std::fs::read(&file).unwrap(), &|| false);
-    crate::restore(&file, &path, go_on).unwrap();
+    crate::restore(&file, &path, crate::RestoredKeys::Current, go_on).unwrap();
     assert!(before == std::fs::read(&file).unwrap(), "it is the operator's");
     assert_eq!(send(&mut writer(&path)), again);
 
@@ -82,7 +82,7 @@ fn interrupted_restore_says_once_that_nothing_was_changed_and_opens_the_cluster(
     // While the backup is copied, and while the old database is, when the cluster is closed.
     for last in [1, 2] {
         let calls = std::cell::Cell::new(0);
-        let refused = crate::restore(&file, &path, &|| {
+        let refused = crate::restore(&file, &path, crate::RestoredKeys::Current, &|| {
             calls.set(calls.get() + 1);
             calls.get() == last
         });
