@@ -8,7 +8,7 @@ mod lane;
 mod start;
 
 pub use crate::dns::fuzz_tests::dns;
-pub use crate::gate::fuzz_tests::{gate_client, gate_reader};
+pub use crate::gate::fuzz_tests::{gate_budget, gate_client, gate_reader};
 pub use decoders::decoders;
 pub use lane::lane;
 pub use start::start;
@@ -45,6 +45,7 @@ mod tests {
     const TARGETS: &[(&str, Target)] = &[
         ("decoders", super::decoders),
         ("dns", super::dns),
+        ("gate_budget", super::gate_budget),
         ("gate_client", super::gate_client),
         ("gate_reader", super::gate_reader),
         ("lane", super::lane),

@@ -1,21 +1,30 @@
-//! The gate, for the fuzzers: its reader next to a second one, and a client fed in pieces.
+//! The gate, for the fuzzers: its reader next to a second one, a client fed in pieces, and the whole with its budget.
 
-use std::time::{Instant, UNIX_EPOCH};
+use std::io::{Read as _, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use mio::Events;
 
 use super::addresses::Peer;
 use super::client::{Client, Shared, State};
 use super::connections::READ_BYTES;
+use super::lanes::LaneAddress;
 use super::strict_tests::{Read, Request, read};
 use super::wire::exchange::GeneralFields;
 use super::wire::head::Intake;
 use super::wire::reader::{Reader, Step};
 use super::wire::request_id::RequestIds;
+use super::{Gate, GateConfig, Listening, Stopper};
 use crate::config::Deadlines;
 use crate::fuzzing::Parts;
 use crate::http::Response;
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES};
 use crate::lane::{Answer, Content, LaneKind, LaneRequest, Ticket};
 use crate::metrics::Metrics;
+use crate::testing::{FarEnd, Folder, request, respond_with};
 
 const PASSED_ON: [&str; 4] = ["Authorization", "Content-Type", "Host", "X"];
 
@@ -169,5 +178,134 @@ fn respond(client: &mut Client, kind: LaneKind, shared: &mut Shared) {
         Some(b'0') => client.lose(shared),
         Some(b'1') if kind == LaneKind::Read => client.go_on(shared),
         _ => client.answer(&Answer::of(&Response::new(200, written), &mut Vec::new()), shared),
+    }
+}
+
+/// The limits of a small gate.
+const PLACES: usize = 16;
+const BUDGET: usize = 256 * 1024;
+/// The most that is held for a client that has just been refused.
+const REFUSAL: usize = 2048;
+
+/// A gate with real sockets. Its clients connect, send, read, are late and leave as the bytes say, and its one lane
+/// answers now and then. What is held and counted is right after each step, and nothing is left in the end.
+pub fn gate_budget(bytes: &[u8]) {
+    static FAR_END: LazyLock<Mutex<(Folder, FarEnd)>> = LazyLock::new(|| {
+        let folder = Folder::for_sockets();
+        let far_end = FarEnd::bind(&folder.0.join("lane"));
+        Mutex::new((folder, far_end))
+    });
+    let far_end = FAR_END.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut small = SmallGate::new(far_end.0.0.join("lane"));
+    let mut lane = far_end.1.accept();
+    let mut parts = Parts(bytes);
+    while !parts.0.is_empty() {
+        small.act(&mut lane, &mut parts);
+        small.step();
+    }
+    small.clients.clear();
+    while !small.gate.connections.is_empty() {
+        small.step();
+    }
+    assert_eq!(small.gate.held, 0);
+}
+
+struct SmallGate {
+    gate: Gate,
+    events: Events,
+    clients: Vec<UnixStream>,
+}
+
+impl SmallGate {
+    fn new(path: std::path::PathBuf) -> Self {
+        let config = GateConfig {
+            max_connections: PLACES,
+            client_memory: BUDGET,
+            deadlines: Deadlines::default(),
+            lanes: vec![LaneAddress { path, kind: LaneKind::Read, window: 1 }],
+            intake: Intake { ids: RequestIds(0), passed_on: PASSED_ON.to_vec(), ..Intake::default() },
+            is_small: |line| line.ends_with(b"0"),
+            delay: None,
+            metrics: Metrics::default(),
+        };
+        let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
+        let mut gate = Gate::new(listening, config, Stopper::default()).unwrap();
+        // Slow, and it concerns the allocator alone.
+        gate.memory.left = 0;
+        Self { gate, events: Events::with_capacity(256), clients: Vec::new() }
+    }
+
+    /// Does one thing that clients, the lane or the clock do.
+    fn act(&mut self, lane: &mut UnixStream, parts: &mut Parts) {
+        let (what, which, amount) = (parts.byte() % 8, usize::from(parts.byte()), usize::from(parts.byte()));
+        if what == 0 {
+            return self.connect(amount as u8);
+        }
+        if self.clients.is_empty() {
+            return;
+        }
+        let which = which % self.clients.len();
+        let mut client = &self.clients[which];
+        // A client may be refused meanwhile, and then its socket takes and gives nothing.
+        let mut send = |bytes: &[u8]| drop(client.write(bytes));
+        match what {
+            1 => send(format!("GET /{amount} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()),
+            2 => {
+                let length = amount * 256;
+                send(format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n").as_bytes());
+            }
+            3 => send(&vec![b'x'; amount * 128]),
+            4 => send(parts.bytes(amount)),
+            5 => drop(client.read(&mut vec![0; 256 * amount])),
+            6 if amount % 2 == 0 => drop(self.clients.swap_remove(which)),
+            6 => self.expire(amount),
+            _ if self.gate.lanes[0].load() > 0 => {
+                let (ticket, _) = request(lane);
+                respond_with(lane, ticket, &Response::new(200, vec![b'x'; amount * 256]));
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets in a client from one of a few addresses; one of them is exempt from the limits per address.
+    fn connect(&mut self, address: u8) {
+        let address = match address % 8 {
+            0 => [127, 0, 0, 1],
+            number => [192, 0, 2, number],
+        };
+        let (here, there) = UnixStream::pair().unwrap();
+        [&here, &there].into_iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
+        self.gate.let_in(OwnedFd::from(there).into(), Peer::Tcp((address, 9).into()));
+        self.clients.push(here);
+    }
+
+    /// Has the deadline of a client pass.
+    fn expire(&mut self, which: usize) {
+        let slots = self.gate.slots_of(|client| client.deadline.is_some());
+        let Some(slot) = slots.get(which % slots.len().max(1)) else { return };
+        self.gate.connections[*slot].client.deadline = Some(self.gate.shared.now);
+        self.gate.next_tick = self.gate.shared.now;
+    }
+
+    /// One round of the gate, which waits for nothing, and what must be true after it.
+    fn step(&mut self) {
+        let gate = &mut self.gate;
+        gate.wait(&mut self.events, Some(Duration::ZERO));
+        gate.release();
+        gate.read_on();
+        gate.dispatch();
+        gate.tick();
+        gate.flush_lanes();
+        let held = gate.connections.iter().map(|(_, connection)| connection.held);
+        assert_eq!(gate.held, held.sum::<usize>());
+        assert!(gate.held <= BUDGET + PLACES * REFUSAL, "{}", gate.held);
+        assert!(gate.connections.len() <= PLACES);
+        for (_, connection) in &gate.connections {
+            assert_eq!(connection.held, connection.client.held());
+            let is_same = |other: &super::Connection| other.address_index == connection.address_index;
+            let count = gate.connections.iter().filter(|(_, other)| is_same(other)).count();
+            assert_eq!(gate.addresses.connections(connection.address_index), count);
+            assert!(connection.is_exempt || count <= PLACES / 4);
+        }
     }
 }
