@@ -159,7 +159,7 @@ fn lines_of_the_page(base: &str) -> [String; 2] {
     let page = include_str!("../../src/site/pages/retries.md");
     ["```\n", "```python\n"].map(|start| {
         let block = page.split_once(start).unwrap().1.split("```").next().unwrap();
-        block.replace("{{base}}", base).replace("sleep(2 ** attempt)", "sleep(0.01)")
+        block.replace("{{base}}", base).replace("sleep(max(2 ** attempt, int(pause or 0)))", "sleep(0.01)")
     })
 }
 
