@@ -119,3 +119,32 @@ fn cluster_is_closed_for_half_an_hour_at_most_and_takes_no_database_at_its_end()
     assert_eq!(late.load(&copy).unwrap_err().kind(), crate::error::ErrorKind::Conflict);
     assert!(create().is_ok());
 }
+
+#[test]
+fn keys_and_ids_of_a_cluster_do_not_go_back_in_time() {
+    let (_nodes, path) = cluster(1);
+    let folder = crate::testing::Folder::new();
+    let (copy, go_on) = (folder.0.join("copy"), &|| false);
+    drop(writer(&path));
+    let mut ring = crate::KeyRing::open(&path).unwrap();
+    ring.add("gone", None, crate::KeyScope::Full, |_| Ok(())).unwrap();
+    crate::backup(&path, &copy, go_on).unwrap();
+    ring.revoke("gone", None).unwrap();
+    assert_eq!(add(&path), [Outcome::Made(1)]);
+    for (keys, state, id) in [
+        (crate::RestoredKeys::Current, crate::RingState::Revoked, 2),
+        (crate::RestoredKeys::FromBackup, crate::RingState::Valid, 3),
+    ] {
+        let restored = crate::restore(&copy, &path, keys, go_on).unwrap();
+        assert_eq!(restored.has_old_keys, keys == crate::RestoredKeys::Current);
+        assert_eq!(crate::KeyRing::open(&path).unwrap().state().unwrap(), state);
+        assert_eq!(add(&path), [Outcome::Made(id)]);
+    }
+}
+
+/// Adds a pet.
+fn add(path: &Path) -> Vec<Outcome> {
+    let mut writer = writer(path);
+    let pet = writer.insert_pet(&new_pet("Rex")).unwrap();
+    outcomes(&[pet], &writer.commit().unwrap())
+}
