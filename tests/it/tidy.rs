@@ -13,18 +13,23 @@ fn read(path: impl AsRef<Path>) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// Every file of Rust below a folder, by its path within the repository.
-fn sources(folder: &str) -> Vec<PathBuf> {
-    let mut files = Vec::new();
+/// Every file under a folder, by its path within the repository.
+fn files(folder: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     for entry in std::fs::read_dir(root().join(folder)).unwrap() {
         let path = format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap());
-        if root().join(&path).is_dir() {
-            files.extend(sources(&path));
-        } else if path.ends_with(".rs") {
-            files.push(path.into());
+        if !root().join(&path).is_dir() {
+            found.push(path.into());
+        } else if !path.ends_with("/target") && !path.ends_with("/__pycache__") {
+            found.extend(files(&path));
         }
     }
-    files
+    found
+}
+
+/// Those of Rust.
+fn sources(folder: &str) -> Vec<PathBuf> {
+    files(folder).into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs")).collect()
 }
 
 #[test]
@@ -481,6 +486,41 @@ fn nothing_is_larger_than_its_size_says() {
         .filter(|(what, lines)| told.get(what.as_str()).is_none_or(|limit| lines > &limit))
         .collect();
     assert!(larger.is_empty(), "larger than tests/sizes says, which BLESS=1 rewrites: {larger:?}");
+}
+
+/// The rows of the table in `src/README.md` that say how often something is tested. `BLESS=1` writes their numbers.
+#[test]
+fn table_of_tests_says_how_many_there_are() {
+    let count = |folder: &str, end: &str, text: &str| -> usize {
+        let files = files(folder).into_iter().filter(|path| path.to_str().unwrap().ends_with(end));
+        files.map(|path| read(path).lines().filter(|line| line.trim_start().starts_with(text)).count()).sum()
+    };
+    let scripts = files("scripts/test.d").into_iter().filter(|path| path.extension().is_none());
+    let mut document = read("src/README.md");
+    for (method, now) in [
+        ("unit tests, beside the code", count("src", ".rs", "#[test]")),
+        ("tests of the executable, through HTTP and the command line", count("tests/it", ".rs", "#[test]")),
+        ("attacks by hostile clients", count("tests/attacks", ".rs", "#[test]")),
+        ("tests in a browser, and of clients", count("tests/site", ".mjs", "test(")),
+        ("fuzz targets", count("tests/fuzz", "Cargo.toml", "[[bin]]")),
+        ("inputs that fuzzers found, replayed", files("tests/fuzz/corpus").len()),
+        (
+            "kinds of mutants that no test needs to notice, each with its reason",
+            count(".cargo", "mutants.toml", "\"") + count(".cargo", "mutants.toml", "'"),
+        ),
+        ("scripts with real programs: proxies, DNS, disks, clusters, releases", scripts.count()),
+    ] {
+        let start = format!("| {method} | ");
+        let (before, rest) = document.split_once(&start).unwrap();
+        let (number, after) = rest.split_once(" |").unwrap();
+        if std::env::var_os("BLESS").is_none() {
+            assert_eq!(number, now.to_string(), "{method}");
+        }
+        document = format!("{before}{start}{now} |{after}");
+    }
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(root().join("src/README.md"), document).unwrap();
+    }
 }
 
 #[test]
