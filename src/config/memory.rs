@@ -34,8 +34,8 @@ fn share_of(limit: Option<u64>) -> usize {
     share.clamp(*BOUNDS.start(), MOST)
 }
 
-/// The bytes that the process may have: the least limit of its cgroup and those above it (cgroups(7), version 2), or what
-/// the machine has. `None` if the system does not tell. `root` is the root of the file system.
+/// The bytes that the process may have: the least limit of its cgroups and those above them (cgroups(7)), or what the
+/// machine has. `None` if the system does not tell. `root` is the root of the file system.
 fn limit(root: &Path) -> Option<u64> {
     let read = |path: &Path| std::fs::read_to_string(root.join(path)).ok();
     let machine = read("proc/meminfo".as_ref()).unwrap_or_default();
@@ -43,12 +43,18 @@ fn limit(root: &Path) -> Option<u64> {
     let total = total.and_then(|kib| kib.parse::<u64>().ok()).map(|kib| kib * 1024);
     let groups = read("proc/self/cgroup".as_ref()).unwrap_or_default();
     let limits = groups.lines().filter_map(|line| {
-        let group = Path::new(line.strip_prefix("0::/")?);
-        // A container sees its own cgroup at the root, whatever the path says, so what is not there is skipped.
-        let limit = |group| {
-            read(&Path::new("sys/fs/cgroup").join::<&Path>(group).join("memory.max"))?.trim().parse().ok()
+        let (controllers, group) = line.split_once(':')?.1.split_once(":/")?;
+        let (folder, file) = match controllers {
+            "" => ("sys/fs/cgroup", "memory.max"),
+            // Version 1.
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => return None,
         };
-        group.ancestors().filter_map(limit).min()
+        // A container sees its own cgroup at the root, whatever the path says, so what is not there is skipped.
+        let limit = |group| read(&Path::new(folder).join::<&Path>(group).join(file))?.trim().parse().ok();
+        Path::new(group).ancestors().filter_map(limit).min()
     });
     limits.chain(total).min()
 }
@@ -97,7 +103,7 @@ mod tests {
     fn least_limit_counts_and_otherwise_the_machine() {
         let machine = ("proc/meminfo", "MemFree: 5 kB\nMemTotal:       1000 kB\n");
         let second = ("proc/self/cgroup", "0::/a/b\n");
-        let first = ("proc/self/cgroup", "3:cpu:/other\n2:hugetlb,memory:/a\n0::/a/b\n");
+        let first = ("proc/self/cgroup", "3:cpu:/other\n2:hugetlb,memory:/a\n0::/\n");
         assert_eq!(limit_with(&[]), None);
         assert_eq!(limit_with(&[machine]), Some(1_024_000));
         assert_eq!(limit_with(&[machine, second]), Some(1_024_000));
@@ -111,6 +117,10 @@ mod tests {
             Some(50_000),
             "a container"
         );
-        assert_eq!(limit_with(&[machine, first, above]), Some(70_000));
+        let unlimited = ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(limit_with(&[machine, first, unlimited]), Some(1_024_000));
+        let limited = ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "40000\n");
+        let other = ("sys/fs/cgroup/memory/other/memory.limit_in_bytes", "30000\n");
+        assert_eq!(limit_with(&[machine, first, unlimited, limited, other]), Some(40_000));
     }
 }
