@@ -41,11 +41,14 @@ for (const [language, words] of Object.entries(RUN)) {
   });
 }
 
+// Blocks of code that one runs or saves; responses are only read.
+const RUNNABLE = 'pre:not(.wrap, .fields)';
+
 test('every block of code is copied with one press, and nothing but the code', async () => {
   const { page, said, close } = await open(browser);
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await page.goto(`${service.url}/docs/quickstart`);
-  const blocks = await page.locator('pre').all();
+  const blocks = await page.locator(RUNNABLE).all();
   assert.equal(await page.getByRole('button', { name: 'Copy code' }).count(), blocks.length);
   const status = page.locator('body > [role=status]');
   for (const [i, block] of blocks.entries()) {
@@ -66,7 +69,7 @@ test('every page has a copy button for every block of code', async () => {
   assert.ok(paths.includes('/') && paths.includes('/docs/errors'), `${paths}`);
   for (const path of new Set(paths)) {
     await page.goto(service.url + path);
-    assert.equal(await page.locator('.code > .copy').count(), await page.locator('pre').count(), path);
+    assert.equal(await page.locator('.code > .copy').count(), await page.locator(RUNNABLE).count(), path);
   }
   assert.deepEqual(said, []);
   await close();
