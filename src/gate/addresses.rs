@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use slab::Slab;
 
-use crate::gate::waiting::Turns;
+use crate::gate::dispatcher::Turns;
 
 /// An address with at least one connection.
 #[derive(Default)]

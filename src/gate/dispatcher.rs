@@ -1,17 +1,24 @@
-//! All lanes: requests down, responses up, and what to do when one breaks off.
+//! All lanes: requests down in a fair order, responses up, and what to do when one breaks off.
+//!
+//! Turns go round by address: an address that has had its turn waits for all others, however many requests it has.
+//! Small and large requests wait apart, because a client that asks for little would otherwise wait for every
+//! client that asks for much, and there may be thousands of those.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use crate::gate::Gate;
 use crate::gate::client::State;
 use crate::gate::lanes::{ClientId, Lane};
-use crate::gate::waiting::{Size, Turns};
 use crate::http::response::Course;
 use crate::lane::{LaneKind, Malformed};
 
 /// How long a lane may stay closed before the service ends, so that a supervisor restarts it.
 const MAX_SHUT: Duration = Duration::from_secs(5);
+/// How many small requests go ahead of a large one, while both wait.
+const SMALL_PER_LARGE: usize = 8;
 
 impl Gate {
     /// Sends waiting requests down the lanes, as long as there is room.
@@ -178,5 +185,137 @@ impl Gate {
         };
         let lane = self.lanes.iter().find(|lane| is_lost(lane))?;
         Some(format!("a lane for {} does not answer", lane.kind()))
+    }
+}
+
+/// How much work a request is, as its method and target tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    Small,
+    /// Its response may be large, such as a long list or a deployed file.
+    Large,
+}
+
+/// The next turns of an address that takes turns with the others, by [`Size`].
+pub type Turns = [u64; 2];
+
+/// The waiting requests of one kind of lane.
+#[derive(Default)]
+pub struct Waiting {
+    /// By [`Size`].
+    queues: [Queue; 2],
+    /// Small requests that have gone ahead of the large one that is next.
+    ahead: usize,
+}
+
+/// Requests of one size.
+#[derive(Default)]
+struct Queue {
+    /// Turn, number and client; the least is next.
+    requests: BinaryHeap<Reverse<(u64, u64, ClientId)>>,
+    /// The turn of the last request that was removed. Requests that come now have later turns, so nobody waits for ever.
+    turn: u64,
+    /// The number of requests so far.
+    count: u64,
+}
+
+impl Waiting {
+    /// Adds a request. The caller limits how many wait. `turns`: those of the client's address.
+    pub fn push(&mut self, turns: &mut Turns, size: Size, client: ClientId) {
+        let (queue, next) = (&mut self.queues[size as usize], &mut turns[size as usize]);
+        let turn = (*next).max(queue.turn + 1);
+        *next = turn + 1;
+        queue.count += 1;
+        queue.requests.push(Reverse((turn, queue.count, client)));
+    }
+
+    /// The next request, without removing it.
+    pub fn peek(&self) -> Option<(ClientId, Size)> {
+        let [small, large] = [Size::Small, Size::Large].map(|size| {
+            let Reverse((.., client)) = self.queues[size as usize].requests.peek()?;
+            Some((*client, size))
+        });
+        if large.is_none() || self.ahead < SMALL_PER_LARGE { small.or(large) } else { large }
+    }
+
+    /// Removes the next request.
+    pub fn pop(&mut self) -> Option<ClientId> {
+        let (_, size) = self.peek()?;
+        let has_large = !self.queues[Size::Large as usize].requests.is_empty();
+        self.ahead = if size == Size::Small && has_large { self.ahead + 1 } else { 0 };
+        let queue = &mut self.queues[size as usize];
+        let Reverse((turn, _, client)) = queue.requests.pop()?;
+        queue.turn = turn;
+        Some(client)
+    }
+
+    /// Removes the requests of clients that have gone. It visits all of them.
+    pub fn retain(&mut self, is_here: impl Fn(ClientId) -> bool) {
+        for queue in &mut self.queues {
+            queue.requests.retain(|Reverse((.., client))| is_here(*client));
+        }
+    }
+
+    /// The number of waiting requests.
+    pub fn len(&self) -> usize {
+        self.queues.iter().map(|queue| queue.requests.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request that is told by one character.
+    fn client(name: char) -> ClientId {
+        ClientId { slot: name as usize, serial: 0 }
+    }
+
+    fn order(waiting: &mut Waiting) -> String {
+        std::iter::from_fn(|| waiting.pop()).filter_map(|client| char::from_u32(client.slot as u32)).collect()
+    }
+
+    #[test]
+    fn address_with_many_requests_has_one_turn_in_each_round() {
+        let (mut waiting, mut turns) = (Waiting::default(), [Turns::default(); 3]);
+        for (address, name) in [(0, 'a'), (0, 'b'), (0, 'c'), (1, 'x'), (2, 'y'), (1, 'z')] {
+            waiting.push(&mut turns[address], Size::Small, client(name));
+        }
+        assert_eq!(waiting.len(), 6);
+        assert_eq!(order(&mut waiting), "axybzc");
+        assert_eq!((waiting.len(), waiting.peek()), (0, None));
+    }
+
+    #[test]
+    fn newcomers_do_not_go_ahead_for_ever() {
+        let (mut waiting, mut many) = (Waiting::default(), Turns::default());
+        "abc".chars().for_each(|name| waiting.push(&mut many, Size::Small, client(name)));
+        let mut served = String::new();
+        for name in "vwxyz".chars() {
+            waiting.push(&mut Turns::default(), Size::Small, client(name));
+            served.extend(waiting.pop().and_then(|client| char::from_u32(client.slot as u32)));
+        }
+        assert_eq!(served + &order(&mut waiting), "avbwxcyz");
+    }
+
+    #[test]
+    fn small_requests_go_ahead_of_a_large_one_but_not_for_ever() {
+        let (mut waiting, mut turns) = (Waiting::default(), Turns::default());
+        "LM".chars().for_each(|name| waiting.push(&mut turns, Size::Large, client(name)));
+        "abcdefghijklmnopqr".chars().for_each(|name| waiting.push(&mut turns, Size::Small, client(name)));
+        assert_eq!(order(&mut waiting), "abcdefghLijklmnopMqr");
+        waiting.push(&mut turns, Size::Large, client('L'));
+        assert_eq!(waiting.peek(), Some((client('L'), Size::Large)), "none waits for a small one");
+    }
+
+    #[test]
+    fn those_who_have_gone_lose_their_places() {
+        let (mut waiting, mut turns) = (Waiting::default(), Turns::default());
+        "axx".chars().for_each(|name| waiting.push(&mut turns, Size::Small, client(name)));
+        waiting.push(&mut turns, Size::Large, client('b'));
+        waiting.retain(|id| id != client('x'));
+        assert_eq!(waiting.len(), 2);
+        waiting.push(&mut turns, Size::Small, client('c'));
+        assert_eq!(order(&mut waiting), "acb");
     }
 }

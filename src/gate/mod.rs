@@ -22,7 +22,6 @@ mod stopper;
 #[cfg(any(test, fuzzing))]
 mod strict_tests;
 mod trusted_proxies;
-mod waiting;
 mod wire;
 
 use std::cmp::Reverse;
@@ -41,10 +40,10 @@ use crate::quiet_log::QuietLog;
 use addresses::Addresses;
 use client::Shared;
 use connections::{Connection, MAX_ACCEPTS, READ_BYTES};
+use dispatcher::Waiting;
 use lanes::{ClientId, Lane};
 use memory::Memory;
 use room::Picked;
-use waiting::Waiting;
 use wire::exchange::GeneralFields;
 
 pub use health_check::HealthCheck;

@@ -5,8 +5,8 @@
 //! sends the responses, in order. tiny_http blocks the response to a pipelined request until the ones before
 //! it are answered, so a lane has one worker and is first in, first out.
 
-mod batch;
-
+use std::collections::VecDeque;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, start_thread};
 use crate::http::{ApiError, Code, Request, Response, name_all};
-use batch::{Batch, Taken};
+use crate::lane::{Content, Ticket, write_response};
 
 /// What a worker calls to answer requests.
 pub trait Service: Send + 'static {
@@ -151,6 +151,107 @@ fn answer(service: &mut impl Service, batch: &Batch, responses: &mut Vec<Respons
 /// Runs a part of the service; `None` if it panics. The panic hook logs the panic.
 fn guard<T>(part: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(part)).ok()
+}
+
+/// The most requests answered together.
+const MAX_REQUESTS: usize = 512;
+/// Room for the largest content of a request.
+const MAX_CONTENT: usize = 128 * 1024;
+/// The bytes of responses at which to send them, so that memory stays bounded.
+const SEND_BYTES: usize = 64 * 1024;
+
+/// A request taken from tiny_http, with its content read. Before that, tiny_http does not read the next
+/// request.
+struct Taken {
+    request: tiny_http::Request,
+    content: Vec<u8>,
+    ticket: Ticket,
+}
+
+impl Taken {
+    fn new(mut request: tiny_http::Request) -> Self {
+        let mut content = Vec::with_capacity(request.body_length().unwrap_or(0).min(MAX_CONTENT));
+        if let Err(error) = request.as_reader().read_to_end(&mut content) {
+            // The gate sends complete requests, so its end of the lane is gone, and it reports that itself.
+            log::debug!("a lane broke off within a request: {error}");
+        }
+        // Content that is too short to be from the gate gets a ticket that belongs to no request.
+        let ticket = Ticket::read(&content).map_or_else(Ticket::default, |(ticket, _)| ticket);
+        Self { request, content, ticket }
+    }
+
+    fn as_request(&self) -> Request<'_> {
+        let content = self.content.get(Ticket::LENGTH..).and_then(Content::read).unwrap_or_default();
+        Request {
+            id: content.id,
+            method: self.request.method().as_str(),
+            target: self.request.url(),
+            headers: content.fields,
+            body: content.body,
+        }
+    }
+}
+
+/// The requests that are answered together, in the order of arrival. All come from one connection, so that their
+/// responses can be sent in one write, and none can get into another connection.
+struct Batch {
+    requests: VecDeque<Taken>,
+}
+
+impl Batch {
+    fn new(first: Taken) -> Self {
+        Self { requests: VecDeque::from([first]) }
+    }
+
+    /// Adds a request; returns it if it came on another connection.
+    #[must_use]
+    fn push(&mut self, taken: Taken) -> Option<Taken> {
+        if self.requests.front().is_some_and(|first| first.ticket.epoch != taken.ticket.epoch) {
+            return Some(taken);
+        }
+        self.requests.push_back(taken);
+        None
+    }
+
+    fn is_full(&self) -> bool {
+        self.requests.len() >= MAX_REQUESTS
+    }
+
+    /// The number of requests not answered yet.
+    fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    fn requests(&self) -> Vec<Request<'_>> {
+        self.requests.iter().map(Taken::as_request).collect()
+    }
+
+    /// Sends the responses to the first requests, as many as possible in one write. A writer of tiny_http
+    /// that is dropped unused only lets the next request of its connection respond.
+    fn send(&mut self, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
+        let mut left = responses.len();
+        for (taken, response) in self.requests.drain(..left.min(self.requests.len())).zip(responses) {
+            print(&response, &taken, out);
+            left -= 1;
+            let mut writer = taken.request.into_writer();
+            if left == 0 || out.len() >= SEND_BYTES {
+                if let Err(error) = writer.write_all(out).and_then(|()| writer.flush()) {
+                    log::debug!("a lane broke off within a response: {error}");
+                }
+                out.clear();
+            }
+        }
+        out.shrink_to(SEND_BYTES);
+    }
+}
+
+/// Writes a response. If it cannot be written, only this one becomes a 500.
+fn print(response: &Response, taken: &Taken, out: &mut Vec<u8>) {
+    if let Err(flaw) = write_response(response, taken.ticket, out) {
+        log::error!("request {}: a response was not sent: {flaw}", taken.as_request().id);
+        // This response can always be written.
+        let _ = write_response(&ApiError::new(Code::Internal).into_response(), taken.ticket, out);
+    }
 }
 
 /// The longest pause in which requests gather.

@@ -308,3 +308,59 @@ fn next_request_is_looked_out_for_where_the_last_one_came_at_once() {
     assert!(pacing.receive(&server, None).is_none());
     assert!(began.elapsed() >= POLL);
 }
+
+/// A request with this content.
+fn taken(content: &str) -> Taken {
+    let content: &'static str = content.to_owned().leak();
+    Taken::new(tiny_http::TestRequest::new().with_body(content).into())
+}
+
+fn numbered(epoch: u64, place: u64) -> Taken {
+    Taken { ticket: Ticket { epoch, place }, ..taken("") }
+}
+
+#[test]
+fn request_is_what_the_content_says() {
+    let ticket = Ticket { epoch: 12, place: 34 };
+    let start = String::from_utf8(ticket.to_bytes().to_vec()).unwrap();
+    let taken = taken(&format!("{start}an-id\r\nX: y\r\n\r\nbody"));
+    assert_eq!(taken.ticket, ticket);
+    let request = taken.as_request();
+    assert_eq!((request.id, &request.headers[..], request.body), ("an-id", &[("X", "y")][..], &b"body"[..]));
+}
+
+#[test]
+fn what_is_not_from_the_gate_has_nobodys_ticket() {
+    assert_eq!(taken("nonsense").ticket, Ticket::default());
+}
+
+#[test]
+fn request_of_another_connection_is_given_back() {
+    let mut batch = Batch::new(numbered(1, 9));
+    assert!(batch.push(numbered(1, 10)).is_none());
+    for epoch in [2, 11] {
+        let other = batch.push(numbered(epoch, 1));
+        assert_eq!(other.map(|other| other.ticket.epoch), Some(epoch));
+    }
+    assert_eq!((batch.len(), batch.requests().len()), (2, 2));
+}
+
+#[test]
+fn batch_is_full_with_its_most_requests() {
+    let mut batch = Batch::new(numbered(1, 0));
+    for i in 1..MAX_REQUESTS {
+        assert!(!batch.is_full(), "{i}");
+        assert!(batch.push(numbered(1, i as u64)).is_none());
+    }
+    assert!(batch.is_full());
+}
+
+#[test]
+fn what_has_no_response_yet_stays() {
+    let mut batch = Batch::new(numbered(1, 0));
+    (1..3).for_each(|i| assert!(batch.push(numbered(1, i)).is_none()));
+    let mut out = Vec::new();
+    batch.send([b"a", b"b"].map(|body| Response::new(200, body)).into_iter(), &mut out);
+    assert_eq!((batch.len(), out), (1, Vec::new()));
+    assert_eq!(batch.requests.front().map(|taken| taken.ticket.place), Some(2));
+}
