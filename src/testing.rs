@@ -7,7 +7,6 @@ use std::net::TcpStream;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use crate::http::Response;
@@ -104,28 +103,16 @@ pub fn logged(work: impl FnOnce()) -> Vec<String> {
     LOGGED.take().unwrap_or_default()
 }
 
-/// The worker's end of a lane, worked by hand: it answers each connection's greeting, and leaves the rest to the test.
-pub struct FarEnd(Receiver<UnixStream>);
+/// The worker's end of a lane, worked by hand.
+pub struct FarEnd(UnixListener);
 
 impl FarEnd {
     pub fn bind(path: &Path) -> Self {
-        let listener = UnixListener::bind(path).unwrap();
-        let (greeted, streams) = channel();
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let ticket = expect(&mut stream, "*");
-                answer(&mut stream, ticket, "");
-                if greeted.send(stream).is_err() {
-                    return;
-                }
-            }
-        });
-        Self(streams)
+        Self(UnixListener::bind(path).unwrap())
     }
 
     pub fn accept(&self) -> UnixStream {
-        self.0.recv_timeout(PATIENCE).unwrap()
+        self.0.accept().unwrap().0
     }
 }
 
@@ -142,7 +129,7 @@ pub fn request(lane: &mut UnixStream) -> (Ticket, String) {
     let (_, length) = head.trim_end().rsplit_once("Content-Length: ").unwrap();
     let mut content = vec![0; length.parse().unwrap()];
     lane.read_exact(&mut content).unwrap();
-    (Ticket::read(&content).unwrap().0, head.split(' ').nth(1).unwrap().to_owned())
+    (Ticket::from_be_bytes(*content.first_chunk().unwrap()), head.split(' ').nth(1).unwrap().to_owned())
 }
 
 /// Reads one request with this path, and returns its ticket.
@@ -176,29 +163,24 @@ impl NearEnd {
         Self { stream, read: Vec::new() }
     }
 
-    /// Sends a request with this place in its ticket, and as many bytes of a body.
+    /// Sends a request with this ticket, and as many bytes of a body.
     pub fn ask(&mut self, place: usize, target: &str, length: usize) {
-        self.ask_on(1, place, target, length);
-    }
-
-    /// Sends it as on this connection.
-    pub fn ask_on(&mut self, epoch: u64, place: usize, target: &str, length: usize) {
         let (mut request, mut bytes) = (LaneRequest::default(), Vec::new());
         request.begin(b"POST", [target.as_bytes(), b""], 0);
         request.end_head();
         request.body().extend(std::iter::repeat_n(b'x', length));
-        request.write(Ticket { epoch, place: place as u64 }, b"an-id", &mut bytes);
+        request.write(place as Ticket, b"an-id", &mut bytes);
         self.stream.write_all(&bytes).unwrap();
     }
 
-    /// Reads one response: its place and its body, after the status if that is not 200.
+    /// Reads one response: its ticket and its body, after the status if that is not 200.
     pub fn answer(&mut self) -> (usize, String) {
         loop {
             if let Some(response) = LaneResponse::read(&self.read).unwrap() {
                 let body = String::from_utf8(response.answer.body.to_vec()).unwrap();
                 let status = response.answer.status;
                 let answer = if status == 200 { body } else { format!("{status} {body}") };
-                let (place, length) = (response.ticket.place as usize, response.length);
+                let (place, length) = (response.ticket as usize, response.length);
                 self.read.drain(..length);
                 return (place, answer);
             }

@@ -1,4 +1,4 @@
-//! All lanes: requests down in a fair order, responses up, and what to do when one breaks off.
+//! All lanes: requests down in a fair order, and responses up.
 //!
 //! Turns go round by address: an address that has had its turn waits for all others, however many requests it has.
 //! Small and large requests wait apart, because a client that asks for little would otherwise wait for every
@@ -6,17 +6,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io::{self, ErrorKind};
-use std::time::{Duration, Instant};
+use std::io;
 
+use crate::error::{Error, ErrorKind};
 use crate::gate::Gate;
 use crate::gate::client::State;
-use crate::gate::lanes::{ClientId, Lane};
+use crate::gate::lanes::{ClientId, KEEP_BYTES};
 use crate::http::response::Course;
-use crate::lane::{LaneKind, Malformed};
+use crate::lane::LaneKind;
 
-/// How long a lane may stay closed before the service ends, so that a supervisor restarts it.
-const MAX_SHUT: Duration = Duration::from_secs(5);
 /// How many small requests go ahead of a large one, while both wait.
 const SMALL_PER_LARGE: usize = 8;
 
@@ -39,7 +37,7 @@ impl Gate {
                 let Some(lane) = free.min_by_key(|lane| lane.load()) else { break };
                 waiting.pop();
                 let client = &mut connection.client;
-                lane.push(Some(id), client.id(), &client.request);
+                lane.push(id, client.id(), &client.request);
                 client.go_inside(kind, &self.shared);
                 connection.count_held(&mut self.held);
             }
@@ -79,14 +77,14 @@ impl Gate {
         let served = self.serve_lane_by(index, is_ending, &mut scratch);
         self.lane_scratch = scratch;
         if let Err(error) = served {
-            self.fail_lane(index, &error);
+            self.fail_lane(&error);
         }
     }
 
     fn serve_lane_by(&mut self, index: usize, is_ending: bool, scratch: &mut [u8]) -> io::Result<()> {
         loop {
             let (count, has_more) = self.lanes[index].receive(scratch, is_ending)?;
-            let mut input = self.lanes[index].take_input();
+            let mut input = std::mem::take(&mut self.lanes[index].input);
             if input.is_empty() {
                 // The usual case, complete responses in one piece, needs no copy.
                 let consumed = self.deliver(index, &scratch[..count])?;
@@ -96,7 +94,8 @@ impl Gate {
                 let consumed = self.deliver(index, &input)?;
                 input.drain(..consumed);
             }
-            self.lanes[index].keep_input(input);
+            input.shrink_to(KEEP_BYTES);
+            self.lanes[index].input = input;
             if !has_more {
                 return Ok(());
             }
@@ -106,12 +105,11 @@ impl Gate {
     /// Delivers the complete responses in `input`; returns how many bytes they were.
     fn deliver(&mut self, index: usize, input: &[u8]) -> io::Result<usize> {
         let mut consumed = 0;
-        while let Some((client, response)) = self.lanes[index]
-            .next_response(&input[consumed..])
-            .map_err(|Malformed| io::Error::from(ErrorKind::InvalidData))?
+        while consumed < input.len()
+            && let Some((client, response)) = self.lanes[index].next_response(&input[consumed..])?
         {
             consumed += response.length;
-            let Some(slot) = client.and_then(|id| self.slot_inside(id)) else { continue };
+            let Some(slot) = self.slot_inside(client) else { continue };
             let client = &mut self.connections[slot].client;
             match response.course {
                 Course::PassOn => client.go_on(&self.shared),
@@ -138,53 +136,16 @@ impl Gate {
     pub(super) fn flush_lanes(&mut self) {
         for index in 0..self.lanes.len() {
             if let Err(error) = self.lanes[index].flush(self.poll.registry()) {
-                self.fail_lane(index, &error);
+                self.fail_lane(&error);
             }
         }
     }
 
-    /// Handles a broken lane: answers its clients and connects it again.
-    fn fail_lane(&mut self, index: usize, error: &io::Error) {
-        self.lose_lane(index, &error.to_string());
-        self.connect_lanes();
-    }
-
-    /// Drops a lane's connection, and answers the clients whose requests were on it.
-    pub(super) fn lose_lane(&mut self, index: usize, reason: &str) {
-        let clients = self.lanes[index].fail(self.shared.now);
-        let kind = self.lanes[index].kind();
-        let lost = match clients.len() {
-            0 => String::new(),
-            count => format!(" with {count} requests in it"),
-        };
-        self.troubles.say("", &format!("a lane for {kind} broke off{lost}: {reason}"));
-        for id in clients {
-            if let Some(slot) = self.slot_inside(id) {
-                self.connections[slot].client.lose(&mut self.shared);
-                self.drive(slot);
-            }
+    /// Ends the service, because a lane has broken off. Its requests are answered as those of a worker that has died.
+    fn fail_lane(&self, error: &io::Error) {
+        if !self.has_failed {
+            self.stopper.fail(Error::new(ErrorKind::Internal, format!("a lane broke off: {error}")));
         }
-    }
-
-    /// Connects the lanes that are closed.
-    pub(super) fn connect_lanes(&mut self) {
-        for index in 0..self.lanes.len() {
-            let lane = &mut self.lanes[index];
-            if let Err(error) = lane.connect(self.poll.registry()) {
-                lane.fail(self.shared.now);
-                let kind = lane.kind();
-                self.troubles.say("", &format!("cannot reach a lane for {kind}: {error}"));
-            }
-        }
-    }
-
-    /// Why the service cannot go on, if a lane has been closed for too long.
-    pub(super) fn lane_trouble(&self, now: Instant) -> Option<String> {
-        let is_lost = |lane: &Lane| {
-            lane.shut_since.is_some_and(|since| now.saturating_duration_since(since) >= MAX_SHUT)
-        };
-        let lane = self.lanes.iter().find(|lane| is_lost(lane))?;
-        Some(format!("a lane for {} does not answer", lane.kind()))
     }
 }
 

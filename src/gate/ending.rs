@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::gate::Gate;
 use crate::gate::client::State;
 use crate::gate::socket_file::BACKLOG;
-use crate::http::{ApiError, Code};
 
 /// How long clients have to take their last responses when the service fails.
 pub const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -17,13 +16,11 @@ const MAX_LAST_ACCEPTS: usize = 2 * BACKLOG;
 impl Gate {
     /// Begins to end when it is time to, and returns how the service ended once it has.
     pub(super) fn end(&mut self) -> Option<Result<(), Error>> {
-        if let Some(line) = self.lane_trouble(self.shared.now).filter(|_| !self.has_failed) {
-            self.stopper.fail(Error::new(ErrorKind::Internal, line));
-        }
-        if self.stopper.is_failing() && !self.has_failed {
-            self.has_failed = true;
+        if self.stopper.is_failing() {
             self.tell_all();
-            self.end_by = Some(Instant::now() + LAST_WORDS);
+            if !std::mem::replace(&mut self.has_failed, true) {
+                self.end_by = Some(Instant::now() + LAST_WORDS);
+            }
         }
         if self.stopper.is_stopping() && !self.shared.draining {
             if let Some(reason) = self.stopper.reason() {
@@ -48,12 +45,9 @@ impl Gate {
 
     /// Answers all requests that nobody will answer any more.
     fn tell_all(&mut self) {
-        for index in 0..self.lanes.len() {
-            self.lose_lane(index, "the service cannot go on");
-        }
-        for slot in self.slots_of(|client| client.state() == State::Waiting) {
+        for slot in self.slots_of(|client| matches!(client.state(), State::Waiting | State::Inside(_))) {
             if let Some(connection) = self.connections.get_mut(slot) {
-                connection.client.refuse(ApiError::new(Code::Overloaded), &mut self.shared);
+                connection.client.expire(&mut self.shared);
                 self.drive(slot);
             }
         }

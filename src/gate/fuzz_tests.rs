@@ -22,7 +22,7 @@ use crate::config::Deadlines;
 use crate::fuzzing::Parts;
 use crate::http::Response;
 use crate::http::limits::{MAX_BODY_BYTES, MAX_HEAD_BYTES};
-use crate::lane::{Answer, Content, LaneKind, LaneRequest, Ticket};
+use crate::lane::{Answer, Content, LaneKind, LaneRequest, TICKET_LENGTH};
 use crate::metrics::Metrics;
 use crate::testing::{FarEnd, Folder, request, respond_with};
 
@@ -88,7 +88,7 @@ fn ours(input: &[u8], intake: &mut Intake) -> Result<Option<Ours>, u16> {
             Step::Request(_) => {
                 let persists = reader.head.is_some_and(|head| head.keep_alive);
                 let mut written = Vec::new();
-                request.write(Ticket { epoch: 1, place: 2 }, b"id", &mut written);
+                request.write(2, b"id", &mut written);
                 return Ok(Some((request.line().to_vec(), written, persists, at)));
             }
         }
@@ -100,7 +100,7 @@ fn is_same(asked: &[u8], written: &[u8], request: &Request) {
     assert_eq!(asked, [&request.method[..], &request.target].join(&b' '));
     let head = written.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
     let content = &written[head + 4..];
-    let content = Content::read(&content[Ticket::LENGTH..]).unwrap();
+    let content = Content::read(&content[TICKET_LENGTH..]).unwrap();
     assert_eq!(content.body, request.body);
     let fields = request.fields.iter().filter_map(|(name, value)| {
         let name = PASSED_ON.into_iter().find(|known| known.as_bytes().eq_ignore_ascii_case(name))?;
@@ -170,12 +170,12 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
 /// Does with a request what its target says: loses it, passes it on, or responds with the request.
 fn respond(client: &mut Client, kind: LaneKind, shared: &mut Shared) {
     let mut written = Vec::new();
-    client.request.write(Ticket { epoch: 1, place: 2 }, client.id(), &mut written);
+    client.request.write(2, client.id(), &mut written);
     client.queue(shared);
     let asked = client.request.line().to_vec();
     client.go_inside(kind, shared);
     match asked.last() {
-        Some(b'0') => client.lose(shared),
+        Some(b'0') => client.expire(shared),
         Some(b'1') if kind == LaneKind::Read => client.go_on(shared),
         _ => client.answer(&Answer::of(&Response::new(200, written), &mut Vec::new()), shared),
     }

@@ -33,7 +33,7 @@ use mio::{Events, Poll, Token, Waker};
 use slab::Slab;
 
 use crate::config::Deadlines;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::lane::LaneKind;
 use crate::metrics::{Levels, Metrics};
 use crate::quiet_log::QuietLog;
@@ -125,8 +125,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Connects the lanes, and waits until each has answered its greeting. No client is accepted before
-    /// [`Gate::run`].
+    /// Connects the lanes. No client is accepted before [`Gate::run`].
     ///
     /// # Errors
     /// One plain line.
@@ -135,10 +134,11 @@ impl Gate {
         let poll = Poll::new().map_err(cannot)?;
         stopper.attach(Waker::new(poll.registry(), WAKER).map_err(cannot)?);
         let now = Instant::now();
-        let lane = |(i, address)| Lane::new(address, Token(FIRST_LANE + i), now);
-        let lanes = config.lanes.into_iter().enumerate().map(lane).collect();
+        let lane = |(i, address)| Lane::connect(address, Token(FIRST_LANE + i), poll.registry());
+        let lanes =
+            config.lanes.into_iter().enumerate().map(lane).collect::<io::Result<_>>().map_err(cannot)?;
         listening.register(poll.registry(), LISTENER).map_err(cannot)?;
-        let mut gate = Self {
+        Ok(Self {
             poll,
             listening: Some(listening),
             connections: Slab::new(),
@@ -172,26 +172,7 @@ impl Gate {
             was_empty: true,
             scratch: vec![0; READ_BYTES],
             lane_scratch: vec![0; LANE_READ_BYTES],
-        };
-        gate.greet().map(|()| gate)
-    }
-
-    /// Waits until each lane has answered its greeting.
-    fn greet(&mut self) -> Result<(), Error> {
-        let mut events = Events::with_capacity(EVENTS);
-        while !self.lanes.iter().all(Lane::is_open) {
-            let failure = self.stopper.reason().map(|error| error.to_string());
-            if let Some(reason) = failure.or_else(|| self.lane_trouble(self.shared.now)) {
-                let line = format!(
-                    "cannot start: perhaps the machine is too busy, or allows too few threads (ulimit -u): {reason}"
-                );
-                return Err(Error::new(ErrorKind::Resources, line));
-            }
-            self.connect_lanes();
-            // Clients that connect meanwhile have an event, and are accepted later.
-            self.wait(&mut events, Some(TICK));
-        }
-        Ok(())
+        })
     }
 
     /// Serves until it is stopped, and then until the requests that have begun are finished.
@@ -256,7 +237,7 @@ impl Gate {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
-        let is_idle = self.was_empty && self.connections.is_empty() && self.lanes.iter().all(Lane::is_open);
+        let is_idle = self.was_empty && self.connections.is_empty();
         let tick = (!is_idle || self.memory.left > 0).then(|| self.next_tick.saturating_duration_since(now));
         let accept = self.listening.as_ref().and_then(|listening| listening.next_try(now));
         let due = self.held_back.peek().map(|Reverse((due, _))| due.saturating_duration_since(now));
@@ -281,7 +262,6 @@ impl Gate {
             self.note_cut_off();
         }
         self.picked.clear();
-        self.connect_lanes();
         self.memory.look(self.held, now);
         self.shared.metrics.hold(|| Levels {
             connections: self.connections.len(),

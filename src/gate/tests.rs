@@ -14,6 +14,7 @@ use super::ending::LAST_WORDS;
 use super::lanes::tests::{MEMORY, config};
 use super::*;
 use crate::config::Listen;
+use crate::error::ErrorKind;
 use crate::testing::{FarEnd, Folder, PATIENCE, all, answer, expect};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -446,11 +447,6 @@ fn gate_sleeps_no_longer_than_there_is_nothing_to_do() {
     assert_eq!(bench.gate.timeout(), None);
     bench.gate.memory.look(MEMORY, Instant::now());
     assert!(waits_for_the_tick(&bench.gate), "memory is to be given back");
-    bench.gate.memory = Memory::default();
-    let address = LaneAddress { path: "/".into(), kind: LaneKind::Read, window: 1 };
-    bench.gate.lanes.push(Lane::new(address, Token(9), Instant::now()));
-    assert!(waits_for_the_tick(&bench.gate), "a lane is closed");
-    bench.gate.lanes.clear();
     if let Some(listening) = &mut bench.gate.listening {
         listening.is_ready = true;
     }

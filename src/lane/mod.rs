@@ -9,7 +9,7 @@
 //! GET /v1/pets/7 HTTP/1.1\r\n
 //! Content-Length: 79\r\n
 //! \r\n
-//! the ticket, 16 bytes, and the-request's-identifier\r\n
+//! the ticket, 8 bytes, and the-request's-identifier\r\n
 //! Authorization: Bearer …\r\n
 //! \r\n
 //! the body
@@ -22,12 +22,14 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 16 | the ticket of its request |
+//! | 8 | the ticket of its request |
 //! | 4 each | the status, and the lengths of the last three rows |
 //! | 1 | what the gate does with it |
 //! | any | the name of the request's key, `-` if there is none |
 //! | any | the lines of the header fields, and the empty line |
 //! | any | the body |
+
+use std::io::ErrorKind;
 
 use crate::http::response::{Course, write_decimal, write_end_of_head, write_field};
 use crate::http::{Response, find_field};
@@ -42,37 +44,10 @@ pub enum LaneKind {
     Write,
 }
 
-/// Identifies a request on a lane: the number of the connection, and its position on it. Sixteen bytes on the lane.
-///
-/// The first connection is number 1, so the default belongs to no request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ticket {
-    /// The number of the connection; earlier connections of the lane had others.
-    pub epoch: u64,
-    /// How many requests went down the connection before this one.
-    pub place: u64,
-}
-
-impl Ticket {
-    /// The number of its bytes.
-    pub const LENGTH: usize = 16;
-
-    pub fn to_bytes(self) -> [u8; Self::LENGTH] {
-        (u128::from(self.epoch) << 64 | u128::from(self.place)).to_be_bytes()
-    }
-
-    /// Reads the ticket at the start of `bytes`, and returns what follows it; `None` if there are too few bytes.
-    pub fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (ticket, rest) = bytes.split_first_chunk()?;
-        let number = u128::from_be_bytes(*ticket);
-        Some((Self { epoch: (number >> 64) as u64, place: number as u64 }, rest))
-    }
-
-    /// Whether `bytes` begin with this ticket, as far as they have arrived.
-    pub fn begins(self, bytes: &[u8]) -> bool {
-        self.to_bytes().starts_with(&bytes[..bytes.len().min(Self::LENGTH)])
-    }
-}
+/// Identifies a request on a lane: how many have gone down it, itself among them. Eight bytes on the lane.
+pub type Ticket = u64;
+/// The number of its bytes.
+pub const TICKET_LENGTH: usize = size_of::<Ticket>();
 
 /// After the target.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";
@@ -142,9 +117,9 @@ impl LaneRequest {
         out.reserve(self.bytes.len() + HEAD_ROOM);
         out.extend_from_slice(line);
         out.extend_from_slice(b"Content-Length: ");
-        write_decimal(out, Ticket::LENGTH + id.len() + 2 + rest.len());
+        write_decimal(out, TICKET_LENGTH + id.len() + 2 + rest.len());
         out.extend_from_slice(b"\r\n\r\n");
-        out.extend_from_slice(&ticket.to_bytes());
+        out.extend_from_slice(&ticket.to_be_bytes());
         out.extend_from_slice(id);
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(rest);
@@ -206,7 +181,7 @@ fn position(bytes: &[u8], byte: u8) -> Option<usize> {
 }
 
 /// The bytes of the ticket, status, key name, fields, body and flag.
-const HEAD_LENGTH: usize = Ticket::LENGTH + 4 * 4 + 1;
+const HEAD_LENGTH: usize = TICKET_LENGTH + 4 * 4 + 1;
 
 /// What the gate does with a response, as one byte.
 const SEND: u8 = 0;
@@ -223,7 +198,7 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
     response.fields.flaw.map_or(Ok(()), Err)?;
     let (key_name, body) = (response.key_name.as_deref().unwrap_or("-"), response.body().len());
     let start = out.len();
-    out.extend_from_slice(&ticket.to_bytes());
+    out.extend_from_slice(&ticket.to_be_bytes());
     // The length of the fields is known once they are written.
     for number in [usize::from(response.status), key_name.len(), 0, body] {
         out.extend_from_slice(&(number as u32).to_be_bytes());
@@ -238,7 +213,7 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
     let before = out.len();
     write_rest(response, out);
     let fields = (out.len() - before - body) as u32;
-    out[start + Ticket::LENGTH + 8..][..4].copy_from_slice(&fields.to_be_bytes());
+    out[start + TICKET_LENGTH + 8..][..4].copy_from_slice(&fields.to_be_bytes());
     Ok(())
 }
 
@@ -290,20 +265,16 @@ pub struct LaneResponse<'a> {
     pub length: usize,
 }
 
-/// The bytes are not a response.
-#[derive(Debug, PartialEq)]
-pub struct Malformed;
-
 impl<'a> LaneResponse<'a> {
     /// Reads the response at the start of `bytes`; `None` while it is incomplete. Other bytes than those of
-    /// [`write_response`] do not begin with the ticket that is expected ([`Ticket::begins`]).
+    /// [`write_response`] do not begin with the ticket that is expected.
     ///
     /// # Errors
     /// If there is no such flag.
-    pub fn read(bytes: &'a [u8]) -> Result<Option<Self>, Malformed> {
+    pub fn read(bytes: &'a [u8]) -> Result<Option<Self>, ErrorKind> {
         let Some((head, rest)) = bytes.split_first_chunk::<HEAD_LENGTH>() else { return Ok(None) };
-        let Some((ticket, head)) = Ticket::read(head) else { return Ok(None) };
-        let (numbers, flags) = head.as_chunks();
+        let Some((ticket, head)) = head.split_first_chunk() else { return Ok(None) };
+        let (ticket, (numbers, flags)) = (Ticket::from_be_bytes(*ticket), head.as_chunks());
         let mut numbers = numbers.iter().map(|number| u32::from_be_bytes(*number) as usize);
         let mut number = || numbers.next().unwrap_or_default();
         let (status, key_name, fields, body) = (number() as u16, number(), number(), number());
@@ -311,7 +282,7 @@ impl<'a> LaneResponse<'a> {
             [SEND | SEND_WITH_CACHE_CONTROL] => Course::Send,
             [PASS_ON] => Course::PassOn,
             [BREAK_OFF] => Course::BreakOff,
-            _ => return Err(Malformed),
+            _ => return Err(ErrorKind::InvalidData),
         };
         let Some(rest) = rest.get(..key_name + fields + body) else { return Ok(None) };
         let (key_name, rest) = rest.split_at(key_name);

@@ -83,7 +83,7 @@ impl Pipeline {
     }
 
     /// Makes the response. Adds what the operation announces and what its entry found, and counts it. The writer counts
-    /// requests that are passed on. OPTIONS counts for no operation, because the gate probes lanes with it.
+    /// requests that are passed on. OPTIONS counts for no operation.
     fn finish(&mut self, request: &Request, entry: Entry, done: Done) -> Response {
         let operation = entry.operation;
         let code = match &done {

@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, start_thread};
 use crate::http::{ApiError, Code, Request, Response, name_all};
-use crate::lane::{Content, Ticket, write_response};
+use crate::lane::{Content, TICKET_LENGTH, Ticket, write_response};
 
 /// What a worker calls to answer requests.
 pub trait Service: Send + 'static {
     /// Answers at least the first request, or more, with one response each. They are sent when this returns.
     /// Returns how long they waited for the disk; zero if they did not.
     fn answer(&mut self, requests: &[Request], responses: &mut Vec<Response>) -> Duration;
-    /// Called before each wait for a request, except the first. Does other work that is due, and returns in how long
+    /// Called before each wait for a request. Does other work that is due, and returns in how long
     /// more is due; `None` if nothing is.
     fn rest(&mut self) -> Option<Duration> {
         None
@@ -101,30 +101,20 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
     let mut pacing = Pacing::default();
     let mut responses = Vec::new();
     let mut out = Vec::new();
-    // A request of another connection, which begins the next batch.
-    let mut first = None;
-    // The first request is the gate's greeting. A service starts when it is answered, so no other work holds it up.
-    let mut is_greeted = false;
     loop {
-        let rest = if is_greeted { guard(|| service.rest()).flatten() } else { None };
-        let Some(request) = first.take().or_else(|| pacing.receive(server, rest).map(Taken::new)) else {
+        let rest = guard(|| service.rest()).flatten();
+        let Some(first) = pacing.receive(server, rest) else {
             if stopping.load(Ordering::SeqCst) {
                 break;
             }
             continue;
         };
-        is_greeted = true;
-        let mut batch = Batch::new(request);
-        while !batch.is_full()
-            && first.is_none()
-            && let Ok(Some(request)) = server.try_recv()
-        {
-            first = batch.push(Taken::new(request));
-        }
+        let waiting = std::iter::from_fn(|| server.try_recv().ok().flatten());
+        let mut batch = batch_of(std::iter::once(first).chain(waiting));
         let (count, mut flush) = (batch.len(), Duration::ZERO);
-        while batch.len() > 0 {
+        while !batch.is_empty() {
             flush = answer(&mut service, &batch, &mut responses);
-            batch.send(responses.drain(..), &mut out);
+            send(&mut batch, responses.drain(..), &mut out);
         }
         pacing.answered(count, flush);
         // Draining the queue may have swallowed the call to stop.
@@ -136,8 +126,8 @@ fn work(server: &tiny_http::Server, stopping: &AtomicBool, mut service: impl Ser
 }
 
 /// Lets the service answer some of a batch: at least one request, and at most all.
-fn answer(service: &mut impl Service, batch: &Batch, responses: &mut Vec<Response>) -> Duration {
-    let requests = batch.requests();
+fn answer(service: &mut impl Service, batch: &VecDeque<Taken>, responses: &mut Vec<Response>) -> Duration {
+    let requests: Vec<Request> = batch.iter().map(Taken::as_request).collect();
     let flush = guard(|| service.answer(&requests, responses));
     if flush.is_none() || responses.is_empty() || responses.len() > requests.len() {
         // The outcome of the batch is unknown, so no client may be told that it succeeded.
@@ -175,13 +165,13 @@ impl Taken {
             // The gate sends complete requests, so its end of the lane is gone, and it reports that itself.
             log::debug!("a lane broke off within a request: {error}");
         }
-        // Content that is too short to be from the gate gets a ticket that belongs to no request.
-        let ticket = Ticket::read(&content).map_or_else(Ticket::default, |(ticket, _)| ticket);
+        // Content that is too short to be from the gate gets the ticket of no request.
+        let ticket = content.first_chunk().map_or(0, |ticket| Ticket::from_be_bytes(*ticket));
         Self { request, content, ticket }
     }
 
     fn as_request(&self) -> Request<'_> {
-        let content = self.content.get(Ticket::LENGTH..).and_then(Content::read).unwrap_or_default();
+        let content = self.content.get(TICKET_LENGTH..).and_then(Content::read).unwrap_or_default();
         Request {
             id: content.id,
             method: self.request.method().as_str(),
@@ -192,57 +182,27 @@ impl Taken {
     }
 }
 
-/// The requests that are answered together, in the order of arrival. All come from one connection, so that their
-/// responses can be sent in one write, and none can get into another connection.
-struct Batch {
-    requests: VecDeque<Taken>,
+/// Takes the requests that are answered together, in the order of arrival.
+fn batch_of(requests: impl Iterator<Item = tiny_http::Request>) -> VecDeque<Taken> {
+    requests.take(MAX_REQUESTS).map(Taken::new).collect()
 }
 
-impl Batch {
-    fn new(first: Taken) -> Self {
-        Self { requests: VecDeque::from([first]) }
-    }
-
-    /// Adds a request; returns it if it came on another connection.
-    #[must_use]
-    fn push(&mut self, taken: Taken) -> Option<Taken> {
-        if self.requests.front().is_some_and(|first| first.ticket.epoch != taken.ticket.epoch) {
-            return Some(taken);
-        }
-        self.requests.push_back(taken);
-        None
-    }
-
-    fn is_full(&self) -> bool {
-        self.requests.len() >= MAX_REQUESTS
-    }
-
-    /// The number of requests not answered yet.
-    fn len(&self) -> usize {
-        self.requests.len()
-    }
-
-    fn requests(&self) -> Vec<Request<'_>> {
-        self.requests.iter().map(Taken::as_request).collect()
-    }
-
-    /// Sends the responses to the first requests, as many as possible in one write. A writer of tiny_http
-    /// that is dropped unused only lets the next request of its connection respond.
-    fn send(&mut self, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
-        let mut left = responses.len();
-        for (taken, response) in self.requests.drain(..left.min(self.requests.len())).zip(responses) {
-            print(&response, &taken, out);
-            left -= 1;
-            let mut writer = taken.request.into_writer();
-            if left == 0 || out.len() >= SEND_BYTES {
-                if let Err(error) = writer.write_all(out).and_then(|()| writer.flush()) {
-                    log::debug!("a lane broke off within a response: {error}");
-                }
-                out.clear();
+/// Sends the responses to the first requests of a batch, as many as possible in one write. A writer of tiny_http
+/// that is dropped unused only lets the next request of its connection respond.
+fn send(batch: &mut VecDeque<Taken>, responses: impl ExactSizeIterator<Item = Response>, out: &mut Vec<u8>) {
+    let mut left = responses.len();
+    for (taken, response) in batch.drain(..left.min(batch.len())).zip(responses) {
+        print(&response, &taken, out);
+        left -= 1;
+        let mut writer = taken.request.into_writer();
+        if left == 0 || out.len() >= SEND_BYTES {
+            if let Err(error) = writer.write_all(out).and_then(|()| writer.flush()) {
+                log::debug!("a lane broke off within a response: {error}");
             }
+            out.clear();
         }
-        out.shrink_to(SEND_BYTES);
     }
+    out.shrink_to(SEND_BYTES);
 }
 
 /// Writes a response. If it cannot be written, only this one becomes a 500.

@@ -123,31 +123,6 @@ fn requests_that_wait_are_answered_together() {
 }
 
 #[test]
-fn batch_never_crosses_connections() {
-    let (bench, ended, let_go) = held();
-    let (mut old, mut new) = (bench.connect(), bench.connect());
-    old.ask(0, "/first", 0);
-    assert_eq!(ended.recv_timeout(PATIENCE), Ok(1));
-    // While the worker is busy, both connections fill its queue, in this order.
-    let wait = || std::thread::sleep(Duration::from_millis(100));
-    old.ask(1, "/old", 0);
-    wait();
-    new.ask_on(2, 0, "/new", 0);
-    wait();
-    old.ask(2, "/old-again", 0);
-    wait();
-    for _ in 0..4 {
-        let_go.send(()).unwrap();
-    }
-    for expected in [(0, "/first 0"), (1, "/old 0"), (2, "/old-again 0")] {
-        assert_eq!(old.answer(), (expected.0, expected.1.to_owned()));
-    }
-    assert_eq!(new.answer(), (0, "/new 0".to_owned()));
-    drop((old, new));
-    drop(bench.worker);
-}
-
-#[test]
 fn failed_batch_is_500_for_all_of_it() {
     for (target, answers) in [("/panic", 0), ("/none", 0), ("/more", 2)] {
         let bench = Bench::start(move |requests, responses| {
@@ -266,18 +241,16 @@ impl Service for Resting {
 }
 
 #[test]
-fn what_is_due_is_done_without_a_request_but_after_the_greeting() {
+fn what_is_due_is_done_without_a_request() {
     let folder = Folder::new();
     let (sender, done) = channel();
     let path = folder.0.join("lane");
     let worker = Worker::start(&path, "test".to_owned(), Resting(sender), || ()).unwrap();
     let bench = Bench { folder, worker };
     let mut lane = bench.connect();
-    lane.ask(0, "/greeting", 0);
-    for what in ["answers", "rests", "rests", "rests"] {
+    for what in ["rests", "rests", "rests"] {
         assert_eq!(done.recv_timeout(PATIENCE), Ok(what));
     }
-    assert_eq!(lane.answer().1, "/greeting 0");
     lane.ask(1, "/a", 0);
     assert_eq!(lane.answer(), (1, "/a 0".to_owned()));
 }
@@ -315,14 +288,10 @@ fn taken(content: &str) -> Taken {
     Taken::new(tiny_http::TestRequest::new().with_body(content).into())
 }
 
-fn numbered(epoch: u64, place: u64) -> Taken {
-    Taken { ticket: Ticket { epoch, place }, ..taken("") }
-}
-
 #[test]
 fn request_is_what_the_content_says() {
-    let ticket = Ticket { epoch: 12, place: 34 };
-    let start = String::from_utf8(ticket.to_bytes().to_vec()).unwrap();
+    let ticket: Ticket = 12 << 32 | 34;
+    let start = String::from_utf8(ticket.to_be_bytes().to_vec()).unwrap();
     let taken = taken(&format!("{start}an-id\r\nX: y\r\n\r\nbody"));
     assert_eq!(taken.ticket, ticket);
     let request = taken.as_request();
@@ -331,36 +300,20 @@ fn request_is_what_the_content_says() {
 
 #[test]
 fn what_is_not_from_the_gate_has_nobodys_ticket() {
-    assert_eq!(taken("nonsense").ticket, Ticket::default());
+    assert_eq!(taken("nonsens").ticket, 0);
 }
 
 #[test]
-fn request_of_another_connection_is_given_back() {
-    let mut batch = Batch::new(numbered(1, 9));
-    assert!(batch.push(numbered(1, 10)).is_none());
-    for epoch in [2, 11] {
-        let other = batch.push(numbered(epoch, 1));
-        assert_eq!(other.map(|other| other.ticket.epoch), Some(epoch));
-    }
-    assert_eq!((batch.len(), batch.requests().len()), (2, 2));
-}
-
-#[test]
-fn batch_is_full_with_its_most_requests() {
-    let mut batch = Batch::new(numbered(1, 0));
-    for i in 1..MAX_REQUESTS {
-        assert!(!batch.is_full(), "{i}");
-        assert!(batch.push(numbered(1, i as u64)).is_none());
-    }
-    assert!(batch.is_full());
+fn batch_has_its_most_requests() {
+    let waiting = std::iter::repeat_with(|| tiny_http::TestRequest::new().into());
+    assert_eq!(batch_of(waiting).len(), MAX_REQUESTS);
 }
 
 #[test]
 fn what_has_no_response_yet_stays() {
-    let mut batch = Batch::new(numbered(1, 0));
-    (1..3).for_each(|i| assert!(batch.push(numbered(1, i)).is_none()));
+    let mut batch: VecDeque<_> = (0..3).map(|ticket| Taken { ticket, ..taken("") }).collect();
     let mut out = Vec::new();
-    batch.send([b"a", b"b"].map(|body| Response::new(200, body)).into_iter(), &mut out);
+    send(&mut batch, [b"a", b"b"].map(|body| Response::new(200, body)).into_iter(), &mut out);
     assert_eq!((batch.len(), out), (1, Vec::new()));
-    assert_eq!(batch.requests.front().map(|taken| taken.ticket.place), Some(2));
+    assert_eq!(batch.front().map(|taken| taken.ticket), Some(2));
 }

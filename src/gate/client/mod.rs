@@ -336,15 +336,6 @@ impl Client {
         self.answer(&Answer::of(&error.into_response(), &mut Vec::new()), shared);
     }
 
-    /// Responds to a request that was in a broken lane.
-    pub fn lose(&mut self, shared: &mut Shared) {
-        let code = match self.state {
-            State::Inside(LaneKind::Write) => Code::OutcomeUnknown,
-            _ => Code::Overloaded,
-        };
-        self.fail(ApiError::new(code), shared);
-    }
-
     /// Responds with a failure, and closes the connection afterwards.
     pub fn refuse(&mut self, error: ApiError, shared: &mut Shared) {
         self.persists = false;
@@ -374,14 +365,12 @@ impl Client {
         }
     }
 
-    /// Handles a deadline that has passed.
+    /// Handles a deadline that has passed, or the end of the service: nobody will answer the request any more.
     pub fn expire(&mut self, shared: &mut Shared) {
         match self.state {
             State::Head | State::Body => self.refuse(ApiError::new(Code::RequestTimeout), shared),
-            State::Waiting => self.refuse(ApiError::new(Code::Overloaded), shared),
-            State::Inside(LaneKind::Read) => {
-                let message = "The service takes too long to respond; try again in a moment.";
-                self.refuse(ApiError::with_message(Code::Overloaded, message), shared);
+            State::Waiting | State::Inside(LaneKind::Read) => {
+                self.refuse(ApiError::new(Code::Overloaded), shared);
             }
             State::Inside(LaneKind::Write) => self.refuse(ApiError::new(Code::OutcomeUnknown), shared),
             _ => self.close(shared),

@@ -177,18 +177,6 @@ fn answer_that_never_comes_is_503_and_says_what_is_known() {
 }
 
 #[test]
-fn request_lost_with_its_lane_is_503_and_says_what_is_known() {
-    for (kind, code) in [(LaneKind::Read, "overloaded"), (LaneKind::Write, "outcome_unknown")] {
-        let mut bench = bench();
-        bench.receive(GET);
-        bench.go_inside(kind);
-        bench.client.lose(&mut bench.shared);
-        assert!(String::from_utf8_lossy(bench.client.output()).contains(code));
-        assert_eq!(bench.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), State::Idle));
-    }
-}
-
-#[test]
 fn request_that_reads_can_go_on_and_one_that_writes_is_let_go() {
     let mut bench = bench();
     bench.receive(GET);
