@@ -11,7 +11,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -38,12 +37,7 @@ pub struct Worker {
     server: Arc<tiny_http::Server>,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Receives when the thread has ended.
-    ended: Receiver<()>,
 }
-
-/// How long to wait at the end for a worker, which may be in the middle of a flush.
-const MAX_WAIT: Duration = Duration::from_secs(10);
 
 impl Worker {
     /// Starts the server on a socket at `path`, and the worker. `died` is called if the worker ends without
@@ -65,20 +59,15 @@ impl Worker {
             })?;
         let server = Arc::new(server);
         let stopping = Arc::new(AtomicBool::new(false));
-        let (end, ended) = channel();
-        let thread = {
-            let (server, stopping) = (Arc::clone(&server), Arc::clone(&stopping));
-            let work = move || {
-                // It ends only when it is told to, or with a panic.
-                if guard(|| work(&server, &stopping, service)).is_none() {
-                    died();
-                }
-                // The receiver may have given up waiting.
-                let _ = end.send(());
-            };
-            start_thread(name, work)?
+        let (source, is_told) = (Arc::clone(&server), Arc::clone(&stopping));
+        let work = move || {
+            // It ends only when it is told to, or with a panic.
+            if guard(|| work(&source, &is_told, service)).is_none() {
+                died();
+            }
         };
-        Ok(Self { server, stopping, thread: Some(thread), ended })
+        let thread = Some(start_thread(name, work)?);
+        Ok(Self { server, stopping, thread })
     }
 }
 
@@ -87,13 +76,8 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.server.unblock();
-        // Do not wait longer for a worker that a lock or the disk blocks: nothing uncommitted was
-        // acknowledged.
-        if self.ended.recv_timeout(MAX_WAIT) == Err(RecvTimeoutError::Timeout) {
-            log::error!("a worker did not end in time and is left behind");
-        } else if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            log::error!("a worker ended with a panic");
-        }
+        // Its panic, if it had one, has been logged.
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 

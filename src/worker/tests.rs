@@ -3,7 +3,7 @@
 use super::*;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
 use crate::testing::{Folder, NearEnd, PATIENCE, logged};
 
