@@ -64,12 +64,8 @@ impl Schema for Integer {
 
     fn of_json(&self, value: Value) -> Result<i64, &'static str> {
         let Value::Number(text) = value else { return Err(value.kind()) };
-        match int64_of_json(text) {
-            Ok(number) if self.allows(number) => Ok(number),
-            Ok(_) => Err("a number out of bounds"),
-            Err(NoInt64::Fraction) => Err("a number with a fraction"),
-            Err(NoInt64::Beyond) => Err("a number beyond int64"),
-        }
+        let number = int64_of_json(text)?;
+        if self.allows(number) { Ok(number) } else { Err("a number out of bounds") }
     }
 
     fn of_text(&self, text: &str) -> Option<i64> {
@@ -163,16 +159,9 @@ impl<W: Copy> Schema for Enumeration<W> {
     }
 }
 
-/// Why a JSON number is not an int64.
-#[derive(Debug, PartialEq)]
-pub enum NoInt64 {
-    Fraction,
-    Beyond,
-}
-
 /// Reads a JSON number whose value is an integer, such as `1.0` or `1e2` (JSON Schema 2020-12, section
-/// 6.1.1). Nothing is rounded. `text` must be a number as in RFC 8259, section 6.
-pub fn int64_of_json(text: &str) -> Result<i64, NoInt64> {
+/// 6.1.1). Nothing is rounded. `text` must be a number as in RFC 8259, section 6. If it is not an int64, tells what it is.
+pub fn int64_of_json(text: &str) -> Result<i64, &'static str> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     // The value is `kept` times ten to the power of `shift`, and the last digit of `kept` is not zero.
@@ -187,12 +176,12 @@ pub fn int64_of_json(text: &str) -> Result<i64, NoInt64> {
     let dropped = (digits.len() - kept.len()) as i64;
     let shift = power.saturating_sub(fraction.len() as i64).saturating_add(dropped);
     if shift < 0 {
-        return Err(NoInt64::Fraction);
+        return Err("a number with a fraction");
     }
     // No int64 has more than 18 zeros at its end.
     let zeros = usize::try_from(shift).ok().and_then(|shift| "000000000000000000".get(..shift));
     let number = zeros.and_then(|zeros| [kept, zeros].concat().parse().ok());
-    number.ok_or(NoInt64::Beyond)
+    number.ok_or("a number beyond int64")
 }
 
 /// Reads decimal digits, with an optional minus sign, as an int64.
@@ -276,7 +265,7 @@ mod tests {
     fn fractions_are_told_from_what_is_too_large() {
         for text in ["1.5", "-0.1", "1e-1", "15e-1", "9007199254740993.5", "1e-99999999999999999999", "0.1e0"]
         {
-            assert_eq!(int64_of_json(text), Err(NoInt64::Fraction), "{text}");
+            assert_eq!(int64_of_json(text), Err("a number with a fraction"), "{text}");
         }
         for text in [
             "9223372036854775808",
@@ -287,10 +276,10 @@ mod tests {
             "-1e99999999999999999999",
             "99999999999999999999999999999999999999999999",
         ] {
-            assert_eq!(int64_of_json(text), Err(NoInt64::Beyond), "{text}");
+            assert_eq!(int64_of_json(text), Err("a number beyond int64"), "{text}");
         }
         let long = format!("1{}", "0".repeat(60_000));
-        assert_eq!(int64_of_json(&long), Err(NoInt64::Beyond));
+        assert_eq!(int64_of_json(&long), Err("a number beyond int64"));
         assert_eq!(int64_of_json(&format!("{long}e-60000")), Ok(1));
         assert_eq!(int64_of_json(&format!("0.{}1e60001", "0".repeat(60_000))), Ok(1));
     }
