@@ -51,10 +51,7 @@ pub const FILE: Operation = Operation {
 
 /// Returns a deployed file, or the page for what is not there.
 fn get_file(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    if let Some(response) = deployed(context, call)? {
-        return Ok(response);
-    }
-    not_found(context, call)
+    deployed(context, call)?.map_or_else(|| not_found(context, call), Ok)
 }
 
 /// The 404 for a browser outside `/v1`: a page, the deployed one if there is one.
@@ -125,30 +122,29 @@ const fn row(path: &'static str, id: &'static str) -> Operation {
     Operation { headers: &HEADERS, rows: Some(4), ..Operation::new(path, id, Handler::Get(get)) }
 }
 
+/// The response with a document of the site, or the 404.
+pub(super) fn asset(context: &ReadContext, call: &Call, path: &str) -> Result<Response, Failure> {
+    let found = context.assets.get(path).map(|asset| asset.respond(call.asset_fields()));
+    found.map_or_else(|| not_found(context, call), Ok)
+}
+
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    if let Some(asset) = context.assets.get(&*call.target.path) {
-        return Ok(asset.respond(call.asset_fields()));
-    }
     match MOVED.iter().find(|(old, _)| *old == call.target.path) {
         Some((_, new)) => Ok(Response::new(308, b"").header("Location", new)),
-        None => not_found(context, call),
+        None => asset(context, call, &call.target.path),
     }
 }
 
 fn get_reference(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    let path = if context.store.has_files()? { REFERENCE_AMONG_FILES } else { "/" };
-    match context.assets.get(path) {
-        Some(asset) => Ok(asset.respond(call.asset_fields())),
-        None => not_found(context, call),
-    }
+    asset(context, call, if context.store.has_files()? { REFERENCE_AMONG_FILES } else { "/" })
 }
 
 /// Returns a file of the pages. A page that was made before an upgrade, or by another instance, names another digest:
 /// it gets the file as it is now, which it does not keep.
 fn get_asset(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    let name = call.target.path.rsplit('/').next().unwrap_or_default();
-    match context.assets.get(&*call.target.path).or_else(|| context.assets.get(&format!("{LATEST}{name}"))) {
-        Some(asset) => Ok(asset.respond(call.asset_fields())),
-        None => not_found(context, call),
+    let path = &*call.target.path;
+    if context.assets.contains_key(path) {
+        return asset(context, call, path);
     }
+    asset(context, call, &format!("{LATEST}{}", path.rsplit('/').next().unwrap_or_default()))
 }

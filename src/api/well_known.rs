@@ -1,6 +1,6 @@
 //! Places that programs know without being told (RFC 8615, RFC 9309). A deployed file of the same name goes first.
 
-use super::assets::{HEADERS, deployed, not_found};
+use super::assets::{HEADERS, asset, deployed, not_found};
 use super::{Call, Handler, Operation, ReadContext};
 use crate::clock::{day, unix_time};
 use crate::endpoint::Failure;
@@ -35,13 +35,7 @@ const fn row(path: &'static str, id: &'static str, handler: Handler) -> Operatio
 
 /// Returns what is at this place.
 fn get(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
-    if let Some(file) = deployed(context, call)? {
-        return Ok(file);
-    }
-    match context.assets.get(&*call.target.path) {
-        Some(asset) => Ok(asset.respond(call.asset_fields())),
-        None => not_found(context, call),
-    }
+    deployed(context, call)?.map_or_else(|| asset(context, call, &call.target.path), Ok)
 }
 
 /// Whom to tell of a weakness (RFC 9116).
