@@ -132,23 +132,15 @@ impl Metrics {
         text.family("waiting_requests", "gauge", help, "lane", [("read", reads), ("write", writes)]);
         text.gauge("held_bytes", "Bytes in use for clients.", held);
         text.gauge("held_bytes_limit", "Maximum number of bytes for clients.", meters.budget);
-        text.family(
-            "responses_total",
-            "counter",
-            "Responses to clients, by status.",
-            "status",
-            meters.responses.counts(),
-        );
+        let help = "Responses to clients, by status.";
+        text.family("responses_total", "counter", help, "status", meters.responses.counts());
         let help = "Time from the first byte of a request to its response.";
         text.histogram("request_duration_seconds", help, &meters.duration);
         let help =
             "Requests refused at the gate, or because the database could not be used or written, by code.";
         text.family("refusals_total", "counter", help, "code", &*lock(&meters.refusals));
-        text.begin(
-            "requests_total",
-            "counter",
-            "Requests that reached the service, by operation and status.",
-        );
+        let help = "Requests that reached the service, by operation and status.";
+        text.begin("requests_total", "counter", help);
         for (operation, statuses) in &meters.requests {
             for (status, count) in statuses.counts() {
                 let labels = format!("{{operation=\"{operation}\",status=\"{status}\"}}");
