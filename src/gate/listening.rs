@@ -193,17 +193,12 @@ fn name(address: &std::os::unix::net::SocketAddr) -> std::path::PathBuf {
 
 /// The error for an address that cannot be bound.
 fn cannot(address: SocketAddr, error: io::Error) -> Error {
-    let (kind, why) = match error.kind() {
-        Os::AddrInUse => (ErrorKind::AddressInUse, "the address is in use".to_owned()),
-        Os::AddrNotAvailable => {
-            (ErrorKind::AddressUnavailable, "this machine does not have the address".to_owned())
-        }
-        Os::PermissionDenied => {
-            (ErrorKind::AddressUnavailable, "only a privileged program can use a port below 1024".to_owned())
-        }
-        _ => (ErrorKind::of_io(&error), error.to_string()),
+    let kind = match error.kind() {
+        Os::AddrInUse => ErrorKind::AddressInUse,
+        Os::AddrNotAvailable | Os::PermissionDenied => ErrorKind::AddressUnavailable,
+        _ => ErrorKind::of_io(&error),
     };
-    Error::new(kind, format!("cannot listen on {address}: {why}")).caused_by(error)
+    Error::new(kind, format!("cannot listen on {address}: {error}")).caused_by(error)
 }
 
 #[cfg(test)]
@@ -225,11 +220,14 @@ mod tests {
     fn address_that_cannot_be_bound_is_named() {
         let listening = Listening::bind(&([127, 0, 0, 1], 0).into()).unwrap();
         let address = listening.address.tcp().unwrap();
-        let line = format!("cannot listen on {address}: the address is in use");
-        assert_eq!(refused(&address.into()), (ErrorKind::AddressInUse, line));
+        let starts = |(kind, line): (ErrorKind, String), address: SocketAddr| {
+            assert!(line.starts_with(&format!("cannot listen on {address}: ")), "{line}");
+            kind
+        };
+        assert_eq!(starts(refused(&address.into()), address), ErrorKind::AddressInUse);
         // Reserved for documentation (RFC 5737).
-        let line = "cannot listen on 192.0.2.1:80: this machine does not have the address".to_owned();
-        assert_eq!(refused(&([192, 0, 2, 1], 80).into()), (ErrorKind::AddressUnavailable, line));
+        let lacking = SocketAddr::from(([192, 0, 2, 1], 80));
+        assert_eq!(starts(refused(&lacking.into()), lacking), ErrorKind::AddressUnavailable);
         let privileged = cannot(([0, 0, 0, 0], 80).into(), Os::PermissionDenied.into());
         assert_eq!(privileged.kind(), ErrorKind::AddressUnavailable);
     }

@@ -64,7 +64,7 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
         return Err(io::Error::other("the file there is not a socket"));
     }
     if !has_nobody_listening(path)? {
-        return Err(io::Error::from(Os::AddrInUse));
+        return Err(io::Error::new(Os::AddrInUse, "another service listens there"));
     }
     std::fs::remove_file(path)
 }
@@ -84,20 +84,12 @@ fn has_nobody_listening(path: &Path) -> io::Result<bool> {
 
 /// The error for a path that cannot be used.
 fn cannot(path: &Path, error: io::Error) -> Error {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = folder.display();
-    let (kind, why) = match error.kind() {
-        Os::NotFound => (ErrorKind::AddressUnavailable, format!("the folder {folder} does not exist")),
-        Os::NotADirectory => (ErrorKind::AddressUnavailable, format!("{folder} is not a folder")),
-        Os::PermissionDenied => (ErrorKind::PermissionDenied, format!("this user may not write to {folder}")),
-        Os::ReadOnlyFilesystem => (ErrorKind::PermissionDenied, format!("{folder} is read-only")),
-        Os::InvalidInput => {
-            (ErrorKind::AddressUnavailable, "the path is longer than a socket allows".to_owned())
-        }
-        Os::AddrInUse => (ErrorKind::AddressInUse, "another service listens there".to_owned()),
-        _ => (ErrorKind::AddressUnavailable, error.to_string()),
+    let kind = match error.kind() {
+        Os::AddrInUse => ErrorKind::AddressInUse,
+        Os::PermissionDenied | Os::ReadOnlyFilesystem => ErrorKind::PermissionDenied,
+        _ => ErrorKind::AddressUnavailable,
     };
-    Error::new(kind, format!("cannot listen on unix:{}: {why}", path.display())).caused_by(error)
+    Error::new(kind, format!("cannot listen on unix:{}: {error}", path.display())).caused_by(error)
 }
 
 #[cfg(test)]
@@ -179,38 +171,18 @@ mod tests {
         let longest = if cfg!(target_os = "linux") { 107 } else { 103 };
         let rest = longest - folder.0.as_os_str().len() - 1;
         SocketFile::listen(&folder.0.join("x".repeat(rest))).unwrap();
-        let (kind, line) = refused(&folder.0.join("x".repeat(rest + 1)));
-        assert_eq!(kind, ErrorKind::AddressUnavailable);
-        assert!(line.ends_with(": the path is longer than a socket allows"), "{line}");
+        assert_eq!(refused(&folder.0.join("x".repeat(rest + 1))).0, ErrorKind::AddressUnavailable);
     }
 
     #[test]
-    fn unusable_folders_are_named() {
-        let folder = Folder::new();
-        let file = folder.0.join("file");
-        std::fs::write(&file, "").unwrap();
-        for (path, why) in [
-            (folder.0.join("missing/socket"), "missing does not exist"),
-            (file.join("socket"), "is not a folder"),
+    fn failures_have_a_kind() {
+        for (why, kind) in [
+            (Os::NotFound, ErrorKind::AddressUnavailable),
+            (Os::PermissionDenied, ErrorKind::PermissionDenied),
+            (Os::ReadOnlyFilesystem, ErrorKind::PermissionDenied),
+            (Os::AddrInUse, ErrorKind::AddressInUse),
         ] {
-            let (kind, line) = refused(&path);
-            assert!(kind == ErrorKind::AddressUnavailable && line.ends_with(why), "{line}");
-        }
-    }
-
-    #[test]
-    fn failures_say_what_to_look_at() {
-        for (why, kind, words) in [
-            (Os::NotFound, ErrorKind::AddressUnavailable, "the folder /run/pets does not exist"),
-            (Os::NotADirectory, ErrorKind::AddressUnavailable, "/run/pets is not a folder"),
-            (Os::PermissionDenied, ErrorKind::PermissionDenied, "this user may not write to /run/pets"),
-            (Os::ReadOnlyFilesystem, ErrorKind::PermissionDenied, "/run/pets is read-only"),
-            (Os::AddrInUse, ErrorKind::AddressInUse, "another service listens there"),
-            (Os::TimedOut, ErrorKind::AddressUnavailable, "timed out"),
-        ] {
-            let error = cannot(Path::new("/run/pets/socket"), why.into());
-            assert_eq!(error.kind(), kind, "{error}");
-            assert!(error.to_string().ends_with(words), "{error}");
+            assert_eq!(cannot(Path::new("/run/pets/socket"), why.into()).kind(), kind, "{why}");
         }
     }
 }
