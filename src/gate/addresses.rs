@@ -9,8 +9,9 @@ use slab::Slab;
 use crate::gate::dispatcher::Turns;
 
 /// An address with at least one connection.
-#[derive(Default)]
 pub struct Address {
+    /// The representative of all that count as one.
+    group: IpAddr,
     pub connections: usize,
     /// Its next turns in the queues of each kind of lane.
     pub turns: [Turns; 2],
@@ -22,7 +23,8 @@ pub struct Address {
 /// IPv4-mapped address counts as IPv4.
 #[derive(Default)]
 pub struct Addresses {
-    known: Slab<(IpAddr, Address)>,
+    /// By the index from [`Addresses::join`].
+    pub known: Slab<Address>,
     indexes: HashMap<IpAddr, usize>,
 }
 
@@ -31,34 +33,25 @@ impl Addresses {
     pub fn join(&mut self, address: IpAddr) -> usize {
         let group = group(address);
         let known = &mut self.known;
-        let index = *self.indexes.entry(group).or_insert_with(|| known.insert((group, Address::default())));
-        known[index].1.connections += 1;
+        let new = || known.insert(Address { group, connections: 0, turns: Default::default() });
+        let index = *self.indexes.entry(group).or_insert_with(new);
+        known[index].connections += 1;
         index
     }
 
     /// Counts one connection less.
     pub fn leave(&mut self, index: usize) {
-        let (group, address) = &mut self.known[index];
+        let address = &mut self.known[index];
         address.connections -= 1;
         if address.connections == 0 {
-            self.indexes.remove(group);
+            self.indexes.remove(&address.group);
             self.known.remove(index);
         }
     }
 
-    /// The address with an index from [`Addresses::join`].
-    pub fn get(&mut self, index: usize) -> &mut Address {
-        &mut self.known[index].1
-    }
-
-    /// The number of connections at an index from [`Addresses::join`].
-    pub fn connections(&self, index: usize) -> usize {
-        self.known[index].1.connections
-    }
-
     /// The number of connections of an address.
     pub fn connections_of(&self, address: IpAddr) -> usize {
-        self.indexes.get(&group(address)).map_or(0, |index| self.connections(*index))
+        self.indexes.get(&group(address)).map_or(0, |index| self.known[*index].connections)
     }
 }
 

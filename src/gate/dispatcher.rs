@@ -47,7 +47,7 @@ impl Gate {
     /// Makes a client's request wait for its lanes.
     pub(super) fn join_queue(&mut self, slot: usize, kind: LaneKind) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
-        connection.client.queue(&self.shared);
+        connection.client.enter(State::Waiting, &self.shared);
         let is_small = kind == LaneKind::Write || (self.is_small)(connection.client.request.line());
         if let Some(delay) = &mut self.delay {
             connection.client.delay = delay(connection.client.request.line());
@@ -58,7 +58,7 @@ impl Gate {
         let mut own = Turns::default();
         let turns = match connection.is_exempt {
             true => &mut own,
-            false => &mut self.addresses.get(connection.address_index).turns[kind as usize],
+            false => &mut self.addresses.known[connection.address_index].turns[kind as usize],
         };
         let waiting = &mut self.waiting[kind as usize];
         // Each connection has at most one request waiting, so at least half belong to clients that have gone.
@@ -112,7 +112,7 @@ impl Gate {
             let Some(slot) = self.slot_inside(client) else { continue };
             let client = &mut self.connections[slot].client;
             match response.course {
-                Course::PassOn => client.go_on(&self.shared),
+                Course::PassOn => client.enter(State::Ready(LaneKind::Write), &self.shared),
                 Course::BreakOff => client.close(&self.shared),
                 Course::Send => {
                     client.answer(&response.answer, &mut self.shared);
@@ -172,12 +172,10 @@ pub struct Waiting {
 /// Requests of one size.
 #[derive(Default)]
 struct Queue {
-    /// Turn, number and client; the least is next.
-    requests: BinaryHeap<Reverse<(u64, u64, ClientId)>>,
+    /// Turn and client; the least is next.
+    requests: BinaryHeap<Reverse<(u64, ClientId)>>,
     /// The turn of the last request that was removed. Requests that come now have later turns, so nobody waits for ever.
     turn: u64,
-    /// The number of requests so far.
-    count: u64,
 }
 
 impl Waiting {
@@ -186,14 +184,13 @@ impl Waiting {
         let (queue, next) = (&mut self.queues[size as usize], &mut turns[size as usize]);
         let turn = (*next).max(queue.turn + 1);
         *next = turn + 1;
-        queue.count += 1;
-        queue.requests.push(Reverse((turn, queue.count, client)));
+        queue.requests.push(Reverse((turn, client)));
     }
 
     /// The next request, without removing it.
     pub fn peek(&self) -> Option<(ClientId, Size)> {
         let [small, large] = [Size::Small, Size::Large].map(|size| {
-            let Reverse((.., client)) = self.queues[size as usize].requests.peek()?;
+            let Reverse((_, client)) = self.queues[size as usize].requests.peek()?;
             Some((*client, size))
         });
         if large.is_none() || self.ahead < SMALL_PER_LARGE { small.or(large) } else { large }
@@ -205,7 +202,7 @@ impl Waiting {
         let has_large = !self.queues[Size::Large as usize].requests.is_empty();
         self.ahead = if size == Size::Small && has_large { self.ahead + 1 } else { 0 };
         let queue = &mut self.queues[size as usize];
-        let Reverse((turn, _, client)) = queue.requests.pop()?;
+        let Reverse((turn, client)) = queue.requests.pop()?;
         queue.turn = turn;
         Some(client)
     }
@@ -213,7 +210,7 @@ impl Waiting {
     /// Removes the requests of clients that have gone. It visits all of them.
     pub fn retain(&mut self, is_here: impl Fn(ClientId) -> bool) {
         for queue in &mut self.queues {
-            queue.requests.retain(|Reverse((.., client))| is_here(*client));
+            queue.requests.retain(|Reverse((_, client))| is_here(*client));
         }
     }
 

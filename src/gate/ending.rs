@@ -68,8 +68,10 @@ impl Gate {
                 connection.readable = true;
             }
             self.drive(slot);
-            if let Some(connection) = self.connections.get_mut(slot) {
-                connection.client.hurry(&self.shared);
+            let connection = self.connections.get_mut(slot).filter(|c| c.client.state() == State::Idle);
+            if let Some(idle) = connection {
+                // It has only a moment more.
+                idle.client.enter(State::Idle, &self.shared);
             }
         }
     }

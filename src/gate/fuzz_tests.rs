@@ -171,12 +171,12 @@ fn converse(mut input: &[u8], sizes: &[usize]) -> Vec<u8> {
 fn respond(client: &mut Client, kind: LaneKind, shared: &mut Shared) {
     let mut written = Vec::new();
     client.request.write(2, client.id(), &mut written);
-    client.queue(shared);
+    client.enter(State::Waiting, shared);
     let asked = client.request.line().to_vec();
     client.go_inside(kind, shared);
     match asked.last() {
         Some(b'0') => client.expire(shared),
-        Some(b'1') if kind == LaneKind::Read => client.go_on(shared),
+        Some(b'1') if kind == LaneKind::Read => client.enter(State::Ready(LaneKind::Write), shared),
         _ => client.answer(&Answer::of(&Response::new(200, written), &mut Vec::new()), shared),
     }
 }
@@ -304,7 +304,7 @@ impl SmallGate {
             assert_eq!(connection.held, connection.client.held());
             let is_same = |other: &super::Connection| other.address_index == connection.address_index;
             let count = gate.connections.iter().filter(|(_, other)| is_same(other)).count();
-            assert_eq!(gate.addresses.connections(connection.address_index), count);
+            assert_eq!(gate.addresses.known[connection.address_index].connections, count);
             assert!(connection.is_exempt || count <= PLACES / 4);
         }
     }

@@ -115,12 +115,8 @@ impl Gate {
             Some((Reverse(turn), self.many(connection), Reverse(place), slot))
         };
         let mut found: Vec<_> = self.connections.iter().filter_map(order).collect();
-        if found.len() > PICKED {
-            let rest = found.len() - PICKED;
-            found.select_nth_unstable(rest);
-            found.drain(..rest);
-        }
         found.sort_unstable();
+        found.drain(..found.len().saturating_sub(PICKED));
         let picked = |(_, many, Reverse(place), slot)| Picked { slot, place, is_of_many: many > 0 };
         self.picked = found.into_iter().map(picked).collect();
     }
@@ -128,7 +124,7 @@ impl Gate {
     /// How many connections the connection's address has, if they are many. The number means nothing if many clients
     /// may share the address.
     fn many(&self, connection: &Connection) -> usize {
-        let connections = self.addresses.connections(connection.address_index);
+        let connections = self.addresses.known[connection.address_index].connections;
         if connections > FEW_CONNECTIONS && !connection.is_exempt { connections } else { 0 }
     }
 }

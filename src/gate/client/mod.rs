@@ -183,7 +183,7 @@ impl Client {
     }
 
     /// The only place where the state changes, and with it the deadline.
-    fn enter(&mut self, state: State, shared: &Shared) {
+    pub fn enter(&mut self, state: State, shared: &Shared) {
         let deadlines = &shared.deadlines;
         let patience = match state {
             State::Idle if shared.draining => Some(deadlines.idle.min(LAST_CALL)),
@@ -289,22 +289,12 @@ impl Client {
         }
     }
 
-    /// Notes that the request waits for room in a lane.
-    pub fn queue(&mut self, shared: &Shared) {
-        self.enter(State::Waiting, shared);
-    }
-
     /// Notes that the request went down a lane. A read is kept, because it may have to go down another.
     pub fn go_inside(&mut self, kind: LaneKind, shared: &Shared) {
         if kind == LaneKind::Write {
             self.request = LaneRequest::default();
         }
         self.enter(State::Inside(kind), shared);
-    }
-
-    /// Notes that a read lane passes the request on to the write lane.
-    pub fn go_on(&mut self, shared: &Shared) {
-        self.enter(State::Ready(LaneKind::Write), shared);
     }
 
     /// Responds; the connection persists if the client wants it to.
@@ -374,13 +364,6 @@ impl Client {
             }
             State::Inside(LaneKind::Write) => self.refuse(ApiError::new(Code::OutcomeUnknown), shared),
             _ => self.close(shared),
-        }
-    }
-
-    /// Gives an idle client only a moment more, because the service is ending.
-    pub fn hurry(&mut self, shared: &Shared) {
-        if self.state == State::Idle {
-            self.enter(State::Idle, shared);
         }
     }
 

@@ -28,7 +28,7 @@ impl Bench {
     }
 
     fn go_inside(&mut self, kind: LaneKind) {
-        self.client.queue(&self.shared);
+        self.client.enter(State::Waiting, &self.shared);
         self.client.go_inside(kind, &self.shared);
     }
 
@@ -155,7 +155,7 @@ fn slow_reader_is_given_up() {
 fn waiting_too_long_is_503() {
     let mut bench = bench();
     bench.receive(GET);
-    bench.client.queue(&bench.shared);
+    bench.client.enter(State::Waiting, &bench.shared);
     assert_eq!(bench.expire(), State::Responding);
     assert!(String::from_utf8_lossy(bench.client.output()).contains("\r\nRetry-After: 1\r\n"));
     assert_eq!(bench.take().0, "HTTP/1.1 503 Service Unavailable");
@@ -181,7 +181,7 @@ fn request_that_reads_can_go_on_and_one_that_writes_is_let_go() {
     let mut bench = bench();
     bench.receive(GET);
     bench.go_inside(LaneKind::Read);
-    bench.client.go_on(&bench.shared);
+    bench.client.enter(State::Ready(LaneKind::Write), &bench.shared);
     assert_eq!(bench.client.state(), State::Ready(LaneKind::Write));
     assert_eq!(bench.client.request.line(), b"GET /");
     bench.go_inside(LaneKind::Write);
@@ -222,7 +222,7 @@ fn idle_client_has_a_last_call() {
     let mut bench = bench();
     assert_eq!(bench.client.deadline, Some(bench.shared.now + bench.shared.deadlines.idle));
     bench.shared.draining = true;
-    bench.client.hurry(&bench.shared);
+    bench.client.enter(State::Idle, &bench.shared);
     assert_eq!(bench.client.deadline, Some(bench.shared.now + LAST_CALL));
     bench.receive(GET);
     bench.answer("x");
@@ -362,7 +362,7 @@ fn all_requests_sent_ahead_are_read_one_after_the_other() {
 fn who_waits_and_makes_room_is_told() {
     let mut waiting = bench();
     waiting.receive(GET);
-    waiting.client.queue(&waiting.shared);
+    waiting.client.enter(State::Waiting, &waiting.shared);
     waiting.client.give_way(&mut waiting.shared);
     assert_eq!(waiting.take(), ("HTTP/1.1 503 Service Unavailable".to_owned(), State::Lingering));
     let mut idle = bench();

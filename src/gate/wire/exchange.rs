@@ -19,7 +19,7 @@ impl Head {
     pub fn print(&self, answer: &Answer, close: bool, general: &GeneralFields, out: &mut Vec<u8>) {
         out.reserve(HEAD_ROOM + answer.fields.len() + answer.body.len());
         write_status_line(out, answer.status);
-        out.extend_from_slice(general.block());
+        out.extend_from_slice(&general.block);
         write_field(out, "X-Request-Id", self.id.as_bytes());
         if close {
             write_field(out, "Connection", b"close");
@@ -81,6 +81,7 @@ impl Head {
 
 /// The lines, made again every second because of the date.
 pub struct GeneralFields {
+    /// Each with its line end.
     block: Vec<u8>,
     second: u64,
     /// Whether responses depend on the origin.
@@ -93,11 +94,6 @@ impl GeneralFields {
         let mut fields = Self { block: Vec::new(), second: 0, varies };
         fields.refresh(SystemTime::now());
         fields
-    }
-
-    /// The lines, each with its line end.
-    pub fn block(&self) -> &[u8] {
-        &self.block
     }
 
     /// Updates the date.

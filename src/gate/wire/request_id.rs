@@ -4,7 +4,7 @@
 const MAX_LENGTH: usize = 64;
 
 /// 1 to 64 characters of `A-Z a-z 0-9 . _ -`, kept in place.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestId {
     bytes: [u8; MAX_LENGTH],
     length: u8,
@@ -31,12 +31,6 @@ impl RequestId {
     pub fn as_str(&self) -> &str {
         // Always ASCII; both constructors see to it.
         std::str::from_utf8(self.as_bytes()).unwrap_or("-")
-    }
-}
-
-impl std::fmt::Debug for RequestId {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
