@@ -96,8 +96,6 @@ pub enum ErrorKind {
 
     /// An argument cannot be used, such as the name of a key, or an input is malformed as a whole.
     InvalidInput,
-    /// The input of an import is in the other [`Format`](crate::Format).
-    InputFormat,
     /// An import of the same input is not finished, so another one would add pets twice.
     ImportUnfinished,
     /// Rows of an import are invalid, and none was written.
@@ -137,7 +135,7 @@ impl ErrorKind {
             Os::AddrNotAvailable => Self::AddressUnavailable,
             Os::BrokenPipe => Self::OutputClosed,
             Os::OutOfMemory => Self::Resources,
-            Os::InvalidFilename => Self::InvalidInput,
+            Os::InvalidFilename | Os::IsADirectory => Self::InvalidInput,
             _ => Self::Io,
         }
     }

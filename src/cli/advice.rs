@@ -79,20 +79,12 @@ fn of(error: &Error, call: &Call) -> Option<String> {
         }
         ErrorKind::KeyExpired => "set the expiry of the new key with --expires",
         ErrorKind::KeyAmbiguous => "give more digits",
-        ErrorKind::InvalidInput if call.flag("from-line").is_some() => {
-            "--from-line must be the line after the last one that is written"
-        }
         ErrorKind::ImportUnfinished => {
             "add the rest with --resume, or all of it once more with --from-line 1"
         }
-        ErrorKind::InvalidRows => "correct the input, or leave these lines out with --skip-invalid",
-        ErrorKind::InputFormat if error.to_string().contains("JSON array") => {
-            "convert it: jq -c '.[]' pets.json | petstore import"
+        ErrorKind::InvalidRows => {
+            "correct the input or --format, or leave these lines out with --skip-invalid"
         }
-        ErrorKind::InputFormat => match call.flag("format") {
-            Some("csv") => "add --format ndjson",
-            Some(_) | None => "add --format csv",
-        },
         ErrorKind::FileExists if call.command == "serve" => {
             "move the file away, or give another with --first-key-file"
         }
@@ -114,7 +106,7 @@ mod tests {
     use super::*;
     use petstore::Config;
 
-    /// Kinds with advice, at least for an import that goes on.
+    /// Kinds with advice.
     const KINDS: &[ErrorKind] = &[
         ErrorKind::Config("listen"),
         ErrorKind::AddressInUse,
@@ -140,10 +132,8 @@ mod tests {
         ErrorKind::KeyExists,
         ErrorKind::KeyExpired,
         ErrorKind::KeyAmbiguous,
-        ErrorKind::InvalidInput,
         ErrorKind::ImportUnfinished,
         ErrorKind::InvalidRows,
-        ErrorKind::InputFormat,
         ErrorKind::FileExists,
         ErrorKind::PermissionDenied,
         ErrorKind::DiskFull,
@@ -166,12 +156,9 @@ mod tests {
             SETTINGS.iter().any(|setting| setting.flag == name)
                 || all().flat_map(|command| command.flags).any(|flag| flag.name == name)
         };
-        let calls = [call("serve", &[], &[]), call("import", &[], &[("from-line", "3"), ("format", "csv")])];
+        let calls = [call("serve", &[], &[]), call("import", &[], &[])];
         for (kind, call) in KINDS.iter().flat_map(|kind| calls.iter().map(move |call| (*kind, call))) {
-            let Some(advice) = of(&Error::new(kind, ""), call) else {
-                assert_eq!((kind, call.command), (ErrorKind::InvalidInput, "serve"), "there is no advice");
-                continue;
-            };
+            let advice = of(&Error::new(kind, ""), call).expect("there is advice");
             let words: Vec<&str> = advice.split([' ', ',', ':', ';']).collect();
             for (i, word) in words.iter().enumerate() {
                 if let Some(name) = word.strip_prefix("--") {

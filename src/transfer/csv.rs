@@ -1,8 +1,11 @@
-//! Records of CSV (RFC 4180), and plain lines. Reading CSV is strict: the usual crates also accept malformed CSV, such as
-//! a quote within a plain field, and nobody notices a misread pet until it is too late.
+//! Records of CSV (RFC 4180). Reading is strict: the usual crates also accept malformed CSV, such as a quote within a
+//! plain field, and nobody notices a misread pet until it is too late.
 
-use super::Format;
 use crate::model::MEMBERS;
+
+/// What is wrong with every malformed record.
+pub const MALFORMED: &str =
+    "A field with a quote, a comma or a line break must be in quotes, and each quote in it doubled.";
 
 /// The columns of a pet, in the order of an export.
 pub fn columns() -> Vec<&'static str> {
@@ -11,152 +14,70 @@ pub fn columns() -> Vec<&'static str> {
 
 /// Writes one field, in quotes if it needs them.
 pub fn push_field(out: &mut Vec<u8>, text: &str) {
-    if !text.contains(['"', ',', '\r', '\n']) {
-        return out.extend_from_slice(text.as_bytes());
+    if text.contains(['"', ',', '\r', '\n']) {
+        out.extend_from_slice(format!("\"{}\"", text.replace('"', "\"\"")).as_bytes());
+    } else {
+        out.extend_from_slice(text.as_bytes());
     }
-    out.push(b'"');
-    for byte in text.bytes() {
-        out.push(byte);
-        if byte == b'"' {
-            out.push(byte);
-        }
-    }
-    out.push(b'"');
 }
 
-/// The state of a record after a byte.
-#[derive(Clone, Copy, PartialEq)]
-enum State {
-    /// In a line that has no fields.
-    Line,
-    FieldStart,
-    Plain,
-    Quoted,
-    /// After a quote in a quoted field: it ends the field, or is the first of two that stand for one.
-    Quote,
-    /// After a carriage return, which only a line feed may follow.
-    Return,
-}
-
-/// One record or line, which is read byte by byte.
+/// A record, which is read line by line.
+#[derive(Default)]
 pub struct Record {
-    /// The state before its first byte.
-    begin: State,
     /// The fields, one after the other.
-    bytes: Vec<u8>,
-    /// Where each field but the last ends.
+    text: String,
+    /// Where each field ends.
     ends: Vec<usize>,
-    state: State,
-    /// What is wrong with the record; the first fault counts.
-    fault: Option<&'static str>,
+    /// Whether the last line ends within a quoted field, so that the next one belongs to the record.
+    pub is_open: bool,
 }
-
-/// The fault of a record that ends in a quoted field.
-const OPEN: &str = "A quoted field has no closing quote.";
 
 impl Record {
-    pub fn new(format: Format) -> Self {
-        let begin = if format == Format::Csv { State::FieldStart } else { State::Line };
-        Self { begin, bytes: Vec::new(), ends: Vec::new(), state: begin, fault: None }
-    }
-
-    /// Begins the next record.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-        self.state = self.begin;
-        self.fault = None;
-    }
-
-    /// Takes a byte; `true` if it ends the record.
-    pub fn take(&mut self, byte: u8) -> bool {
-        match (self.state, byte) {
-            (State::Quoted, b'"') => self.state = State::Quote,
-            (State::Quoted, _) => self.bytes.push(byte),
-            (State::Quote, b'"') => {
-                self.bytes.push(byte);
-                self.state = State::Quoted;
+    /// Adds a line, with its end.
+    ///
+    /// # Errors
+    /// A sentence that describes the fault. The record ends with this line then.
+    pub fn add(&mut self, line: &str) -> Result<(), &'static str> {
+        let mut rest = line;
+        loop {
+            let quoted = if self.is_open { Some(rest) } else { rest.strip_prefix('"') };
+            rest = if let Some(quoted) = quoted {
+                let Some(after) = self.add_quoted(quoted) else { return Ok(()) };
+                after
+            } else {
+                let (text, after) = rest.split_at(rest.find([',', '"', '\r', '\n']).unwrap_or(rest.len()));
+                self.text.push_str(text);
+                after
+            };
+            self.ends.push(self.text.len());
+            match rest.strip_prefix(',') {
+                Some(next) => rest = next,
+                None if matches!(rest, "" | "\n" | "\r\n") => return Ok(()),
+                None => return Err(MALFORMED),
             }
-            (_, b'\n') => return true,
-            (State::Line, _) => self.bytes.push(byte),
-            (State::Return, _) => {
-                self.blame(
-                    "A carriage return must be in a quoted field, or end the line together with a line feed.",
-                );
-                self.state = State::Plain;
-                return self.take(byte);
-            }
-            (_, b'\r') => self.state = State::Return,
-            (_, b',') => {
-                self.ends.push(self.bytes.len());
-                self.state = State::FieldStart;
-            }
-            (State::FieldStart, b'"') => self.state = State::Quoted,
-            (State::FieldStart, _) => {
-                self.bytes.push(byte);
-                self.state = State::Plain;
-            }
-            (State::Plain, _) => {
-                if byte == b'"' {
-                    self.blame("A field that contains a quote must be in quotes, and the quote doubled.");
-                }
-                self.bytes.push(byte);
-            }
-            (State::Quote, _) => {
-                self.blame("A comma or the end of the line must follow the closing quote of a field.");
-                self.bytes.push(byte);
-                self.state = State::Plain;
-            }
-        }
-        false
-    }
-
-    /// Ends the record at the end of the input.
-    pub fn end(&mut self) {
-        if self.state == State::Quoted {
-            self.blame(OPEN);
         }
     }
 
-    /// Notes a fault, unless there is one already.
-    pub fn blame(&mut self, fault: &'static str) {
-        self.fault.get_or_insert(fault);
+    /// Adds the rest of a quoted field, and returns what follows the closing quote; `None` if there is none.
+    fn add_quoted<'l>(&mut self, mut rest: &'l str) -> Option<&'l str> {
+        self.is_open = true;
+        while let Some((text, after)) = rest.split_once('"') {
+            self.text.push_str(text);
+            let Some(next) = after.strip_prefix('"') else {
+                self.is_open = false;
+                return Some(after);
+            };
+            self.text.push('"');
+            rest = next;
+        }
+        self.text.push_str(rest);
+        None
     }
 
-    /// The length of the record in bytes, with its separators.
-    pub fn len(&self) -> usize {
-        self.bytes.len() + self.ends.len()
-    }
-
-    /// Drops the bytes so far, if the record is too long to be kept.
-    pub fn forget(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-    }
-
-    /// Whether the record is an empty line, or the line only whitespace.
-    pub fn is_blank(&self) -> bool {
-        let is_line = self.begin == State::Line;
-        self.fault.is_none() && (self.len() == 0 || is_line && self.bytes.trim_ascii().is_empty())
-    }
-
-    /// The line.
-    ///
-    /// # Errors
-    /// A sentence that describes the fault.
-    pub fn line(&self) -> Result<&[u8], &'static str> {
-        self.fault.map_or(Ok(&self.bytes), Err)
-    }
-
-    /// The fields of the record.
-    ///
-    /// # Errors
-    /// A sentence that describes the fault.
-    pub fn fields(&self) -> Result<Vec<&str>, &'static str> {
-        let (bytes, mut start) = (self.line()?, 0);
-        let ends = self.ends.iter().copied().chain([bytes.len()]);
-        let field = |end| str::from_utf8(&bytes[std::mem::replace(&mut start, end)..end]);
-        ends.map(field).collect::<Result<_, _>>().map_err(|_| "The line is not UTF-8 text.")
+    /// The fields of a record that is not open.
+    pub fn fields(&self) -> Vec<&str> {
+        let mut start = 0;
+        self.ends.iter().map(|end| &self.text[std::mem::replace(&mut start, *end)..*end]).collect()
     }
 }
 
@@ -166,14 +87,13 @@ mod tests {
 
     /// The records of a text, each as its fields or its fault.
     fn read(text: &str) -> Vec<Result<Vec<String>, &'static str>> {
-        let (mut records, mut record) = (Vec::new(), Record::new(Format::Csv));
-        let mut rest = text.bytes().peekable();
-        while rest.peek().is_some() {
-            record.clear();
-            if !rest.by_ref().any(|byte| record.take(byte)) {
-                record.end();
+        let (mut records, mut record) = (Vec::new(), Record::default());
+        for line in text.split_inclusive('\n') {
+            let added = record.add(line);
+            if added.is_err() || !record.is_open {
+                let record = std::mem::take(&mut record);
+                records.push(added.map(|()| record.fields().into_iter().map(str::to_owned).collect()));
             }
-            records.push(record.fields().map(|fields| fields.into_iter().map(str::to_owned).collect()));
         }
         records
     }
@@ -204,13 +124,5 @@ mod tests {
             assert!(records[0].is_err(), "{line:?}");
             assert_eq!(records[1], Ok(vec!["c".to_owned()]), "{line:?}");
         }
-        assert_eq!(read("1,\"a\n2,b\n"), [Err(OPEN)]);
-    }
-
-    #[test]
-    fn character_cut_by_a_comma_is_refused() {
-        let mut record = Record::new(Format::Csv);
-        "é".bytes().for_each(|byte| assert!(!record.take(byte) && !record.take(b',')));
-        assert!(record.fields().is_err());
     }
 }

@@ -29,7 +29,8 @@ type Read = (u64, Result<Row<'static>, String>);
 
 /// Each row with its line, or what is wrong with the header.
 fn read(bytes: &[u8], format: Format, keep_ids: bool, piece: usize) -> Result<Vec<Read>, String> {
-    let mut rows = Rows::new(BufReader::with_capacity(piece, bytes), format, keep_ids).unwrap()?;
+    let source = BufReader::with_capacity(piece, bytes);
+    let mut rows = Rows::new(source, "", format, keep_ids).map_err(|error| error.to_string())?;
     let mut found = Vec::new();
     while let Some(line) = rows.advance().unwrap() {
         found.push((line, rows.row().map(|(id, new)| (id, new.to_static()))));

@@ -1,16 +1,17 @@
 //! Import: many pets into a database. All of them are checked before the first one is written.
 
-use std::io::BufRead;
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Format;
-use super::ids::Ids;
 use super::input::{Input, Source};
-use super::rows::{MARK, Rows};
+use super::rows::Rows;
 use crate::error::{Error, ErrorKind, fail};
-use crate::model::{NewPet, Pet};
+use crate::model::NewPet;
 use crate::store::{self, Progress, Writer};
 
 /// The most pets of a batch. It holds the lock on the database for about 20 ms, its flush included, so the creates of
@@ -86,10 +87,10 @@ pub struct Import {
     lines: u64,
     /// The number of pets to write.
     valid: u64,
-    /// Lines that are refused although the pet itself is valid, in ascending order.
-    unwanted: Vec<u64>,
-    /// The ids that are kept, including those before the first line to write.
-    ids: Ids,
+    /// The lines that are refused, in ascending order.
+    refused: Vec<u64>,
+    /// The greatest id that is kept, including those before the first line to write; 0 if there is none.
+    last_id: i64,
 }
 
 impl Import {
@@ -99,8 +100,7 @@ impl Import {
     /// # Errors
     /// [`ErrorKind::ImportUnfinished`] if the import must be continued, [`ErrorKind::InvalidInput`] if it cannot be,
     /// [`ErrorKind::InvalidRows`] if a pet is invalid and [`ImportOptions::skip_invalid`] is not set,
-    /// [`ErrorKind::InputFormat`] if the source is in the other format, [`ErrorKind::InvalidInput`] if the header
-    /// line of CSV is wrong or the import cannot begin at [`ImportOptions::from_line`],
+    /// [`ErrorKind::InvalidInput`] if the header line of CSV is wrong or a row is longer than 1 MiB,
     /// [`ErrorKind::DatabaseNotNew`] if the pets cannot keep their ids, [`ErrorKind::FileMissing`] if there is
     /// no such file, and the kinds of a database that cannot be opened.
     pub fn check(
@@ -120,10 +120,12 @@ impl Import {
         if options.keep_ids && from_line == 1 {
             check_new(database, store.as_deref())?;
         }
-        let (database, unwanted, ids) = (database.to_owned(), Vec::new(), Ids::default());
+        let (database, refused) = (database.to_owned(), Vec::new());
+        let (lines, valid, last_id) = (0, 0, 0);
         let mut import =
-            Self { input, options, database, digest, begun, from_line, lines: 0, valid: 0, unwanted, ids };
-        let refused = import.check_rows(store.as_deref(), refuse)?;
+            Self { input, options, database, digest, begun, from_line, lines, valid, refused, last_id };
+        import.check_rows(refuse)?;
+        let refused = import.refused.len();
         if refused > 0 && !import.options.skip_invalid {
             let lines = if refused == 1 { "1 line is" } else { &format!("{refused} lines are") };
             let line = format!("{lines} refused, so nothing was written");
@@ -132,64 +134,27 @@ impl Import {
         Ok(import)
     }
 
-    /// Checks every row, and returns how many are refused.
-    fn check_rows(
-        &mut self,
-        store: Option<&Writer>,
-        mut refuse: impl FnMut(u64, &str),
-    ) -> Result<u64, Error> {
-        let (mut refused, from_line) = (0, self.from_line);
-        let mut rows = open(&self.input, &self.options)?;
-        // If ids are kept: the line before the first to write, and whether its pet is in the database.
-        let mut is_continued = None;
-        while let Some(line) = rows.advance().map_err(|error| self.input.cannot_read(error))? {
-            let is_written = line < from_line;
-            let row = rows.row();
-            let is_valid = row.is_ok();
-            let kept = row.and_then(|(id, new)| {
-                let Some(id) = id else { return Ok(()) };
-                if !self.ids.insert(id) {
-                    return Err(format!("The id {id} is given more than once."));
-                }
-                if from_line == 1 {
-                    return Ok(());
-                }
-                let is_same = |pet: Pet| pet.values() == new.values();
-                let there = store.map_or(Ok(None), |store| store.pet(id, is_same));
-                let there = there.map_err(|error| error.to_string())?;
-                if is_written {
-                    is_continued = Some((line, there == Some(true)));
-                } else if there.is_some() {
-                    return Err(format!("The id {id} is already in the database."));
-                }
-                Ok(())
+    /// Checks every row.
+    fn check_rows(&mut self, mut refuse: impl FnMut(u64, &str)) -> Result<(), Error> {
+        let (mut rows, mut ids) = (self.rows()?, HashSet::new());
+        let (mut valid, mut refused) = (0, Vec::new());
+        while let Some(line) = rows.advance()? {
+            let row = rows.row().and_then(|(id, _)| match id {
+                Some(id) if !ids.insert(id) => Err(format!("The id {id} is given more than once.")),
+                _ => Ok(()),
             });
-            match kept {
-                _ if is_written => {}
-                Ok(()) => self.valid += 1,
+            match row {
+                _ if line < self.from_line => {}
+                Ok(()) => valid += 1,
                 Err(why) => {
-                    refused += 1;
-                    if is_valid {
-                        self.unwanted.push(line);
-                    }
+                    refused.push(line);
                     refuse(line, &why);
                 }
             }
         }
         self.lines = rows.next_line() - 1;
-        if self.options.resume {
-            return Ok(refused);
-        }
-        if from_line > 1 && from_line > self.lines {
-            let lines = self.lines;
-            let line = format!("line {from_line} is beyond the end: the last line is {lines}");
-            return fail(ErrorKind::InvalidInput, line);
-        }
-        if let Some((line, false)) = is_continued {
-            let line = format!("the pet in line {line} is not in {}", self.database.display());
-            return fail(ErrorKind::InvalidInput, line);
-        }
-        Ok(refused)
+        (self.valid, self.refused, self.last_id) = (valid, refused, ids.into_iter().max().unwrap_or(0));
+        Ok(())
     }
 
     /// The number of pets to write.
@@ -222,8 +187,7 @@ impl Import {
     fn write_batches(&self, stop: &AtomicBool, mut written: impl FnMut(u64)) -> Result<(), Error> {
         let mut store = Writer::open(&self.database)?;
         store.be_patient(PATIENCE);
-        let mut rows = open(&self.input, &self.options)?;
-        let mut batch = Vec::new();
+        let (mut rows, mut batch) = (self.rows()?, Vec::new());
         let mut released: Option<Instant> = None;
         let (mut seen, mut left) = (self.begun, self.valid);
         while left > 0 {
@@ -261,17 +225,19 @@ impl Import {
                 check_new(&self.database, Some(store))?;
             }
             // From here on a running service assigns other ids.
-            store.reserve_ids(self.ids.last())?;
+            store.reserve_ids(self.last_id)?;
         }
         for (id, new) in batch {
             match id {
                 Some(id) => store.insert_pet_as(*id, new)?,
-                None => {
-                    store.insert_pet(new)?;
-                }
+                None => store.insert_pet(new).map(drop)?,
             }
         }
         Ok(())
+    }
+
+    fn rows(&self) -> Result<Lines<'_>, Error> {
+        Rows::new(self.input.read()?, &self.input.name, self.options.format, self.options.keep_ids)
     }
 
     /// Reads the next pets to write, and returns the last line that was read.
@@ -279,51 +245,20 @@ impl Import {
         batch.clear();
         let mut bytes = 0;
         while batch.len() < MOST_PETS && bytes < MOST_BYTES {
-            let Some(line) = rows.advance().map_err(|error| self.input.cannot_read(error))? else { break };
-            if line < self.from_line {
+            let Some(line) = rows.advance()? else { break };
+            if line < self.from_line || self.refused.binary_search(&line).is_ok() {
                 continue;
             }
-            // The check has refused the invalid pets.
-            if let Ok((id, new)) = rows.row()
-                && self.unwanted.binary_search(&line).is_err()
-            {
-                bytes += new.name.len();
-                batch.push((id, new.to_static()));
-            }
+            let (id, new) = rows.row().map_err(|why| Error::new(ErrorKind::InvalidInput, why))?;
+            bytes += new.name.len();
+            batch.push((id, new.to_static()));
         }
         Ok(rows.next_line() - 1)
     }
 }
 
 type Batch = Vec<(Option<i64>, NewPet<'static>)>;
-type Lines<'i> = Rows<std::io::BufReader<&'i std::fs::File>>;
-
-fn open<'i>(input: &'i Input, options: &ImportOptions) -> Result<Lines<'i>, Error> {
-    let cannot = |error| input.cannot_read(error);
-    let mut source = input.read()?;
-    let start = source.fill_buf().map_err(cannot)?;
-    if let Some(wrong) = other_format(start, options.format) {
-        return fail(ErrorKind::InputFormat, format!("the input {wrong}"));
-    }
-    let rows = Rows::new(source, options.format, options.keep_ids).map_err(cannot)?;
-    rows.map_err(|why| Error::new(ErrorKind::InvalidInput, format!("line 1: {}", why.trim_end_matches('.'))))
-}
-
-/// What the input is if it begins like one in another format.
-fn other_format(start: &[u8], format: Format) -> Option<&'static str> {
-    let start = start.strip_prefix(MARK).unwrap_or(start).trim_ascii_start();
-    let header = start.split(|byte| *byte == b'\n').next()?;
-    match (format, start.first()?) {
-        (Format::Ndjson, b'[') => Some("is a JSON array, but an import takes one pet per line"),
-        (Format::Csv, b'{') => Some("looks like NDJSON"),
-        (Format::Ndjson, first)
-            if *first != b'{' && String::from_utf8_lossy(header).contains("categoryId") =>
-        {
-            Some("looks like CSV")
-        }
-        _ => None,
-    }
-}
+type Lines<'i> = Rows<'i, BufReader<&'i File>>;
 
 /// The first line to write, as an earlier import of the same input came this far.
 fn first_line(options: &ImportOptions, database: &Path, begun: Option<Progress>) -> Result<u64, Error> {
@@ -411,29 +346,11 @@ mod tests {
     #[test]
     fn lines_before_the_first_to_write_count_for_nothing() {
         let text = "nonsense\n{\"name\":\"a\",\"categoryId\":1}\n{\"name\":\"b\",\"categoryId\":1}\n";
-        for (from_line, valid) in
-            [(2, Ok(2)), (3, Ok(1)), (4, Err("line 4 is beyond the end: the last line is 3"))]
-        {
+        for (from_line, valid) in [(2, 2), (3, 1), (4, 0)] {
             let (import, refused) = checked(&Folder::new(), text, from(from_line));
-            let found = import.map(|import| import.valid()).map_err(|error| error.to_string());
-            assert_eq!((found, refused), (valid.map_err(str::to_owned), Vec::new()));
+            assert_eq!((import.unwrap().valid(), refused), (valid, Vec::new()));
         }
         assert_eq!(checked(&Folder::new(), "", from(1)).0.unwrap().valid(), 0);
-    }
-
-    #[test]
-    fn import_that_keeps_ids_goes_on_only_behind_the_same_pet() {
-        let (folder, pet) = (Folder::new(), |id: i64, name: &str, category: i64| {
-            format!("{{\"id\":{id},\"name\":\"{name}\",\"categoryId\":{category}}}\n")
-        });
-        let keep = |from_line| ImportOptions { keep_ids: true, ..from(from_line) };
-        imported(&folder, &pet(7, "a", 1), keep(1));
-        for (name, category, is_same) in [("a", 1, true), ("a", 2, false), ("b", 1, false)] {
-            let text = pet(7, name, category) + &pet(8, "next", 1);
-            let found = checked(&folder, &text, keep(2)).0.map(|import| import.valid());
-            let said = format!("the pet in line 1 is not in {}", folder.database().display());
-            assert_eq!(found.map_err(|error| error.to_string()), if is_same { Ok(1) } else { Err(said) });
-        }
     }
 
     #[test]
@@ -451,21 +368,5 @@ mod tests {
             let error = import.write(&stop, |_| ()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::DatabaseNotNew, "{error}");
         });
-    }
-
-    #[test]
-    fn input_in_the_other_format_is_known_by_its_beginning() {
-        let json = br#"{"name":"a","categoryId":1}"#;
-        assert_eq!(other_format(json, Format::Csv), Some("looks like NDJSON"));
-        assert_eq!(other_format(b"name,categoryId\na,1", Format::Ndjson), Some("looks like CSV"));
-        for (start, format) in [
-            (&json[..], Format::Ndjson),
-            (b"name,categoryId\na,1", Format::Csv),
-            (b"this is neither of them", Format::Ndjson),
-            (b"neither\ncategoryId", Format::Ndjson),
-            (b"", Format::Csv),
-        ] {
-            assert_eq!(other_format(start, format), None, "{}", String::from_utf8_lossy(start));
-        }
     }
 }

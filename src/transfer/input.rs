@@ -35,7 +35,7 @@ impl fmt::Debug for Source {
 pub struct Input {
     file: File,
     /// The name of the input in messages.
-    name: String,
+    pub name: String,
 }
 
 impl Input {
@@ -47,13 +47,7 @@ impl Input {
                 let name = path.display().to_string();
                 let file = File::open(&path).map_err(|error| cannot_read(&name, error))?;
                 let metadata = file.metadata().map_err(|error| cannot_read(&name, error))?;
-                if metadata.is_dir() {
-                    return fail(ErrorKind::InvalidInput, format!("{name} is a folder, not a file"));
-                }
-                if !metadata.is_file() {
-                    return Self::copied(Box::new(file), name);
-                }
-                Ok(Self { file, name })
+                if metadata.is_file() { Ok(Self { file, name }) } else { Self::copied(Box::new(file), name) }
             }
         }
     }
@@ -77,7 +71,7 @@ impl Input {
     /// # Errors
     /// Fails if the input cannot be read.
     pub fn read(&self) -> Result<BufReader<&File>, Error> {
-        (&self.file).rewind().map_err(|error| self.cannot_read(error))?;
+        (&self.file).rewind().map_err(|error| cannot_read(&self.name, error))?;
         Ok(BufReader::with_capacity(PIECE, &self.file))
     }
 
@@ -88,7 +82,7 @@ impl Input {
     pub fn digest(&self, mut hash: hmac_sha256::Hash) -> Result<[u8; 32], Error> {
         let mut source = self.read()?;
         loop {
-            let piece = source.fill_buf().map_err(|error| self.cannot_read(error))?;
+            let piece = source.fill_buf().map_err(|error| cannot_read(&self.name, error))?;
             let length = piece.len();
             if length == 0 {
                 return Ok(hash.finalize());
@@ -97,14 +91,10 @@ impl Input {
             source.consume(length);
         }
     }
-
-    /// The error for a failure to read the input.
-    pub fn cannot_read(&self, error: io::Error) -> Error {
-        cannot_read(&self.name, error)
-    }
 }
 
-fn cannot_read(name: &str, error: io::Error) -> Error {
+/// The error for a failure to read the input of this name.
+pub fn cannot_read(name: &str, error: io::Error) -> Error {
     Error::io(format!("cannot read {name}"), error)
 }
 

@@ -6,7 +6,6 @@ mod csv;
 mod export;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz_tests;
-mod ids;
 mod import;
 mod input;
 mod rows;

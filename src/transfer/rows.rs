@@ -1,35 +1,41 @@
 //! Reads an input pet by pet: each row is a pet or a sentence that says what is wrong with it. Only one row is in
 //! memory at a time, and it takes at most [`MAX_ROW`] bytes.
 
-use std::io::{self, BufRead};
+use std::io::{BufRead, Read};
 
 use super::Format;
 use super::csv::{Record, columns};
+use super::input::cannot_read;
+use crate::error::{Error, ErrorKind, fail};
 use crate::json::Invalid;
 use crate::model::{MEMBERS, NewPet};
 
 /// The longest row, in bytes. It is far longer than any pet that the HTTP interface accepts.
 const MAX_ROW: usize = 1024 * 1024;
-const TOO_LONG: &str = "A pet must not be longer than 1048576 bytes.";
 /// The byte order mark that spreadsheets and Windows put before text. A reader may ignore it (RFC 8259, section 8.1).
-pub const MARK: &[u8] = b"\xef\xbb\xbf";
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A pet of the input, and its id if it keeps that.
 pub type Row<'a> = (Option<i64>, NewPet<'a>);
 
 /// The rows of an input. Empty lines are counted but are no rows.
-pub struct Rows<R> {
+pub struct Rows<'i, R> {
     source: R,
+    /// The name of the input in messages.
+    name: &'i str,
     keep_ids: bool,
     /// The line on which the next row begins, counted from 1.
     next_line: u64,
-    /// The current row.
-    record: Record,
-    /// The places of the columns of CSV.
+    /// The current row, with the ends of its lines.
+    text: Vec<u8>,
+    /// The current row of CSV, or its fault.
+    record: Result<Record, &'static str>,
+    /// The places of the columns of CSV; `None` for NDJSON.
     places: Option<Places>,
 }
 
 /// The places of the columns in a record, counted from 0, and their number.
+#[derive(Default)]
 struct Places {
     id: Option<usize>,
     /// In the order of [`MEMBERS`].
@@ -37,26 +43,26 @@ struct Places {
     count: usize,
 }
 
-impl<R: BufRead> Rows<R> {
+impl<'i, R: BufRead> Rows<'i, R> {
     /// Begins to read. With `keep_ids` each row needs an id; otherwise ids are ignored.
     ///
     /// # Errors
-    /// The outer error if the input cannot be read, the inner one if the header line of CSV is wrong: a sentence
-    /// that says why.
-    pub fn new(mut source: R, format: Format, keep_ids: bool) -> io::Result<Result<Self, String>> {
-        if source.fill_buf()?.starts_with(MARK) {
-            source.consume(MARK.len());
+    /// If the input cannot be read, or the header line of CSV is wrong.
+    pub fn new(source: R, name: &'i str, format: Format, keep_ids: bool) -> Result<Self, Error> {
+        let (text, record) = (Vec::new(), Ok(Record::default()));
+        let places = (format == Format::Csv).then(Places::default);
+        let mut rows = Self { source, name, keep_ids, next_line: 1, text, record, places };
+        let start = rows.source.fill_buf().map_err(|error| cannot_read(name, error))?;
+        if start.starts_with(MARK) {
+            rows.source.consume(MARK.len());
         }
-        let mut rows = Self { source, keep_ids, next_line: 1, record: Record::new(format), places: None };
-        if format == Format::Csv {
-            let has_header = rows.advance()?.is_some();
-            let fields = if has_header { rows.record.fields() } else { Ok(Vec::new()) };
-            match fields.map_err(str::to_owned).and_then(|fields| Places::of(&fields, keep_ids)) {
-                Ok(found) => rows.places = Some(found),
-                Err(why) => return Ok(Err(why)),
-            }
+        if rows.places.is_some() {
+            rows.advance()?;
+            let places = Places::of(&rows.fields().unwrap_or_default(), keep_ids);
+            let wrong = |why| Error::new(ErrorKind::InvalidInput, format!("line 1: {why}"));
+            rows.places = Some(places.map_err(wrong)?);
         }
-        Ok(Ok(rows))
+        Ok(rows)
     }
 
     /// The line after the last one that was read.
@@ -65,16 +71,63 @@ impl<R: BufRead> Rows<R> {
     }
 
     /// Moves to the next row, and returns the line on which it begins; `None` at the end.
-    pub fn advance(&mut self) -> io::Result<Option<u64>> {
+    ///
+    /// # Errors
+    /// If the input cannot be read, or the row is too long.
+    pub fn advance(&mut self) -> Result<Option<u64>, Error> {
+        let line = loop {
+            self.text.clear();
+            if !self.read_line()? {
+                return Ok(None);
+            }
+            if !self.text.trim_ascii().is_empty() {
+                break self.next_line - 1;
+            }
+        };
+        if self.places.is_some() {
+            self.record = self.read_record()?;
+        }
+        Ok(Some(line))
+    }
+
+    /// Reads the record that begins with the text, to its end or its fault.
+    fn read_record(&mut self) -> Result<Result<Record, &'static str>, Error> {
+        let (mut record, mut start) = (Record::default(), 0);
         loop {
-            let line = self.next_line;
-            self.record.clear();
-            let Some(count) = read_record(&mut self.source, &mut self.record)? else { return Ok(None) };
-            self.next_line += count;
-            if !self.record.is_blank() {
-                return Ok(Some(line));
+            // What is not UTF-8 is refused later, so that it does not hide where the record ends.
+            if let Err(fault) = record.add(&String::from_utf8_lossy(&self.text[start..])) {
+                return Ok(Err(fault));
+            }
+            start = self.text.len();
+            if !record.is_open {
+                return Ok(Ok(record));
+            }
+            if !self.read_line()? {
+                return Ok(Err("A quoted field has no closing quote."));
             }
         }
+    }
+
+    /// Adds the next line to the text; `false` at the end of the input.
+    fn read_line(&mut self) -> Result<bool, Error> {
+        // With the line feed, and a byte more.
+        let (before, limit) = (self.text.len(), MAX_ROW + 2);
+        let mut source = self.source.by_ref().take((limit - before) as u64);
+        source.read_until(b'\n', &mut self.text).map_err(|error| cannot_read(self.name, error))?;
+        if self.text.len() == limit {
+            let line = format!("line {}: a pet must not be longer than {MAX_ROW} bytes", self.next_line);
+            return fail(ErrorKind::InvalidInput, line);
+        }
+        let has_line = self.text.len() > before;
+        self.next_line += u64::from(has_line);
+        Ok(has_line)
+    }
+
+    /// The fields of the current row of CSV.
+    fn fields(&self) -> Result<Vec<&str>, &'static str> {
+        let record = self.record.as_ref().map_err(|fault| *fault)?;
+        str::from_utf8(&self.text).map_err(|_| "The line is not UTF-8 text.")?;
+        Ok(record.fields())
     }
 
     /// The pet of the current row.
@@ -84,7 +137,7 @@ impl<R: BufRead> Rows<R> {
     #[inline(never)] // It is called in two places, and large.
     pub fn row(&self) -> Result<Row<'_>, String> {
         let Some(places) = &self.places else {
-            let line = self.record.line()?;
+            let line = self.text.trim_ascii_end();
             let row = if self.keep_ids {
                 NewPet::with_id_from_json(line).map(|(id, new)| (Some(id), new))
             } else {
@@ -94,7 +147,7 @@ impl<R: BufRead> Rows<R> {
             return row
                 .map_err(|invalid| invalid.into_message().replace(" at line 1 column ", " at column "));
         };
-        let fields = self.record.fields()?;
+        let fields = self.fields()?;
         if fields.len() != places.count {
             let (has, count) = (fields.len(), places.count);
             return Err(format!("The row has {has} fields, and the header has {count}."));
@@ -114,10 +167,10 @@ impl Places {
         for (i, name) in header.iter().enumerate() {
             if !columns.contains(name) {
                 let name = &name[..name.floor_char_boundary(64)];
-                return Err(format!("The column '{name}' is unknown; {expected}."));
+                return Err(format!("the column '{name}' is unknown; {expected}"));
             }
             if header[..i].contains(name) {
-                return Err(format!("The column '{name}' is given more than once."));
+                return Err(format!("the column '{name}' is given more than once"));
             }
         }
         let place = |name: &str| header.iter().position(|column| *column == name);
@@ -125,37 +178,9 @@ impl Places {
         if let Some(name) =
             (keep_ids.then_some("id").into_iter().chain(required)).find(|it| place(it).is_none())
         {
-            return Err(format!("The column '{name}' is missing; {expected}."));
+            return Err(format!("the column '{name}' is missing; {expected}"));
         }
         Ok(Self { id: place("id"), members: MEMBERS.map(|member| place(member.name())), count: header.len() })
-    }
-}
-
-/// Reads a record, and returns its number of lines; `None` at the end of the input.
-fn read_record(source: &mut impl BufRead, record: &mut Record) -> io::Result<Option<u64>> {
-    let (mut lines, mut has_bytes) = (0, false);
-    loop {
-        let bytes = source.fill_buf()?;
-        if bytes.is_empty() {
-            record.end();
-            return Ok(has_bytes.then_some(lines + 1));
-        }
-        has_bytes = true;
-        let mut is_last = |byte: &u8| {
-            lines += u64::from(*byte == b'\n');
-            let is_last = record.take(*byte);
-            if record.len() > MAX_ROW {
-                record.blame(TOO_LONG);
-                record.forget();
-            }
-            is_last
-        };
-        let end = bytes.iter().position(&mut is_last);
-        let length = end.map_or(bytes.len(), |end| end + 1);
-        source.consume(length);
-        if end.is_some() {
-            return Ok(Some(lines));
-        }
     }
 }
 
@@ -163,12 +188,14 @@ fn read_record(source: &mut impl BufRead, record: &mut Record) -> io::Result<Opt
 mod tests {
     use super::*;
     use crate::model::PetStatus;
+    use crate::transfer::csv::MALFORMED;
+    use std::io;
 
     /// Every row of a text with its line, as `id name categoryId` or what is wrong with it.
     fn read(text: &str, format: Format, keep_ids: bool) -> Vec<(u64, Result<String, String>)> {
         // A small buffer, so that every row is read in pieces.
         let source = io::BufReader::with_capacity(3, text.as_bytes());
-        let mut rows = Rows::new(source, format, keep_ids).unwrap().unwrap();
+        let mut rows = Rows::new(source, "", format, keep_ids).unwrap();
         let mut found = Vec::new();
         while let Some(line) = rows.advance().unwrap() {
             let row =
@@ -197,7 +224,7 @@ mod tests {
     fn columns_can_be_in_any_order() {
         let text = "\u{feff}status,id,categoryId,name\nsold,7,2,\"a,b\"\n,8,3,";
         let text = text.to_owned();
-        let mut rows = Rows::new(text.as_bytes(), Format::Csv, true).unwrap().unwrap();
+        let mut rows = Rows::new(text.as_bytes(), "", Format::Csv, true).unwrap();
         assert_eq!(rows.advance().unwrap(), Some(2));
         let new = NewPet { status: Some(PetStatus::Sold), ..NewPet::new("a,b", 2) };
         assert_eq!(rows.row(), Ok((Some(7), new)));
@@ -214,9 +241,9 @@ mod tests {
             ("id,name\n", false, "'categoryId' is missing"),
             ("name,categoryId,Status\n", false, "'Status' is unknown"),
             ("name,categoryId,name\n", false, "'name' is given more than once"),
-            ("{\"name\":\"x\"}\n", false, "quote"),
+            ("{\"name\":\"x\"}\n", false, "'name' is missing"),
         ] {
-            let said = Rows::new(header.as_bytes(), Format::Csv, keep_ids).unwrap().err().unwrap();
+            let said = Rows::new(header.as_bytes(), "", Format::Csv, keep_ids).err().unwrap().to_string();
             assert!(said.contains(named), "{header:?}: {said}");
         }
     }
@@ -238,32 +265,40 @@ mod tests {
     }
 
     #[test]
-    fn row_that_is_too_long_is_refused_and_the_next_is_read() {
-        let long = "x".repeat(MAX_ROW);
-        let text = format!("{{\"name\":\"{long}\"}}\n{{\"name\":\"b\",\"categoryId\":1}}");
-        let rows = read(&text, Format::Ndjson, false);
-        assert_eq!(rows, [(1, Err(TOO_LONG.to_owned())), (2, Ok("0 b 1".to_owned()))]);
-        let text = format!("name,categoryId\n\"{long}\n{long}\",1\nb,1");
-        let rows = read(&text, Format::Csv, false);
-        assert_eq!(rows, [(2, Err(TOO_LONG.to_owned())), (4, Ok("0 b 1".to_owned()))]);
-        let commas = ",".repeat(MAX_ROW + 1);
-        let rows = read(&format!("name,categoryId\n{commas}\nb,1"), Format::Csv, false);
-        assert_eq!(rows, [(2, Err(TOO_LONG.to_owned())), (3, Ok("0 b 1".to_owned()))]);
+    fn record_ends_where_it_seems_to_and_the_next_is_read() {
+        let text = b"name,categoryId\n\xc3,\xa9\n\"\xff\nb\",1\n5\" nail,1\na,1\nc,\"1\nd,1\n";
+        let mut rows = Rows::new(&text[..], "", Format::Csv, false).unwrap();
+        let mut expect = |line, said| {
+            assert_eq!(rows.advance().unwrap(), Some(line));
+            assert_eq!(rows.row().map(|(_, new)| new.name.into_owned()), said);
+        };
+        let no_text = Err("The line is not UTF-8 text.".to_owned());
+        expect(2, no_text.clone());
+        expect(3, no_text);
+        expect(5, Err(MALFORMED.to_owned()));
+        expect(6, Ok("a".to_owned()));
+        expect(7, Err("A quoted field has no closing quote.".to_owned()));
+        assert_eq!(rows.advance().unwrap(), None);
     }
 
     #[test]
     fn row_may_be_as_long_as_the_bound_in_pieces_of_any_size() {
         for (length, fits) in [(MAX_ROW / 2, true), (MAX_ROW, true), (MAX_ROW + 1, false)] {
             for size in [7, 4096, 2 * MAX_ROW] {
-                let text = "x".repeat(length) + "\n";
-                for format in [Format::Ndjson, Format::Csv] {
-                    let mut source = io::BufReader::with_capacity(size, text.as_bytes());
-                    let mut record = Record::new(format);
-                    assert_eq!(read_record(&mut source, &mut record).unwrap(), Some(1));
-                    assert_eq!(record.line().is_ok(), fits, "{length} in pieces of {size}");
-                    assert!(record.len() <= MAX_ROW, "what is too long is not kept");
+                for (header, format, line) in [("", Format::Ndjson, 1), ("name,categoryId\n", Format::Csv, 2)]
+                {
+                    let text = format!("{header}{}\n", "x".repeat(length));
+                    let source = io::BufReader::with_capacity(size, text.as_bytes());
+                    let mut rows = Rows::new(source, "", format, false).unwrap();
+                    let said = format!("line {line}: a pet must not be longer than {MAX_ROW} bytes");
+                    let found = rows.advance().map_err(|error| error.to_string());
+                    assert_eq!(found, if fits { Ok(Some(line)) } else { Err(said) });
                 }
             }
         }
+        let text = format!("name,categoryId\n\"{}\"", "\n".repeat(MAX_ROW));
+        let mut rows = Rows::new(text.as_bytes(), "", Format::Csv, false).unwrap();
+        assert!(rows.advance().unwrap_err().to_string().contains("longer than"));
+        assert!(rows.text.len() < MAX_ROW + 3, "what is too long is not kept");
     }
 }
