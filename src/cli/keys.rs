@@ -86,7 +86,7 @@ fn rotate(call: &Call) -> Done {
 fn print_key<T>(
     make: impl FnOnce(&mut dyn FnMut(&str) -> Result<(), Error>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let made = make(&mut |key| print(key).map_err(|error| error.context("the key was not created")))?;
+    let made = make(&mut |key| print(key))?;
     // The key itself has been printed.
     let _ = print("\n");
     Ok(made)

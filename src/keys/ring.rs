@@ -3,13 +3,13 @@
 
 use std::fmt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::secret::{self, hexadecimal};
 use crate::clock::unix_time;
 use crate::error::{Error, ErrorKind, fail};
 use crate::model::{ApiKey, KeyScope};
-use crate::store::{CONTENDS_FOR, Reader, Writer};
+use crate::store::{Reader, Writer};
 
 /// The longest name of a key, in characters.
 const MAX_NAME: usize = 64;
@@ -115,15 +115,14 @@ impl KeyRing {
         check_name(name)?;
         let (now, mut hand_over) = (unix_time(), Some(hand_over));
         check_expiry(expires_at, now)?;
-        self.in_transaction(|ring| {
-            if ring.newest(name)?.is_some_and(|key| !key.is_expired(now)) {
+        let added = self.store.transact(|store| {
+            if newest(store, name)?.is_some_and(|key| !key.is_expired(now)) {
                 return fail(ErrorKind::KeyExists, format!("there is already a key named '{name}'"));
             }
-            if let Some(hand_over) = hand_over.take() {
-                hand_over(&key)?;
-            }
-            ring.keep(&api_key(&key, name, scope, now, expires_at))
-        })
+            hand_over.take().map_or(Ok(()), |hand_over| hand_over(&key))?;
+            Ok(store.insert_key(&api_key(&key, name, scope, now, expires_at))?)
+        });
+        added.map_err(|error| if hand_over.is_none() { not_kept(error) } else { error })
     }
 
     /// Creates the successor of the newest key of this name, with its scope, passes it to `hand_over`, and then
@@ -145,8 +144,8 @@ impl KeyRing {
         hand_over: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<Option<i64>, Error> {
         let (now, key, mut hand_over) = (unix_time(), secret::new_key()?, Some(hand_over));
-        self.in_transaction(|ring| {
-            let old = ring.newest(name)?.ok_or_else(|| no_key_named(name))?;
+        let rotated = self.store.transact(|store| {
+            let old = newest(store, name)?.ok_or_else(|| no_key_named(name))?;
             let expires_at = match expiry {
                 Expiry::Kept if old.is_expired(now) => {
                     let line = format!("the key named '{name}' has expired, so its expiry cannot be kept");
@@ -158,13 +157,12 @@ impl KeyRing {
             };
             check_expiry(expires_at, now)?;
             let until = now.saturating_add(i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX));
-            if let Some(hand_over) = hand_over.take() {
-                hand_over(&key)?;
-            }
-            ring.store.expire_keys(name, until).map_err(not_kept)?;
-            ring.keep(&api_key(&key, name, old.scope, now, expires_at))?;
+            hand_over.take().map_or(Ok(()), |hand_over| hand_over(&key))?;
+            store.expire_keys(name, until)?;
+            store.insert_key(&api_key(&key, name, old.scope, now, expires_at))?;
             Ok(expires_at)
-        })
+        });
+        rotated.map_err(|error| if hand_over.is_none() { not_kept(error) } else { error })
     }
 
     /// Deletes every key of this name, or only the one whose SHA-256 digest begins with the hexadecimal digits
@@ -193,36 +191,6 @@ impl KeyRing {
         let line = format!("{some} named '{name}' has a SHA-256 digest that begins with '{fingerprint}'");
         fail(kind, line)
     }
-
-    /// Runs reads and writes as one transaction: no other process writes meanwhile, and a failure changes
-    /// nothing. The work is done again if another instance of a cluster was faster.
-    fn in_transaction<T>(&mut self, mut work: impl FnMut(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        let start = Instant::now();
-        loop {
-            let opened = self.store.open_transaction();
-            let opened = opened.map_err(|error| Error::from(error).context("no key was created"));
-            let done = opened.and_then(|()| work(self));
-            let done = match done.map(|done| (done, self.store.commit())) {
-                Ok((_, Err(error))) if error.is_conflict() && start.elapsed() < CONTENDS_FOR => continue,
-                Ok((done, committed)) => committed.map(|_| done).map_err(not_kept),
-                Err(error) => Err(error),
-            };
-            if done.is_err() {
-                self.store.undo();
-            }
-            return done;
-        }
-    }
-
-    /// Stores the digest of a key that was handed over.
-    fn keep(&mut self, key: &ApiKey) -> Result<(), Error> {
-        self.store.insert_key(key).map_err(not_kept)
-    }
-
-    /// The key of this name that was created last.
-    fn newest(&self, name: &str) -> Result<Option<ApiKey>, Error> {
-        Ok(self.store.keys()?.into_iter().rfind(|key| key.name == name))
-    }
 }
 
 /// Lists every API key of an existing database, by name, the newest of a name last.
@@ -241,6 +209,11 @@ impl KeyRing {
 /// cannot be opened or read.
 pub fn keys(database: &Path) -> Result<Vec<ApiKey>, Error> {
     Ok(Reader::open_existing(database)?.keys()?)
+}
+
+/// The key of this name that was created last.
+fn newest(store: &Writer, name: &str) -> Result<Option<ApiKey>, Error> {
+    Ok(store.keys()?.into_iter().rfind(|key| key.name == name))
 }
 
 fn api_key(key: &str, name: &str, scope: KeyScope, created_at: i64, expires_at: Option<i64>) -> ApiKey {
@@ -271,9 +244,8 @@ fn no_key_named(name: &str) -> Error {
     Error::new(ErrorKind::KeyUnknown, format!("there is no key named '{name}'"))
 }
 
-/// The key may have been seen already, so the message says that it does not work.
-fn not_kept(error: impl Into<Error>) -> Error {
-    let error = error.into();
+/// The failure after a key was handed over. It may have been seen already, so the message says that it does not work.
+fn not_kept(error: Error) -> Error {
     let is_unknown = error.kind() == ErrorKind::DatabaseUnreachable;
     error.context(if is_unknown { "the new key may be valid, or not" } else { "the new key is not valid" })
 }
