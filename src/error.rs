@@ -188,7 +188,7 @@ impl Error {
     /// Creates an error for a failed system call: `what`, a colon and the system's words. The kind follows from
     /// the system's error.
     pub fn io(what: impl fmt::Display, error: io::Error) -> Self {
-        Self::new(ErrorKind::of_io(&error), format!("{what}: {}", words(&error))).caused_by(error)
+        Self::new(ErrorKind::of_io(&error), format!("{what}: {error}")).caused_by(error)
     }
 
     /// Creates an error for a file that cannot be created, opened or renamed: `what`, a colon and what to look at. The kind
@@ -205,7 +205,7 @@ impl Error {
             ErrorKind::PermissionDenied => {
                 format!("this user cannot read and write it ({error}); check its mode and that of {folder}")
             }
-            _ => words(&error),
+            _ => error.to_string(),
         };
         Self::new(kind, format!("{what}: {why}")).caused_by(error)
     }
@@ -243,19 +243,6 @@ pub(crate) fn start_thread<T: Send + 'static>(
 /// The folder of a file.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// The system's words for a failed call, or plainer ones.
-pub(crate) fn words(error: &io::Error) -> String {
-    match error.kind() {
-        // Such as petstore.db-wal next to petstore.db, or the name of a file that is not complete yet.
-        io::ErrorKind::InvalidFilename => {
-            "the name is too long for the file system, or becomes too long when petstore extends it"
-                .to_owned()
-        }
-        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
-        _ => error.to_string(),
-    }
 }
 
 /// Fails with a kind and a one-line description.

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::partial::{Partial, with_suffix};
+use super::partial::Partial;
 use crate::error::Error;
 
 /// The suffix of the note's name.
-const SUFFIX: &str = ".last-backup";
+const SUFFIX: &str = "last-backup";
 /// Everybody who may enter the folder may read it: the service may be another user than the one who makes backups.
 const MODE: u32 = 0o644;
 
@@ -60,7 +60,7 @@ impl Note {
 
 /// The path of the note: next to the file itself, not next to a link to it.
 fn path(database: &Path) -> PathBuf {
-    with_suffix(&fs::canonicalize(database).unwrap_or_else(|_| database.to_owned()), SUFFIX)
+    fs::canonicalize(database).unwrap_or_else(|_| database.to_owned()).with_added_extension(SUFFIX)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ impl Partial {
             let line = format!("'{}' is not the name of a file", target.display());
             return fail(ErrorKind::InvalidInput, line);
         }
-        let path = with_suffix(target, ".partial");
+        let path = target.with_added_extension("partial");
         let is_in_use = || fail(ErrorKind::Conflict, format!("another process writes {}", path.display()));
         // What a killed process has left. Its lock is held until the new file has one, so that only one process
         // removes it.
@@ -96,13 +96,6 @@ pub fn dated(name: impl Fn(&str) -> PathBuf) -> (PathBuf, i64) {
         }
         std::thread::sleep(Duration::from_secs(1));
     }
-}
-
-/// The path with a suffix added to the name.
-pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }
 
 pub fn cannot_create(path: &Path, error: io::Error) -> Error {

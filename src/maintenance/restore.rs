@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use super::Stop;
 use super::backup::copied;
 use super::check::usable;
-use super::partial::{Partial, cannot_create, dated, flush_name, with_suffix};
+use super::partial::{Partial, cannot_create, dated, flush_name};
 use crate::error::{Error, ErrorKind, check_supported, fail, folder_of, is_cluster};
 use crate::store::{self, Claim, Snapshot, carry, lacks_log, log_of, retire};
 
@@ -95,7 +95,7 @@ fn restore_cluster(file: &Path, database: &Path, with_keys: bool, stop: Stop) ->
     let target = file.with_file_name("petstore.db");
     let partial = Partial::beside(&target)?;
     let pets = fill(&partial, file, database, stop)?;
-    let (kept, _) = dated(|date| with_suffix(&target, &format!(".{date}")));
+    let (kept, _) = dated(|date| target.with_added_extension(date));
     // From here on no instance acknowledges what would be in neither database.
     let closed = store::close(database)?;
     let kept = match copied(database, &kept, stop).and_then(|(copy, _)| copy.put(&kept)) {
@@ -148,7 +148,7 @@ fn put(
     let has_old_keys = locked.as_ref().map_or(Ok(false), |old| carry(old, &partial.path, with_keys))?;
     let flushed = partial.file.sync_all();
     flushed.map_err(|error| Error::io(format!("cannot write {}", partial.path.display()), error))?;
-    let (kept, _) = dated(|date| with_suffix(target, &format!(".{date}")));
+    let (kept, _) = dated(|date| target.with_added_extension(date));
     let (log, kept_log) = (log_of(target), log_of(&kept));
     let has_log = log.exists();
     if has_log {
@@ -167,11 +167,9 @@ fn put(
 
 /// Gives the copy to the owner of a file or folder, as the service of another user could not read it otherwise.
 fn give(partial: &Partial, like: &Metadata) -> std::io::Result<()> {
-    let owner = |of: &Metadata| (of.uid(), of.gid());
-    let (uid, gid) = owner(like);
-    if owner(&partial.file.metadata()?) == (uid, gid) {
-        Ok(())
-    } else {
-        fchown(&partial.file, Some(uid), Some(gid))
+    let own = partial.file.metadata()?;
+    if (own.uid(), own.gid()) == (like.uid(), like.gid()) {
+        return Ok(());
     }
+    fchown(&partial.file, Some(like.uid()), Some(like.gid()))
 }

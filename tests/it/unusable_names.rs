@@ -2,7 +2,7 @@
 
 use crate::harness::{Folder, add_key, expect_refusal, output, petstore, run};
 
-const TOO_LONG: &str = "is too long for the file system";
+const TOO_LONG: &str = ": File name too long";
 
 #[test]
 fn name_that_is_too_long_is_told_as_that() {
