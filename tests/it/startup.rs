@@ -22,7 +22,8 @@ fn missing_folder_is_refused() {
 fn database_that_must_be_there_is_not_made() {
     let folder = Folder::new();
     let words = [SERVE, &["--require-database"]].concat();
-    expect_refusal(run(&words, &folder.database()), 1, wording::DATABASE_MISSING);
+    // A cluster is always there.
+    expect_refusal(run(&words, &folder.path().join("pets.db")), 1, wording::DATABASE_MISSING);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     let folder = Server::start_in(folder, |command| command).kill();
     Server::start_in(folder, |command| command.arg("--require-database")).get("/readyz").expect(200);

@@ -324,7 +324,7 @@ fn unfinished_import_is_neither_repeated_nor_continued_with_another_input() {
     expect_refused(import(&database, &[], &input), &[&unfinished]);
     let unknown = format!(
         "petstore: {} knows of no import of this input, as it is now and with these options",
-        folder.shown()
+        database.display()
     );
     let changed = input.replacen("\"1\"", "\"2\"", 1);
     expect_refused(import(&database, &["--resume"], &changed), &[&unknown]);
