@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The options of an import.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ImportOptions {
     /// The format of the input; by default NDJSON.
@@ -41,12 +41,6 @@ pub struct ImportOptions {
     /// Whether to continue the import of the same input, with the same format and `keep_ids`, however it ended: each pet
     /// is added once. If nothing is missing, nothing is added. By default not.
     pub resume: bool,
-}
-
-impl Default for ImportOptions {
-    fn default() -> Self {
-        Self { format: Format::Ndjson, keep_ids: false, skip_invalid: false, from_line: None, resume: false }
-    }
 }
 
 /// The progress of an import.
@@ -282,13 +276,11 @@ fn first_line(options: &ImportOptions, database: &Path, begun: Option<Progress>)
 
 /// Refuses a database that has ever had a pet: an id would be used again.
 fn check_new(database: &Path, store: Option<&Writer>) -> Result<(), Error> {
-    match store.map_or(Ok(0), |store| store.last_id())? {
-        0 => Ok(()),
-        _ => {
-            let line = format!("ids cannot be kept: {} already has or had pets", database.display());
-            fail(ErrorKind::DatabaseNotNew, line)
-        }
+    if store.map_or(Ok(0), |store| store.last_id())? > 0 {
+        let line = format!("ids cannot be kept: {} already has or had pets", database.display());
+        return fail(ErrorKind::DatabaseNotNew, line);
     }
+    Ok(())
 }
 
 #[cfg(test)]
