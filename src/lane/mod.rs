@@ -24,7 +24,7 @@
 //! |---|---|
 //! | 8 | the ticket of its request |
 //! | 4 each | the status, and the lengths of the last three rows |
-//! | 1 | what the gate does with it |
+//! | 1 each | whether the fields have a Cache-Control, and what the gate does with the response |
 //! | any | the name of the request's key, `-` if there is none |
 //! | any | the lines of the header fields, and the empty line |
 //! | any | the body |
@@ -180,15 +180,8 @@ fn position(bytes: &[u8], byte: u8) -> Option<usize> {
     Some(bytes.len() - rest.len() + rest.iter().position(|other| *other == byte)?)
 }
 
-/// The bytes of the ticket, status, key name, fields, body and flag.
-const HEAD_LENGTH: usize = TICKET_LENGTH + 4 * 4 + 1;
-
-/// What the gate does with a response, as one byte.
-const SEND: u8 = 0;
-/// To be sent, and the fields have a Cache-Control.
-const SEND_WITH_CACHE_CONTROL: u8 = 1;
-const PASS_ON: u8 = 2;
-const BREAK_OFF: u8 = 3;
+/// The bytes of the ticket, the four numbers and the two flags.
+const HEAD_LENGTH: usize = TICKET_LENGTH + 4 * 4 + 2;
 
 /// Writes a response for the gate.
 ///
@@ -203,12 +196,7 @@ pub fn write_response(response: &Response, ticket: Ticket, out: &mut Vec<u8>) ->
     for number in [usize::from(response.status), key_name.len(), 0, body] {
         out.extend_from_slice(&(number as u32).to_be_bytes());
     }
-    out.push(match response.course {
-        Course::Send if response.fields.has_cache_control => SEND_WITH_CACHE_CONTROL,
-        Course::Send => SEND,
-        Course::PassOn => PASS_ON,
-        Course::BreakOff => BREAK_OFF,
-    });
+    out.extend_from_slice(&[u8::from(response.fields.has_cache_control), response.course as u8]);
     out.extend_from_slice(key_name.as_bytes());
     let before = out.len();
     write_rest(response, out);
@@ -278,17 +266,14 @@ impl<'a> LaneResponse<'a> {
         let mut numbers = numbers.iter().map(|number| u32::from_be_bytes(*number) as usize);
         let mut number = || numbers.next().unwrap_or_default();
         let (status, key_name, fields, body) = (number() as u16, number(), number(), number());
-        let course = match flags {
-            [SEND | SEND_WITH_CACHE_CONTROL] => Course::Send,
-            [PASS_ON] => Course::PassOn,
-            [BREAK_OFF] => Course::BreakOff,
-            _ => return Err(ErrorKind::InvalidData),
-        };
+        let &[has_cache_control, course] = flags else { return Err(ErrorKind::InvalidData) };
+        // In the order of their numbers.
+        let courses = [Course::Send, Course::PassOn, Course::BreakOff];
+        let course = *courses.get(usize::from(course)).ok_or(ErrorKind::InvalidData)?;
         let Some(rest) = rest.get(..key_name + fields + body) else { return Ok(None) };
         let (key_name, rest) = rest.split_at(key_name);
         let (fields, body) = rest.split_at(fields);
-        let has_cache_control = flags == [SEND_WITH_CACHE_CONTROL];
-        let answer = Answer { status, fields, body, has_cache_control, key_name };
+        let answer = Answer { status, fields, body, has_cache_control: has_cache_control == 1, key_name };
         let length = HEAD_LENGTH + key_name.len() + rest.len();
         Ok(Some(Self { answer, ticket, course, length }))
     }
