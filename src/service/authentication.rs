@@ -20,8 +20,8 @@ pub struct Authenticator {
     /// Keys that were found, valid while the version of the database stays the same.
     known: Vec<Known>,
     version: i64,
-    /// The uses of keys, shared by all workers.
-    uses: KeyUses,
+    /// The uses of keys that this authenticator and its clones have noted.
+    pub uses: KeyUses,
 }
 
 /// A remembered key, and who it belongs to.
@@ -41,11 +41,6 @@ impl Authenticator {
     /// Also accepts `extra_key` (`PETSTORE_API_KEY`), with full scope and without expiry.
     pub fn new(extra_key: Option<&str>) -> Self {
         Self { extra_key: extra_key.map(digest), ..Self::default() }
-    }
-
-    /// The uses of keys that this authenticator and its clones have noted.
-    pub fn uses(&self) -> KeyUses {
-        self.uses.clone()
     }
 
     /// Returns the key of a request, and notes `now`, in seconds of Unix time, as its last use.
@@ -206,7 +201,7 @@ mod tests {
             writer.insert_key(&key(name, KeyScope::ReadOnly, expires_at)).unwrap();
         }
         let mut authenticator = Authenticator::new(Some("extra"));
-        let uses = authenticator.clone().uses();
+        let uses = authenticator.clone().uses;
         for credential in ["Bearer mine", "Bearer old", "Bearer extra", "Bearer none", "Bearer mine"] {
             let _ = ask(&mut authenticator, &*writer, &[credential]);
         }

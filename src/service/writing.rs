@@ -63,7 +63,7 @@ struct MustUndo;
 impl WriteService {
     /// The service of the only writer.
     pub fn new(store: Box<Writer>, shared: Shared) -> Self {
-        let key_care = KeyCare::new(shared.authenticator.uses(), Instant::now());
+        let key_care = KeyCare::new(shared.authenticator.uses.clone(), Instant::now());
         let (context, pipeline) = (WriteContext::new(store), Pipeline::new(shared));
         Self { context, pipeline, key_care, rests_at: None }
     }
