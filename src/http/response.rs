@@ -65,7 +65,7 @@ impl Response {
     pub fn new(status: u16, body: impl Into<Cow<'static, [u8]>>) -> Self {
         Self {
             status,
-            fields: Fields::with_capacity(FIELD_ROOM),
+            fields: Fields { lines: Vec::with_capacity(FIELD_ROOM), ..Fields::default() },
             body: Body::Alone(body.into()),
             key_name: None,
             course: Course::Send,
@@ -134,15 +134,10 @@ pub fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether a response has neither a body nor a Content-Length (RFC 9110, section 8.6; a 304 could only repeat
-/// the one of the 200).
-pub fn has_no_body(status: u16) -> bool {
-    status == 204 || status == 304
-}
-
-/// Writes the Content-Length, and the empty line before the body.
+/// Writes the Content-Length, and the empty line before the body. A 204 and a 304 have neither (RFC 9110, section 8.6; a
+/// 304 could only repeat the one of the 200).
 pub fn write_end_of_head(out: &mut Vec<u8>, status: u16, body_length: usize) {
-    if !has_no_body(status) {
+    if status != 204 && status != 304 {
         out.extend_from_slice(b"Content-Length: ");
         write_decimal(out, body_length);
         out.extend_from_slice(b"\r\n");
@@ -211,11 +206,6 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// No fields yet, and space for this many bytes.
-    pub fn with_capacity(bytes: usize) -> Self {
-        Self { lines: Vec::with_capacity(bytes), ..Self::default() }
-    }
-
     /// Adds a field. One that may not be sent is a flaw instead.
     pub fn add(&mut self, name: &'static str, value: &[u8]) {
         if !is_text(value) {

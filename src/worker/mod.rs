@@ -129,8 +129,6 @@ fn guard<T>(part: impl FnOnce() -> T) -> Option<T> {
 
 /// The most requests answered together.
 const MAX_REQUESTS: usize = 512;
-/// Room for the largest content of a request.
-const MAX_CONTENT: usize = 128 * 1024;
 /// The bytes of responses at which to send them, so that memory stays bounded.
 const SEND_BYTES: usize = 64 * 1024;
 
@@ -144,7 +142,7 @@ struct Taken {
 
 impl Taken {
     fn new(mut request: tiny_http::Request) -> Self {
-        let mut content = Vec::with_capacity(request.body_length().unwrap_or(0).min(MAX_CONTENT));
+        let mut content = Vec::with_capacity(request.body_length().unwrap_or(0));
         if let Err(error) = request.as_reader().read_to_end(&mut content) {
             // The gate sends complete requests, so its end of the lane is gone, and it reports that itself.
             log::debug!("a lane broke off within a request: {error}");
