@@ -1,4 +1,4 @@
-//! All lanes: requests down in a fair order, and responses up.
+//! All lanes: requests down in a fair order, and responses up, some of which are held back on purpose.
 //!
 //! Turns go round by address: an address that has had its turn waits for all others, however many requests it has.
 //! Small and large requests wait apart, because a client that asks for little would otherwise wait for every
@@ -123,6 +123,30 @@ impl Gate {
             self.make_room();
         }
         Ok(consumed)
+    }
+
+    /// Holds back a response that has just come, if it has a delay, with which clients test how they wait. It holds up no
+    /// worker.
+    pub(super) fn hold_back(&mut self, slot: usize) {
+        let connection = &mut self.connections[slot];
+        if !connection.client.delay.is_zero() {
+            let due = self.shared.now + connection.client.delay;
+            connection.client.hold_back();
+            self.held_back.push(Reverse((due, ClientId { slot, serial: connection.serial })));
+        }
+    }
+
+    /// Sends the responses whose time has come; at the end of the service, all.
+    pub(super) fn release(&mut self) {
+        while let Some(Reverse((due, id))) = self.held_back.peek().copied()
+            && (due <= self.shared.now || self.shared.draining)
+        {
+            self.held_back.pop();
+            if let Some(connection) = self.connections.get_mut(id.slot).filter(|c| c.serial == id.serial) {
+                connection.client.release(&self.shared);
+                self.drive(id.slot);
+            }
+        }
     }
 
     /// The slot of a client that still waits for this response.

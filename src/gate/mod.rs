@@ -7,7 +7,6 @@
 mod addresses;
 mod client;
 mod connections;
-mod delay;
 mod dispatcher;
 mod ending;
 #[cfg(all(any(test, fuzzing), feature = "site"))]
