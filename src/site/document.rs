@@ -9,7 +9,6 @@ use crate::api::{self, ETAG, Operation, ROUTER};
 use crate::clock::day;
 use crate::config::Config;
 use crate::endpoint::{Deprecation, HeaderField, Success, Tag};
-use crate::http::response::reason;
 use crate::http::{Code, error_schema};
 use crate::json::reference;
 
@@ -112,14 +111,10 @@ pub fn root(config: &Config) -> Option<&str> {
     config.base_url.as_deref().and_then(|base| base.strip_suffix(BASE))
 }
 
-/// Each tag once, in the order of the tables.
+/// Each tag once, in the order of the tables. Rows of one tag stand together.
 fn describe_tags() -> Value {
-    let mut tags: Vec<&Tag> = Vec::new();
-    for tag in ROUTER.operations().filter_map(|operation| operation.tag) {
-        if !tags.iter().any(|known| known.name == tag.name) {
-            tags.push(tag);
-        }
-    }
+    let mut tags: Vec<&Tag> = ROUTER.operations().filter_map(|operation| operation.tag).collect();
+    tags.dedup_by_key(|tag| tag.name);
     let describe =
         |tag: &&Tag| json!({ "name": tag.name, "x-displayName": tag.title, "description": tag.about });
     tags.iter().map(describe).collect()
@@ -170,39 +165,19 @@ fn describe(operation: &Operation) -> Value {
     described
 }
 
-/// Moves responses that several operations share to the components, named after their statuses, and refers to
-/// them.
+/// Moves the responses that almost all operations share to the components, and refers to them.
 fn share_responses(paths: &mut Map<String, Value>) -> Map<String, Value> {
-    let mut uses: Vec<(Value, usize)> = Vec::new();
-    for_each_response(paths, |_, response| match uses.iter_mut().find(|(known, _)| known == response) {
-        Some((_, count)) => *count += 1,
-        None => uses.push((response.clone(), 1)),
-    });
     let mut shared: Map<String, Value> = Map::new();
-    for_each_response(paths, |status, response| {
-        if !uses.iter().any(|(known, count)| known == response && *count > 1) {
-            return;
-        }
-        let phrase = status.parse().map_or("Failure", reason).replace(' ', "");
-        let names = (1..).map(|i| if i == 1 { phrase.clone() } else { format!("{phrase}{i}") });
-        // The first name that is free or has the same content.
-        for name in names {
-            if shared.get(&name).is_none_or(|known| known == response) {
-                let reference = json!({ "$ref": format!("#/components/responses/{name}") });
-                shared.insert(name, std::mem::replace(response, reference));
-                return;
+    let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(|item| item.values_mut());
+    for responses in operations.map(|operation| &mut operation["responses"]) {
+        for (status, name) in [("401", "Unauthorized"), ("default", "Failure")] {
+            let common = shared.entry(name).or_insert_with(|| responses[status].clone());
+            if responses[status] == *common {
+                responses[status] = json!({ "$ref": format!("#/components/responses/{name}") });
             }
         }
-    });
-    shared
-}
-
-/// Visits every response with its status.
-fn for_each_response(paths: &mut Map<String, Value>, mut visit: impl FnMut(&str, &mut Value)) {
-    let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(|item| item.values_mut());
-    for responses in operations.filter_map(|operation| operation["responses"].as_object_mut()) {
-        responses.iter_mut().for_each(|(status, response)| visit(status, response));
     }
+    shared
 }
 
 /// Every response of an operation: the statuses of its own, and `default` for what every operation can return.
