@@ -21,7 +21,7 @@ impl Project {
     ///
     /// # Errors
     /// [`RefusalCode::INVALID_FOLDER`] if the folder cannot be published as it is; [`RefusalCode::UNKNOWN_DEPLOY`] if
-    /// another deploy began before this one ended.
+    /// another deploy ended before this one.
     pub fn deploy(&mut self, folder: Option<&Path>) -> Result<(i64, usize), Refusal> {
         let files = folder.map(folder::list).transpose()?.unwrap_or_default();
         let deploy = self.store.change_project(|project| project.add_deploy())?;
@@ -35,13 +35,15 @@ impl Project {
                 bytes += file.content.len();
                 batch.push(file);
             }
-            self.store.change_project(|project| {
-                batch.iter().try_for_each(|file| check_present(project.add_file(deploy, file)?))
-            })?;
+            self.store
+                .change_project(|project| batch.iter().try_for_each(|file| project.add_file(deploy, file)))?;
         }
         self.store.change_project(|project| {
-            check_present(project.go_live(deploy, unix_time())?)?;
-            Ok::<_, Refusal>(project.keep_deploys(MAX_DEPLOYS)?)
+            if !project.go_live(deploy, unix_time())? {
+                let message = "Another deploy ended before this one, and replaced it.";
+                return Err(Refusal::new(RefusalCode::UNKNOWN_DEPLOY, message));
+            }
+            Ok(project.keep_deploys(MAX_DEPLOYS)?)
         })?;
         Ok((deploy, files.len()))
     }
@@ -88,12 +90,6 @@ fn read(found: &StaticFile) -> Result<SiteFile, Refusal> {
     Ok(SiteFile { path, content_type, tag: tag_of(&content), content, gzip })
 }
 
-/// Refuses to go on with a deploy that another one has replaced.
-fn check_present(is_present: bool) -> Result<(), Refusal> {
-    let message = "Another deploy began before this one ended, and replaced it.";
-    is_present.then_some(()).ok_or_else(|| Refusal::new(RefusalCode::UNKNOWN_DEPLOY, message))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,8 +125,10 @@ mod tests {
     }
 
     #[test]
-    fn deploy_that_was_replaced_does_not_go_on() {
-        assert_eq!(code(check_present(false)), "unknown_deploy");
-        check_present(true).unwrap();
+    fn deploy_that_was_replaced_does_not_go_live() {
+        let (_folder, mut project) = project();
+        let left = project.store.change_project(|project| project.add_deploy()).unwrap();
+        project.deploy(None).unwrap();
+        assert_eq!(code(project.roll_back(Some(left))), "unknown_deploy");
     }
 }

@@ -23,11 +23,8 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
              digits and hyphens, at most 63 octets each and 253 together.",
         );
     };
-    let Some((_, last)) = name.rsplit_once('.') else {
-        return refuse("has no dot. Enter the full domain name, such as pets.example.com.");
-    };
     // Clients take such a name for an address (WHATWG URL standard, 'ends in a number').
-    if last.bytes().all(|b| b.is_ascii_digit()) {
+    if name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit())) {
         return refuse(
             "is an IP address or looks like one. A certificate needs a name such as pets.example.com.",
         );
@@ -36,7 +33,9 @@ pub fn parse(text: &str, platform: &str) -> Result<String, Refusal> {
         return refuse(&format!("belongs to the hosting platform {platform}. Give a name of your own."));
     }
     if registered(&name).is_none() {
-        return refuse("is a public suffix, under which anybody can register names. Give a name under it.");
+        return refuse(
+            "is no full domain name, but a public suffix. Give one under it, such as pets.example.com.",
+        );
     }
     Ok(name)
 }
@@ -116,8 +115,8 @@ mod tests {
             ("[2001:db8::1]", "not a domain name"),
             ("2001:db8::1", "not a domain name"),
             ("192.0.2", "IP address"),
-            ("localhost", "no dot. Enter the full domain name"),
-            ("com", "no dot"),
+            ("localhost", "full domain name"),
+            ("com", "suffix"),
             ("co.uk", "suffix"),
             ("github.io", "suffix"),
             ("-a.example.com", "digits and hyphens"),

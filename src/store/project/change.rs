@@ -1,6 +1,6 @@
 //! The statements that change the project.
 
-use rusqlite::{ToSql, params};
+use rusqlite::params;
 
 use crate::model::{Domain, Plan, Redirect, SiteFile};
 use crate::store::{StoreError, Writer};
@@ -76,25 +76,20 @@ impl Writer {
         Ok(self.change("DELETE FROM redirects WHERE source = ?1", params![from])? > 0)
     }
 
-    /// Begins a deploy, which nobody sees before `go_live`, and removes unfinished ones. Returns its number.
+    /// Begins a deploy, which nobody sees before `go_live`. Returns its number.
     pub fn add_deploy(&mut self) -> Result<i64, StoreError> {
-        self.remove_deploys("deployed_at IS NULL", &[])?;
         self.change("INSERT INTO deploys (deployed_at) VALUES (NULL)", &[])?;
         self.one("SELECT seq FROM sqlite_sequence WHERE name = 'deploys'")
     }
 
-    /// Adds a static file to a deploy. Returns `false` if another deploy has begun and removed this one.
-    pub fn add_file(&mut self, deploy: i64, file: &SiteFile) -> Result<bool, StoreError> {
-        let exists = "SELECT EXISTS (SELECT 1 FROM deploys WHERE id = ?1)";
-        if self.first(exists, params![deploy], |row| row.get(0))? != Some(true) {
-            return Ok(false);
-        }
+    /// Adds a static file to a deploy.
+    pub fn add_file(&mut self, deploy: i64, file: &SiteFile) -> Result<(), StoreError> {
         self.change(
             "INSERT INTO deploy_files (deploy, path, content_type, content, gzip, tag)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![deploy, file.path, file.content_type, file.content, file.gzip, file.tag],
-        )?;
-        Ok(true)
+        )
+        .map(drop)
     }
 
     /// Makes a finished deploy the live one, at this Unix time in seconds. Returns `false` if it does not exist.
@@ -107,19 +102,12 @@ impl Writer {
         Ok(is_there)
     }
 
-    /// Removes all deploys but the newest `count` and the live one.
+    /// Removes all deploys but the newest `count` and the live one, and with them what is unfinished.
     pub fn keep_deploys(&mut self, count: i64) -> Result<(), StoreError> {
-        self.remove_deploys(
-            "id NOT IN (SELECT id FROM deploys ORDER BY id DESC LIMIT ?1)
-                AND id IS NOT (SELECT deploy FROM project)",
-            params![count],
-        )
-    }
-
-    fn remove_deploys(&mut self, which: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
-        let files = "DELETE FROM deploy_files WHERE deploy IN (SELECT id FROM deploys WHERE ";
-        self.change(&format!("{files}{which})"), values)?;
-        self.change(&format!("DELETE FROM deploys WHERE {which}"), values).map(drop)
+        let others = "NOT IN (SELECT deploy FROM project UNION SELECT * FROM
+            (SELECT id FROM deploys WHERE deployed_at IS NOT NULL ORDER BY id DESC LIMIT ?1))";
+        self.change(&format!("DELETE FROM deploy_files WHERE deploy {others}"), params![count])?;
+        self.change(&format!("DELETE FROM deploys WHERE id {others}"), params![count]).map(drop)
     }
 }
 
@@ -198,7 +186,7 @@ mod tests {
         for text in ["one", "two", "three", "four"] {
             change(&mut *writer, |project| {
                 let deploy = project.add_deploy()?;
-                assert!(project.add_file(deploy, &file(text))?);
+                project.add_file(deploy, &file(text))?;
                 project.go_live(deploy, 9).map(|was_there| assert!(was_there))
             });
         }
@@ -218,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn next_deploy_removes_an_unfinished_one() {
+    fn next_deploy_that_is_finished_removes_those_that_are_not() {
         let (_folder, mut writer, reader) = pair();
         let file = SiteFile {
             path: "/a".to_owned(),
@@ -229,12 +217,15 @@ mod tests {
         };
         change(&mut *writer, |project| {
             let left = project.add_deploy()?;
-            assert!(project.add_file(left, &file)?);
+            project.add_file(left, &file)?;
             assert_eq!(project.deploys()?, [], "nobody sees it");
-            project.add_deploy()?;
-            assert!(!project.add_file(left, &file)? && !project.go_live(left, 1)?);
+            let next = project.add_deploy()?;
+            assert!(project.go_live(next, 1)?);
+            project.keep_deploys(1)?;
+            assert!(!project.go_live(left, 1)?);
+            assert_eq!(project.one::<i64>("SELECT count(*) FROM deploy_files")?, 0);
             Ok(())
         });
-        assert!(!reader.is_deployed().unwrap());
+        assert!(reader.is_deployed().unwrap());
     }
 }

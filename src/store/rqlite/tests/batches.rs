@@ -370,7 +370,7 @@ fn deploy_comes_whole_with_its_files() {
     };
     for _ in 0..2 {
         let deploy = writer.change_project(|project| project.add_deploy()).unwrap();
-        assert!(writer.change_project(|project| project.add_file(deploy, &file)).unwrap());
+        writer.change_project(|project| project.add_file(deploy, &file)).unwrap();
         assert!(writer.change_project(|project| project.go_live(deploy, 9)).unwrap());
     }
     writer.change_project(|project| project.keep_deploys(1)).unwrap();
