@@ -121,7 +121,7 @@ impl ClusterWriter {
             Err(Failure::Statement(0, why)) if why.contains(REFUSED) => {}
             Err(failure) => return Err(failure.clone()),
         }
-        let unknown = |why| Failure::Node(Trouble::new(why, true));
+        let unknown = |why| Failure::Node(Trouble::new(why));
         let found = self.session.read(&request.finds, self.session.fresh, patience);
         let found = found.map_err(|error| unknown(error.to_string()))?;
         match (request.found(&found), written) {
@@ -170,6 +170,8 @@ impl ClusterWriter {
             {
                 StoreError::Unavailable(Cause::NoIds, detail)
             }
+            // Only what answers tells whether it was carried out.
+            StoreError::Unavailable(Cause::Unreachable, why) => StoreError::Unavailable(Cause::Unknown, why),
             error => error,
         }
     }
@@ -198,7 +200,7 @@ impl ClusterWriter {
 /// A name that no other writer has.
 pub fn random_name() -> Result<String, Failure> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| Failure::Node(Trouble::new(error.to_string(), false)))?;
+    getrandom::fill(&mut bytes).map_err(|error| Failure::Node(Trouble::new(error.to_string())))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

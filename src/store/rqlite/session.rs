@@ -16,7 +16,7 @@ use rusqlite::ToSql;
 use rusqlite::types::ValueRef;
 
 use super::ahead::Ahead;
-use super::client::{Client, Failure, Level, Rows, Statement, Trouble, Value};
+use super::client::{Client, Failure, Level, Rows, Statement, Value};
 use super::mirror::Mirror;
 use super::revision::{REVISION, Revision};
 use crate::error::ErrorKind;
@@ -95,11 +95,7 @@ impl Session {
         level: Level,
         patience: Duration,
     ) -> Result<Vec<Rows>, StoreError> {
-        self.client.read(statements, level, patience).map_err(|failure| match failure {
-            // Whether a read was carried out does not matter.
-            Failure::Node(trouble) => Failure::Node(Trouble { may_be_done: false, ..trouble }).into(),
-            failure => failure.into(),
-        })
+        Ok(self.client.read(statements, level, patience)?)
     }
 
     /// Begins a batch: everything that was acknowledged before is seen from now on.
@@ -327,7 +323,6 @@ impl From<Failure> for StoreError {
             Failure::Statement(_, why) => Self::Internal(why),
             Failure::Node(trouble) => {
                 let cause = match trouble.kind {
-                    _ if trouble.may_be_done => Cause::Unknown,
                     ErrorKind::PasswordRefused => Cause::Denied,
                     _ => Cause::Unreachable,
                 };

@@ -106,11 +106,7 @@ impl Resolver for Names {
             known.iter().for_each(|address| addresses.push(*address));
             return Ok(addresses);
         }
-        addresses =
-            DefaultResolver::default().resolve(uri, config, timeout).map_err(|error| match error {
-                HttpError::Io(_) => HttpError::HostNotFound,
-                other => other,
-            })?;
+        addresses = DefaultResolver::default().resolve(uri, config, timeout)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(host, addresses.iter().copied().collect());
         Ok(addresses)
