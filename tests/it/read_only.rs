@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use rusqlite::Connection;
 
 use crate::backup::{filled, names, refuse, succeed};
-use crate::harness::{KEY, Server, as_nobody, expect_refusal, output};
+use crate::harness::{as_nobody, expect_refusal, output};
 use crate::wording;
 
 const COMMANDS: [&[&str]; 4] = [&["key", "list"], &["export"], &["check"], &["backup"]];
@@ -56,16 +56,4 @@ fn file_that_this_user_cannot_reach_is_named() {
     let refused = output(&mut as_nobody(&["check", file.to_str().unwrap()]));
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     expect_refusal(refused, 1, &format!("cannot read {}: Permission denied", file.display()));
-}
-
-#[test]
-fn last_id_is_not_a_full_disk() {
-    let server = Server::start();
-    server.fill(["Rex"]);
-    let other = Connection::open(server.folder.database()).unwrap();
-    let greatest = i64::MAX;
-    other.execute("UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'pets'", [greatest]).unwrap();
-    let mut connection = server.connect();
-    let refused = connection.post("/v1/pets", KEY, r#"{"name":"Tom","categoryId":1}"#);
-    refused.expect_error(503, "storage_unavailable", "no more ids");
 }

@@ -139,41 +139,31 @@ impl ClusterWriter {
         let is_guarded = self.session.phase() == Phase::Trusting || self.is_open && !changes.is_empty();
         let guard = self.session.seen().filter(|_| is_guarded);
         match self.send(guard, &creates, changes, self.patience) {
-            Ok(done) => Ok(done),
             Err(Failure::Statement(1.., _)) if changes.is_empty() => {
                 // What the batch relies on has held: its first statement was not refused.
                 let alone = |create| match self.send(None, &[create], &[], self.patience) {
                     Ok(mut done) => done.pop().unwrap_or_else(|| Err(StoreError::Internal(String::new()))),
-                    Err(failure) => Err(self.explained(failure)),
+                    Err(failure) => Err(explained(failure)),
                 };
                 Ok(creates.into_iter().map(alone).collect())
             }
-            Err(failure) => Err(self.explained(failure)),
+            sent => sent.map_err(explained),
         }
     }
+}
 
-    fn explained(&self, failure: Failure) -> StoreError {
-        match &failure {
-            Failure::Statement(0, why) if why.contains(REFUSED) => {
-                let why = "the cluster refused the batch";
-                return StoreError::Unavailable(Cause::Conflict, why.to_owned());
-            }
-            Failure::Statement(_, why) if why.contains(REFUSED) => {
-                return StoreError::Internal(LEFT_OUT.to_owned());
-            }
-            _ => {}
+/// Why a batch was not carried out.
+fn explained(failure: Failure) -> StoreError {
+    match failure {
+        Failure::Statement(0, why) if why.contains(REFUSED) => {
+            StoreError::Unavailable(Cause::Conflict, "the cluster refused the batch".to_owned())
         }
-        // SQLite cannot count beyond the greatest id.
-        match StoreError::from(failure) {
-            StoreError::Internal(detail) | StoreError::Unavailable(Cause::Full, detail)
-                if self.session.last_id() == Ok(i64::MAX) =>
-            {
-                StoreError::Unavailable(Cause::NoIds, detail)
-            }
-            // Only what answers tells whether it was carried out.
+        Failure::Statement(_, why) if why.contains(REFUSED) => StoreError::Internal(LEFT_OUT.to_owned()),
+        failure => match StoreError::from(failure) {
+            // Only an answer tells whether it was carried out.
             StoreError::Unavailable(Cause::Unreachable, why) => StoreError::Unavailable(Cause::Unknown, why),
             error => error,
-        }
+        },
     }
 }
 
@@ -296,8 +286,7 @@ impl Writes for ClusterWriter {
         {
             return probed.clone();
         }
-        let probed = self.send(None, &[], &[], self.patience.min(PROBE_FOR));
-        let probed = probed.map(drop).map_err(|failure| self.explained(failure));
+        let probed = self.send(None, &[], &[], self.patience.min(PROBE_FOR)).map(drop).map_err(explained);
         self.probed = Some((Instant::now(), probed.clone()));
         probed
     }

@@ -227,15 +227,7 @@ impl FileWriter {
 
     /// Adds a pet to the batch, and returns its id.
     pub(super) fn insert(&mut self, new: &NewPet) -> Result<i64, StoreError> {
-        let inserted =
-            self.write(|connection| connection.prepare_cached(&STATEMENTS.insert)?.insert(new.values()));
-        match inserted {
-            // SQLite reports both cases as a full disk (sqlite.org/autoinc.html).
-            Err(StoreError::Unavailable(Cause::Full, detail)) if self.last_id() == Ok(i64::MAX) => {
-                Err(self.failed(StoreError::Unavailable(Cause::NoIds, detail)))
-            }
-            inserted => inserted,
-        }
+        self.write(|connection| connection.prepare_cached(&STATEMENTS.insert)?.insert(new.values()))
     }
 
     /// Removes some records that are old enough, within the open transaction.
