@@ -121,10 +121,7 @@ fn list(context: &mut ReadContext, call: &Call) -> Result<Response, Failure> {
 fn create<'r>(context: &mut WriteContext, call: &Call<'r>) -> Result<Staged<'r>, Failure> {
     let key = idempotency_key(call)?;
     let new = NewPet::from_json(call.json_body()?)?;
-    let inserted = match key {
-        None => context.store.insert_pet(&new)?,
-        Some(key) => context.store.insert_pet_once(&new, &key)?,
-    };
+    let inserted = context.store.insert_pet(&new, key.as_ref())?;
     Ok(Box::new(move |committed| {
         let (id, is_replayed) = match inserted.outcome(committed)? {
             Outcome::Made(id) => (id, false),

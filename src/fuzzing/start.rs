@@ -73,7 +73,7 @@ fn serve(store: OpenStore) {
     let before = expect_no_fault(list(None));
     expect_no_fault(list(Some(PetStatus::Sold)));
     let created = writer.begin().and_then(|()| {
-        writer.insert_pet(&NewPet::new("Rex", 1))?;
+        writer.insert_pet(&NewPet::new("Rex", 1), None)?;
         writer.commit().map(drop)
     });
     if expect_no_fault(created).is_none() {
@@ -114,7 +114,7 @@ fn bases() -> &'static [Files; 3] {
             if let WriteAccess::Writes(writer) = &mut store.writer {
                 writer.begin().unwrap();
                 for pet in sample_pets(count) {
-                    writer.insert_pet(&pet).unwrap();
+                    writer.insert_pet(&pet, None).unwrap();
                 }
                 writer.commit().unwrap();
             }

@@ -161,17 +161,11 @@ pub trait Writes: Reads + Send {
     /// If another process keeps its lock, or the database cannot be written.
     fn open_transaction(&mut self) -> Result<(), StoreError>;
 
-    /// Adds a pet to the batch.
-    ///
-    /// # Errors
-    /// If the database cannot be written.
-    fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError>;
-
     /// Adds a pet to the batch, unless a create with this key was carried out before.
     ///
     /// # Errors
     /// If the database cannot be written.
-    fn insert_pet_once(&mut self, new: &NewPet, key: &IdempotencyKey) -> Result<Inserted, StoreError>;
+    fn insert_pet(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError>;
 
     /// Runs a statement within the batch, and returns how many rows it changed. On a cluster, it returns 1 for a large
     /// table, whatever was changed.

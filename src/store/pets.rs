@@ -188,12 +188,12 @@ pub(super) mod tests {
     #[test]
     fn ids_ascend_and_are_never_used_again() {
         let (_folder, mut writer, _reader) = pair();
-        let first = writer.insert_pet(&new_pet("a")).unwrap();
-        let second = writer.insert_pet(&new_pet("b")).unwrap();
+        let first = writer.insert_pet(&new_pet("a"), None).unwrap();
+        let second = writer.insert_pet(&new_pet("b"), None).unwrap();
         let committed = writer.commit().unwrap();
         assert!(second.id(&committed) > first.id(&committed));
         run(&*writer, "DELETE FROM pets");
-        let third = writer.insert_pet(&new_pet("c")).unwrap();
+        let third = writer.insert_pet(&new_pet("c"), None).unwrap();
         let committed = writer.commit().unwrap();
         assert!(third.id(&committed) > second.id(&committed));
     }
@@ -206,13 +206,13 @@ pub(super) mod tests {
             other => panic!("{other:?}"),
         };
         run(&*writer, "PRAGMA max_page_count = 1");
-        assert_eq!(cause(writer.insert_pet(&new_pet(&"x".repeat(100_000)))), Cause::Full);
+        assert_eq!(cause(writer.insert_pet(&new_pet(&"x".repeat(100_000)), None)), Cause::Full);
         assert!(writer.commit().is_err());
         run(&*writer, "PRAGMA max_page_count = 1000000");
         insert_with_id(&*writer, i64::MAX - 1);
-        let last = writer.insert_pet(&new_pet("last")).unwrap();
+        let last = writer.insert_pet(&new_pet("last"), None).unwrap();
         assert_eq!(last.id(&writer.commit().unwrap()), i64::MAX);
-        assert_eq!(cause(writer.insert_pet(&new_pet("more"))), Cause::Full);
+        assert_eq!(cause(writer.insert_pet(&new_pet("more"), None)), Cause::Full);
     }
 
     #[test]
@@ -220,7 +220,7 @@ pub(super) mod tests {
         let (_folder, mut writer, _reader) = pair();
         let changes = |writer: &Writer| writer.one::<i64>("SELECT total_changes()").unwrap();
         let before = changes(&*writer);
-        writer.insert_pet(&new_pet("a")).unwrap();
+        writer.insert_pet(&new_pet("a"), None).unwrap();
         writer.commit().unwrap();
         assert_eq!(changes(&*writer) - before, 1);
     }
@@ -228,7 +228,7 @@ pub(super) mod tests {
     #[test]
     fn status_is_set_and_the_changed_pet_is_read() {
         let (_folder, mut writer, _reader) = pair();
-        writer.insert_pet(&new_pet("a")).unwrap();
+        writer.insert_pet(&new_pet("a"), None).unwrap();
         let read = |pet: Pet| (pet.name.to_owned(), pet.status);
         let set = writer.set_status(1, PetStatus::Sold, read).unwrap();
         assert_eq!(set, Some(("a".to_owned(), Some(PetStatus::Sold))));
@@ -258,7 +258,7 @@ pub(super) mod tests {
         let (_folder, mut writer, _reader) = pair();
         writer.begin().unwrap();
         for name in ["a", "b", "c"] {
-            writer.insert_pet(&new_pet(name)).unwrap();
+            writer.insert_pet(&new_pet(name), None).unwrap();
         }
         writer.commit().unwrap();
         for (limit, expected) in [(1, 2), (2, 3), (3, 3)] {
@@ -302,7 +302,7 @@ pub(super) mod tests {
     fn names_are_kept_to_the_letter() {
         let (_folder, mut writer, _reader) = pair();
         for name in ["", " ", "a\0b", "'; DROP TABLE pets; --", "\u{1f600}\u{202e}", "e\u{301}"] {
-            let inserted = writer.insert_pet(&new_pet(name)).unwrap();
+            let inserted = writer.insert_pet(&new_pet(name), None).unwrap();
             let id = inserted.id(&writer.commit().unwrap());
             assert_eq!(writer.pet(id, |pet| pet.name.to_owned()), Ok(Some(name.to_owned())));
         }

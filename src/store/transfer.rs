@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(writer.last_id(), Ok(0));
         for (reserved, given) in [(10, 11), (5, 12)] {
             writer.reserve_ids(reserved).unwrap();
-            let inserted = writer.insert_pet(&new_pet("Rex")).unwrap();
+            let inserted = writer.insert_pet(&new_pet("Rex"), None).unwrap();
             assert_eq!(inserted.id(&writer.commit().unwrap()), given);
         }
         writer.insert_pet_as(3, &new_pet("Tom")).unwrap();
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn last_id_counts_deleted_pets() {
         let (_folder, mut writer, _reader) = pair();
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         assert_eq!(writer.delete_pet(1), Ok(true));
         assert_eq!(writer.delete_pet(1), Ok(false));
         writer.commit().unwrap();

@@ -114,7 +114,7 @@ mod tests {
         let folder = Folder::new();
         let mut writer = Writer::open(&folder.database()).unwrap();
         for _ in 0..1000 {
-            writer.insert_pet(&NewPet::new("x".repeat(100), 1)).unwrap();
+            writer.insert_pet(&NewPet::new("x".repeat(100), 1), None).unwrap();
         }
         writer.commit().unwrap();
         struct Count(usize);
@@ -138,7 +138,7 @@ mod tests {
         let mut writer = Writer::open(&folder.database()).unwrap();
         writer.begin().unwrap();
         for _ in 0..3 {
-            writer.insert_pet(&NewPet::new("x".repeat(PIECE), 1)).unwrap();
+            writer.insert_pet(&NewPet::new("x".repeat(PIECE), 1), None).unwrap();
         }
         writer.commit().unwrap();
         for room in [0, 10, PIECE + 10] {

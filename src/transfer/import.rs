@@ -224,7 +224,7 @@ impl Import {
         for (id, new) in batch {
             match id {
                 Some(id) => store.insert_pet_as(*id, new)?,
-                None => store.insert_pet(new).map(drop)?,
+                None => store.insert_pet(new, None).map(drop)?,
             }
         }
         Ok(())

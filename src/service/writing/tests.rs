@@ -60,7 +60,7 @@ const ROWS: &[Operation] = &[
 ];
 
 fn insert<'r>(context: &mut WriteContext, body: &[u8]) -> Result<Staged<'r>, Failure> {
-    let inserted = context.store.insert_pet(&NewPet::from_json(body)?)?;
+    let inserted = context.store.insert_pet(&NewPet::from_json(body)?, None)?;
     Ok(Box::new(move |committed| Ok(Response::json(201, &inserted.id(committed)))))
 }
 

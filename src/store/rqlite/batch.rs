@@ -65,13 +65,6 @@ impl ClusterWriter {
         })
     }
 
-    /// Adds a create to the batch, unless the cluster was away when the batch began: then nothing of it is sent.
-    fn insert(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
-        self.session.begun()?;
-        self.creates.push(Create { new: new.to_static(), key: key.copied() });
-        Ok(Inserted::Later(self.creates.len() - 1))
-    }
-
     /// Ends the batch, whatever its outcome.
     fn end(&mut self) {
         self.creates.clear();
@@ -234,12 +227,11 @@ impl Writes for ClusterWriter {
         Ok(())
     }
 
-    fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError> {
-        self.insert(new, None)
-    }
-
-    fn insert_pet_once(&mut self, new: &NewPet, key: &IdempotencyKey) -> Result<Inserted, StoreError> {
-        self.insert(new, Some(key))
+    /// If the cluster was away when the batch began, nothing of it is sent.
+    fn insert_pet(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
+        self.session.begun()?;
+        self.creates.push(Create { new: new.to_static(), key: key.copied() });
+        Ok(Inserted::Later(self.creates.len() - 1))
     }
 
     fn change(&mut self, sql: &str, values: &[&dyn ToSql]) -> Result<usize, StoreError> {

@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn copy_asks_after_each_mib_whether_to_stop() {
         let (folder, mut writer, _reader) = pair();
-        writer.insert_pet(&new_pet(&"x".repeat(3_000_000))).unwrap();
+        writer.insert_pet(&new_pet(&"x".repeat(3_000_000)), None).unwrap();
         writer.commit().unwrap();
         let snapshot = Snapshot::of_database(&folder.database()).unwrap();
         let path = folder.0.join("copy.db");

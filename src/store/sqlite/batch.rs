@@ -96,11 +96,8 @@ impl Writes for FileWriter {
         }
     }
 
-    fn insert_pet(&mut self, new: &NewPet) -> Result<Inserted, StoreError> {
-        self.insert(new).map(|id| Inserted::Now(Outcome::Made(id)))
-    }
-
-    fn insert_pet_once(&mut self, new: &NewPet, key: &IdempotencyKey) -> Result<Inserted, StoreError> {
+    fn insert_pet(&mut self, new: &NewPet, key: Option<&IdempotencyKey>) -> Result<Inserted, StoreError> {
+        let Some(key) = key else { return Ok(Inserted::Now(Outcome::Made(self.insert(new)?))) };
         self.open_transaction()?;
         let find = |row: &Row| Ok((row.get(0)?, row.get::<[u8; 16]>(1)?));
         if let Some((pet, fingerprint)) = self.first(retries::FIND, params![key.0], find)? {
@@ -305,8 +302,8 @@ mod tests {
     fn batch_is_seen_by_readers_only_after_its_commit() {
         let (_folder, mut writer, mut reader) = pair();
         writer.begin().unwrap();
-        writer.insert_pet(&new_pet("Rex")).unwrap();
-        writer.insert_pet(&new_pet("Tom")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
+        writer.insert_pet(&new_pet("Tom"), None).unwrap();
         assert_eq!(names(&mut reader), [""; 0]);
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Rex", "Tom"]);
@@ -314,7 +311,7 @@ mod tests {
 
     fn insert_once(writer: &mut FileWriter, name: &str, key: &str) -> Inserted {
         let key = IdempotencyKey::new(crate::model::Caller::extra(), key.as_bytes());
-        writer.insert_pet_once(&new_pet(name), &key).unwrap()
+        writer.insert_pet(&new_pet(name), Some(&key)).unwrap()
     }
 
     #[test]
@@ -372,9 +369,9 @@ mod tests {
     #[test]
     fn undone_batch_leaves_nothing() {
         let (_folder, mut writer, mut reader) = pair();
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.undo();
-        writer.insert_pet(&new_pet("Tom")).unwrap();
+        writer.insert_pet(&new_pet("Tom"), None).unwrap();
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Tom"]);
     }
@@ -382,10 +379,10 @@ mod tests {
     #[test]
     fn batch_that_sqlite_rolled_back_fails_whole() {
         let (_folder, mut writer, mut reader) = pair();
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         let refused = "INSERT OR ROLLBACK INTO pets (name, category_id, status) VALUES ('', 1, 'lost')";
         assert!(writer.write(|connection| connection.execute(refused, [])).is_err());
-        assert!(writer.insert_pet(&new_pet("Tom")).is_err());
+        assert!(writer.insert_pet(&new_pet("Tom"), None).is_err());
         assert!(writer.commit().is_err());
         assert_eq!(names(&mut reader), [""; 0]);
     }
@@ -394,9 +391,9 @@ mod tests {
     fn batch_without_an_end_is_undone_by_the_next() {
         let (_folder, mut writer, mut reader) = pair();
         writer.begin().unwrap();
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.begin().unwrap();
-        writer.insert_pet(&new_pet("Tom")).unwrap();
+        writer.insert_pet(&new_pet("Tom"), None).unwrap();
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Tom"]);
     }
@@ -414,7 +411,7 @@ mod tests {
         writer.commit().unwrap();
         writer.begin().unwrap();
         other.execute_batch("COMMIT").unwrap();
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
     }
 
@@ -425,7 +422,7 @@ mod tests {
             reader.begin().unwrap();
             let version = reader.data_version();
             // The snapshot and the version are of the same moment, whatever is committed in between.
-            writer.insert_pet(&new_pet("Rex")).unwrap();
+            writer.insert_pet(&new_pet("Rex"), None).unwrap();
             writer.commit().unwrap();
             let seen = super::super::tests::count(&reader);
             reader.end().unwrap();
@@ -459,16 +456,16 @@ mod tests {
             writer.reader.connection.pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
         // SQLite's way to simulate a full disk.
         writer.reader.connection.pragma_update(None, "max_page_count", pages).unwrap();
-        writer.insert_pet(&new_pet("small")).unwrap();
+        writer.insert_pet(&new_pet("small"), None).unwrap();
         let large = "x".repeat(60_000);
-        assert!(matches!(writer.insert_pet(&new_pet(&large)), Err(StoreError::Unavailable(..))));
-        assert!(matches!(writer.insert_pet(&new_pet("late")), Err(StoreError::Unavailable(..))));
+        assert!(matches!(writer.insert_pet(&new_pet(&large), None), Err(StoreError::Unavailable(..))));
+        assert!(matches!(writer.insert_pet(&new_pet("late"), None), Err(StoreError::Unavailable(..))));
         assert!(matches!(writer.commit(), Err(StoreError::Unavailable(..))));
         assert_eq!(names(&mut reader), [""; 0]);
 
         writer.reader.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
         assert_eq!(writer.probe(), Ok(()));
-        writer.insert_pet(&new_pet("next")).unwrap();
+        writer.insert_pet(&new_pet("next"), None).unwrap();
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["next"]);
     }
@@ -476,7 +473,7 @@ mod tests {
     #[test]
     fn probe_after_a_failure_needs_room_on_the_disk() {
         let (_folder, mut writer, _reader) = pair();
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
         writer.last_failed = true;
         writer.begin().unwrap();
@@ -497,9 +494,9 @@ mod tests {
         let other = rusqlite::Connection::open(folder.database()).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         assert!(matches!(writer.probe(), Err(StoreError::Unavailable(..))));
-        assert!(matches!(writer.insert_pet(&new_pet("Rex")), Err(StoreError::Unavailable(..))));
+        assert!(matches!(writer.insert_pet(&new_pet("Rex"), None), Err(StoreError::Unavailable(..))));
         other.execute_batch("ROLLBACK").unwrap();
-        assert!(matches!(writer.insert_pet(&new_pet("late")), Err(StoreError::Unavailable(..))));
+        assert!(matches!(writer.insert_pet(&new_pet("late"), None), Err(StoreError::Unavailable(..))));
         assert!(matches!(writer.commit(), Err(StoreError::Unavailable(..))));
         assert_eq!(writer.probe(), Ok(()));
     }
@@ -516,10 +513,10 @@ mod tests {
         assert!(writer.probe().is_err());
         let gave_up = Some(Instant::now() + LOCK_IS_KNOWN);
         writer.gave_up = gave_up;
-        assert!(writer.insert_pet(&new_pet("Rex")).is_err() && writer.commit().is_err());
+        assert!(writer.insert_pet(&new_pet("Rex"), None).is_err() && writer.commit().is_err());
         assert_eq!(writer.gave_up, gave_up, "it did not wait again");
         other.execute_batch("ROLLBACK").unwrap();
-        writer.insert_pet(&new_pet("Tom")).unwrap();
+        writer.insert_pet(&new_pet("Tom"), None).unwrap();
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Tom"]);
     }

@@ -74,7 +74,7 @@ mod tests {
     use crate::store::engine::{Snapshots, Writes};
 
     fn add(writer: &mut FileWriter, bytes: usize) {
-        writer.insert_pet(&new_pet(&"x".repeat(bytes))).unwrap();
+        writer.insert_pet(&new_pet(&"x".repeat(bytes)), None).unwrap();
         writer.commit().unwrap();
     }
 

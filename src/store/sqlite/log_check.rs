@@ -68,7 +68,7 @@ mod tests {
     }
 
     fn create(writer: &mut FileWriter) {
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
     }
 

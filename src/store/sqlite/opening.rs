@@ -92,7 +92,7 @@ impl FileWriter {
     /// Adds sample pets and commits.
     fn add_samples(&mut self, count: u32) -> Result<(), Error> {
         for pet in sample_pets(count) {
-            self.insert_pet(&pet)?;
+            self.insert_pet(&pet, None)?;
         }
         self.commit()?;
         Ok(())

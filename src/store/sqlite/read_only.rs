@@ -66,7 +66,7 @@ mod tests {
     fn only_reader_sees_each_commit_and_takes_nothing_from_the_writer() {
         let (folder, mut writer, _reader) = pair();
         let mut only = FileReader::open(&folder.database()).unwrap();
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
         assert_eq!(names(&mut only), ["Rex"]);
         assert_eq!(writer.checkpoint(), Ok(()));
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn log_that_a_kill_has_left_is_read_and_stays() {
         let (folder, mut writer, _reader) = pair();
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
         let killed = Folder::new();
         for path in [folder.database(), log_of(&folder.database())] {
@@ -106,7 +106,7 @@ mod tests {
         let mut only = FileReader::open(&folder.database()).unwrap();
         only.watch.expect_unchanged(&folder.database(), Stamp::of(&folder.database()).unwrap());
         assert_eq!(only.look(), Ok(()));
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
         writer.checkpoint().unwrap();
         assert!(only.look().unwrap_err().is_lost());

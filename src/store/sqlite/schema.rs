@@ -155,7 +155,7 @@ mod tests {
         let folder = Folder::new();
         let path = folder.database();
         let mut writer = FileWriter::open(&path).unwrap();
-        writer.insert_pet(&super::super::tests::new_pet("Rex")).unwrap();
+        writer.insert_pet(&super::super::tests::new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
         drop(writer);
         let further: Vec<&str> =

@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn log_and_journal_of_a_kill_are_read_too() {
         let (folder, mut writer, reader) = pair();
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
         let killed = Folder::new();
         for path in [folder.database(), log_of(&folder.database())] {

@@ -150,10 +150,10 @@ mod tests {
     #[test]
     fn flush_that_failed_stops_the_writer_and_the_log_stays() {
         let (folder, mut writer, reader) = pair();
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
         assert!(writer.reader.lose_flush(&rusqlite::Error::InvalidQuery).is_lost());
-        writer.insert_pet(&new_pet("Tom")).unwrap();
+        writer.insert_pet(&new_pet("Tom"), None).unwrap();
         assert!(writer.commit().unwrap_err().is_lost() && writer.checkpoint().unwrap_err().is_lost());
         // The last to close would move it.
         drop((reader, writer));

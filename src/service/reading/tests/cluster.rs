@@ -28,7 +28,7 @@ fn service() -> (Nodes, PathBuf, ReadService) {
     let path: PathBuf = nodes.address().into();
     let mut writer = Writer::open(&path).unwrap();
     for name in ["a", "b", "c"] {
-        writer.insert_pet(&NewPet::new(name, 1)).unwrap();
+        writer.insert_pet(&NewPet::new(name, 1), None).unwrap();
     }
     writer.commit().unwrap();
     let shared = Shared::for_tests(Authenticator::default());

@@ -9,10 +9,10 @@ fn creates_of_a_batch_get_their_own_ids_and_repeats_get_those_of_the_first() {
     writer.begin().unwrap();
     let pets = [
         once(&mut writer, "a", "1"),
-        writer.insert_pet(&new_pet("b")).unwrap(),
+        writer.insert_pet(&new_pet("b"), None).unwrap(),
         once(&mut writer, "a", "1"),
         once(&mut writer, "c", "1"),
-        writer.insert_pet(&new_pet("d")).unwrap(),
+        writer.insert_pet(&new_pet("d"), None).unwrap(),
         once(&mut writer, "e", "2"),
     ];
     let committed = writer.commit().unwrap();
@@ -52,9 +52,9 @@ fn undone_batch_leaves_nothing() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     writer.begin().unwrap();
-    writer.insert_pet(&new_pet("a")).unwrap();
+    writer.insert_pet(&new_pet("a"), None).unwrap();
     writer.commit().unwrap();
-    writer.insert_pet(&new_pet("b")).unwrap();
+    writer.insert_pet(&new_pet("b"), None).unwrap();
     writer.undo();
     writer.commit().unwrap();
     assert_eq!(all_names(&session(&path)), ["a"]);
@@ -75,7 +75,7 @@ fn create_that_is_refused_fails_no_other_of_its_batch() {
         "CREATE TRIGGER theirs BEFORE INSERT ON pets WHEN new.name = 'bad' BEGIN SELECT raise(ABORT, 'no'); END",
     );
     let pets =
-        ["good", "bad", "fine"].map(|name| writer.insert_pet_once(&new_pet(name), &key(name)).unwrap());
+        ["good", "bad", "fine"].map(|name| writer.insert_pet(&new_pet(name), Some(&key(name))).unwrap());
     let committed = writer.commit().unwrap();
     let done = pets.each_ref().map(|pet| pet.outcome(&committed));
     assert_eq!((&done[0], &done[2]), (&Ok(Outcome::Made(1)), &Ok(Outcome::Made(2))));
@@ -91,7 +91,7 @@ fn create_that_a_trigger_leaves_out_gets_no_id_of_another_pet() {
         &path,
         "CREATE TRIGGER theirs BEFORE INSERT ON pets WHEN new.name = 'bad' BEGIN SELECT raise(IGNORE); END",
     );
-    let pets = ["good", "bad", "fine"].map(|name| writer.insert_pet(&new_pet(name)).unwrap());
+    let pets = ["good", "bad", "fine"].map(|name| writer.insert_pet(&new_pet(name), None).unwrap());
     let committed = writer.commit().unwrap();
     let done = pets.each_ref().map(|pet| pet.outcome(&committed));
     assert_eq!((&done[0], &done[2]), (&Ok(Outcome::Made(1)), &Ok(Outcome::Made(2))));
@@ -100,7 +100,7 @@ fn create_that_a_trigger_leaves_out_gets_no_id_of_another_pet() {
     // The same with keys, next to a create without.
     let pets = [None, Some("good"), Some("bad"), Some("fine")].map(|name| match name {
         Some(name) => once(&mut writer, name, name),
-        None => writer.insert_pet(&new_pet("plain")).unwrap(),
+        None => writer.insert_pet(&new_pet("plain"), None).unwrap(),
     });
     let committed = writer.commit().unwrap();
     let done = pets.each_ref().map(|pet| pet.outcome(&committed));
@@ -115,7 +115,7 @@ fn change_that_is_refused_leaves_no_create_of_its_batch() {
     let mut writer = writer(&path);
     run(&path, "CREATE TRIGGER theirs BEFORE UPDATE ON project BEGIN SELECT raise(ABORT, 'no'); END");
     for name in ["a", "b"] {
-        writer.insert_pet(&new_pet(name)).unwrap();
+        writer.insert_pet(&new_pet(name), None).unwrap();
     }
     assert_eq!(writer.change("UPDATE project SET plan = 'pro'", &[]), Ok(1));
     assert_eq!(writer.commit(), Err(StoreError::Internal("no".to_owned())));
@@ -131,7 +131,7 @@ fn only_changes_depend_on_what_others_change_meanwhile() {
         other.change_project(|project| project.set_plan(Plan::Pro)).unwrap();
     };
     assert_eq!(writer.open_transaction(), Ok(()));
-    writer.insert_pet(&new_pet("a")).unwrap();
+    writer.insert_pet(&new_pet("a"), None).unwrap();
     change();
     writer.commit().unwrap();
     assert_eq!(writer.open_transaction(), Ok(()));
@@ -149,13 +149,13 @@ fn batch_that_cannot_be_recorded_is_not_unknown() {
     for key in [None, Some("1")] {
         match key {
             Some(key) => drop(once(&mut writer, "a", key)),
-            None => drop(writer.insert_pet(&new_pet("a")).unwrap()),
+            None => drop(writer.insert_pet(&new_pet("a"), None).unwrap()),
         }
         let full = writer.commit();
         assert!(full.as_ref().is_err_and(|error| !error.is_unknown()), "{full:?}");
     }
     run(&path, "DROP TABLE cluster_writers");
-    writer.insert_pet(&new_pet("a")).unwrap();
+    writer.insert_pet(&new_pet("a"), None).unwrap();
     let failed = writer.commit();
     assert!(matches!(failed, Err(StoreError::Unavailable(Cause::SchemaChanged, _))), "{failed:?}");
 }
@@ -168,7 +168,7 @@ fn key_sent_through_many_instances_at_once_makes_one_pet() {
         let mut writer = writer(&path);
         move || {
             let pets: Vec<_> = (0..20).map(|k| once(&mut writer, "Rex", &k.to_string())).collect();
-            writer.insert_pet(&new_pet(&i.to_string())).unwrap();
+            writer.insert_pet(&new_pet(&i.to_string()), None).unwrap();
             let committed = writer.commit().unwrap();
             outcomes(&pets, &committed)
         }
@@ -196,7 +196,7 @@ fn request_that_is_sent_again_tells_the_same_and_doubles_nothing() {
         writer.commit().unwrap();
     }
     once(&mut writer, "a", "1");
-    writer.insert_pet(&new_pet("b")).unwrap();
+    writer.insert_pet(&new_pet("b"), None).unwrap();
     once(&mut writer, "early", "0");
     // As if the first answer was lost.
     let [first, again] = writer.deliver_twice();
@@ -209,9 +209,9 @@ fn request_that_is_sent_again_tells_the_same_and_doubles_nothing() {
 fn request_that_a_node_sends_on_late_is_refused() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
-    writer.insert_pet(&new_pet("a")).unwrap();
+    writer.insert_pet(&new_pet("a"), None).unwrap();
     let late = writer.request_only();
-    writer.insert_pet(&new_pet("b")).unwrap();
+    writer.insert_pet(&new_pet("b"), None).unwrap();
     writer.commit().unwrap();
     let (client, _) = connect(&path).unwrap();
     let sent = client.write(&late, schema::PATIENCE);
@@ -223,7 +223,7 @@ fn request_that_a_node_sends_on_late_is_refused() {
 fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
     let (nodes, path) = cluster(3);
     let mut writer = writer(&path);
-    writer.insert_pet(&new_pet("before")).unwrap();
+    writer.insert_pet(&new_pet("before"), None).unwrap();
     writer.commit().unwrap();
     writer.begin().unwrap();
     once(&mut writer, "Rex", "1");
@@ -234,7 +234,7 @@ fn batch_whose_outcome_nobody_knows_says_so_and_its_keys_resolve_it() {
     // A batch that cannot even begin is not sent, so its outcome is known.
     let begun = writer.begin();
     assert!(matches!(begun, Err(StoreError::Unavailable(Cause::Unreachable, _))), "{begun:?}");
-    assert_eq!(writer.insert_pet(&new_pet("Tom")).err(), begun.err());
+    assert_eq!(writer.insert_pet(&new_pet("Tom"), None).err(), begun.err());
     assert!(writer.commit().is_ok(), "nothing is sent");
     (0..3).for_each(|i| nodes.thaw(i));
     nodes.wait_until_ready();
@@ -251,7 +251,7 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     let client = std::sync::Arc::clone(&writer.session.client);
     let create = |writer: &mut ClusterWriter, name: &str| {
         writer.begin().unwrap();
-        let pets = [writer.insert_pet(&new_pet(name)).unwrap(), once(writer, name, name)];
+        let pets = [writer.insert_pet(&new_pet(name), None).unwrap(), once(writer, name, name)];
         writer.commit().map(|committed| outcomes(&pets, &committed))
     };
     assert_eq!(
@@ -282,14 +282,14 @@ fn batch_of_creates_is_one_request_and_is_refused_if_a_key_has_changed() {
     other.delete_key(&[7; 32]).unwrap();
     writer.begin().unwrap();
     assert_eq!(writer.session.key(&[7; 32]), Ok(None));
-    writer.insert_pet(&new_pet("e")).unwrap();
+    writer.insert_pet(&new_pet("e"), None).unwrap();
     assert_eq!(writer.commit().map_err(is_conflict), Err(true));
     // Also if a change follows, which is checked against what is read from there on.
     writer.begin().unwrap();
     writer.commit().unwrap();
     other.transact(|writer| writer.insert_key(&api_key(7))).unwrap();
     writer.begin().unwrap();
-    writer.insert_pet(&new_pet("e")).unwrap();
+    writer.insert_pet(&new_pet("e"), None).unwrap();
     assert_eq!(writer.session.key(&[7; 32]), Ok(Some(api_key(7))));
     writer.open_transaction().unwrap();
     (&mut writer as &mut dyn Writes).insert_key(&api_key(9)).unwrap();
@@ -389,8 +389,8 @@ fn old_records_of_creates_go_and_young_ones_stay() {
         INSERT INTO retries SELECT i - 10, unhex(format('%032x', i)), zeroblob(16), \
         unixepoch() - CASE WHEN i % 2 THEN 86000 ELSE 86500 END FROM n";
     run(&path, records);
-    writer.insert_pet_once(&new_pet("a"), &key("1")).unwrap();
-    writer.insert_pet_once(&new_pet("b"), &key("2")).unwrap();
+    writer.insert_pet(&new_pet("a"), Some(&key("1"))).unwrap();
+    writer.insert_pet(&new_pet("b"), Some(&key("2"))).unwrap();
     writer.commit().unwrap();
     assert_eq!(number(&path, "SELECT count(*) FROM retries WHERE pet < 0"), 2);
     assert_eq!(number(&path, "SELECT count(*) FROM retries WHERE pet > 0"), 2);

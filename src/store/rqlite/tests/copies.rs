@@ -6,15 +6,15 @@ use super::*;
 fn copy_is_that_of_a_single_machine_and_comes_back_as_another_database() {
     let (_nodes, path) = cluster(3);
     let mut writer = writer(&path);
-    writer.insert_pet(&new_pet("Rex")).unwrap();
+    writer.insert_pet(&new_pet("Rex"), None).unwrap();
     writer.commit().unwrap();
     let copy = Whole::of(&path).unwrap();
     let found = crate::store::Snapshot::of_file(&copy).unwrap().check().unwrap();
     assert!(found.faults.is_empty() && found.foreign.is_empty(), "{:?}", found.foreign);
-    writer.insert_pet(&new_pet("Tom")).unwrap();
+    writer.insert_pet(&new_pet("Tom"), None).unwrap();
     writer.commit().unwrap();
     let closed = close(&path).unwrap();
-    writer.insert_pet(&new_pet("lost")).unwrap();
+    writer.insert_pet(&new_pet("lost"), None).unwrap();
     let refused = writer.commit();
     assert!(matches!(refused, Err(StoreError::Unavailable(Cause::Conflict, _))), "{refused:?}");
     closed.load(&copy).unwrap();
@@ -35,7 +35,7 @@ fn copy_is_that_of_a_single_machine_and_comes_back_as_another_database() {
 /// Sends three creates with keys.
 fn send(writer: &mut dyn Writes) -> Vec<Outcome> {
     let pets = [("a", "1"), ("b", "2"), ("c", "2")]
-        .map(|(name, text)| writer.insert_pet_once(&new_pet(name), &key(text)).unwrap());
+        .map(|(name, text)| writer.insert_pet(&new_pet(name), Some(&key(text))).unwrap());
     outcomes(&pets, &writer.commit().unwrap())
 }
 
@@ -62,7 +62,7 @@ fn empty_cluster_that_a_service_begins_to_use_is_not_replaced() {
     let (_nodes, path) = cluster(1);
     let closed = close(&path).unwrap();
     let mut writer = writer(&path);
-    writer.insert_pet(&new_pet("Rex")).unwrap();
+    writer.insert_pet(&new_pet("Rex"), None).unwrap();
     writer.commit().unwrap();
     let copy = Whole::of(&path).unwrap();
     let refused = closed.load(&copy).unwrap_err();
@@ -74,7 +74,7 @@ fn empty_cluster_that_a_service_begins_to_use_is_not_replaced() {
 fn interrupted_restore_says_once_that_nothing_was_changed_and_opens_the_cluster() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
-    writer.insert_pet(&new_pet("Rex")).unwrap();
+    writer.insert_pet(&new_pet("Rex"), None).unwrap();
     writer.commit().unwrap();
     let folder = crate::testing::Folder::new();
     let file = folder.database();
@@ -87,7 +87,7 @@ fn interrupted_restore_says_once_that_nothing_was_changed_and_opens_the_cluster(
             calls.get() == last
         });
         assert_eq!(refused.unwrap_err().to_string(), "interrupted; nothing was changed", "{last}");
-        writer.insert_pet(&new_pet("Tom")).unwrap();
+        writer.insert_pet(&new_pet("Tom"), None).unwrap();
         writer.commit().unwrap();
     }
 }
@@ -97,7 +97,7 @@ fn cluster_is_closed_for_half_an_hour_at_most_and_takes_no_database_at_its_end()
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     let mut create = || {
-        writer.insert_pet(&new_pet("Rex")).unwrap();
+        writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit()
     };
     let closed = close(&path).unwrap();
@@ -145,6 +145,6 @@ fn keys_and_ids_of_a_cluster_do_not_go_back_in_time() {
 /// Adds a pet.
 fn add(path: &Path) -> Vec<Outcome> {
     let mut writer = writer(path);
-    let pet = writer.insert_pet(&new_pet("Rex")).unwrap();
+    let pet = writer.insert_pet(&new_pet("Rex"), None).unwrap();
     outcomes(&[pet], &writer.commit().unwrap())
 }

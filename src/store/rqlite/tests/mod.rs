@@ -69,7 +69,7 @@ fn key(text: &str) -> IdempotencyKey {
 }
 
 fn once(writer: &mut ClusterWriter, name: &str, text: &str) -> Inserted {
-    writer.insert_pet_once(&new_pet(name), &key(text)).unwrap()
+    writer.insert_pet(&new_pet(name), Some(&key(text))).unwrap()
 }
 
 fn outcomes(pets: &[Inserted], committed: &Committed) -> Vec<Outcome> {
@@ -90,7 +90,7 @@ fn pets_and_keys_are_kept_to_the_letter() {
     let pets: Vec<Inserted> = (names.iter().zip(numbers).enumerate())
         .map(|(i, (name, category_id))| {
             let status = [None, Some(PetStatus::Sold)][i % 2];
-            writer.insert_pet(&NewPet { status, ..NewPet::new(*name, category_id) }).unwrap()
+            writer.insert_pet(&NewPet { status, ..NewPet::new(*name, category_id) }, None).unwrap()
         })
         .collect();
     let committed = writer.commit().unwrap();

@@ -7,7 +7,7 @@ fn reads_of_a_batch_are_one_request() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
     for i in 0..9 {
-        writer.insert_pet(&new_pet(&i.to_string())).unwrap();
+        writer.insert_pet(&new_pet(&i.to_string()), None).unwrap();
     }
     writer.commit().unwrap();
     let mut session = session(&path);
@@ -87,7 +87,7 @@ fn nobody_reads_an_old_list_or_an_old_key_through_any_instance() {
     let mut readers = [session(&path), session(&turned(&path)), session(&turned(&turned(&path)))];
     for round in 0_u8..20 {
         for i in 0..3 {
-            let pet = writers[i].insert_pet(&new_pet("Rex")).unwrap();
+            let pet = writers[i].insert_pet(&new_pet("Rex"), None).unwrap();
             let id = pet.id(&writers[i].commit().unwrap());
             let key = api_key(round * 3 + i as u8);
             let writes: &mut dyn Writes = &mut writers[i];
@@ -114,8 +114,8 @@ fn nobody_reads_an_old_list_or_an_old_key_through_any_instance() {
 fn every_change_makes_another_version_also_those_of_other_programs() {
     let (_nodes, path) = cluster(1);
     let mut writer = writer(&path);
-    writer.insert_pet(&new_pet("Rex")).unwrap();
-    writer.insert_pet(&new_pet("Tom")).unwrap();
+    writer.insert_pet(&new_pet("Rex"), None).unwrap();
+    writer.insert_pet(&new_pet("Tom"), None).unwrap();
     writer.commit().unwrap();
     let session = session(&path);
     let mut version = {

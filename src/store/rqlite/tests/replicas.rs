@@ -10,7 +10,7 @@ fn with_pets() -> (Nodes, PathBuf, usize) {
     let (nodes, path) = cluster(3);
     let mut writer = writer(&path);
     for i in 0..5 {
-        writer.insert_pet(&new_pet(&format!("pet {i}."))).unwrap();
+        writer.insert_pet(&new_pet(&format!("pet {i}.")), None).unwrap();
     }
     writer.commit().unwrap();
     let leader = nodes.leader();
@@ -65,8 +65,8 @@ fn node_that_missed_a_create_is_named_before_and_after_the_next_one() {
     let behind = format!("{} has ids up to 4 and", nodes.host(other));
     assert!(found.len() == 1 && found[0].starts_with(&behind), "{found:?}");
     let mut writer = writer(&path);
-    writer.insert_pet(&new_pet("Rex")).unwrap();
-    writer.insert_pet(&new_pet("Tom")).unwrap();
+    writer.insert_pet(&new_pet("Rex"), None).unwrap();
+    writer.insert_pet(&new_pet("Tom"), None).unwrap();
     writer.commit().unwrap();
     run(&path, "DELETE FROM pets WHERE id = 1");
     let found = compare(&path).unwrap();
@@ -146,7 +146,7 @@ fn nodes_are_compared_while_pets_are_created_and_changed() {
             scope.spawn(|| {
                 let mut writer = writer(&turned(&path));
                 for i in 0.. {
-                    writer.insert_pet(&new_pet(&format!("another {i}"))).unwrap();
+                    writer.insert_pet(&new_pet(&format!("another {i}")), None).unwrap();
                     writer.commit().unwrap();
                     run(&path, "UPDATE pets SET category_id = category_id + 1 WHERE id IN (1, 4)");
                     if is_over.load(Ordering::Relaxed) {
