@@ -21,6 +21,14 @@ pub trait Reads {
     /// A number that changes if what callers cache by it may have changed, such as SQLite's `PRAGMA data_version`. The
     /// connection's own writes need not change it.
     fn data_version(&self) -> i64;
+
+    /// Looks whether the database is still the one that was opened. What a cluster has, nobody can move.
+    ///
+    /// # Errors
+    /// If it is not, or cannot be read.
+    fn look(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// What can be read, with any connection: each file of statements adds its own.
@@ -134,12 +142,6 @@ pub trait Snapshots: Reads + Send {
 
     /// Reads what was put off, so that asking again succeeds.
     fn read_put_off(&mut self) {}
-
-    /// Looks whether the database is still the one that was opened.
-    ///
-    /// # Errors
-    /// If it is not, or cannot be read.
-    fn look(&mut self) -> Result<(), StoreError>;
 }
 
 /// The connection that writes, and the batch under way on it.
@@ -190,20 +192,16 @@ pub trait Writes: Reads + Send {
     /// If it could not.
     fn probe(&mut self) -> Result<(), StoreError>;
 
-    /// Looks whether the path still leads to the database.
-    ///
-    /// # Errors
-    /// If it does not.
-    fn look(&mut self) -> Result<(), StoreError>;
-
     /// Sets how long batches wait for the lock of another process.
     fn be_patient(&mut self, patience: Duration);
 
-    /// Moves everything that the log holds, and empties the log. Waits for no other process.
+    /// Moves everything that the log holds, and empties the log. Waits for no other process. A cluster has its own log.
     ///
     /// # Errors
     /// If the disk fails, or another process reads; nothing is lost then, the log stays.
-    fn checkpoint(&mut self) -> Result<(), StoreError>;
+    fn checkpoint(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 impl Deref for dyn Snapshots {

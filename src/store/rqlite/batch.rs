@@ -115,7 +115,7 @@ impl ClusterWriter {
             Err(failure) => return Err(failure.clone()),
         }
         let unknown = |why| Failure::Node(Trouble::new(why));
-        let found = self.session.read(&request.finds, self.session.fresh, patience);
+        let found = self.session.client.read(&request.finds, self.session.client.fresh, patience);
         let found = found.map_err(|error| unknown(error.to_string()))?;
         match (request.found(&found), written) {
             (Some(done), _) => Ok(done),
@@ -283,16 +283,8 @@ impl Writes for ClusterWriter {
         probed
     }
 
-    fn look(&mut self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
     /// There are no locks to wait for. A shorter patience means that the service is idle or ending.
     fn be_patient(&mut self, patience: Duration) {
         self.patience = if patience < BUSY_TIMEOUT { patience } else { SEND_FOR };
-    }
-
-    fn checkpoint(&mut self) -> Result<(), StoreError> {
-        Ok(())
     }
 }

@@ -47,7 +47,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::engine::{HostMeter, OpenStore, Reader, WriteAccess, Writer};
 use crate::error::Error;
 use batch::ClusterWriter;
-use client::{Client, Level, Statement};
+use client::Client;
 use session::Session;
 
 pub use replicas::compare;
@@ -60,24 +60,21 @@ pub const IS_SHARED: bool = true;
 const READS_AT_ONCE: usize = 256;
 
 /// The clients in use, by address: all connections of a process share one.
-static CLIENTS: Mutex<Vec<(String, Weak<Client>, Level)>> = Mutex::new(Vec::new());
+static CLIENTS: Mutex<Vec<(String, Weak<Client>)>> = Mutex::new(Vec::new());
 
-/// The client for an address, and the level for fresh reads.
-fn connect(path: &Path) -> Result<(Arc<Client>, Level), Error> {
+/// The client for an address.
+fn connect(path: &Path) -> Result<Arc<Client>, Error> {
     let address = path.to_string_lossy();
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-    clients.retain(|(_, client, _)| client.strong_count() > 0);
-    let known = clients.iter().find(|(known, ..)| *known == address);
-    if let Some((client, level)) = known.and_then(|(_, client, level)| Some((client.upgrade()?, *level))) {
-        return Ok((client, level));
+    clients.retain(|(_, client)| client.strong_count() > 0);
+    if let Some(client) =
+        clients.iter().find_map(|(known, client)| client.upgrade().filter(|_| *known == address))
+    {
+        return Ok(client);
     }
-    let client = Client::connect(&address, schema::PATIENCE)?;
-    // An old rqlite answers `linearizable` without asking a quorum. An old node may lead during an upgrade, even if the
-    // node that answered is new.
-    let level = if client.address.allows_old { Level::Strong } else { Level::Linearizable };
-    let client = Arc::new(client);
-    clients.push((address.into_owned(), Arc::downgrade(&client), level));
-    Ok((client, level))
+    let client = Arc::new(Client::connect(&address, schema::PATIENCE)?);
+    clients.push((address.into_owned(), Arc::downgrade(&client)));
+    Ok(client)
 }
 
 /// Opens a connection that cannot write.
@@ -85,11 +82,11 @@ fn connect(path: &Path) -> Result<(Arc<Client>, Level), Error> {
 /// # Errors
 /// If the cluster does not answer, or has no database of this version.
 pub fn open_reader(path: &Path) -> Result<Box<Reader>, Error> {
-    let (client, level) = connect(path)?;
-    if !schema::is_current(&client, path, level)? {
+    let client = connect(path)?;
+    if !schema::is_current(&client, path)? {
         return Err(schema::unused(path));
     }
-    Ok(Box::new(Session::new(client, level)?))
+    Ok(Box::new(Session::new(client)?))
 }
 
 /// Opens a connection that writes, and makes or updates the schema.
@@ -97,9 +94,9 @@ pub fn open_reader(path: &Path) -> Result<Box<Reader>, Error> {
 /// # Errors
 /// If the cluster does not answer, or its database is not ours.
 pub fn open_writer(path: &Path) -> Result<Box<Writer>, Error> {
-    let (client, level) = connect(path)?;
-    schema::migrate(&client, path, level)?;
-    Ok(Box::new(ClusterWriter::new(Session::new(client, level)?)?))
+    let client = connect(path)?;
+    schema::migrate(&client, path)?;
+    Ok(Box::new(ClusterWriter::new(Session::new(client)?)?))
 }
 
 /// Opens a database for a service with this many readers.
@@ -108,13 +105,7 @@ pub fn open_writer(path: &Path) -> Result<Box<Writer>, Error> {
 /// As [`open_writer`].
 pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error> {
     let writer = WriteAccess::Writes(open_writer(path)?);
-    let (client, _) = connect(path)?;
-    // Otherwise nobody would notice a wrong host, or one that refuses the password, until it leads.
-    for (place, host) in client.address.hosts.iter().enumerate() {
-        if let Err(why) = client.read_from(place, &[Statement::plain("SELECT 1")]) {
-            log::warn!("the host {host} of the cluster cannot be asked: {why}");
-        }
-    }
+    let client = connect(path)?;
     let version = client.rqlite_version(schema::PATIENCE)?;
     let about = format!("cluster {} of rqlite {version}", client.address);
     let readers = (0..readers).map(|_| open_reader(path)).collect::<Result<_, _>>()?;
@@ -123,5 +114,5 @@ pub fn open_for_service(path: &Path, readers: usize) -> Result<OpenStore, Error>
 
 /// What this process has asked of each host.
 pub fn meters(path: &Path) -> Vec<HostMeter> {
-    connect(path).map(|(client, _)| client.meters()).unwrap_or_default()
+    connect(path).map(|client| client.meters()).unwrap_or_default()
 }

@@ -106,9 +106,10 @@ impl Host<'_> {
 /// # Errors
 /// If the cluster does not answer, or is restored meanwhile.
 pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
-    let (client, level) = connect(path)?;
+    let client = connect(path)?;
     let revision = Statement::plain(REVISION);
-    let begun = Revision::of(&client.read(std::slice::from_ref(&revision), level, PATIENCE)?.concat())?;
+    let begun =
+        Revision::of(&client.read(std::slice::from_ref(&revision), client.fresh, PATIENCE)?.concat())?;
     let mut small = Mirror::new()?.selects();
     // The last one, sqlite_sequence, changes with each create.
     small.pop();
@@ -125,7 +126,7 @@ pub fn compare(path: &Path) -> Result<Vec<String>, Error> {
             Some(id) => vec![slice(id, begun.seq, most)?],
         };
         let wanted = [vec![revision.clone()], wanted].concat();
-        let leader = State::of(client.read(&wanted, level, PATIENCE)?)?;
+        let leader = State::of(client.read(&wanted, client.fresh, PATIENCE)?)?;
         if leader.revision.mark != begun.mark {
             let message = format!("{} was restored while its nodes were compared", client.address);
             return fail(ErrorKind::Conflict, message);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::params;
 
 use super::batch::random_name;
-use super::client::{Client, Failure, Level, Statement, Value};
+use super::client::{Client, Failure, Statement, Value};
 use super::mirror::TABLES;
 use crate::error::{Error, ErrorKind};
 use crate::store::StoreError;
@@ -35,8 +35,8 @@ const MARK: &str = "INSERT INTO sqlite_sequence (name, seq) SELECT 'petstore log
 ///
 /// # Errors
 /// If the database is foreign or newer, or the cluster does not answer.
-pub fn is_current(client: &Client, path: &Path, fresh: Level) -> Result<bool, Error> {
-    Ok(state(client, path, fresh)? == current())
+pub fn is_current(client: &Client, path: &Path) -> Result<bool, Error> {
+    Ok(state(client, path)? == current())
 }
 
 /// Whether services can have written to the database since it was made or restored. If an earlier version has made it,
@@ -44,8 +44,8 @@ pub fn is_current(client: &Client, path: &Path, fresh: Level) -> Result<bool, Er
 ///
 /// # Errors
 /// As [`is_current`], or if it is of an earlier version.
-pub fn is_in_use(client: &Client, path: &Path, fresh: Level) -> Result<bool, Error> {
-    match state(client, path, fresh)? {
+pub fn is_in_use(client: &Client, path: &Path) -> Result<bool, Error> {
+    match state(client, path)? {
         state if state == current() => Ok(true),
         // It is empty, or a restore was killed before it added what only a cluster has.
         (version, 0) if version == 0 || version == newest() => Ok(false),
@@ -57,9 +57,9 @@ pub fn is_in_use(client: &Client, path: &Path, fresh: Level) -> Result<bool, Err
 ///
 /// # Errors
 /// As [`is_current`], or if the cluster cannot be written.
-pub fn migrate(client: &Client, path: &Path, fresh: Level) -> Result<(), Error> {
+pub fn migrate(client: &Client, path: &Path) -> Result<(), Error> {
     for _ in 0..MOST_TRIES {
-        let state = state(client, path, fresh)?;
+        let state = state(client, path)?;
         if state == current() {
             return Ok(());
         }
@@ -99,8 +99,8 @@ fn current() -> (i64, usize) {
 }
 
 /// The version of the schema, and how many triggers of a cluster there are.
-fn state(client: &Client, path: &Path, fresh: Level) -> Result<(i64, usize), Error> {
-    let rows = client.read(&[Statement::plain(STATE)], fresh, PATIENCE)?;
+fn state(client: &Client, path: &Path) -> Result<(i64, usize), Error> {
+    let rows = client.read(&[Statement::plain(STATE)], client.fresh, PATIENCE)?;
     let row: Vec<i64> = rows.iter().flatten().flatten().filter_map(Value::integer).collect();
     let &[version, application, objects, triggers] = row.as_slice() else {
         return Err(

@@ -38,8 +38,6 @@ const LARGE: [&str; 3] = ["pets", "deploy_files", "retries"];
 /// A connection.
 pub struct Session {
     pub client: Arc<Client>,
-    /// The level that sees every acknowledged write: `Strong` with `allow-old`, otherwise `Linearizable`.
-    pub fresh: Level,
     pub mirror: Mirror,
     state: RefCell<State>,
     ahead: RefCell<Ahead>,
@@ -75,27 +73,8 @@ impl Session {
     ///
     /// # Errors
     /// If SQLite cannot make a database in memory.
-    pub fn new(client: Arc<Client>, fresh: Level) -> Result<Self, StoreError> {
-        Ok(Self {
-            client,
-            fresh,
-            mirror: Mirror::new()?,
-            state: RefCell::default(),
-            ahead: RefCell::default(),
-        })
-    }
-
-    /// Asks the cluster for rows.
-    ///
-    /// # Errors
-    /// If it does not answer.
-    pub fn read(
-        &self,
-        statements: &[Statement],
-        level: Level,
-        patience: Duration,
-    ) -> Result<Vec<Rows>, StoreError> {
-        Ok(self.client.read(statements, level, patience)?)
+    pub fn new(client: Arc<Client>) -> Result<Self, StoreError> {
+        Ok(Self { client, mirror: Mirror::new()?, state: RefCell::default(), ahead: RefCell::default() })
     }
 
     /// Begins a batch: everything that was acknowledged before is seen from now on.
@@ -174,13 +153,13 @@ impl Session {
     /// If the cluster does not answer.
     fn refresh_within(&self, patience: Duration) -> Result<(), StoreError> {
         let start = Instant::now();
-        let answers = self.read(&[Statement::plain(REVISION)], self.fresh, patience)?;
+        let answers = self.client.read(&[Statement::plain(REVISION)], self.client.fresh, patience)?;
         let mut revision = Revision::of(&answers[0])?;
         while !self.mirror.is_of(&revision) {
             // If nothing has changed between the first statement and the last, the tables go together.
             let [first, last] = [(); 2].map(|()| Statement::plain(REVISION));
             let statements = [vec![first], self.mirror.selects(), vec![last]].concat();
-            let mut answers = self.read(&statements, self.fresh, patience)?;
+            let mut answers = self.client.read(&statements, self.client.fresh, patience)?;
             let last = Revision::of(&answers.pop().unwrap_or_default())?;
             revision = Revision::of(&answers.remove(0))?;
             if revision.has_same_small_tables(&last) {
@@ -225,7 +204,7 @@ impl Session {
     fn ask(&self, statements: &[Statement]) -> Result<Vec<Rows>, StoreError> {
         let statements = [&[Statement::plain(REVISION)], statements].concat();
         let ask = |level| -> Result<Option<Vec<Rows>>, StoreError> {
-            let mut rows = self.read(&statements, level, PATIENCE)?;
+            let mut rows = self.client.read(&statements, level, PATIENCE)?;
             let revision = Revision::of(&rows.remove(0))?;
             Ok(self.has_seen_no_more_than(&revision).then_some(rows))
         };
@@ -235,7 +214,7 @@ impl Session {
             // A node that is behind may fail because it lacks a table, for example.
             Ok(None) | Err(_) => {}
         }
-        ask(self.fresh)?.ok_or_else(|| {
+        ask(self.client.fresh)?.ok_or_else(|| {
             let why = "the cluster has another database than a moment ago".to_owned();
             StoreError::Unavailable(Cause::Unreachable, why)
         })
@@ -300,11 +279,6 @@ impl Snapshots for Session {
             Err(_) => {}
         }
     }
-
-    /// Nobody can move or replace what the cluster has.
-    fn look(&mut self) -> Result<(), StoreError> {
-        Ok(())
-    }
 }
 
 /// Whether a statement is on a large table, whose rows only the cluster has.
@@ -349,7 +323,7 @@ mod tests {
         });
         let client =
             Client::new(crate::store::rqlite::client::Address::parse(&address).unwrap(), None).unwrap();
-        let session = Session::new(Arc::new(client), Level::Linearizable).unwrap();
+        let session = Session::new(Arc::new(client)).unwrap();
         let failed = session.refresh_within(Duration::ZERO);
         assert!(matches!(failed, Err(StoreError::Unavailable(Cause::Conflict, _))), "{failed:?}");
     }

@@ -40,11 +40,11 @@ const OBJECTS: &str =
 /// # Errors
 /// If the cluster does not answer, has no database of this version, or the copy cannot be written.
 pub fn fetch(path: &Path) -> Result<Whole, Error> {
-    let (client, level) = connect(path)?;
-    if !is_current(&client, path, level)? {
+    let client = connect(path)?;
+    if !is_current(&client, path)? {
         return Err(unused(path));
     }
-    let session = Session::new(std::sync::Arc::clone(&client), level)?;
+    let session = Session::new(std::sync::Arc::clone(&client))?;
     session.begin()?;
     let folder = std::env::temp_dir().join(format!("petstore-copy-{:016x}", random()?));
     let cannot = |error| Error::io(format!("cannot write to {} (TMPDIR)", folder.display()), error);
@@ -108,8 +108,8 @@ pub struct Closed {
 /// # Errors
 /// If the cluster does not answer, or is of an earlier version.
 pub fn close(path: &Path) -> Result<Closed, Error> {
-    let (client, level) = connect(path)?;
-    let number = if is_in_use(&client, path, level)? { Some(random()?.cast_signed()) } else { None };
+    let client = connect(path)?;
+    let number = if is_in_use(&client, path)? { Some(random()?.cast_signed()) } else { None };
     let closed = Closed { path: path.to_owned(), number, until: unix_time() + CLOSED_FOR };
     if number.is_some() {
         client.write(&[Statement::new(CLOSE, params![CLOSER, closed.until, number])?], PATIENCE)?;
@@ -135,14 +135,14 @@ impl Closed {
         if self.until - unix_time() < NEEDED {
             return fail(ErrorKind::Conflict, "copying the old database took too long; nothing was changed");
         }
-        let (client, level) = connect(&self.path)?;
+        let client = connect(&self.path)?;
         if self.number.is_some() {
-            let rows = client.read(&[Statement::new(CLOSED_BY, params![CLOSER])?], level, PATIENCE)?;
+            let rows = client.read(&[Statement::new(CLOSED_BY, params![CLOSER])?], client.fresh, PATIENCE)?;
             if rows.iter().flatten().flatten().find_map(Value::integer) != self.number {
                 let message = "another restore has begun or ended meanwhile; nothing was changed";
                 return fail(ErrorKind::Conflict, message);
             }
-        } else if is_in_use(&client, &self.path, level)? {
+        } else if is_in_use(&client, &self.path)? {
             return fail(ErrorKind::Conflict, "a service has begun to use the cluster; nothing was changed");
         }
         let bytes =
@@ -151,7 +151,7 @@ impl Closed {
             Error::from(failure).context("the cluster may have either database now; run the command again")
         })?;
         // Adds what only a cluster has.
-        migrate(&client, &self.path, level)
+        migrate(&client, &self.path)
     }
 }
 
@@ -167,7 +167,7 @@ impl Closed {
 impl Drop for Closed {
     fn drop(&mut self) {
         let open = self.number.map(|number| Statement::new(OPEN, params![CLOSER, number]));
-        if let (Some(Ok(open)), Ok((client, _))) = (open, connect(&self.path)) {
+        if let (Some(Ok(open)), Ok(client)) = (open, connect(&self.path)) {
             let _ = client.write(&[open], PATIENCE);
         }
     }

@@ -49,10 +49,6 @@ impl Snapshots for FileReader {
     fn end(&mut self) -> Result<(), StoreError> {
         self.end_reading()
     }
-
-    fn look(&mut self) -> Result<(), StoreError> {
-        self.watch.look_now()
-    }
 }
 
 impl Reads for FileWriter {
@@ -62,6 +58,10 @@ impl Reads for FileWriter {
 
     fn data_version(&self) -> i64 {
         self.reader.data_version()
+    }
+
+    fn look(&mut self) -> Result<(), StoreError> {
+        self.reader.look()
     }
 }
 
@@ -163,10 +163,6 @@ impl Writes for FileWriter {
         });
         let ended = self.commit();
         probed.and(ended.map(drop))
-    }
-
-    fn look(&mut self) -> Result<(), StoreError> {
-        self.reader.watch.look()
     }
 
     fn be_patient(&mut self, patience: Duration) {

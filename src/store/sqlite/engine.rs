@@ -32,6 +32,10 @@ impl Reads for FileReader {
     fn data_version(&self) -> i64 {
         self.data_version
     }
+
+    fn look(&mut self) -> Result<(), StoreError> {
+        self.watch.look_now()
+    }
 }
 
 impl Deref for FileReader {

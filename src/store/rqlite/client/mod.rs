@@ -67,6 +67,9 @@ pub struct Client {
     names: Names,
     /// Where the nodes are; what people read has no options.
     pub address: Address,
+    /// The level that sees every acknowledged write. An old rqlite answers `linearizable` without asking a quorum, and an
+    /// old node may lead during an upgrade, even if the node that answers is new.
+    pub fresh: Level,
     nodes: Vec<Node>,
     /// The index of the node that is asked first.
     favourite: AtomicUsize,
@@ -120,7 +123,8 @@ impl Client {
         let agent = agent::agent(&address, authorization, names.clone())?;
         let scheme = if address.is_tls { "https" } else { "http" };
         let nodes = address.hosts.iter().map(|host| Node::new(scheme, host)).collect();
-        Ok(Self { agent, names, address, nodes, favourite: AtomicUsize::new(0) })
+        let fresh = if address.allows_old { Level::Strong } else { Level::Linearizable };
+        Ok(Self { agent, names, address, fresh, nodes, favourite: AtomicUsize::new(0) })
     }
 
     /// Makes a client for the address of a database, and checks the version of a node. The password comes from

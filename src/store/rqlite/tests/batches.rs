@@ -39,8 +39,7 @@ fn outcome_of_a_batch_is_asked_for_no_longer_than_it_is_sent() {
         (request == 0).then(|| refused.to_owned())
     });
     let client = Arc::new(Client::new(client::Address::parse(&address).unwrap(), None).unwrap());
-    let mut writer =
-        ClusterWriter::new(Session::new(Arc::clone(&client), Level::Linearizable).unwrap()).unwrap();
+    let mut writer = ClusterWriter::new(Session::new(Arc::clone(&client)).unwrap()).unwrap();
     writer.be_patient(Duration::ZERO);
     let (probed, asked) = requests(&client, || writer.probe());
     assert!(matches!(probed, Err(StoreError::Unavailable(Cause::Unknown, _))), "{probed:?}");
@@ -213,7 +212,7 @@ fn request_that_a_node_sends_on_late_is_refused() {
     let late = writer.request_only();
     writer.insert_pet(&new_pet("b"), None).unwrap();
     writer.commit().unwrap();
-    let (client, _) = connect(&path).unwrap();
+    let client = connect(&path).unwrap();
     let sent = client.write(&late, schema::PATIENCE);
     assert!(matches!(sent, Err(client::Failure::Statement(0, _))), "{sent:?}");
     assert_eq!(all_names(&session(&path)), ["b"]);

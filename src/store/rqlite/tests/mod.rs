@@ -29,14 +29,14 @@ fn cluster(count: usize) -> (Nodes, PathBuf) {
 
 /// A writer. For a client of its own, pass a `turned` path.
 fn writer(path: &Path) -> ClusterWriter {
-    let (client, level) = connect(path).unwrap();
-    schema::migrate(&client, path, level).unwrap();
-    ClusterWriter::new(Session::new(client, level).unwrap()).unwrap()
+    let client = connect(path).unwrap();
+    schema::migrate(&client, path).unwrap();
+    ClusterWriter::new(Session::new(client).unwrap()).unwrap()
 }
 
 fn session(path: &Path) -> Session {
-    let (client, level) = connect(path).unwrap();
-    Session::new(client, level).unwrap()
+    let client = connect(path).unwrap();
+    Session::new(client).unwrap()
 }
 
 /// The address with the hosts in another order, so that another client is made for it.
@@ -50,14 +50,15 @@ fn turned(path: &Path) -> PathBuf {
 
 /// As another program would, such as rqlite's shell.
 fn run(path: &Path, sql: &str) {
-    let (client, _) = connect(path).unwrap();
-    let statement = Statement::plain(sql.to_owned());
+    let client = connect(path).unwrap();
+    let statement = client::Statement::plain(sql.to_owned());
     client.write(&[statement], schema::PATIENCE).unwrap();
 }
 
 fn number(path: &Path, sql: &str) -> i64 {
-    let (client, level) = connect(path).unwrap();
-    let rows = client.read(&[Statement::plain(sql.to_owned())], level, schema::PATIENCE).unwrap();
+    let client = connect(path).unwrap();
+    let rows =
+        client.read(&[client::Statement::plain(sql.to_owned())], client.fresh, schema::PATIENCE).unwrap();
     match rows[0][0][0] {
         Value::Integer(number) => number,
         ref other => panic!("{other:?}"),
@@ -143,8 +144,8 @@ fn connections_of_a_process_share_a_client_and_what_it_has_counted() {
     let (_nodes, path) = cluster(1);
     let asked = || -> u64 { crate::store::meters(&path).iter().map(|meter| meter.requests).sum() };
     for _ in 0..2 {
-        let (client, _) = connect(&path).unwrap();
-        assert!(Arc::ptr_eq(&client, &connect(&path).unwrap().0));
+        let client = connect(&path).unwrap();
+        assert!(Arc::ptr_eq(&client, &connect(&path).unwrap()));
         let before = asked();
         number(&path, "SELECT 1");
         assert_eq!(asked(), before + 1);

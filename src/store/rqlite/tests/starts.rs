@@ -1,7 +1,6 @@
 //! What a start finds, makes and refuses.
 
 use super::*;
-use crate::testing::logged;
 
 #[test]
 fn instances_that_start_at_once_make_one_schema() {
@@ -11,8 +10,8 @@ fn instances_that_start_at_once_make_one_schema() {
     paths.map(start).into_iter().for_each(|thread| thread.join().unwrap());
     assert_eq!(number(&path, "SELECT count(*) FROM project"), 1);
     assert_eq!(number(&path, "SELECT count(*) FROM cluster_changes"), 1);
-    let (client, level) = connect(&path).unwrap();
-    assert!(schema::is_current(&client, &path, level).unwrap());
+    let client = connect(&path).unwrap();
+    assert!(schema::is_current(&client, &path).unwrap());
 }
 
 #[test]
@@ -29,23 +28,6 @@ fn database_of_another_program_or_of_a_later_version_is_refused_and_left() {
     assert!(refused.contains("cluster_"), "{refused}");
     run(&path, "PRAGMA user_version = 99");
     assert_eq!(open_writer(&path).err().unwrap().kind(), crate::error::ErrorKind::DatabaseNewer);
-}
-
-#[test]
-fn start_names_each_host_that_cannot_be_asked() {
-    let (mut nodes, path) = cluster(3);
-    writer(&path);
-    let start = || {
-        let lines = logged(|| drop(open_for_service(&path, 1).unwrap()));
-        // The client also logs that it has left a node, if it has asked that one before.
-        lines.into_iter().filter(|line| line.starts_with("WARN")).collect::<Vec<_>>()
-    };
-    assert_eq!(start(), [""; 0]);
-    let gone = (nodes.leader() + 1) % 3;
-    nodes.kill(gone);
-    let lines = start();
-    let expected = format!("WARN the host {} of the cluster cannot be asked: ", nodes.host(gone));
-    assert!(lines.len() == 1 && lines[0].starts_with(&expected), "{lines:?}");
 }
 
 #[test]
