@@ -44,9 +44,9 @@ pub struct Soundness {
 /// # Errors
 /// [`ErrorKind::FileMissing`] if there is no such file. [`ErrorKind::DatabaseForeign`],
 /// [`ErrorKind::DatabaseNewer`], [`ErrorKind::DatabaseMissing`] (it is empty) or [`ErrorKind::DatabaseDamaged`] if it
-/// cannot be read as a database of this version. [`ErrorKind::Conflict`] if other processes keep writing to it.
+/// cannot be read as a database of this version. [`ErrorKind::Conflict`] if a cluster is restored meanwhile.
 pub fn check(file: &Path) -> Result<Soundness, Error> {
-    let Checked { pets, schema_version, faults, foreign } = checked(&Whole::of(file)?)?;
+    let Checked { pets, schema_version, faults, foreign } = Snapshot::of_file(&Whole::of(file)?)?.check()?;
     let nodes = compare_nodes(file)?;
     let of_nodes = (!nodes.is_empty()).then_some(ErrorKind::ReplicasDiffer);
     Ok(Soundness {
@@ -58,22 +58,12 @@ pub fn check(file: &Path) -> Result<Soundness, Error> {
     })
 }
 
-/// What a check finds in a file.
-fn checked(file: &Path) -> Result<Checked, Error> {
-    let snapshot = Snapshot::of_file(file)?;
-    let found = snapshot.check()?;
-    if !snapshot.is_unchanged() {
-        return fail(ErrorKind::Conflict, format!("{} was written to while it was checked", file.display()));
-    }
-    Ok(found)
-}
-
 /// Checks whether a service can work with a copy, and returns how many pets it has.
 ///
 /// # Errors
 /// What is wrong with it, said of `name`.
 pub fn usable(copy: &Path, name: impl fmt::Display) -> Result<u64, Error> {
-    let found = checked(copy)?;
+    let found = Snapshot::of_file(copy)?.check()?;
     match (kind_of(&found.faults), found.faults.first()) {
         (Some(kind), Some(fault)) => fail(kind, format!("{name} is not sound: {fault}")),
         _ => Ok(found.pets),

@@ -117,9 +117,6 @@ fn fill(partial: &Partial, file: &Path, target: &Path, stop: Stop) -> Result<u64
     let name = file.display();
     let snapshot = Snapshot::of_file(file).map_err(of_backup)?;
     snapshot.copy(&partial.file, &partial.path, target, stop).map_err(of_backup)?;
-    if !snapshot.is_unchanged() {
-        return fail(ErrorKind::Conflict, format!("{name} was written to while it was copied"));
-    }
     usable(&partial.path, &name).map_err(of_backup)
 }
 

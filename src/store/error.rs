@@ -17,8 +17,6 @@ pub enum Cause {
     Damaged,
     /// The path no longer leads to the file that was opened.
     Moved,
-    /// A file that is only read was written to in a way that cannot be followed.
-    Changed,
     /// A flush of the file failed, and may have lost what was moved into it from the log. The next start moves it again.
     Unflushed,
     /// A table or a column is missing.
@@ -46,7 +44,6 @@ impl Cause {
             Cause::ReadOnly => "can only be read",
             Cause::Damaged => "is damaged",
             Cause::Moved => "was moved or deleted",
-            Cause::Changed => "was replaced",
             Cause::Unflushed => "could not be flushed to the disk",
             Cause::SchemaChanged => "lacks a table or a column",
             Cause::Failing => {
@@ -93,8 +90,8 @@ impl StoreError {
 
     /// Whether the file was moved or changed as a whole, or is damaged or not flushed, so that the service must end.
     pub fn is_lost(&self) -> bool {
-        use Cause::{Changed, Damaged, Moved, Unflushed};
-        matches!(self, Self::Unavailable(Moved | Changed | Damaged | Unflushed, _))
+        use Cause::{Damaged, Moved, Unflushed};
+        matches!(self, Self::Unavailable(Moved | Damaged | Unflushed, _))
     }
 }
 
@@ -149,7 +146,7 @@ impl From<StoreError> for Error {
                 Cause::Full => ErrorKind::DiskFull,
                 Cause::ReadOnly => ErrorKind::PermissionDenied,
                 Cause::Damaged | Cause::SchemaChanged => ErrorKind::DatabaseDamaged,
-                Cause::Moved | Cause::Changed => ErrorKind::DatabaseMoved,
+                Cause::Moved => ErrorKind::DatabaseMoved,
                 Cause::Failing | Cause::Unflushed => ErrorKind::Io,
                 Cause::Unreachable | Cause::Unknown => ErrorKind::DatabaseUnreachable,
                 Cause::Denied => ErrorKind::PasswordRefused,
@@ -221,7 +218,6 @@ mod tests {
             ReadOnly,
             Damaged,
             Moved,
-            Changed,
             Unflushed,
             SchemaChanged,
             Failing,
@@ -237,7 +233,7 @@ mod tests {
                 (cause == Conflict, cause == Unknown),
                 "{error}"
             );
-            assert_eq!(error.is_lost(), matches!(cause, Moved | Changed | Damaged | Unflushed), "{error}");
+            assert_eq!(error.is_lost(), matches!(cause, Moved | Damaged | Unflushed), "{error}");
         }
         let internal = StoreError::Internal(String::new());
         assert!(!internal.passes() && !internal.is_lost());

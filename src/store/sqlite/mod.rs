@@ -33,7 +33,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
@@ -112,13 +112,9 @@ impl Deref for FileWriter {
 
 impl FileReader {
     /// A connection that has read the database, so that all its files are open.
-    fn new(connection: Connection, path: &Path, file: OpenFile) -> Result<Self, Error> {
-        let watch = Watch::new(path).map_err(|error| {
-            let message = format!("{} was moved or deleted", path.display());
-            Error::new(ErrorKind::DatabaseMoved, message).caused_by(error)
-        })?;
-        file.check_place(path)?;
-        Ok(Self { connection, _file: file, watch, data_version: 0, unread_data_versions: 0 })
+    fn new(connection: Connection, path: &Path, file: OpenFile, unlocked: Option<SystemTime>) -> Self {
+        let watch = Watch::new(path, file.id, unlocked);
+        Self { connection, _file: file, watch, data_version: 0, unread_data_versions: 0 }
     }
 
     /// The connection, as long as its file is still the database.
@@ -202,7 +198,7 @@ impl FileWriter {
         connection.busy_timeout(Duration::ZERO).map_err(say)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(say)?;
         let frames = count_frames(&mut connection).map_err(say)?;
-        let reader = FileReader::new(connection, path, file)?;
+        let reader = FileReader::new(connection, path, file, None);
         Ok(Self {
             reader,
             frames,

@@ -76,20 +76,9 @@ impl FileId {
     }
 }
 
-/// What tells whether a file was written to.
-#[derive(Debug, PartialEq)]
-pub struct Stamp {
-    length: u64,
-    modified: SystemTime,
-    has_log: bool,
-}
-
-impl Stamp {
-    /// The state of the file at a path.
-    pub fn of(path: &Path) -> io::Result<Self> {
-        let file = fs::metadata(path)?;
-        Ok(Self { length: file.len(), modified: file.modified()?, has_log: log_of(path).exists() })
-    }
+/// When a file was last written to. Ask this only of a file that no service writes: see [`FileId::of`].
+pub fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|file| file.modified()).ok()
 }
 
 /// A failure to open a database's file.
@@ -147,19 +136,6 @@ impl OpenFile {
             Err(error) => Err(error),
         }
     }
-
-    /// Refuses a path that leads to another file by now. SQLite has opened that one then, or this one with the log of
-    /// the other.
-    ///
-    /// # Errors
-    /// If it does.
-    pub fn check_place(&self, path: &Path) -> Result<(), Error> {
-        if FileId::of(path).ok() == Some(self.id) {
-            return Ok(());
-        }
-        let message = format!("the database {} was replaced just now", path.display());
-        Err(Error::new(Kind::Conflict, message))
-    }
 }
 
 impl Deref for OpenFile {
@@ -211,19 +187,6 @@ mod tests {
         assert_eq!(open(id), 1, "a handle is left");
         drop(second);
         assert_eq!((open(id), open(neighbour.id)), (0, 1));
-    }
-
-    #[test]
-    fn other_file_at_the_path_is_noticed() {
-        let folder = Folder::new();
-        std::fs::write(folder.database(), "one").unwrap();
-        let file = OpenFile::at(&folder.database()).unwrap();
-        file.check_place(&folder.database()).unwrap();
-        std::fs::write(folder.0.join("other"), "two").unwrap();
-        std::fs::rename(folder.0.join("other"), folder.database()).unwrap();
-        assert_eq!(file.check_place(&folder.database()).unwrap_err().kind(), Kind::Conflict);
-        std::fs::remove_file(folder.database()).unwrap();
-        assert_eq!(file.check_place(&folder.database()).unwrap_err().kind(), Kind::Conflict);
     }
 
     #[test]

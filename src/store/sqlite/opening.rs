@@ -1,13 +1,9 @@
-//! Opens a database, for a service or for a command that only reads: the one order in which that is safe.
+//! Opens a database for a service: the one order in which that is safe.
 
 use std::path::Path;
 
-use rusqlite::Connection;
-
 use super::claim::Claim;
-use super::log_check::open_with_own_log;
-use super::open_file::OpenFile;
-use super::{FileReader, FileWriter, READS_AT_ONCE, cannot_open, connect, reading, schema};
+use super::{FileReader, FileWriter, READS_AT_ONCE, schema};
 use crate::error::Error;
 use crate::model::sample_pets;
 use crate::store::engine::Writes;
@@ -76,18 +72,6 @@ fn open_with(
     })
 }
 
-/// Opens an existing database without changing it, whether a service has it or not. The file stays open until after
-/// the connection.
-///
-/// # Errors
-/// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
-pub fn open_existing(path: &Path) -> Result<(Connection, OpenFile), Error> {
-    let file = open_with_own_log(path)?;
-    let connection = connect(path, reading(path)).map_err(|error| cannot_open(path, error))?;
-    schema::check_used(&connection, path)?;
-    Ok((connection, file))
-}
-
 impl FileWriter {
     /// Adds sample pets and commits.
     fn add_samples(&mut self, count: u32) -> Result<(), Error> {
@@ -96,37 +80,5 @@ impl FileWriter {
         }
         self.commit()?;
         Ok(())
-    }
-}
-
-impl FileReader {
-    /// Opens an existing database without changing it.
-    ///
-    /// # Errors
-    /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
-    pub fn open_existing(path: &Path) -> Result<Self, Error> {
-        let (connection, file) = open_existing(path)?;
-        Self::new(connection, path, file)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tests::Folder;
-    use super::*;
-    use crate::error::ErrorKind;
-
-    #[test]
-    fn empty_or_missing_file_is_named_and_left() {
-        let folder = Folder::new();
-        let path = folder.database();
-        let said = || FileReader::open_existing(&path).err().unwrap();
-        assert_eq!(said().kind(), ErrorKind::DatabaseMissing);
-        assert!(!path.exists());
-        std::fs::write(&path, "").unwrap();
-        assert_eq!(said().kind(), ErrorKind::DatabaseMissing);
-        assert!(said().to_string().contains("is empty"), "{}", said());
-        std::fs::write(&path, "some text that goes on for a while").unwrap();
-        assert_eq!(said().kind(), ErrorKind::DatabaseForeign);
     }
 }

@@ -1,14 +1,15 @@
-//! Opens a connection that cannot write: to the service's own database, or for a service that only reads: a copy, a
-//! file on a disk that can only be read, or the database of a service that writes. It changes nothing in the database.
-//! Next to a file without a log, SQLite makes an empty one and its index if it may.
+//! Opens a connection that cannot write: to the service's own database, or for a service or a command that only reads: a
+//! copy, a file on a disk that can only be read, or the database of a service that writes. It changes nothing in the
+//! database. Next to a file without a log, SQLite makes an empty one and its index if it may.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::log_check::open_with_own_log;
-use super::open_file::{self, Stamp, immutable, journal_of, log_of};
-use super::{FileReader, cannot_open, connect, schema};
+use super::open_file::{OpenFile, immutable, journal_of, log_of, modified};
+use super::{FileReader, cannot_open, connect, reading, schema};
 use crate::error::Error;
 
 impl FileReader {
@@ -18,33 +19,49 @@ impl FileReader {
     /// If it does not exist, is not a petstore database of this version, has the log of another one, or this user may
     /// not read it.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = open_with_own_log(path)?;
-        let access = OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let open = |path: &Path, access| {
-            let connection = connect(path, access)?;
-            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-            Ok::<Connection, rusqlite::Error>(connection)
-        };
-        let before = Stamp::of(path).map_err(|error| open_file::cannot_open(path, error))?;
-        let mut at_rest = None;
-        let opened = open(path, access).or_else(|error| match error.sqlite_error_code() {
-            // SQLite cannot make the log's index here, and the file alone is whole
-            // (sqlite.org/wal.html#read_only_databases). If somebody else can write here, the watch notices.
-            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) if has_no_log(path) => {
-                at_rest = Some(before);
-                open(&immutable(path), access | OpenFlags::SQLITE_OPEN_URI)
-            }
-            _ => Err(error),
-        });
-        let connection = opened.map_err(|error| cannot_open(path, error))?;
-        schema::check_used(&connection, path)?;
+        let (connection, file, unlocked) = open_existing(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         schema::refuse_older(&connection, path)?;
-        let mut reader = Self::new(connection, path, file)?;
-        if let Some(stamp) = at_rest {
-            reader.watch.expect_unchanged(path, stamp);
-        }
-        Ok(reader)
+        Ok(Self::new(connection, path, file, unlocked))
     }
+
+    /// Opens an existing database without changing it.
+    ///
+    /// # Errors
+    /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
+    pub fn open_existing(path: &Path) -> Result<Self, Error> {
+        let (connection, file, unlocked) = open_existing(path, reading(path))?;
+        Ok(Self::new(connection, path, file, unlocked))
+    }
+}
+
+/// Opens an existing database without changing it, whether a service has it or not. The file stays open until after
+/// the connection. The time is there if no lock keeps others from writing: it is that of the last write so far.
+///
+/// # Errors
+/// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
+pub fn open_existing(
+    path: &Path,
+    access: OpenFlags,
+) -> Result<(Connection, OpenFile, Option<SystemTime>), Error> {
+    let file = open_with_own_log(path)?;
+    let open = |path: &Path, access| {
+        let connection = connect(path, access)?;
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok::<Connection, rusqlite::Error>(connection)
+    };
+    let mut unlocked = None;
+    let opened = open(path, access).or_else(|error| match error.sqlite_error_code() {
+        // SQLite cannot make the log's index here, and the file alone is whole
+        // (sqlite.org/wal.html#read_only_databases). If somebody else can write here, the watch notices.
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) if has_no_log(path) => {
+            unlocked = modified(path);
+            open(&immutable(path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+        }
+        _ => Err(error),
+    });
+    let connection = opened.map_err(|error| cannot_open(path, error))?;
+    schema::check_used(&connection, path)?;
+    Ok((connection, file, unlocked))
 }
 
 /// Whether everything is in the file itself.
@@ -60,7 +77,7 @@ mod tests {
     use super::super::{FileWriter, log_of};
     use super::*;
     use crate::error::ErrorKind;
-    use crate::store::engine::{Snapshots, Writes};
+    use crate::store::engine::{Reads, Writes};
 
     #[test]
     fn only_reader_sees_each_commit_and_takes_nothing_from_the_writer() {
@@ -104,7 +121,7 @@ mod tests {
     fn change_of_a_file_that_nobody_could_change_is_noticed() {
         let (folder, mut writer, _reader) = pair();
         let mut only = FileReader::open(&folder.database()).unwrap();
-        only.watch.expect_unchanged(&folder.database(), Stamp::of(&folder.database()).unwrap());
+        only.watch.files[0].2 = modified(&folder.database());
         assert_eq!(only.look(), Ok(()));
         writer.insert_pet(&new_pet("Rex"), None).unwrap();
         writer.commit().unwrap();
@@ -133,5 +150,19 @@ mod tests {
         assert!(!folder.database().exists());
         drop(FileWriter::open(&folder.database()).unwrap());
         FileReader::open(&folder.database()).unwrap();
+    }
+
+    #[test]
+    fn empty_or_missing_file_is_named_and_left() {
+        let folder = Folder::new();
+        let path = folder.database();
+        let said = || FileReader::open_existing(&path).err().unwrap();
+        assert_eq!(said().kind(), ErrorKind::DatabaseMissing);
+        assert!(!path.exists());
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(said().kind(), ErrorKind::DatabaseMissing);
+        assert!(said().to_string().contains("is empty"), "{}", said());
+        std::fs::write(&path, "some text that goes on for a while").unwrap();
+        assert_eq!(said().kind(), ErrorKind::DatabaseForeign);
     }
 }

@@ -3,12 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
-use super::log_check::check_log;
-use super::open_file::{OpenFile, Stamp, immutable, journal_of, log_of};
-use super::opening::open_existing;
-use super::{cannot_open, connect, reading, schema};
+use super::open_file::OpenFile;
+use super::read_only::open_existing;
+use super::{cannot_open, reading};
 use crate::error::{Error, ErrorKind as Kind};
 
 /// A connection with a read transaction that lasts as long as this.
@@ -17,8 +16,6 @@ pub struct Snapshot {
     /// Closed after the connection.
     _file: OpenFile,
     pub(super) path: PathBuf,
-    /// The state of the file when it was opened; `None` if SQLite's locks protect it.
-    unlocked: Option<Stamp>,
 }
 
 impl Snapshot {
@@ -27,55 +24,30 @@ impl Snapshot {
     /// # Errors
     /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
     pub fn of_database(path: &Path) -> Result<Self, Error> {
-        let (connection, file) = open_existing(path)?;
-        let snapshot = Self { connection, _file: file, path: path.to_owned(), unlocked: None };
-        snapshot.take()?;
-        Ok(snapshot)
+        let (connection, file, _) = open_existing(path, reading(path))?;
+        // The first read takes it; BEGIN alone does not.
+        let begun = connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
+        begun.map_err(|error| cannot_open(path, error))?;
+        Ok(Self { connection, _file: file, path: path.to_owned() })
     }
 
-    /// Takes a snapshot of a file, and changes neither the file nor others next to it.
+    /// Takes a snapshot of a file that somebody has named.
     ///
     /// # Errors
-    /// If it does not exist, is not a petstore database, is damaged, or this user may not read it.
+    /// As [`of_database`](Self::of_database), but another kind if there is no file.
     pub fn of_file(path: &Path) -> Result<Self, Error> {
-        let cannot = |error| Error::io(format!("cannot read {}", path.display()), error);
-        let real = fs::canonicalize(path).map_err(cannot)?;
+        let real = fs::canonicalize(path);
+        let real = real.map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
         if !real.is_file() {
             return Err(Error::new(Kind::InvalidInput, format!("{} is not a file", path.display())));
         }
-        let file = OpenFile::at(&real).map_err(cannot)?;
-        // SQLite would create the log and its index again, and a user who cannot write cannot remove them. If
-        // there is no log, nobody has the database open.
-        let has_none = !log_of(&real).exists() && !journal_of(&real).exists();
-        let is_at_rest = has_none && file.has_log_mode().map_err(cannot)?;
-        let unlocked = is_at_rest.then(|| Stamp::of(&real)).transpose().map_err(cannot)?;
-        check_log(&real, &file)?;
-        let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let opened = match unlocked {
-            Some(_) => connect(&immutable(&real), read_only | OpenFlags::SQLITE_OPEN_URI),
-            None => connect(&real, reading(&real)),
-        };
-        let connection = opened.map_err(|error| cannot_open(path, error))?;
-        let snapshot = Self { connection, _file: file, path: real, unlocked };
-        snapshot.take()?;
-        schema::check_used(&snapshot.connection, path)?;
-        Ok(snapshot)
-    }
-
-    /// Takes the snapshot. The first read takes it; BEGIN alone does not.
-    fn take(&self) -> Result<(), Error> {
-        let begun = self.connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema");
-        begun.map_err(|error| cannot_open(&self.path, error))
-    }
-
-    /// Whether the file is unchanged, if nothing kept others from writing to it.
-    pub fn is_unchanged(&self) -> bool {
-        self.unlocked.as_ref().is_none_or(|before| Stamp::of(&self.path).is_ok_and(|now| now == *before))
+        Self::of_database(&real)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::open_file::{journal_of, log_of};
     use super::super::tests::{Folder, new_pet, pair};
     use super::*;
     use crate::store::engine::Writes;
@@ -83,26 +55,6 @@ mod tests {
     /// How many pets a snapshot of the file has.
     fn pets(snapshot: &Snapshot) -> i64 {
         snapshot.connection.query_row("SELECT count(*) FROM pets", [], |row| row.get(0)).unwrap()
-    }
-
-    /// The files of a folder with their content.
-    fn files(folder: &Folder) -> Vec<(PathBuf, Vec<u8>)> {
-        let entries = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path());
-        let mut files: Vec<_> = entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
-        files.sort();
-        files
-    }
-
-    #[test]
-    fn file_at_rest_is_read_alone_and_its_change_noticed() {
-        let (folder, writer, reader) = pair();
-        drop((reader, writer));
-        let before = files(&folder);
-        let snapshot = Snapshot::of_file(&folder.database()).unwrap();
-        assert!(snapshot.is_unchanged() && snapshot.unlocked.is_some());
-        assert!(files(&folder) == before);
-        fs::OpenOptions::new().write(true).open(folder.database()).unwrap().set_len(1 << 20).unwrap();
-        assert!(!snapshot.is_unchanged());
     }
 
     #[test]

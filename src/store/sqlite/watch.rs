@@ -4,49 +4,40 @@
 //! batch looks once, between its last write and its commit. Writes of other programs into the files themselves, such
 //! as `cp` over an open database, go unnoticed here.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use super::open_file::{FileId, Stamp, log_of};
+use super::open_file::{FileId, log_of, modified};
 use super::{Cause, StoreError};
 
-/// How long to wait for a missing file to come back.
-const PAUSE: Duration = Duration::from_millis(20);
 /// How long a look is valid for requests that only read.
 const LOOK_HOLDS: Duration = Duration::from_millis(100);
 
 /// The files of an open database: itself and its write-ahead log.
 #[derive(Debug)]
 pub struct Watch {
-    files: Vec<(PathBuf, FileId)>,
+    /// Each with the time of its last write if nothing keeps others from writing.
+    pub(super) files: Vec<(PathBuf, FileId, Option<SystemTime>)>,
     looked_at: Option<Instant>,
     /// The result of the last look. A failure stays.
     found: Result<(), StoreError>,
-    /// The state of a file that is read without locks, because nobody could write it.
-    unlocked: Option<(PathBuf, Stamp)>,
 }
 
 impl Watch {
-    /// Watches the files of a database that is open.
-    ///
-    /// # Errors
-    /// If the database is not there.
-    pub fn new(path: &Path) -> io::Result<Self> {
-        let mut files = vec![(std::path::absolute(path)?, FileId::of(path)?)];
+    /// Watches the files of a database that is open: the file with this identity, and its log. The time is there if the
+    /// file is read without locks.
+    pub fn new(path: &Path, id: FileId, unlocked: Option<SystemTime>) -> Self {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let log = log_of(path);
-        files.extend(FileId::of(&log).ok().map(|id| (log, id)));
-        Ok(Self { files, looked_at: None, found: Ok(()), unlocked: None })
+        let mut files = vec![(absolute, id, unlocked)];
+        files.extend(FileId::of(&log).ok().map(|id| (log, id, None)));
+        Self { files, looked_at: None, found: Ok(()) }
     }
 
     /// Makes the connection fail from now on.
     pub fn fail(&mut self, error: &StoreError) {
         self.found = Err(error.clone());
-    }
-
-    /// Also notices every change of the file itself, for a connection that is open as if nobody could write it.
-    pub fn expect_unchanged(&mut self, path: &Path, stamp: Stamp) {
-        self.unlocked = Some((path.to_owned(), stamp));
     }
 
     /// Looks, unless the last look was a moment ago.
@@ -67,23 +58,12 @@ impl Watch {
     pub fn look_now(&mut self) -> Result<(), StoreError> {
         self.found()?;
         self.looked_at = Some(Instant::now());
-        self.found = self.files.iter().try_for_each(|(path, id)| {
-            // A missing file may be on its way back.
-            if is_at(path, *id) || {
-                std::thread::sleep(PAUSE);
-                is_at(path, *id)
-            } {
-                return Ok(());
-            }
-            let detail = format!("{} is not the file that was opened", path.display());
-            Err(StoreError::Unavailable(Cause::Moved, detail))
-        });
-        if let Some((path, stamp)) = &self.unlocked
-            && !Stamp::of(path).is_ok_and(|now| now == *stamp)
-        {
-            let detail =
-                format!("{} was changed, although it was read-only when it was opened", path.display());
-            self.found = Err(StoreError::Unavailable(Cause::Changed, detail));
+        let moved = |(path, id, unlocked): &&(PathBuf, FileId, Option<SystemTime>)| {
+            !is_at(path, *id) || unlocked.is_some() && modified(path) != *unlocked
+        };
+        if let Some((path, ..)) = self.files.iter().find(moved) {
+            let detail = format!("{} is not the file that was opened, or was written to", path.display());
+            self.found = Err(StoreError::Unavailable(Cause::Moved, detail));
         }
         self.found()
     }
@@ -114,6 +94,10 @@ mod tests {
     use crate::store::engine::Writes;
     use std::fs;
 
+    fn watch(folder: &crate::testing::Folder) -> Watch {
+        Watch::new(&folder.database(), FileId::of(&folder.database()).unwrap(), None)
+    }
+
     #[test]
     fn moved_files_are_noticed() {
         for (i, leave) in [
@@ -129,7 +113,7 @@ mod tests {
         .enumerate()
         {
             let (folder, _writer, _reader) = pair();
-            let mut watch = Watch::new(&folder.database()).unwrap();
+            let mut watch = watch(&folder);
             assert_eq!(watch.look_now(), Ok(()));
             leave(&folder.database());
             assert!(watch.look_now().unwrap_err().is_lost(), "{i}");
@@ -140,7 +124,7 @@ mod tests {
     #[test]
     fn look_of_a_moment_ago_is_not_enough_for_long() {
         let (folder, _writer, _reader) = pair();
-        let mut watch = Watch::new(&folder.database()).unwrap();
+        let mut watch = watch(&folder);
         assert_eq!(watch.look(), Ok(()));
         fs::remove_file(folder.database()).unwrap();
         watch.looked_at = watch.looked_at.and_then(|at| at.checked_sub(LOOK_HOLDS));
