@@ -45,10 +45,11 @@ pub fn set_status(database: &Path, id: i64, status: PetStatus) -> Result<String,
 /// written.
 pub fn delete_pets(database: &Path, ids: &[i64]) -> Result<usize, Error> {
     let mut store = open(database)?;
-    for id in ids {
+    for (place, id) in ids.iter().enumerate() {
         let why = match store.delete_pet(*id) {
-            Ok(true) => continue,
-            Ok(false) => unknown(*id),
+            // A cluster deletes at the end of the batch, so a pet is there for the second time too.
+            Ok(is_there) if is_there && !ids[..place].contains(id) => continue,
+            Ok(_) => unknown(*id),
             Err(error) => Error::from(error).context(format!("the pet {id} cannot be deleted")),
         };
         // The transaction is rolled back when the connection closes.
