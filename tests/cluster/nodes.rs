@@ -59,6 +59,11 @@ fn signal(pid: &str, name: &str) {
     let _ = Command::new("kill").args([&format!("-{name}"), pid]).stderr(Stdio::null()).status();
 }
 
+/// Whether a process is stopped (`man 5 proc_pid_stat`), or has ended.
+fn is_stopped(pid: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") T "))
+}
+
 fn program() -> OsString {
     std::env::var_os("RQLITED").expect("RQLITED names rqlited; scripts/test.d/rqlited installs it")
 }
@@ -169,6 +174,12 @@ impl Nodes {
     /// Freezes a node: it accepts connections and says nothing.
     pub fn freeze(&self, i: usize) {
         self.signal(i, "STOP");
+        // On a busy machine its threads stop a while later, and answer until then.
+        let deadline = Instant::now() + PATIENCE;
+        while self.nodes[i].process.as_ref().is_some_and(|process| !is_stopped(&process.pid)) {
+            assert!(Instant::now() < deadline, "node {i} does not freeze");
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// Lets a frozen node go on.

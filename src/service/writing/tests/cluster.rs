@@ -66,6 +66,16 @@ fn batch_is_handled_twice_at_most() {
 }
 
 #[test]
+fn batch_that_may_have_been_carried_out_is_not_handled_again() {
+    let (nodes, _, mut bench, _) = bench();
+    // Longer than any patience.
+    nodes.freeze(0);
+    let lines = logged(|| assert_eq!(bench.ask(&["/tried"]), [503]));
+    assert_eq!(TRIES.get(), 1);
+    assert!(lines.last().unwrap().contains("the outcome of 1 write is unknown"), "{lines:?}");
+}
+
+#[test]
 fn request_down_the_wrong_lane_takes_no_create_with_it() {
     let (_nodes, _, mut bench, _) = bench();
     assert_eq!(bench.ask(&["/tried", "/read", "/tried", "/early"]), [201, 500, 201, 400]);
