@@ -106,7 +106,7 @@ CREATE TABLE redirects (
     status INTEGER NOT NULL CHECK (status IN (301, 302, 307, 308))
 ) STRICT, WITHOUT ROWID;
 
--- Imports that are not finished, or not for long. Each batch writes how far it came in its own transaction.
+-- Imports, by their input. Each batch writes how far it came in its own transaction.
 CREATE TABLE imports (
     -- SHA-256 of the input, with its format and whether ids are kept.
     input       BLOB    PRIMARY KEY CHECK (length(input) = 32),

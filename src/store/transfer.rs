@@ -19,9 +19,6 @@ const RAISE_SEQUENCE: &str = "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHER
 const PROGRESS: &str = "SELECT line, finished_at FROM imports WHERE input = ?1";
 const SET_PROGRESS: &str = "INSERT INTO imports (input, line, finished_at) VALUES (?1, ?2, ?3) \
     ON CONFLICT (input) DO UPDATE SET line = excluded.line, finished_at = excluded.finished_at";
-const FORGET: &str = "DELETE FROM imports WHERE finished_at < ?1";
-/// How long a finished import is remembered, in seconds: longer than anybody needs to see that a kill came too late.
-const REMEMBERED: i64 = 30 * 24 * 3600;
 
 /// How far the import of an input came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +78,6 @@ impl Writer {
     pub fn set_progress(&mut self, input: &[u8], line: u64, is_done: bool) -> Result<Progress, StoreError> {
         let finished_at = is_done.then(unix_time);
         self.change(SET_PROGRESS, params![input, line.cast_signed(), finished_at])?;
-        if let Some(now) = finished_at {
-            self.change(FORGET, params![now - REMEMBERED])?;
-        }
         Ok(Progress { line, finished_at })
     }
 
