@@ -11,7 +11,6 @@
 
 use std::ffi::c_int;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread;
@@ -38,7 +37,7 @@ impl Snapshot {
     /// If the database cannot be read, the copy cannot be written, or `stop` says so.
     pub fn copy(&self, file: &File, path: &Path, name: &Path, stop: &dyn Fn() -> bool) -> Result<u64, Error> {
         let say = |error: rusqlite::Error| self.cannot_copy(name, error);
-        let flush = |error: io::Error| cannot_write(name, error);
+        let flush = |error| Error::io(format!("cannot write {}", name.display()), error);
         let mut copy = open(path).map_err(say)?;
         let backup = Backup::new(&self.connection, &mut copy).map_err(say)?;
         loop {
@@ -85,16 +84,6 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     copy.pragma_update(None, "journal_mode", "OFF")?;
     copy.pragma_update(None, "synchronous", "OFF")?;
     Ok(copy)
-}
-
-fn cannot_write(name: &Path, error: io::Error) -> Error {
-    let why = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full",
-        io::ErrorKind::FileTooLarge => "the file may not grow further (ulimit -f)",
-        _ => &format!("the disk fails ({error})"),
-    };
-    let message = format!("cannot write {}: {why}", name.display());
-    Error::new(Kind::of_io(&error), message).caused_by(error)
 }
 
 #[cfg(test)]
@@ -145,15 +134,6 @@ mod tests {
             let error = snapshot.cannot_copy(copy, error);
             assert_eq!(error.kind(), kind, "{error}");
             assert!(error.to_string().contains(words), "{error}");
-        }
-        for (error, words) in [
-            (io::ErrorKind::StorageFull, "copy.db: the disk is full"),
-            (io::ErrorKind::QuotaExceeded, "copy.db: the disk is full"),
-            (io::ErrorKind::FileTooLarge, "copy.db: the file may not grow further (ulimit -f)"),
-            (io::ErrorKind::TimedOut, "copy.db: the disk fails (timed out)"),
-        ] {
-            let error = cannot_write(copy, error.into());
-            assert!(error.to_string().ends_with(words), "{error}");
         }
     }
 }
