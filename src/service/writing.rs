@@ -127,11 +127,8 @@ impl WriteService {
         let Batch { unanswered, committed, flush } = batch;
         let writes = unanswered.iter().filter(|one| one.is_write()).count();
         match &committed {
-            Ok(committed) => {
-                if writes > committed.replays {
-                    self.context.written(Ok(()));
-                }
-            }
+            Ok(_) if writes > 0 => self.context.written(Ok(())),
+            Ok(_) => {}
             Err(error) => {
                 self.context.written(Err(error.clone()));
                 self.report_undone(&unanswered, error);

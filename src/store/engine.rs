@@ -311,8 +311,6 @@ impl dyn Writes {
 /// Proof that a batch is on disk. Only a commit makes one, so that nothing can be acknowledged earlier.
 #[derive(Debug, Default, PartialEq)]
 pub struct Committed {
-    /// How many of the creates had been carried out before.
-    pub replays: usize,
     /// The outcomes of [`Inserted::Later`], in order.
     pub(super) done: Vec<Result<Outcome, StoreError>>,
 }

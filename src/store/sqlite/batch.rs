@@ -69,8 +69,6 @@ impl Writes for FileWriter {
     fn begin(&mut self) -> Result<(), StoreError> {
         // A panic may have left the batch before without an end.
         self.undo();
-        self.written = 0;
-        self.replays = 0;
         self.reader.forget_data_version();
         self.reader.watch.look()?;
         // Why it cannot be written is told to the first who writes.
@@ -102,7 +100,6 @@ impl Writes for FileWriter {
         let find = |row: &Row| Ok((row.get(0)?, row.get::<[u8; 16]>(1)?));
         if let Some((pet, fingerprint)) = self.first(retries::FIND, params![key.0], find)? {
             let is_same = fingerprint == new.fingerprint();
-            self.replays += usize::from(is_same);
             return Ok(Inserted::Now(if is_same { Outcome::Replayed(pet) } else { Outcome::Reused }));
         }
         let pet = self.insert(new)?;
@@ -116,51 +113,43 @@ impl Writes for FileWriter {
     }
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
+        let written = mem::take(&mut self.written);
         let ended = match mem::replace(&mut self.state, State::Closed) {
             State::Closed => return self.end_reading().map(|()| Committed::default()),
             // Writes to a file that was moved away must not be acknowledged.
             State::Open => self.reader.watch.look_now().and_then(|()| self.finish()),
             State::Failed(error) => Err(error),
         };
-        match &ended {
-            Ok(true) => {
-                if mem::take(&mut self.last_failed) {
-                    log::warn!("the database takes changes again");
-                }
-                self.has_written = true;
+        if ended.is_err() {
+            self.last_failed = true;
+            self.roll_back();
+        } else if written > 0 {
+            if mem::take(&mut self.last_failed) {
+                log::warn!("the database takes changes again");
             }
-            Ok(false) => {}
-            Err(_) => {
-                self.last_failed = true;
-                self.roll_back();
-            }
+            self.has_written = true;
         }
         self.recorded = 0;
-        ended.map(|_| Committed { replays: mem::take(&mut self.replays), done: Vec::new() })
+        ended.map(|()| Committed::default())
     }
 
     fn undo(&mut self) {
         self.state = State::Closed;
-        self.recorded = 0;
+        (self.written, self.recorded) = (0, 0);
         self.roll_back();
     }
 
     fn probe(&mut self) -> Result<(), StoreError> {
-        // Without doubt, nothing is written.
-        let pets = match (self.last_failed, self.has_written) {
-            (true, _) => 1000,
-            (false, false) => 10,
-            (false, true) => 0,
-        };
-        let probed = self.write(|connection| {
-            if pets > 0 {
+        let probed = match (self.last_failed, self.has_written) {
+            // Without doubt, nothing is written.
+            (false, true) => self.open_transaction(),
+            (has_failed, _) => self.write(|connection| {
                 rewrite_header(connection)?;
                 // Every page that a create writes: the sequence, the pets, their indexes.
                 connection.execute_batch("UPDATE sqlite_sequence SET seq = seq")?;
-                connection.execute(&STATEMENTS.rewrite, [pets])?;
-            }
-            Ok(())
-        });
+                connection.execute(&STATEMENTS.rewrite, [if has_failed { 1000 } else { 10 }]).map(drop)
+            }),
+        };
         let ended = self.commit();
         probed.and(ended.map(drop))
     }
@@ -188,7 +177,6 @@ impl FileWriter {
         match self.run("BEGIN IMMEDIATE") {
             Ok(()) => {
                 self.state = State::Open;
-                self.changes = self.connection.total_changes();
                 if self.last_failed {
                     // A statement that cannot be prepared does not notice that another program has mended the schema. A
                     // read does. If it fails, so does what follows.
@@ -257,17 +245,14 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Commits, and returns whether the transaction changed anything.
-    fn finish(&mut self) -> Result<bool, StoreError> {
+    fn finish(&mut self) -> Result<(), StoreError> {
         self.forget_retries()?;
-        let connection = &self.reader.connection;
-        let has_changed = connection.total_changes() != self.changes;
         if let Err(error) = self.run("COMMIT") {
             self.roll_back();
             self.write_over();
             return Err(error);
         }
-        Ok(has_changed)
+        Ok(())
     }
 
     /// Writes over what a failed commit may have left in the log. If only its flush failed, a crash would bring it
@@ -318,7 +303,7 @@ mod tests {
             .map(|(name, key)| insert_once(&mut writer, name, key));
         let outcomes = [Outcome::Made(1), Outcome::Replayed(1), Outcome::Made(2), Outcome::Reused];
         assert_eq!(made, outcomes.map(Inserted::Now));
-        assert_eq!(writer.commit().unwrap().replays, 1);
+        writer.commit().unwrap();
         assert_eq!(insert_once(&mut writer, "Rex", "1"), Inserted::Now(Outcome::Replayed(1)));
         writer.commit().unwrap();
         assert_eq!(names(&mut reader), ["Rex", "Rex"]);

@@ -84,12 +84,8 @@ pub struct FileWriter {
     /// The frames of the log after the last commit.
     frames: Arc<AtomicI32>,
     state: State,
-    /// The rows that the connection had changed when the transaction opened.
-    changes: u64,
     /// Writes of the batch so far.
     written: usize,
-    /// Creates of the batch that had been carried out before.
-    replays: usize,
     /// How long a batch waits for the lock of another process.
     patience: Duration,
     /// When a lock was last waited for in vain.
@@ -203,9 +199,7 @@ impl FileWriter {
             reader,
             frames,
             state: State::Closed,
-            changes: 0,
             written: 0,
-            replays: 0,
             patience: BUSY_TIMEOUT,
             gave_up: None,
             recorded: 0,
