@@ -10,6 +10,9 @@ use ureq::http::uri::Authority;
 /// The port of rqlite's HTTP interface.
 const PORT: u16 = 4001;
 
+const HAS_PASSWORD: &str = "has a password, which other users of this machine can read; put it into the environment \
+    variable PETSTORE_DATABASE_PASSWORD, and only the user into the address";
+
 /// Where the nodes of a cluster are, and as whom they are asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
@@ -44,17 +47,16 @@ impl Address {
         }
         // A password may have any character, also one that ends the hosts.
         let (user, hosts) = match rest.rsplit_once('@') {
-            Some((user, hosts)) => (Some(user_of(user)?), hosts),
             None => (None, rest),
+            Some(("", _)) => return Err("has no user before the @".to_owned()),
+            Some((user, _)) if user.contains(':') => return Err(HAS_PASSWORD.to_owned()),
+            Some((user, hosts)) => (Some(user.to_owned()), hosts),
         };
         let (hosts, path) = hosts.split_once('/').unwrap_or((hosts, ""));
         if !path.is_empty() {
             return Err("has a path; only hosts, separated by commas, are allowed".to_owned());
         }
         let hosts = hosts.split(',').map(host).collect::<Result<Vec<_>, _>>()?;
-        if let Some(i) = (1..hosts.len()).find(|&i| hosts[..i].contains(&hosts[i])) {
-            return Err(format!("has the host {} twice", hosts[i]));
-        }
         Ok(Self { is_tls, user, hosts, ca, allows_old })
     }
 }
@@ -84,31 +86,18 @@ fn options(query: &str) -> Result<(bool, Option<PathBuf>), String> {
     }
 }
 
-fn user_of(text: &str) -> Result<String, String> {
-    match text {
-        "" => Err("has no user before the @".to_owned()),
-        _ if text.contains(':') => {
-            Err("has a password, which other users of this machine can read; put it into the environment \
-                 variable PETSTORE_DATABASE_PASSWORD, and only the user into the address"
-                .to_owned())
-        }
-        _ => Ok(text.to_owned()),
-    }
-}
-
 /// A host with its port.
 fn host(text: &str) -> Result<String, String> {
     // What is there may be a password, if the host after it was forgotten.
-    let wrong = "has something other than HOST, HOST:PORT or [IPV6]:PORT between its commas";
+    let wrong = "has something other than HOST, HOST:PORT or [IPV6]:PORT (1 to 65535) between its commas";
     let authority: Authority = text.parse().map_err(|_| wrong)?;
     let name = authority.host();
     match text.strip_prefix(name).and_then(|port| port.strip_prefix(':')) {
-        _ if name.is_empty() => Err(wrong.to_owned()),
-        None => Ok(format!("{name}:{PORT}")),
-        Some(port) => match port.parse::<u16>() {
-            Ok(1..) => Ok(text.to_owned()),
-            _ => Err(format!("has something other than a port from 1 to 65535 after the host {name}")),
-        },
+        None if !name.is_empty() => Ok(format!("{name}:{PORT}")),
+        Some(port) if !name.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {
+            Ok(text.to_owned())
+        }
+        Some(_) | None => Err(wrong.to_owned()),
     }
 }
 
@@ -162,7 +151,6 @@ mod tests {
             ("rqlite://::1", "[IPV6]"),
             ("rqlite://[::1", "[IPV6]"),
             ("rqlite://one two", "HOST:PORT"),
-            ("rqlite://one,one:4001", "twice"),
             ("rqlite://one/?level=none", "allow-old"),
             ("rqlite://one/?ca=x", "rqlites://"),
             ("rqlites://one/?ca=", "ca=FILE"),
