@@ -58,14 +58,6 @@ fn rows(connection: &Connection, sql: &str) -> Result<Vec<Vec<Value>>> {
 }
 
 impl Snapshot {
-    /// As [`carry`], from a database that is not locked.
-    ///
-    /// # Errors
-    /// As [`carry`].
-    pub fn carry(&self, copy: &Path, with_keys: bool) -> std::result::Result<bool, Error> {
-        carry(&self.connection, copy, with_keys)
-    }
-
     /// What tells this database and its copies from others; `None` if that cannot be read.
     pub fn identity(&self) -> Option<String> {
         schema::identity(&self.connection).ok().flatten()

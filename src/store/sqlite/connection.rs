@@ -50,9 +50,6 @@ pub fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
             Kind::PermissionDenied,
             "cannot be opened: this user cannot read it, or cannot create files in its folder",
         ),
-        Some(ErrorCode::ReadOnly) => {
-            (Kind::PermissionDenied, "cannot be changed: this user cannot write to it or to its folder")
-        }
         _ => return Error::from(StoreError::from(error)).context(path.display()),
     };
     Error::new(kind, format!("{} {why}", path.display())).caused_by(error)
@@ -92,7 +89,7 @@ mod tests {
             (ffi::SQLITE_BUSY, Kind::DatabaseLocked, "is locked by another process"),
             (ffi::SQLITE_LOCKED, Kind::DatabaseLocked, "is locked by another process"),
             (ffi::SQLITE_CANTOPEN, Kind::PermissionDenied, "this user cannot read it"),
-            (ffi::SQLITE_READONLY, Kind::PermissionDenied, "this user cannot write to it"),
+            (ffi::SQLITE_READONLY, Kind::PermissionDenied, "can only be read"),
             (ffi::SQLITE_FULL, Kind::DiskFull, "the disk is full"),
             (ffi::SQLITE_CORRUPT, Kind::DatabaseDamaged, "is not sound"),
             (ffi::SQLITE_IOERR, Kind::Io, "fails, or a file may not grow further (ulimit -f): Error code 10"),

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind as Kind};
 
 /// A connection with a read transaction that lasts as long as this.
 pub struct Snapshot {
-    pub(super) connection: Connection,
+    pub connection: Connection,
     /// Closed after the connection.
     _file: OpenFile,
     pub(super) path: PathBuf,
