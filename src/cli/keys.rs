@@ -40,7 +40,6 @@ pub const COMMANDS: &[Command] = &[
     ),
 ];
 
-/// A new key is printed alone on its line, for scripts.
 fn add(call: &Call) -> Done {
     let expires_at = match call.flag("expires").map(expiry).transpose()? {
         Some(Expiry::At(at)) => Some(at),
@@ -56,8 +55,12 @@ fn add(call: &Call) -> Done {
     };
     let database = &call.config.database;
     let is_new = !petstore::database_exists(database);
-    let mut ring = KeyRing::open(database)?;
-    print_key(|print| ring.add(call.operand(0), expires_at, scope, print))?;
+    let (mut ring, name, mut key) = (KeyRing::open(database)?, call.operand(0), String::new());
+    ring.add(name, expires_at, scope, |made| keep(&mut key, made))?;
+    if let Err(error) = print(&format!("{key}\n")) {
+        ring.revoke(name, None)?;
+        return Err(error.context("the key was not created").into());
+    }
     if is_new {
         say_new(database);
     }
@@ -72,8 +75,9 @@ fn list(call: &Call) -> Done {
 fn rotate(call: &Call) -> Done {
     let overlap = call.flag("overlap").map_or(Ok(Duration::ZERO), duration)?;
     let expiry = call.flag("expires").map_or(Ok(Expiry::Kept), expiry)?;
-    let mut ring = open(call)?;
-    let expires_at = print_key(|print| ring.rotate(call.operand(0), overlap, expiry, print))?;
+    let (mut ring, name, mut key) = (open(call)?, call.operand(0), String::new());
+    let expires_at = ring.rotate(name, overlap, expiry, |made| keep(&mut key, made))?;
+    print(&format!("{key}\n")).map_err(|error| error.followed_by("rotate the key again to get another"))?;
     if let (Expiry::Kept, Some(at)) = (expiry, expires_at) {
         let at = rfc3339(at);
         say(&format!("the new key expires at {at}, like the old one; --expires sets another time"));
@@ -81,15 +85,10 @@ fn rotate(call: &Call) -> Done {
     Ok(())
 }
 
-/// Creates a key and prints it. The line ends once the key is valid, so that a program that reads lines does not
-/// use the key too early.
-fn print_key<T>(
-    make: impl FnOnce(&mut dyn FnMut(&str) -> Result<(), Error>) -> Result<T, Error>,
-) -> Result<T, Error> {
-    let made = make(&mut |key| print(key))?;
-    // The key itself has been printed.
-    let _ = print("\n");
-    Ok(made)
+/// Keeps a key that is being made until it is stored. Only then it is printed.
+pub fn keep(key: &mut String, made: &str) -> Result<(), Error> {
+    made.clone_into(key);
+    Ok(())
 }
 
 fn revoke(call: &Call) -> Done {

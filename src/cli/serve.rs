@@ -78,7 +78,6 @@ fn run(call: &Call) -> Done {
     if call.has("require-database") {
         existing(&config.database)?;
     }
-    first_key::check_file(&config, first_key_file)?;
     let mut made_key = None;
     if config.ephemeral.is_some() && config.api_key.is_none() {
         made_key = Some(petstore::new_api_key()?);
