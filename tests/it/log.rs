@@ -1,7 +1,9 @@
 //! The access log, and what must not be in it.
 
+use std::time::Instant;
+
 use crate::client::Connection;
-use crate::harness::{KEY, Server, add_key, change, expect_refusal, output, petstore, run};
+use crate::harness::{KEY, Server, add_key, change, run};
 use crate::wording;
 
 #[test]
@@ -73,14 +75,6 @@ fn log_of_json_has_an_object_a_line() {
 }
 
 #[test]
-fn filter_without_meaning_is_refused() {
-    for filter in ["warning", "petstore=loud"] {
-        let refused = output(petstore(&["--ephemeral", "--listen", "127.0.0.1:0"]).env("RUST_LOG", filter));
-        expect_refusal(refused, 2, "RUST_LOG must be off, error, warn");
-    }
-}
-
-#[test]
 fn refused_write_is_logged_with_its_identifier() {
     let server = Server::start();
     let refuse = "CREATE TRIGGER full BEFORE INSERT ON pets BEGIN SELECT RAISE(ROLLBACK, 'full'); END";
@@ -109,20 +103,20 @@ fn cause_of_a_failure_is_logged_with_the_identifier_of_its_request() {
 }
 
 #[test]
-fn storm_of_failures_is_logged_up_to_the_end_of_the_service() {
+fn storm_of_failures_is_not_logged_in_full() {
     let server = Server::start_with(|command| command.args(["--workers", "1"]));
     change(&server.folder.database(), "DROP TABLE pets");
     let mut connection = server.connect();
+    let began = Instant::now();
     for _ in 0..50 {
         connection.get("/v1/pets", KEY).expect(503);
     }
+    let seconds = began.elapsed().as_secs_f64().ceil() as usize + 1;
     drop(connection);
     let logged = server.stop();
-    let count = |line: &str| match line.split_once(" more failures within a second") {
-        Some((before, _)) => before.rsplit(' ').next().unwrap().parse().unwrap(),
-        None => u32::from(line.contains("listPets: ")),
-    };
-    assert_eq!(logged.lines().map(count).sum::<u32>(), 50, "{logged}");
+    let count = logged.matches("listPets: ").count();
+    assert!((20..=20 * seconds).contains(&count), "{count} in {seconds} s: {logged}");
+    assert!(count == 50 || logged.contains("more failures within this second are not logged"), "{logged}");
 }
 
 #[test]
