@@ -102,13 +102,9 @@ pub use project::{
     RefusalCode, Removed,
 };
 pub use server::{HealthCheck, Server, Stopper, drill};
+pub use site::document::print as openapi;
+pub use store::exists as database_exists;
 pub use transfer::{Format, Import, ImportOptions, LinesWritten, Source, delete_pets, export, set_status};
-
-/// Whether there is a database at a path. For the address of a cluster this is true: what the cluster has is known
-/// once it is asked.
-pub fn database_exists(database: &std::path::Path) -> bool {
-    store::exists(database)
-}
 
 /// Lists the method and the path of every operation of the HTTP interface, such as `("GET", "/v1/pets")`. `GET`
 /// stands for `HEAD` as well.
@@ -118,15 +114,4 @@ pub fn database_exists(database: &std::path::Path) -> bool {
 /// ```
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
     api::ROUTER.operations().map(|operation| (operation.method(), operation.path))
-}
-
-/// Prints the interface description (OpenAPI 3.1, JSON) with the base URL and the staging URL of a configuration.
-///
-/// ```
-/// let mut config = petstore::Config::default();
-/// config.base_url = Some("https://pets.example/v1".to_owned());
-/// assert!(petstore::openapi(&config).contains("https://pets.example/v1"));
-/// ```
-pub fn openapi(config: &Config) -> String {
-    site::document::print(config)
 }

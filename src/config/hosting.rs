@@ -44,7 +44,6 @@ impl Hosting {
 }
 
 pub const PROJECT: Setting = Setting::new("project", "NAME")
-    .built_if(cfg!(feature = "site"))
     .help("name of the project on the hosting platform")
     .default("petstore")
     .set(|config, text| {
@@ -53,14 +52,12 @@ pub const PROJECT: Setting = Setting::new("project", "NAME")
     });
 
 pub const PLATFORM_HOST: Setting = Setting::new("platform-host", "HOST")
-    .built_if(cfg!(feature = "site"))
     .help("host of the hosting platform, to which DNS records of custom domains point")
     .set(|config, text| {
         put(&mut config.hosting.platform_host, host(text).map(Some), "a name such as sites.example.net")
     });
 
 pub const RESOLVER: Setting = Setting::new("resolver", "ADDRESS[:PORT]")
-    .built_if(cfg!(feature = "site"))
     .help("DNS server to ask about domains, instead of the system's")
     .set(|config, text| {
         let address = text.parse().or_else(|_| text.parse().map(|ip: IpAddr| (ip, 53).into())).ok();
@@ -69,7 +66,6 @@ pub const RESOLVER: Setting = Setting::new("resolver", "ADDRESS[:PORT]")
     });
 
 pub const CERTIFICATE_AUTHORITY: Setting = Setting::new("certificate-authority", "NAME")
-    .built_if(cfg!(feature = "site"))
     .help("certificate authority that CAA records must allow, by its name there")
     .default("those of Let's Encrypt and ZeroSSL")
     .list()

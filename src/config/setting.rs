@@ -21,14 +21,12 @@ pub struct Setting {
     pub set: Option<SetField>,
     /// Whether the setting is a list, whose flag can be repeated.
     pub is_list: bool,
-    /// Whether this build has the setting.
-    pub(super) is_built: bool,
 }
 
 impl Setting {
     /// A setting of the executable alone, which has no default and is no list.
     pub(super) const fn new(flag: &'static str, value: &'static str) -> Self {
-        Self { flag, value, help: "", default: "", set: None, is_list: false, is_built: true }
+        Self { flag, value, help: "", default: "", set: None, is_list: false }
     }
 
     pub(super) const fn help(self, help: &'static str) -> Self {
@@ -41,11 +39,6 @@ impl Setting {
 
     pub(super) const fn list(self) -> Self {
         Self { is_list: true, ..self }
-    }
-
-    /// The setting, in a build with its feature alone.
-    pub(super) const fn built_if(self, is_built: bool) -> Self {
-        Self { is_built, ..self }
     }
 
     pub(super) const fn set(self, set: SetField) -> Self {

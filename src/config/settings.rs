@@ -2,7 +2,6 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::LazyLock;
 
 use super::setting::{Setting, list, put};
 use super::urls::{CONTACT, URL, contact, origin, url};
@@ -21,51 +20,7 @@ use super::{Listen, MOST_CONNECTIONS, MOST_WORKERS, Network, hosting, memory};
 /// assert_eq!(set(&mut config, "2"), Ok(()));
 /// assert_eq!(config.workers, 2);
 /// ```
-pub static SETTINGS: LazyLock<Vec<Setting>> =
-    LazyLock::new(|| ALL.iter().filter(|setting| setting.is_built).copied().collect());
-
-/// Settings that only the environment can give: the name of the variable, its help text, and its default.
-///
-/// ```
-/// let log = petstore::VARIABLES.iter().find(|[name, ..]| *name == "RUST_LOG").unwrap();
-/// assert_eq!(log[2], "warn");
-/// ```
-pub const VARIABLES: &[[&str; 3]] = {
-    const ALL: &[[&str; 3]] = &[PASSWORD, PASSWORD_FILE, API_KEY, API_KEY_FILE, RUST_LOG, TMPDIR];
-    if cfg!(feature = "cluster") { ALL } else { ALL.split_at(2).1 }
-};
-
-const PASSWORD: [&str; 3] = ["PETSTORE_DATABASE_PASSWORD", "the password of the user of a cluster", ""];
-const PASSWORD_FILE: [&str; 3] =
-    ["PETSTORE_DATABASE_PASSWORD_FILE", "a file with the password, in place of the password itself", ""];
-const API_KEY: [&str; 3] = ["PETSTORE_API_KEY", "an additional API key", ""];
-const API_KEY_FILE: [&str; 3] =
-    ["PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""];
-const RUST_LOG: [&str; 3] =
-    ["RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"];
-const TMPDIR: [&str; 3] = [
-    "TMPDIR",
-    "folder for temporary files, with a path of at most 60 bytes: sockets, and the copies of import, \
-     check --restored and serve --ephemeral",
-    "/tmp",
-];
-
-/// What the service is called.
-pub(super) const TITLE: &str = "Pet store inventory";
-/// What it is and what one can rely on.
-pub(super) const DESCRIPTION: &str = "An HTTP API for the inventory of a pet store. When you get the 201 for a new pet, it is \
-    on disk, and with an Idempotency-Key you can retry without adding it twice.";
-
-/// What `--database` is.
-const DATABASE: &str = if cfg!(feature = "cluster") {
-    "the SQLite file; serve, import and key add create it if it does not exist; or a cluster: \
-     rqlite://USER@HOST,HOST,HOST/, or rqlites://USER@HOST,HOST,HOST/?ca=FILE with TLS"
-} else {
-    "the SQLite file; serve, import and key add create it if it does not exist"
-};
-
-/// Every setting, also those that this build lacks.
-pub(super) const ALL: &[Setting] = &[
+pub const SETTINGS: &[Setting] = &[
     Setting::new("listen", "ADDRESS")
         .help("where to listen: HOST:PORT or unix:PATH; port 0 takes a free port")
         .default("127.0.0.1:8080")
@@ -147,11 +102,51 @@ pub(super) const ALL: &[Setting] = &[
             "contact for security reports, such as mailto:security@example.com, for /.well-known/security.txt",
         )
         .set(|config, text| put(&mut config.security_contact, contact(text).map(Some), CONTACT)),
+    #[cfg(feature = "site")]
     hosting::PROJECT,
+    #[cfg(feature = "site")]
     hosting::PLATFORM_HOST,
+    #[cfg(feature = "site")]
     hosting::RESOLVER,
+    #[cfg(feature = "site")]
     hosting::CERTIFICATE_AUTHORITY,
 ];
+
+/// Settings that only the environment can give: the name of the variable, its help text, and its default.
+///
+/// ```
+/// let log = petstore::VARIABLES.iter().find(|[name, ..]| *name == "RUST_LOG").unwrap();
+/// assert_eq!(log[2], "warn");
+/// ```
+pub const VARIABLES: &[[&str; 3]] = &[
+    #[cfg(feature = "cluster")]
+    ["PETSTORE_DATABASE_PASSWORD", "the password of the user of a cluster", ""],
+    #[cfg(feature = "cluster")]
+    ["PETSTORE_DATABASE_PASSWORD_FILE", "a file with the password, in place of the password itself", ""],
+    ["PETSTORE_API_KEY", "an additional API key", ""],
+    ["PETSTORE_API_KEY_FILE", "a file with that key, in place of the key itself", ""],
+    ["RUST_LOG", "what to log: off, error, warn, info (also each request) or debug", "warn"],
+    [
+        "TMPDIR",
+        "folder for temporary files, with a path of at most 60 bytes: sockets, and the copies of import, \
+         check --restored and serve --ephemeral",
+        "/tmp",
+    ],
+];
+
+/// What the service is called.
+pub(super) const TITLE: &str = "Pet store inventory";
+/// What it is and what one can rely on.
+pub(super) const DESCRIPTION: &str = "An HTTP API for the inventory of a pet store. When you get the 201 for a new pet, it is \
+    on disk, and with an Idempotency-Key you can retry without adding it twice.";
+
+/// What `--database` is.
+const DATABASE: &str = if cfg!(feature = "cluster") {
+    "the SQLite file; serve, import and key add create it if it does not exist; or a cluster: \
+     rqlite://USER@HOST,HOST,HOST/, or rqlites://USER@HOST,HOST,HOST/?ca=FILE with TLS"
+} else {
+    "the SQLite file; serve, import and key add create it if it does not exist"
+};
 
 fn number(text: &str, most: usize) -> Option<usize> {
     text.parse().ok().filter(|number| (1..=most).contains(number))

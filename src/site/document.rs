@@ -47,7 +47,13 @@ const ACCEPT_ENCODING: HeaderField = HeaderField {
     example: "identity",
 };
 
-/// The document as indented text.
+/// Prints the interface description (OpenAPI 3.1, JSON) with the base URL and the staging URL of a configuration.
+///
+/// ```
+/// let mut config = petstore::Config::default();
+/// config.base_url = Some("https://pets.example/v1".to_owned());
+/// assert!(petstore::openapi(&config).contains("https://pets.example/v1"));
+/// ```
 pub fn print(config: &Config) -> String {
     // Printing strings and numbers cannot fail.
     let text = serde_json::to_string_pretty(&document(config)).unwrap_or_default();

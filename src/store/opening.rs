@@ -41,7 +41,8 @@ impl Writer {
     }
 }
 
-/// Whether there is a database at a path. For a cluster, this returns `true` without asking it.
+/// Whether there is a database at a path. For the address of a cluster this is true: what the cluster has is known
+/// once it is asked.
 pub fn exists(path: &Path) -> bool {
     is_cluster(path) || path.exists()
 }
