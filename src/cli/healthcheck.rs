@@ -1,12 +1,12 @@
 //! `petstore healthcheck`: asks a running service whether it is ready. For images without a shell.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use petstore::{Error, ErrorKind, Listen};
+use petstore::{Error, ErrorKind};
 
 use super::command::{Call, Command, Done, Takes};
 use super::output::{print, start_thread};
@@ -28,15 +28,10 @@ const MAX_BYTES: u64 = 16 * 1024;
 const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 fn run(call: &Call) -> Done {
-    let listen = call.config.listen.clone();
-    let address = listen.text().unwrap_or_default();
-    if address.ends_with(":0") && !matches!(listen, Listen::Unix(_)) {
-        let line =
-            format!("with port 0 ({address}), only the service knows its port; give that with --listen");
-        return Err(Error::new(ErrorKind::InvalidInput, line).into());
-    }
+    let address = call.config.listen.text().unwrap_or_default();
     let (sender, response) = mpsc::channel();
-    start_thread("healthcheck", Box::new(move || drop(sender.send(ask(&listen)))))?;
+    let asked = address.clone();
+    start_thread("healthcheck", Box::new(move || drop(sender.send(ask(&asked)))))?;
     let late = |_| Err(io::Error::other(format!("no response within {} s", PATIENCE.as_secs())));
     let response = response.recv_timeout(PATIENCE).unwrap_or_else(late);
     let response = response.map_err(|error| Error::io(format!("cannot ask {address}"), error))?;
@@ -49,21 +44,11 @@ fn run(call: &Call) -> Done {
     Err(Error::new(ErrorKind::Io, format!("{address} is not ready: {}", said.trim_end())).into())
 }
 
-/// Sends the request, and returns the response.
-fn ask(listen: &Listen) -> io::Result<String> {
-    match listen {
-        Listen::Tcp(address) => {
-            let mut address = *address;
-            match address.ip() {
-                ip if !ip.is_unspecified() => {}
-                ip if ip.is_ipv4() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-                _ => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-            }
-            exchange(TcpStream::connect(address)?)
-        }
-        Listen::Host(host, port) => exchange(TcpStream::connect((host.as_str(), *port))?),
-        Listen::Unix(path) => exchange(UnixStream::connect(path)?),
-        _ => Err(io::ErrorKind::Unsupported.into()),
+/// Sends the request, and returns the response. For the system, `0.0.0.0` and `[::]` are this machine.
+fn ask(address: &str) -> io::Result<String> {
+    match address.strip_prefix("unix:") {
+        Some(path) => exchange(UnixStream::connect(path)?),
+        None => exchange(TcpStream::connect(address)?),
     }
 }
 

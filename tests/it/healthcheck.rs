@@ -59,9 +59,6 @@ fn address_where_nobody_answers_is_told() {
     expect_refusal(check(&free), 1, &format!("cannot ask {free}: "));
     let socket = format!("unix:{}/none", folder.path().display());
     expect_refusal(check(&socket), 1, &socket);
-    for listen in ["127.0.0.1:0", "localhost:0"] {
-        expect_refusal(check(listen), 1, "port 0");
-    }
 }
 
 #[test]
