@@ -4,10 +4,9 @@
 use std::ffi::OsString;
 
 use lexopt::{Arg, Parser, ValueExt};
-use petstore::{Config, SETTINGS, Setting};
+use petstore::Config;
 
 use super::command::{Call, Command};
-use super::program::ProgramSettings;
 use super::{all, help};
 
 /// What the words ask for.
@@ -30,9 +29,13 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
             Arg::Short('h') | Arg::Long("help") => wants_help = true,
             Arg::Short('V') | Arg::Long("version") => return Ok(Wish::Version),
             Arg::Long(name) => {
-                let flag = known(&words, name).ok_or_else(|| format!("unknown flag --{name}"))?;
-                let value = flag.has_value.then(|| parser.value().and_then(ValueExt::string));
-                given.push((flag, value.transpose().map_err(say)?.unwrap_or_else(|| "1".to_owned())));
+                // A name may belong to the command named so far, to a setting, or to another command.
+                let named = find(&words).ok().map(|(command, _)| command);
+                let known = named.into_iter().chain(all()).flat_map(flags_of).find(|(flag, _)| *flag == name);
+                let (flag, has_value) = known.ok_or_else(|| format!("unknown flag --{name}"))?;
+                let value =
+                    if has_value { parser.value().and_then(ValueExt::string) } else { Ok(String::new()) };
+                given.push((flag, value.map_err(say)?));
             }
             Arg::Short(flag) => return Err(format!("unknown flag -{flag}")),
             Arg::Value(word) if words.is_empty() && word == "help" => wants_help = true,
@@ -44,43 +47,21 @@ pub fn parse(mut parser: Parser, variable: impl Fn(&str) -> Option<OsString>) ->
     }
     let (command, operands) = find(&words)?;
     check_count(command, &operands)?;
-    if let Some((flag, _)) = given.iter().find(|(flag, _)| !of(command).any(|taken| taken == *flag)) {
-        return Err(format!("'{}' does not take --{}", command.name, flag.name));
+    if let Some((flag, _)) =
+        given.iter().find(|(flag, _)| !flags_of(command).any(|(taken, _)| taken == *flag))
+    {
+        return Err(format!("'{}' does not take --{flag}", command.name));
     }
-    let flags = given.into_iter().map(|(flag, value)| (flag.name, value)).collect();
-    let mut call = Call {
-        command: command.name,
-        config: Config::default(),
-        own: ProgramSettings::default(),
-        operands,
-        flags,
-    };
+    let mut call =
+        Call { command: command.name, config: Config::default(), own: Vec::new(), operands, flags: given };
     set(command, &mut call, variable)?;
     Ok(Wish::Run(command, Box::new(call)))
 }
 
-/// A flag of a command or of a setting. A flag without a value stands for the value `1`.
-#[derive(PartialEq)]
-struct Known {
-    name: &'static str,
-    has_value: bool,
-}
-
-/// The flags that a command takes: its own, and those of settings.
-fn of(command: &Command) -> impl Iterator<Item = Known> {
-    let own = command.flags.iter().map(|flag| Known { name: flag.name, has_value: flag.value.is_some() });
-    own.chain(command.settings().map(setting))
-}
-
-fn setting(setting: &Setting) -> Known {
-    Known { name: setting.flag, has_value: true }
-}
-
-/// The flag of this name: that of the command named so far, of a setting, or of another command.
-fn known(words: &[String], name: &str) -> Option<Known> {
-    let of_command = find(words).ok().and_then(|(command, _)| of(command).find(|flag| flag.name == name));
-    let every = || SETTINGS.iter().map(setting).chain(all().flat_map(of)).find(|flag| flag.name == name);
-    of_command.or_else(every)
+/// The flags that a command takes, its own and those of settings, and whether they have a value.
+fn flags_of(command: &Command) -> impl Iterator<Item = (&'static str, bool)> {
+    let own = command.flags.iter().map(|flag| (flag.name, flag.value.is_some()));
+    own.chain(command.settings().map(|setting| (setting.flag, true)))
 }
 
 /// The command that the words begin with, and the words after it.
@@ -91,22 +72,10 @@ fn find(words: &[String]) -> Result<(&'static Command, Vec<String>), String> {
     };
     // The longest name wins, as one name may be the beginning of another.
     let found = all().filter(fits).max_by_key(|command| command.name.len());
-    let first = words.first().map_or("", String::as_str);
     match (found, all().next()) {
         (Some(command), _) => Ok((command, words[command.name.split(' ').count()..].to_vec())),
         (None, Some(command)) if words.is_empty() => Ok((command, Vec::new())),
-        _ => {
-            let begins = |command: &&Command| command.name.split(' ').next() == Some(first);
-            let verbs: Vec<&str> =
-                all().filter(begins).filter_map(|c| c.name.split_once(' ')).map(|(_, v)| v).collect();
-            Err(match (verbs.is_empty(), words.get(1)) {
-                (true, _) => format!("unknown command '{first}'"),
-                (false, None) => format!("{first} needs one of: {}", verbs.join(", ")),
-                (false, Some(verb)) => {
-                    format!("unknown command '{first} {verb}'; {first} has: {}", verbs.join(", "))
-                }
-            })
-        }
+        _ => Err(format!("there is no command '{}'", words.join(" "))),
     }
 }
 
@@ -145,7 +114,10 @@ fn set(
         };
         let done = match setting.set {
             Some(set) => set(&mut call.config, &text),
-            None => call.own.set(setting.flag, &text),
+            None => {
+                call.own.push((setting.flag, text));
+                continue;
+            }
         };
         done.map_err(|expected| format!("{name} must be {expected}, not '{text}'"))?;
     }
@@ -232,7 +204,7 @@ mod tests {
             (&["serve", "twice"], "twice"),
             (&["openapi", "twice"], "twice"),
             (&["--expires", "2030-01-01"], "--expires"),
-            (&["key"], "add, list"),
+            (&["key"], "no command 'key'"),
             (&["key", "add"], "NAME"),
             (&["key", "add", "a", "b"], "'b'"),
             (&["key", "list", "b"], "'b'"),
@@ -242,8 +214,8 @@ mod tests {
             (&["key", "rotate", "a", "--read-only"], "--read-only"),
             (&["import", "a", "b"], "'b'"),
             (&["pet", "delete"], "needs an ID"),
-            (&["keys", "--help"], "unknown command 'keys'"),
-            (&["key", "lsit", "--help"], "key has: add, list"),
+            (&["keys", "--help"], "no command 'keys'"),
+            (&["key", "lsit", "--help"], "no command 'key lsit'"),
             (&["pet", "status", "1"], "STATUS"),
         ] {
             let error = parsed(words, &[]).unwrap_err();

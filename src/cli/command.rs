@@ -5,8 +5,6 @@ use std::fmt;
 
 use petstore::{Config, Error, SETTINGS, Setting};
 
-use super::program::ProgramSettings;
-
 /// One command of the program.
 pub struct Command {
     /// Its words, such as `key add`.
@@ -56,8 +54,7 @@ pub enum Takes {
     Only(&'static [&'static str]),
 }
 
-/// A flag of one command. A name takes a value in every command or in none. It may be the name of a setting that
-/// the command does not take: it is the command's own flag then, once the command is named.
+/// A flag of one command. It may have the name of a setting that the command does not take.
 pub struct Flag {
     pub name: &'static str,
     /// What stands for the value in the help text; `None`: it has none.
@@ -113,7 +110,8 @@ pub struct Call {
     /// The words of the command.
     pub command: &'static str,
     pub config: Config,
-    pub own: ProgramSettings,
+    /// The settings that the library has no field for: an embedding program decides these things itself.
+    pub own: Vec<(&'static str, String)>,
     pub operands: Vec<String>,
     /// The flags that were given, those of settings included.
     pub flags: Vec<(&'static str, String)>,

@@ -10,17 +10,13 @@ use std::time::Duration;
 use log::{Level, LevelFilter, Record};
 use petstore::{Error, ErrorKind};
 
-use super::command::Failure;
 use super::json_line;
 use super::output::start_thread;
-use super::program::LogFormat;
 
 /// The most lines that can wait to be written.
 const MAX_LINES: usize = 2048;
 /// How long the end of the program waits for the last lines.
-pub const PATIENCE: Duration = Duration::from_secs(1);
-/// How long an immediate end waits for the last lines.
-pub const SHORT_PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 static SENDER: OnceLock<SyncSender<Message>> = OnceLock::new();
 static DROPPED: AtomicU64 = AtomicU64::new(0);
@@ -32,19 +28,14 @@ enum Message {
 }
 
 /// Starts to log to standard error what `RUST_LOG` asks for.
-pub fn start(format: LogFormat) -> Result<(), Failure> {
-    let text = std::env::var_os("RUST_LOG").unwrap_or_default();
-    if !text.to_str().is_some_and(has_meaning) {
-        let expected = "off, error, warn, info or debug, or a list such as warn,petstore::access=info";
-        return Err(Failure::wrong("RUST_LOG", expected, &text.to_string_lossy()));
-    }
+pub fn start(is_json: bool) -> Result<(), Error> {
     let (sender, receiver) = sync_channel(MAX_LINES);
-    start_thread("log", Box::new(move || write_lines(&receiver, &mut io::stderr(), &DROPPED, format)))?;
+    start_thread("log", Box::new(move || write_lines(&receiver, &mut io::stderr(), &DROPPED, is_json)))?;
     let line_end = LineEnd(SENDER.get_or_init(|| sender).clone());
     env_logger::Builder::new()
         .filter_level(LevelFilter::Warn)
         .parse_default_env()
-        .format(move |out, record| write(out, record, format))
+        .format(move |out, record| write(out, record, is_json))
         .target(env_logger::Target::Pipe(Box::new(line_end)))
         .try_init()
         .map_err(|error| Error::new(ErrorKind::Internal, format!("cannot start the log: {error}")))?;
@@ -54,24 +45,12 @@ pub fn start(format: LogFormat) -> Result<(), Failure> {
 }
 
 /// Writes one line.
-fn write(out: &mut impl Write, record: &Record, format: LogFormat) -> io::Result<()> {
-    match format {
-        LogFormat::Json => out.write_all(json_line::of(record).as_bytes()),
-        LogFormat::Text => {
-            let (level, target) = (record.level(), record.target());
-            writeln!(out, "[{} {level:<5} {target}] {}", json_line::now(), record.args())
-        }
+fn write(out: &mut impl Write, record: &Record, is_json: bool) -> io::Result<()> {
+    if is_json {
+        return out.write_all(json_line::of(record).as_bytes());
     }
-}
-
-/// Whether each part of `RUST_LOG` is a level, a target of ours, or a target with its level. `env_logger` ignores any
-/// other.
-fn has_meaning(text: &str) -> bool {
-    let is_level = |level: &str| level.parse::<LevelFilter>().is_ok();
-    text.split(',').map(str::trim).filter(|part| !part.is_empty()).all(|part| match part.split_once('=') {
-        Some((target, level)) => !target.is_empty() && is_level(level),
-        None => is_level(part) || part.starts_with("petstore"),
-    })
+    let (level, target) = (record.level(), record.target());
+    writeln!(out, "[{} {level:<5} {target}] {}", json_line::now(), record.args())
 }
 
 /// Has a command print the library's warnings to standard error.
@@ -82,14 +61,14 @@ pub fn warn_plainly() {
         .try_init();
 }
 
-/// Waits until the lines so far are written, for `patience` at most.
-pub fn flush(patience: Duration) {
+/// Waits until the lines so far are written, but not for long.
+pub fn flush() {
     let (pending, written) = channel();
     if let Some(sender) = SENDER.get()
         && sender.try_send(Message::Flush(pending)).is_ok()
     {
         // If nobody reads standard error, the lines are lost.
-        let _ = written.recv_timeout(patience);
+        let _ = written.recv_timeout(PATIENCE);
     }
 }
 
@@ -109,7 +88,7 @@ impl Write for LineEnd {
     }
 }
 
-fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &AtomicU64, format: LogFormat) {
+fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &AtomicU64, is_json: bool) {
     for message in receiver {
         // If standard error fails, there is nowhere to report it.
         match message {
@@ -122,7 +101,7 @@ fn write_lines(receiver: &Receiver<Message>, out: &mut impl Write, dropped: &Ato
             let said =
                 format_args!("{lost} log lines were dropped, because standard error was not read in time");
             let record = Record::builder().level(Level::Warn).target(module_path!()).args(said).build();
-            let _ = write(out, &record, format);
+            let _ = write(out, &record, is_json);
         }
     }
 }
@@ -132,18 +111,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_and_targets_have_a_meaning() {
-        for text in ["", "warn", "INFO", "warn,petstore::access=info", "petstore", " tiny_http=off ,,"] {
-            assert!(has_meaning(text), "{text}");
-        }
-        for text in ["loud", "warn,loud", "petstore=loud", "=info", "info/x", "petstore=info/x"] {
-            assert!(!has_meaning(text), "{text}");
-        }
-    }
-
-    #[test]
     fn dropped_lines_are_counted() {
-        let written = |format| {
+        let written = |is_json| {
             let (sender, receiver) = sync_channel(2);
             let mut end = LineEnd(sender);
             for line in ["a\n", "b\n", "c\n", "d\n"] {
@@ -151,13 +120,13 @@ mod tests {
             }
             drop(end);
             let mut out = Vec::new();
-            write_lines(&receiver, &mut out, &DROPPED, format);
+            write_lines(&receiver, &mut out, &DROPPED, is_json);
             String::from_utf8(out).unwrap()
         };
-        let text = written(LogFormat::Text);
+        let text = written(false);
         let dropped = "petstore::cli::logging] 2 log lines were dropped, because standard error was not read in time\nb\n";
         assert!(text.starts_with("a\n[") && text.ends_with(dropped), "{text}");
-        let text = written(LogFormat::Json);
+        let text = written(true);
         let [_, line, _] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["level"], "warn");

@@ -16,7 +16,6 @@ mod maintenance;
 mod manual;
 mod output;
 mod pets;
-mod program;
 #[cfg_attr(not(feature = "site"), path = "no_project.rs")]
 mod project;
 mod serve;
@@ -65,7 +64,7 @@ pub fn run() -> ExitCode {
                 variables::warn_unknown();
             }
             // A write beyond the file size limit (ulimit -f) fails instead of killing the process.
-            let done = signals::ignore(&[SIGXFSZ]).map_err(Failure::from).and_then(|()| (command.run)(&call));
+            let done = signals::note(&[SIGXFSZ]).map_err(Failure::from).and_then(|_| (command.run)(&call));
             done.map_err(|failure| describe(failure, &call))
         }
         Err(line) => Err(usage(&line)),

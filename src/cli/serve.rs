@@ -3,12 +3,13 @@
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::panic::PanicHookInfo;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use petstore::{Address, Config, Ephemeral, Error, Listen, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGUSR1, SIGUSR2};
 
 use super::command::{Call, Command, Done, Failure, Flag, Takes};
@@ -51,7 +52,7 @@ const MAX_DELAY: u64 = 60_000;
 
 /// Serves until a signal asks for the end.
 fn run(call: &Call) -> Done {
-    let (mut config, own) = (call.config.clone(), &call.own);
+    let mut config = call.config.clone();
     if let Some((one, other)) = APART.iter().find(|(one, other)| call.has(one) && call.has(other)) {
         return Err(Failure::Usage(format!("--{one} and --{other} cannot be combined")));
     }
@@ -59,17 +60,21 @@ fn run(call: &Call) -> Done {
     config.ephemeral = ephemeral(call)?;
     // Only a service that writes to a database of its own makes a first key.
     let needs_key = config.ephemeral.is_none() && !config.read_only;
-    let first_key_file = own.first_key_file.as_deref().filter(|_| needs_key);
+    let own = |flag| call.own.iter().find(|(name, _)| *name == flag).map(|(_, text)| text.as_str());
+    let first_key_file = own("first-key-file").filter(|file| needs_key && !file.is_empty()).map(Path::new);
+    let is_json = match own("log-format").unwrap_or("text") {
+        format @ ("text" | "json") => format == "json",
+        other => return Err(Failure::wrong("--log-format", "text or json", other)),
+    };
     // Before anything is opened.
     let passed = supervisor::take_socket()?;
-    logging::start(own.log_format)?;
+    logging::start(is_json)?;
     variables::warn_unknown();
     config.api_key =
         petstore::from_environment("PETSTORE_API_KEY").map_err(|error| Failure::Usage(error.to_string()))?;
-    std::panic::set_hook(Box::new(log_panic));
     let began = Instant::now();
     // Programs that rotate log files send SIGHUP or SIGUSR1.
-    signals::ignore(&[SIGHUP, SIGUSR1, SIGUSR2])?;
+    signals::note(&[SIGHUP, SIGUSR1, SIGUSR2])?;
     // The service listens on it and on nothing else.
     if let Some(socket) = passed {
         config.listen = Listen::Socket(Arc::new(socket));
@@ -94,12 +99,12 @@ fn run(call: &Call) -> Done {
     supervisor::start_watchdog(server.health_check())?;
     log::warn!("{}", server.summary());
     let address = server.address();
-    supervisor::say_ready(address);
+    supervisor::say(&[NotifyState::Ready, NotifyState::Status(&format!("listening on {address}"))]);
     announce(address, server.admin_address(), &config, made_key.as_deref());
     let ended = server.wait();
     let why = if ended.is_err() { "a failure" } else { ending.get().copied().unwrap_or("no signal") };
     signals::log_end(why, began, &stopper);
-    logging::flush(logging::PATIENCE);
+    logging::flush();
     Ok(ended?)
 }
 
@@ -142,13 +147,6 @@ fn delay(text: &str) -> Option<RangeInclusive<Duration>> {
     (least <= most && most <= MAX_DELAY).then(|| Duration::from_millis(least)..=Duration::from_millis(most))
 }
 
-/// Logs a panic on one line.
-fn log_panic(panic: &PanicHookInfo) {
-    let thread = std::thread::current();
-    let what = panic.to_string().replace('\n', " ");
-    log::error!("the thread {} {what}", thread.name().unwrap_or("without a name"));
-}
-
 /// Prints the first lines for scripts, which wait for them, and for people how to use a key that was made.
 fn announce(address: &Address, admin: Option<SocketAddr>, config: &Config, made_key: Option<&str>) {
     let mut text = format!("petstore listening on {address}\n");
@@ -174,28 +172,22 @@ fn announce(address: &Address, admin: Option<SocketAddr>, config: &Config, made_
 /// Two `curl` lines with a key and, on a terminal, the address of the reference with it. A browser sends nothing of what
 /// follows the `#`, and the page takes it out of the address.
 fn usage(address: &Address, key: &str, is_terminal: bool) -> String {
-    let (curl, url) = (curl(address), address.local_url());
-    let is_page = cfg!(feature = "site") && address.tcp().is_some() && is_terminal;
-    let page = if is_page {
-        format!(
-            "\nTo try it in a browser, which keeps this address in its history:\n\n    {url}/#key={key}\n"
-        )
-    } else {
-        String::new()
-    };
-    format!(
-        "To add a pet and to list all pets:\n\n\
-         \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
-         \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets\n{page}"
-    )
-}
-
-/// The beginning of a `curl` line for this address.
-fn curl(address: &Address) -> String {
-    match address {
+    let url = address.local_url();
+    let curl = match address {
         Address::Tcp(_) => "curl".to_owned(),
         Address::Unix(path) => format!("curl --unix-socket '{}'", path.display()),
+    };
+    let mut text = format!(
+        "To add a pet and to list all pets:\n\n\
+         \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets -d '{{\"name\":\"Rex\",\"categoryId\":1}}' -H 'Content-Type: application/json'\n\
+         \x20   {curl} -H 'Authorization: Bearer {key}' {url}/v1/pets\n"
+    );
+    if cfg!(feature = "site") && address.tcp().is_some() && is_terminal {
+        text += &format!(
+            "\nTo try it in a browser, which keeps this address in its history:\n\n    {url}/#key={key}\n"
+        );
     }
+    text
 }
 
 #[cfg(test)]
@@ -204,8 +196,9 @@ mod tests {
 
     #[test]
     fn curl_line_names_a_unix_socket() {
-        assert_eq!(curl(&Address::Tcp(([127, 0, 0, 1], 1).into())), "curl");
-        assert_eq!(curl(&Address::Unix("/a b".into())), "curl --unix-socket '/a b'");
+        let said = |address| usage(&address, "k", false);
+        assert!(said(Address::Tcp(([127, 0, 0, 1], 1).into())).contains("    curl -H "));
+        assert!(said(Address::Unix("/a b".into())).contains("    curl --unix-socket '/a b' -H "));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! notifications (`sd_notify`) and the watchdog.
 
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use petstore::{Error, ErrorKind, HealthCheck};
 use sd_notify::NotifyState;
@@ -17,42 +17,22 @@ use super::output::start_thread;
 /// # Errors
 /// [`ErrorKind::SocketUnusable`] if it is not exactly one open socket.
 pub fn take_socket() -> Result<Option<OwnedFd>, Error> {
-    let refused = |what: &str| Err(Error::new(ErrorKind::SocketUnusable, format!("{what} (LISTEN_FDS)")));
-    let Ok(mut passed) = sd_listen_fds::get() else {
-        return refused("the number of sockets that the supervisor passes is malformed");
-    };
+    let refused = |what: &str| Error::new(ErrorKind::SocketUnusable, format!("{what} (LISTEN_FDS)"));
+    let passed = sd_listen_fds::get();
+    let mut passed =
+        passed.map_err(|_| refused("the number of sockets that the supervisor passes is malformed"))?;
     if passed.len() > 1 {
         let line = format!("the supervisor passes {} sockets instead of one", passed.len());
         // They may not be open, and closing them would panic then.
         std::mem::forget(passed);
-        return refused(&line);
+        return Err(refused(&line));
     }
-    let Some((_, socket)) = passed.pop() else { return Ok(None) };
-    let socket = socket.into_std();
-    // The copy is closed on exec, unlike the descriptor that was passed.
-    match socket.try_clone() {
-        Ok(copy) => Ok(Some(copy)),
-        Err(_) => {
-            std::mem::forget(socket);
-            refused("the supervisor passes a descriptor that is not open")
-        }
-    }
+    Ok(passed.pop().map(|(_, socket)| socket.into_std()))
 }
 
-/// Tells the supervisor that the service accepts clients, and where.
-pub fn say_ready(address: &petstore::Address) {
-    say(NotifyState::Ready, Some(&format!("listening on {address}")));
-}
-
-/// Tells the supervisor that the service is ending.
-pub fn say_stopping() {
-    say(NotifyState::Stopping, Some("finishing the requests in progress"));
-}
-
-/// Sends a notification to the supervisor, if one waits for it (`NOTIFY_SOCKET`).
-fn say(state: NotifyState, status: Option<&str>) {
-    let notices = std::iter::once(state).chain(status.map(NotifyState::Status));
-    if let Err(error) = sd_notify::notify(&notices.collect::<Vec<_>>()) {
+/// Sends notifications to the supervisor, if one waits for them (`NOTIFY_SOCKET`).
+pub fn say(notices: &[NotifyState]) {
+    if let Err(error) = sd_notify::notify(notices) {
         log::warn!("cannot notify the supervisor (NOTIFY_SOCKET): {error}");
     }
 }
@@ -62,27 +42,23 @@ pub fn start_watchdog(health: HealthCheck) -> Result<(), Error> {
     let Some(interval) = sd_notify::watchdog_enabled() else { return Ok(()) };
     let watch = move || {
         loop {
-            let pause =
-                ask(interval, |patience| health.is_answered(patience), || say(NotifyState::Watchdog, None));
-            std::thread::sleep(pause);
+            ask(interval, |patience| health.is_answered(patience), || say(&[NotifyState::Watchdog]));
+            // At least twice in each interval, as sd_watchdog_enabled(3) recommends.
+            std::thread::sleep(interval / 4);
         }
     };
     // The thread ends with the process.
     start_thread("watchdog", Box::new(watch))
 }
 
-/// Checks once, and calls `tell` if the service answered. Returns how long to wait before the next check.
-fn ask(interval: Duration, is_answered: impl Fn(Duration) -> bool, tell: impl Fn()) -> Duration {
-    let begun = Instant::now();
+/// Checks once, and calls `tell` if the service answered.
+fn ask(interval: Duration, is_answered: impl Fn(Duration) -> bool, tell: impl Fn()) {
     if is_answered(interval) {
         tell();
-        // Twice in each interval, as sd_watchdog_enabled(3) recommends.
-        (interval / 2).saturating_sub(begun.elapsed())
     } else {
         log::warn!(
             "the service does not answer its own health check (GET /healthz), so the watchdog is not notified"
         );
-        interval / 8
     }
 }
 
@@ -101,9 +77,8 @@ mod tests {
                 assert_eq!(patience, INTERVAL);
                 answers
             };
-            let pause = ask(INTERVAL, is_answered, || told.set(told.get() + 1));
+            ask(INTERVAL, is_answered, || told.set(told.get() + 1));
             assert_eq!(told.get(), i32::from(answers));
-            assert!(pause <= INTERVAL / 2 && pause >= INTERVAL / 8, "{pause:?}");
         }
     }
 }

@@ -179,17 +179,16 @@ fn sockets_that_cannot_be_served_are_refused() {
     command.env("PETSTORE_DATABASE", folder.database());
     let refused = Process::start_with_input(&mut command, OwnedFd::from(deaf).into()).output();
     expect_refusal(refused, 1, "it is not a stream socket that listens");
-    let other = |count: &str, close: &str| {
-        let script = format!(r#"exec 3{close}; LISTEN_FDS={count} LISTEN_PID=$$ exec "$0""#);
+    let other = |count: &str| {
+        let script = format!(r#"exec 3</dev/null; LISTEN_FDS={count} LISTEN_PID=$$ exec "$0""#);
         let mut command = Command::new("sh");
         command
             .args(["-c", &script, env!("CARGO_BIN_EXE_petstore")])
             .env("PETSTORE_DATABASE", folder.database());
         output(&mut command)
     };
-    expect_refusal(other("2", "</dev/null"), 1, "2 sockets");
-    expect_refusal(other("x", "</dev/null"), 1, "number of sockets");
-    expect_refusal(other("1", "<&-"), 1, "is not open");
+    expect_refusal(other("2"), 1, "2 sockets");
+    expect_refusal(other("x"), 1, "number of sockets");
 }
 
 #[test]
