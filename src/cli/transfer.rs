@@ -9,9 +9,6 @@ use super::command::{Call, Command, Done, Failure, Flag};
 use super::output::{is_obeyed, out, say_new};
 use super::signals;
 
-/// The most refused lines that are printed one by one; the rest is counted.
-const MAX_REFUSED: u64 = 20;
-
 const FORMAT: Flag = Flag::with("format", "FORMAT", "the format, ndjson or csv [ndjson]");
 
 pub const COMMANDS: &[Command] = &[
@@ -55,45 +52,28 @@ fn import(call: &Call) -> Done {
         let wrong = || Failure::wrong("--from-line", "a line number, 1 or more", line);
         options.from_line = Some(line.parse().ok().filter(|line| *line > 0).ok_or_else(wrong)?);
     }
-    let from_line = options.from_line.filter(|line| *line > 1);
-    let mut go_on = from_line.map(|line| format!("--from-line {line}"));
     let source = match call.operand(0) {
         "" | "-" => Source::Stream(Box::new(stdin())),
         path => Source::File(path.into()),
     };
     let mut refused = 0;
-    let checked = Import::check(&call.config.database, source, options, |number, why| {
+    let import = Import::check(&call.config.database, source, options, |number, why| {
         refused += 1;
-        if refused <= MAX_REFUSED {
-            let why = why.replace(is_obeyed, "\u{fffd}");
-            say(&format!("Line {number}: {why}\n"));
-        }
-    });
-    if refused > MAX_REFUSED {
-        say(&format!("and {} more\n", refused - MAX_REFUSED));
-    }
-    let import = checked?;
+        let why = why.replace(is_obeyed, "\u{fffd}");
+        say(&format!("Line {number}: {why}\n"));
+    })?;
     let valid = import.valid();
     // Nothing has been written yet, so until here a signal could end the process at once.
     let stop = signals::note(&[SIGINT, SIGTERM])?;
-    let mut is_new = !petstore::database_exists(&call.config.database);
-    let mut announce = || {
-        if is_new && call.config.database.exists() {
+    let (is_new, mut has_begun) = (!petstore::database_exists(&call.config.database), false);
+    let written = import.write(&stop, |LinesWritten { line, lines, .. }| {
+        if is_new && !has_begun {
             say_new(&call.config.database);
-            is_new = false;
         }
-    };
-    let written = import.write(&stop, |progress| {
-        announce();
-        go_on = Some("--resume".to_owned());
-        let LinesWritten { line, lines, .. } = progress;
+        has_begun = true;
         say(&format!("written up to line {line} of {lines}\n"));
     });
-    announce();
-    written.map_err(|error| match go_on {
-        Some(go_on) => error.followed_by(format!("continue with {go_on}")),
-        None => error,
-    })?;
+    written.map_err(|error| if has_begun { error.followed_by("continue with --resume") } else { error })?;
     let skipped = if refused > 0 { format!(", left out {refused}") } else { String::new() };
     say(&format!("imported {valid}{skipped}\n"));
     Ok(())
