@@ -50,12 +50,8 @@ pub const COMMANDS: &[Command] = &[
     ),
 ];
 
-fn open(call: &Call) -> Result<Project, Failure> {
-    Ok(Project::open(&call.config)?)
-}
-
 fn add(call: &Call) -> Done {
-    let domains = open(call)?.add(call.operand(0), call.has("www"))?;
+    let domains = Project::open(&call.config)?.add(call.operand(0), call.has("www"))?;
     let mut text = String::new();
     for domain in &domains {
         let zone = &domain.record.zone;
@@ -88,7 +84,7 @@ fn record(domain: &DomainView) -> String {
 }
 
 fn verify(call: &Call) -> Done {
-    let view = open(call)?.check(call.operand(0))?;
+    let view = Project::open(&call.config)?.check(call.operand(0))?;
     let domain = &view.domain;
     let message = domain.message.as_deref().unwrap_or_default();
     if !view.is_in_order() {
@@ -101,7 +97,7 @@ fn verify(call: &Call) -> Done {
 }
 
 fn set_primary(call: &Call) -> Done {
-    let mut project = open(call)?;
+    let mut project = Project::open(&call.config)?;
     project.set_primary(call.operand(0))?;
     let name = project.find(call.operand(0))?;
     Ok(print(&format!(
@@ -111,14 +107,10 @@ fn set_primary(call: &Call) -> Done {
 }
 
 fn list(call: &Call) -> Done {
-    let overview = open(call)?.overview()?;
-    let text = if call.has("json") { json(&overview) } else { text(&overview) };
-    Ok(print(&text)?)
-}
-
-fn json(overview: &Overview) -> String {
+    let overview = Project::open(&call.config)?.overview()?;
     // Serialising plain structs cannot fail.
-    serde_json::to_string(overview).unwrap_or_default() + "\n"
+    let json = || serde_json::to_string(&overview).unwrap_or_default() + "\n";
+    Ok(print(&if call.has("json") { json() } else { text(&overview) })?)
 }
 
 fn text(overview: &Overview) -> String {
@@ -158,7 +150,7 @@ fn text(overview: &Overview) -> String {
 }
 
 fn remove(call: &Call) -> Done {
-    let removed = open(call)?.remove(call.operand(0))?;
+    let removed = Project::open(&call.config)?.remove(call.operand(0))?;
     let mut text = format!(
         "{} is removed and no longer served, unless it is the host of the service's --base-url or --staging-url; if it is \
          not, delete its DNS record, so that nobody else on the platform can serve the name\n",
@@ -177,11 +169,11 @@ fn add_redirect(call: &Call) -> Done {
     let status = call.flag("status").unwrap_or("301");
     let wrong = |_| Failure::wrong("--status", "301, 302, 307 or 308", status);
     let status = status.parse().map_err(wrong)?;
-    let redirect = open(call)?.add_redirect(call.operand(0), call.operand(1), status)?;
+    let redirect = Project::open(&call.config)?.add_redirect(call.operand(0), call.operand(1), status)?;
     Ok(print(&format!("{} redirects to {} with {}\n", redirect.from, redirect.to, redirect.status))?)
 }
 
 fn remove_redirect(call: &Call) -> Done {
-    open(call)?.remove_redirect(call.operand(0))?;
+    Project::open(&call.config)?.remove_redirect(call.operand(0))?;
     Ok(print(&format!("{} shows the site again\n", call.operand(0)))?)
 }
